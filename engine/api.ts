@@ -1,0 +1,175 @@
+/**
+ * What a caller may ask of the engine and what comes back. These are plain data (structured-clone
+ * safe), because the engine runs outside its caller: in a child process under Node, in a Web Worker
+ * in the browser. `Engine` is implemented twice: by `tasks/engine.ts` (the real one) and by
+ * `client.ts` (the proxy on the caller's side).
+ */
+
+export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
+
+export interface ChatContentPart {
+  readonly type: 'text';
+  readonly text: string;
+}
+
+export interface ChatMessage {
+  readonly role: ChatRole;
+  readonly content: string | readonly ChatContentPart[] | null;
+  readonly name?: string;
+  readonly tool_call_id?: string;
+  readonly tool_calls?: readonly unknown[];
+  readonly reasoning_content?: string;
+}
+
+/** Sampling settings of one sequence. Absent fields take the model's generation_config, then these defaults. */
+export interface SamplingParams {
+  /** >= 0; below 1e-6 means greedy. Default 1. */
+  readonly temperature?: number;
+  /** 0..1; 0 keeps only the best token. Default 1. */
+  readonly topP?: number;
+  /** -1 or 0 = off. Default off. */
+  readonly topK?: number;
+  /** 0..1. Default 0. */
+  readonly minP?: number;
+  /** Any safe integer; absent = random. Keyed with (choice, position), so independent of the batch. */
+  readonly seed?: number;
+}
+
+export interface ChatRequest {
+  readonly messages: readonly ChatMessage[];
+  readonly sampling: SamplingParams;
+  /** Hard cap of generated tokens; absent = to the edge of the context. */
+  readonly maxTokens?: number;
+  /** Strings that end the answer; the text is cut before the match. */
+  readonly stop?: readonly string[];
+  readonly stopTokenIds?: readonly number[];
+  readonly ignoreEos?: boolean;
+  /** Number of choices. */
+  readonly n?: number;
+  /** Extra variables for the chat template. */
+  readonly templateKwargs?: Readonly<Record<string, unknown>>;
+}
+
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
+
+/**
+ * Order: one `start` (after validation, tokenisation and admission: nothing was sent before it, so a
+ * failure there is still a clean error), then deltas, then one `finish` a choice, then the iterator ends.
+ */
+export type ChatEvent =
+  | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
+  | { readonly type: 'delta'; readonly index: number; readonly text: string; readonly tokens: number }
+  | {
+      readonly type: 'finish';
+      readonly index: number;
+      readonly reason: FinishReason;
+      /** The stop string or stop token id that matched, else null. */
+      readonly stopReason: string | number | null;
+      readonly completionTokens: number;
+      readonly cachedTokens: number;
+    };
+
+export interface SpeechRequest {
+  readonly text: string;
+  readonly voice: string;
+  /** 0.25..4; default 1. */
+  readonly speed?: number;
+  /** Any safe integer; absent = random (the chosen one is in `start`). */
+  readonly seed?: number;
+}
+
+/** One `start`, then `audio` chunks (one or more a sentence, in order), then one `finish`. */
+export type SpeechEvent =
+  | { readonly type: 'start'; readonly seed: number; readonly sampleRate: number }
+  | { readonly type: 'audio'; readonly samples: Float32Array; readonly text: string }
+  | { readonly type: 'finish'; readonly inputTokens: number; readonly frames: number; readonly seconds: number };
+
+export interface TranscriptionRequest {
+  /** Mono samples at 16 kHz, -1..1 (engine/audio does decoding and resampling). */
+  readonly samples: Float32Array;
+  /** ISO-639-1; absent = the model's own detection or only language. */
+  readonly language?: string;
+  /** Text that precedes the audio (spelling hints). */
+  readonly prompt?: string;
+  /** 0 = greedy. */
+  readonly temperature?: number;
+  readonly timestamps?: 'none' | 'segment';
+}
+
+export interface TranscriptSegment {
+  readonly id: number;
+  /** Seconds from the start of the audio. */
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly avgLogprob: number;
+  readonly noSpeechProb: number;
+}
+
+/** `segment`s in order (at least one a window that holds speech), then one `finish` with the whole text. */
+export type TranscriptionEvent =
+  | { readonly type: 'start'; readonly duration: number; readonly language: string }
+  | { readonly type: 'segment'; readonly segment: TranscriptSegment }
+  | { readonly type: 'finish'; readonly text: string; readonly duration: number; readonly inputTokens: number; readonly outputTokens: number };
+
+export interface ModelInfo {
+  /** Served id, e.g. `parley-chat`. */
+  readonly id: string;
+  readonly task: 'chat' | 'speech' | 'transcription';
+  /** config.json's model_type, e.g. `llama`. */
+  readonly architecture: string;
+  readonly parameters: number;
+  /** Bytes of weights on the device. */
+  readonly weightBytes: number;
+  /** chat: effective context in tokens. */
+  readonly contextLength?: number;
+  /** speech: voice names; sample rate in Hz. */
+  readonly voices?: readonly string[];
+  readonly sampleRate?: number;
+}
+
+export interface AdapterInfo {
+  readonly name: string;
+  readonly vendor: string;
+  readonly architecture: string;
+  readonly software: boolean;
+  readonly family: 'cpu' | 'generic' | 'tensor';
+  readonly features: readonly string[];
+  readonly limits: Readonly<Record<string, number>>;
+}
+
+export interface EngineInfo {
+  readonly adapter: AdapterInfo;
+  readonly models: readonly ModelInfo[];
+}
+
+/** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */
+export interface EngineStatus {
+  readonly state: 'loading' | 'ready' | 'lost' | 'closing';
+  /** performance.now() of the last completed GPU submission, and whether work is pending. */
+  readonly lastProgress: number;
+  readonly pending: boolean;
+  readonly running: number;
+  readonly waiting: number;
+  readonly gpuBuffers: number;
+  readonly gpuBytes: number;
+  readonly dispatches: number;
+  readonly submits: number;
+  readonly bytesRead: number;
+  readonly kvPagesTotal: number;
+  readonly kvPagesUsed: number;
+  readonly promptTokens: number;
+  readonly generatedTokens: number;
+  readonly cachedTokens: number;
+}
+
+export interface Engine {
+  info(): EngineInfo;
+  status(): EngineStatus;
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
+  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent>;
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
+  /** Finishes nothing: aborts what runs, frees the device. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,49 @@
+/** Every engine setting with its unit and default; the only place a setting is interpreted. */
+
+export interface ModelSource {
+  /** Folder (Node) or base URL (browser) of a checkpoint in its public format. */
+  readonly path: string;
+  /** Served id; default: the folder's last name. */
+  readonly id?: string;
+}
+
+export interface EngineConfig {
+  readonly chat?: ModelSource;
+  readonly speech?: ModelSource;
+  readonly transcription?: ModelSource;
+  /** Part of the adapter's name, or absent for the platform's best. */
+  readonly adapter?: string;
+  /** Sequences in one batch (SGLang: max-running-requests). */
+  readonly maxRunningRequests: number;
+  /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
+  readonly contextLength: number;
+  /** Prompt tokens computed in one step. */
+  readonly chunkedPrefillSize: number;
+  /** Share of `deviceMemory` for weights + KV pages. */
+  readonly memFractionStatic: number;
+  /** Bytes; absent = probed. */
+  readonly deviceMemory?: number;
+  /** Waiting requests beyond which new ones are refused. */
+  readonly maxQueuedRequests: number;
+  /** Tokens a KV page. */
+  readonly pageSize: number;
+  /** Weight storage; 'auto' = f16 where the adapter has it, else f32. */
+  readonly dtype: 'auto' | 'f32' | 'f16';
+  readonly kvCacheDtype: 'auto' | 'f32' | 'f16';
+}
+
+export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
+  maxRunningRequests: 128,
+  contextLength: 32768,
+  chunkedPrefillSize: 4096,
+  memFractionStatic: 0.8,
+  maxQueuedRequests: 512,
+  pageSize: 16,
+  dtype: 'auto',
+  kvCacheDtype: 'auto',
+};
+
+/** Fills in defaults. */
+export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
+  return { ...DEFAULT_ENGINE_CONFIG, ...config };
+}

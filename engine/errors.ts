@@ -1,0 +1,44 @@
+/**
+ * The one error class of the engine. `code` is a stable slug that callers map to their own world
+ * (the server maps it to an HTTP status, the playground to a message).
+ */
+export type EngineErrorCode =
+  | 'invalid_request' // the caller's input is wrong; `param` names the field
+  | 'context_length_exceeded' // prompt (and reserved output) do not fit the context
+  | 'invalid_audio' // audio that cannot be decoded
+  | 'unsupported' // understood, but this model or build does not do it
+  | 'queue_full' // no capacity now; try again later
+  | 'aborted' // the caller went away
+  | 'out_of_memory' // device memory does not suffice
+  | 'no_adapter' // no WebGPU adapter matches
+  | 'device_lost' // the GPU (or the engine process) is gone; it is being rebuilt
+  | 'shutting_down' // the engine is closing
+  | 'invalid_model' // a checkpoint that cannot be loaded: says which file, what was found, what is expected
+  | 'internal'; // a bug
+
+export interface EngineErrorOptions {
+  /** Dotted path of the offending request field. */
+  readonly param?: string;
+  /** Extra numbers for the client (e.g. n_prompt_tokens, n_ctx); plain JSON values only. */
+  readonly details?: Readonly<Record<string, number | string>>;
+  readonly cause?: unknown;
+}
+
+export class EngineError extends Error {
+  readonly code: EngineErrorCode;
+  readonly param: string | undefined;
+  readonly details: Readonly<Record<string, number | string>> | undefined;
+
+  constructor(code: EngineErrorCode, message: string, options: EngineErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'EngineError';
+    this.code = code;
+    this.param = options.param;
+    this.details = options.details;
+  }
+}
+
+/** A programmer's mistake: throws with both sides of the broken expectation in the message. */
+export function assert(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new EngineError('internal', `assertion failed: ${message}`);
+}
