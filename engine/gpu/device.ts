@@ -1,0 +1,265 @@
+import type { AdapterInfo } from '../api.ts';
+import { EngineError, assert } from '../errors.ts';
+import type { AdapterRequest, Platform } from '../platform/platform.ts';
+import { alignUp, product } from '../util/math.ts';
+import { PipelineCache } from './pipeline-cache.ts';
+import { ParamsArena } from './params.ts';
+import { Profiler } from './profiler.ts';
+import { Recorder } from './recorder.ts';
+import type { Plan } from './recorder.ts';
+import { StagingRing } from './staging.ts';
+import { Tensor, byteSize } from './tensor.ts';
+import type { DType, TypedArray } from './tensor.ts';
+
+/** What the adapter can do; ops choose their variants from it. */
+export interface Caps {
+  readonly f16: boolean;
+  readonly subgroups: boolean;
+  readonly subgroupMinSize: number;
+  readonly subgroupMaxSize: number;
+  readonly timestamps: boolean;
+  readonly software: boolean;
+  readonly family: 'cpu' | 'generic' | 'tensor';
+  readonly maxBindingBytes: number;
+  readonly maxBufferBytes: number;
+  readonly maxWorkgroupBytes: number;
+  readonly maxInvocations: number;
+}
+
+/** Counters since creation and gauges; the engine's snapshot is made of them. */
+export interface DeviceStats {
+  buffers: number;
+  bufferBytes: number;
+  bindGroups: number;
+  pipelines: number;
+  dispatches: number;
+  submits: number;
+  bytesRead: number;
+  bytesWritten: number;
+  /** performance.now() of the last completed readback. */
+  lastProgress: number;
+  /** Submissions whose completion has been awaited and not yet seen. */
+  pending: number;
+}
+
+export interface DeviceOptions extends AdapterRequest {
+  /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
+  readonly disable?: readonly ('f16' | 'subgroups' | 'timestamps')[];
+}
+
+const WANTED_LIMITS = [
+  'maxBufferSize',
+  'maxStorageBufferBindingSize',
+  'maxStorageBuffersPerShaderStage',
+  'maxComputeWorkgroupStorageSize',
+  'maxComputeInvocationsPerWorkgroup',
+  'maxComputeWorkgroupSizeX',
+  'maxComputeWorkgroupSizeY',
+  'minUniformBufferOffsetAlignment',
+  'minStorageBufferOffsetAlignment',
+] as const;
+
+/** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
+export class Device {
+  readonly gpu: GPUDevice;
+  readonly caps: Caps;
+  readonly info: AdapterInfo;
+  readonly platform: Platform;
+  readonly stats: DeviceStats;
+  readonly pipelines: PipelineCache;
+  readonly staging: StagingRing;
+  readonly profiler: Profiler;
+  /** Resolves (never rejects) with the reason when the device is gone. */
+  readonly lost: Promise<string>;
+  /** Uncaptured validation errors: always a bug of ours. */
+  readonly errors: string[] = [];
+  readonly uniformAlignment: number;
+  readonly #arenas: ParamsArena[] = [];
+  #nextBuffer = 0;
+  #closed = false;
+
+  private constructor(platform: Platform, gpu: GPUDevice, caps: Caps, info: AdapterInfo, shaders: ReadonlyMap<string, string>) {
+    this.platform = platform;
+    this.gpu = gpu;
+    this.caps = caps;
+    this.info = info;
+    this.stats = {
+      buffers: 0, bufferBytes: 0, bindGroups: 0, pipelines: 0, dispatches: 0, submits: 0, bytesRead: 0, bytesWritten: 0,
+      lastProgress: performance.now(), pending: 0,
+    }; // prettier-ignore
+    this.uniformAlignment = gpu.limits.minUniformBufferOffsetAlignment;
+    this.pipelines = new PipelineCache(gpu, shaders, this.stats);
+    this.staging = new StagingRing(this);
+    this.profiler = new Profiler(this);
+    this.lost = gpu.lost.then((reason) => (this.#closed ? 'closed' : `${reason.reason}: ${reason.message}`));
+    gpu.addEventListener('uncapturederror', (event) => {
+      this.errors.push(event.error.message);
+      platform.log(`WebGPU error: ${event.error.message}`);
+    });
+  }
+
+  /** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
+  static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
+    const adapter = await platform.requestAdapter(options);
+    const has = (feature: string, name: 'f16' | 'subgroups' | 'timestamps'): boolean =>
+      adapter.features.has(feature as GPUFeatureName) && !options.disable?.includes(name);
+    const f16 = has('shader-f16', 'f16');
+    const subgroups = has('subgroups', 'subgroups');
+    const timestamps = has('timestamp-query', 'timestamps');
+    const requiredFeatures: GPUFeatureName[] = [];
+    if (f16) requiredFeatures.push('shader-f16');
+    if (subgroups) requiredFeatures.push('subgroups' as GPUFeatureName);
+    if (timestamps) requiredFeatures.push('timestamp-query');
+    const requiredLimits: Record<string, number> = {};
+    for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];
+    const gpu = await adapter.requestDevice({ label: 'parley', requiredFeatures, requiredLimits });
+    const { info } = adapter;
+    const software = isSoftware(adapter);
+    platform.deviceCreated(software);
+    const caps: Caps = {
+      f16,
+      subgroups,
+      subgroupMinSize: subgroups ? (info.subgroupMinSize ?? 4) : 1,
+      subgroupMaxSize: subgroups ? (info.subgroupMaxSize ?? 128) : 1,
+      timestamps,
+      software,
+      family: software ? 'cpu' : 'generic',
+      maxBindingBytes: gpu.limits.maxStorageBufferBindingSize,
+      maxBufferBytes: gpu.limits.maxBufferSize,
+      maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
+      maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
+    };
+    const adapterInfo: AdapterInfo = {
+      name: info.description || info.device || info.vendor || 'unknown adapter',
+      vendor: info.vendor,
+      architecture: info.architecture,
+      software,
+      family: caps.family,
+      features: requiredFeatures,
+      limits: { ...requiredLimits },
+    };
+    return new Device(platform, gpu, caps, adapterInfo, await platform.shaders());
+  }
+
+  /** A tensor with its own zero-filled buffer. */
+  tensor(label: string, dtype: DType, shape: readonly number[]): Tensor {
+    return this.#allocate(label, dtype, shape, byteSize(dtype, shape), 0);
+  }
+
+  /** A tensor that lies `guard` bytes inside a larger buffer; tests fill the guards with a pattern. */
+  guardedTensor(label: string, dtype: DType, shape: readonly number[], guard: number): Tensor {
+    return this.#allocate(label, dtype, shape, alignUp(byteSize(dtype, shape), 256) + 2 * guard, guard);
+  }
+
+  #allocate(label: string, dtype: DType, shape: readonly number[], bytes: number, offset: number): Tensor {
+    const size = alignUp(bytes, 16);
+    if (size > this.caps.maxBufferBytes || byteSize(dtype, shape) > this.caps.maxBindingBytes) {
+      throw new EngineError(
+        'out_of_memory',
+        `tensor ${label} [${shape.join(', ')}] ${dtype} takes ${bytes} bytes; this adapter binds at most ${this.caps.maxBindingBytes}`,
+      );
+    }
+    const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+    const buffer = this.createBuffer(label, size, usage);
+    return new Tensor(label, dtype, shape, buffer, String(this.#nextBuffer++), offset, false);
+  }
+
+  /** Every buffer of the engine is made here, so that the counters are true. */
+  createBuffer(label: string, size: number, usage: GPUBufferUsageFlags): GPUBuffer {
+    this.stats.buffers++;
+    this.stats.bufferBytes += size;
+    return this.gpu.createBuffer({ label, size, usage });
+  }
+
+  destroyBuffer(buffer: GPUBuffer): void {
+    this.stats.buffers--;
+    this.stats.bufferBytes -= buffer.size;
+    buffer.destroy();
+  }
+
+  /** Frees a tensor's buffer and the bind groups that hold it; views are not freed. */
+  destroy(...tensors: readonly Tensor[]): void {
+    for (const tensor of tensors) {
+      assert(!tensor.isView, `${tensor.label} is a view and owns nothing`);
+      this.pipelines.forget(tensor.bufferId);
+      this.destroyBuffer(tensor.buffer);
+    }
+  }
+
+  /** A tensor holding `data`; for f16 pass half bits (util/f16.ts). */
+  upload(label: string, dtype: DType, shape: readonly number[], data: TypedArray): Tensor {
+    assert(data.length === product(shape), `${label}: ${data.length} values for shape [${shape.join(', ')}]`);
+    const tensor = this.tensor(label, dtype, shape);
+    this.write(tensor, data);
+    return tensor;
+  }
+
+  /** Queues a copy of host data into a tensor, from its element `first` on (byte offset a multiple of 4). */
+  write(tensor: Tensor, data: TypedArray, first = 0): void {
+    let bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    if (bytes.length % 4 !== 0) {
+      const padded = new Uint8Array(alignUp(bytes.length, 4));
+      padded.set(bytes);
+      bytes = padded;
+    }
+    const start = first * data.BYTES_PER_ELEMENT;
+    assert(start + bytes.length <= alignUp(tensor.byteLength, 4), `write of ${bytes.length} bytes at ${start} into ${tensor.label} (${tensor.byteLength})`);
+    this.stats.bytesWritten += bytes.length;
+    this.gpu.queue.writeBuffer(tensor.buffer, tensor.offset + start, bytes as Uint8Array<ArrayBuffer>);
+  }
+
+  /** Copies a tensor back. For tests and final results; a step uses Recorder.readback. */
+  async read(tensor: Tensor): Promise<TypedArray> {
+    const rec = this.record(`read ${tensor.label}`);
+    const readback = rec.readback(tensor);
+    rec.submit();
+    return viewAs(tensor.dtype, await readback.data(), tensor.size);
+  }
+
+  /** Starts the recording of one step. Record and submit within one tick. */
+  record(label: string): Recorder {
+    const arena = this.#arenas.pop() ?? new ParamsArena(this, 'params');
+    return new Recorder(this, label, arena, 'record', () => this.#arenas.push(arena));
+  }
+
+  /**
+   * Compiles everything `forward` dispatches, in parallel and without blocking, then runs it once (software drivers compile
+   * at the first dispatch). Call it at load for every shape bucket that chooses other kernels.
+   */
+  async warmUp(forward: (rec: Recorder) => void): Promise<void> {
+    const arena = new ParamsArena(this, 'dry');
+    forward(new Recorder(this, 'dry', arena, 'dry', () => undefined));
+    arena.destroy();
+    await this.pipelines.settled();
+    const rec = this.record('warm-up');
+    forward(rec);
+    const { finished } = rec.submit();
+    await finished();
+  }
+
+  /** Records a fixed sequence once so that it can be replayed (Recorder.replay) without any of its JavaScript: a captured graph. */
+  capture(label: string, forward: (rec: Recorder) => void): Plan {
+    const arena = new ParamsArena(this, `plan ${label}`);
+    const rec = new Recorder(this, label, arena, 'capture', () => undefined);
+    forward(rec);
+    return rec.freeze();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.gpu.destroy();
+  }
+}
+
+/** Views raw bytes as the elements of a dtype (f16 stays bits). */
+export function viewAs(dtype: DType, bytes: ArrayBuffer, length: number): TypedArray {
+  if (dtype === 'f32') return new Float32Array(bytes, 0, length);
+  if (dtype === 'u32') return new Uint32Array(bytes, 0, length);
+  if (dtype === 'i32') return new Int32Array(bytes, 0, length);
+  return new Uint16Array(bytes, 0, length);
+}
+
+function isSoftware(adapter: GPUAdapter): boolean {
+  const { info } = adapter;
+  return info.isFallbackAdapter || /llvmpipe|swiftshader|lavapipe|basic render/i.test(`${info.description} ${info.device} ${info.architecture}`);
+}

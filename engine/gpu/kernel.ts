@@ -1,0 +1,109 @@
+import { EngineError } from '../errors.ts';
+import type { Tensor } from './tensor.ts';
+
+/** How a dispatch uses a tensor: `write` and `update` are both `read_write` in WGSL; `update` says that old contents matter. */
+export type Access = 'read' | 'write' | 'update';
+export type ScalarType = 'u32' | 'i32' | 'f32';
+
+/**
+ * Declares a kernel beside the function that dispatches it. Three kinds of parameter, never mixed: `params` change per
+ * dispatch (a uniform struct), `overrides` specialise the pipeline without changing its text, `types` and `consts` are text placed
+ * before the file (WGSL cannot override a scalar type or the length of a private array).
+ */
+export interface KernelSpec {
+  /** Path below shaders/. */
+  readonly file: string;
+  /** Helper files without entry points, placed before the kernel. */
+  readonly fragments?: (variant: Variant) => readonly string[];
+  /** Names the text uses as aliases of a storage type. */
+  readonly types?: readonly string[];
+  /** Names of u32 constants the text needs. */
+  readonly consts?: readonly string[];
+  /** In binding order; `params` follows as the last binding. */
+  readonly bindings: Readonly<Record<string, Access>>;
+  /** Fields of struct Params in order; all are 4 bytes wide. */
+  readonly params: Readonly<Record<string, ScalarType>>;
+  readonly overrides?: Readonly<Record<string, ScalarType | 'bool'>>;
+}
+
+/** The choices that make one pipeline out of a kernel. */
+export interface Variant {
+  readonly types?: Readonly<Record<string, 'f32' | 'f16' | 'u32' | 'i32'>>;
+  readonly consts?: Readonly<Record<string, number>>;
+  readonly overrides?: Readonly<Record<string, number>>;
+  readonly subgroups?: boolean;
+}
+
+export interface Kernel<S extends KernelSpec = KernelSpec> {
+  readonly name: string;
+  readonly spec: S;
+}
+
+export type BindingsOf<S extends KernelSpec> = { readonly [K in keyof S['bindings']]: Tensor };
+export type ParamsOf<S extends KernelSpec> = { readonly [K in keyof S['params']]: number };
+
+/** Gives a declaration its name (the file's) and keeps its literal types, so that wrong names do not compile. */
+export function defineKernel<const S extends KernelSpec>(spec: S): Kernel<S> {
+  const name = spec.file.slice(spec.file.lastIndexOf('/') + 1).replace(/\.wgsl$/, '');
+  return { name, spec };
+}
+
+/** True for values made by defineKernel; the architecture test collects a module's kernels with it. */
+export function isKernel(value: unknown): value is Kernel {
+  return typeof value === 'object' && value !== null && 'spec' in value && typeof (value as Kernel).spec.file === 'string';
+}
+
+/** Pipeline label and profiler key, e.g. `rms_norm weight_t=f16 WG=64 subgroups`. */
+export function variantLabel(kernel: Kernel, variant: Variant): string {
+  let label = kernel.name;
+  for (const k in variant.types) label += ` ${k}=${variant.types[k]}`;
+  for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
+  for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;
+  return variant.subgroups ? `${label} subgroups` : label;
+}
+
+/** The module's text: directives, aliases and consts, fragments, file. */
+export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: ReadonlyMap<string, string>): string {
+  const { spec } = kernel;
+  const parts: string[] = [];
+  const types = Object.entries(variant.types ?? {});
+  if (types.some(([, type]) => type === 'f16')) parts.push('enable f16;');
+  if (variant.subgroups) parts.push('enable subgroups;');
+  for (const [alias, type] of types) parts.push(`alias ${alias} = ${type};`);
+  for (const [name, value] of Object.entries(variant.consts ?? {})) parts.push(`const ${name}: u32 = ${value}u;`);
+  for (const path of [...(spec.fragments?.(variant) ?? []), spec.file]) {
+    const text = shaders.get(path);
+    if (text === undefined) throw new EngineError('internal', `kernel ${kernel.name}: shaders/${path} is missing`);
+    parts.push(text);
+  }
+  return parts.join('\n');
+}
+
+/** Differences between a declaration and its WGSL text, one line each; empty when they agree. Needs no GPU. */
+export function checkKernel(kernel: Kernel, wgsl: string): string[] {
+  const { spec } = kernel;
+  const text = wgsl.replace(/\/\/[^\n]*/g, '').replace(/\/\*[\s\S]*?\*\//g, '');
+  const problems: string[] = [];
+  const expect = (what: string, declared: string, found: string): void => {
+    if (declared !== found) problems.push(`${what}: declared (${declared}), WGSL has (${found})`);
+  };
+  const wanted = Object.entries(spec.bindings).map(([name, access]) => `${name} ${access === 'read' ? 'read' : 'read_write'}`);
+  const found: string[] = [];
+  const pattern = /@group\((\d+)\)\s*@binding\((\d+)\)\s*var<\s*(\w+)\s*(?:,\s*(\w+)\s*)?>\s*(\w+)\s*:/g;
+  for (const [, group, index, space, access, name] of text.matchAll(pattern)) {
+    if (group !== '0') problems.push(`binding ${name} is in group ${group}, expected 0`);
+    found[Number(index)] = space === 'uniform' ? `${name} uniform` : `${name} ${access ?? 'read'}`;
+  }
+  expect('bindings', [...wanted, 'params uniform'].join(', '), found.join(', '));
+  const struct = /struct\s+Params\s*\{([^}]*)\}/.exec(text)?.[1] ?? '';
+  const fields = [...struct.matchAll(/(\w+)\s*:\s*(\w+)/g)].map(([, name, type]) => `${name}: ${type}`);
+  expect('params', Object.entries(spec.params).map(([name, type]) => `${name}: ${type}`).join(', '), fields.join(', '));
+  const overrides = [...text.matchAll(/override\s+(\w+)\s*:\s*(\w+)/g)].map(([, name, type]) => `${name}: ${type}`).sort();
+  expect('overrides', Object.entries(spec.overrides ?? {}).map(([name, type]) => `${name}: ${type}`).sort().join(', '), overrides.join(', '));
+  for (const name of [...(spec.types ?? []), ...(spec.consts ?? [])]) {
+    if (!new RegExp(`\\b${name}\\b`).test(text)) problems.push(`'${name}' is declared but the text never uses it`);
+  }
+  if (!/@compute[\s\S]*fn\s+main\s*\(/.test(text)) problems.push('no entry point named main');
+  if (/^\s*(enable|requires|diagnostic)\b/m.test(text)) problems.push('directives belong to the variant, not to the file');
+  return problems;
+}

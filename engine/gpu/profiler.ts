@@ -1,0 +1,94 @@
+import type { Device } from './device.ts';
+import type { Step } from './recorder.ts';
+
+/** Time of one pipeline over all profiled submissions. */
+export interface ProfileRow {
+  readonly label: string;
+  readonly count: number;
+  readonly milliseconds: number;
+}
+
+const MAX_QUERIES = 4096;
+
+/** Timestamp queries around every dispatch (each in a pass of its own, so a profiled step is slower than a normal one). Off by default. */
+export class Profiler {
+  readonly #device: Device;
+  readonly #totals = new Map<string, { count: number; nanoseconds: number }>();
+  #enabled = false;
+  #queries: GPUQuerySet | undefined;
+  #resolve: GPUBuffer | undefined;
+  #labels: string[] = [];
+  #pending: Promise<void>[] = [];
+
+  constructor(device: Device) {
+    this.#device = device;
+  }
+
+  get enabled(): boolean {
+    return this.#enabled;
+  }
+
+  /** Returns false where the adapter has no timestamp queries. */
+  enable(on: boolean): boolean {
+    this.#enabled = on && this.#device.caps.timestamps;
+    if (this.#enabled && !this.#queries) {
+      this.#queries = this.#device.gpu.createQuerySet({ type: 'timestamp', count: MAX_QUERIES });
+      this.#resolve = this.#device.createBuffer('timestamps', MAX_QUERIES * 8, GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC);
+    }
+    return this.#enabled;
+  }
+
+  /** Encodes steps with a timed pass a dispatch; dispatches beyond the query set run untimed. */
+  encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
+    this.#labels = [];
+    for (const step of steps) {
+      if (step.kind === 'copy') {
+        encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
+        continue;
+      }
+      const index = this.#labels.length * 2;
+      const timed = index + 1 < MAX_QUERIES;
+      const timestampWrites = { querySet: this.#queries!, beginningOfPassWriteIndex: index, endOfPassWriteIndex: index + 1 };
+      const pass = encoder.beginComputePass(timed ? { timestampWrites } : {});
+      if (timed) this.#labels.push(step.label);
+      pass.setPipeline(step.pipeline);
+      pass.setBindGroup(0, step.group, step.offsets as number[]);
+      pass.dispatchWorkgroups(step.x, step.y, step.z);
+      pass.end();
+    }
+  }
+
+  /** Reads the stamps of the submission just made. */
+  collect(): void {
+    const labels = this.#labels;
+    if (labels.length === 0) return;
+    const { gpu } = this.#device;
+    const bytes = labels.length * 16;
+    const staging = gpu.createBuffer({ size: bytes, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    const encoder = gpu.createCommandEncoder();
+    encoder.resolveQuerySet(this.#queries!, 0, labels.length * 2, this.#resolve!, 0);
+    encoder.copyBufferToBuffer(this.#resolve!, 0, staging, 0, bytes);
+    gpu.queue.submit([encoder.finish()]);
+    this.#pending.push(
+      staging.mapAsync(GPUMapMode.READ).then(() => {
+        const stamps = new BigUint64Array(staging.getMappedRange());
+        labels.forEach((label, i) => {
+          const row = this.#totals.get(label) ?? { count: 0, nanoseconds: 0 };
+          row.count++;
+          row.nanoseconds += Number(stamps[2 * i + 1]! - stamps[2 * i]!);
+          this.#totals.set(label, row);
+        });
+        staging.destroy();
+      }),
+    );
+  }
+
+  /** Rows by time, longest first, and forgets them. */
+  async report(): Promise<ProfileRow[]> {
+    await Promise.all(this.#pending);
+    this.#pending = [];
+    const rows = [...this.#totals].map(([label, { count, nanoseconds }]) => ({ label, count, milliseconds: nanoseconds / 1e6 }));
+    this.#totals.clear();
+    return rows.sort((a, b) => b.milliseconds - a.milliseconds);
+  }
+}

@@ -1,0 +1,182 @@
+import { assert } from '../errors.ts';
+import type { Caps, Device } from './device.ts';
+import type { BindingsOf, Kernel, KernelSpec, ParamsOf, Variant } from './kernel.ts';
+import { variantLabel } from './kernel.ts';
+import type { ParamsArena } from './params.ts';
+import type { Readback } from './staging.ts';
+import type { Tensor } from './tensor.ts';
+
+interface DispatchStep {
+  readonly kind: 'dispatch';
+  readonly label: string;
+  readonly pipeline: GPUComputePipeline;
+  readonly group: GPUBindGroup;
+  readonly offsets: readonly number[];
+  readonly x: number;
+  readonly y: number;
+  readonly z: number;
+}
+
+interface CopyStep {
+  readonly kind: 'copy';
+  readonly from: GPUBuffer;
+  readonly fromByte: number;
+  readonly to: GPUBuffer;
+  readonly toByte: number;
+  readonly bytes: number;
+}
+
+type Step = DispatchStep | CopyStep;
+
+/** A captured sequence of dispatches with its own params: replayed without running the JavaScript that made it. */
+export interface Plan {
+  readonly label: string;
+  readonly steps: readonly Step[];
+  destroy(): void;
+}
+
+export interface Submission {
+  /** Resolves when the device has done the work. Asking costs a promise: steps wait for their readback instead. */
+  finished(): Promise<void>;
+}
+
+const MAX_WORKGROUPS = 65535;
+
+/**
+ * Collects one step and submits it as one command buffer with as few compute passes as its copies allow. `dry` only
+ * starts compilations; `capture` makes a Plan.
+ */
+export class Recorder {
+  readonly caps: Caps;
+  readonly device: Device;
+  readonly label: string;
+  readonly mode: 'record' | 'dry' | 'capture';
+  readonly #arena: ParamsArena;
+  readonly #release: () => void;
+  readonly #steps: Step[] = [];
+  #open = true;
+
+  constructor(device: Device, label: string, arena: ParamsArena, mode: 'record' | 'dry' | 'capture', release: () => void) {
+    this.device = device;
+    this.caps = device.caps;
+    this.label = label;
+    this.mode = mode;
+    this.#arena = arena;
+    this.#release = release;
+  }
+
+  /**
+   * Appends one dispatch. `workgroups` is [x, y?, z?]; an x above 65,535 is folded into y, and kernels that allow it read their
+   * number with workgroup_index() of lib/grid.wgsl and check their bounds.
+   */
+  dispatch<S extends KernelSpec>(
+    kernel: Kernel<S>,
+    variant: Variant,
+    bindings: BindingsOf<S>,
+    params: ParamsOf<S>,
+    workgroups: readonly number[],
+  ): void {
+    const { pipelines } = this.device;
+    if (this.mode === 'dry') {
+      pipelines.compile(kernel, variant);
+      return;
+    }
+    let [x = 1, y = 1] = workgroups;
+    const z = workgroups[2] ?? 1;
+    if (x * y * z === 0) return;
+    if (x > MAX_WORKGROUPS) {
+      assert(y === 1, `${kernel.name}: ${x} workgroups in x leave no room for ${y} in y`);
+      y = Math.ceil(x / MAX_WORKGROUPS);
+      x = Math.ceil(x / y);
+    }
+    assert(y <= MAX_WORKGROUPS && z <= MAX_WORKGROUPS, `${kernel.name}: workgroups [${x}, ${y}, ${z}] exceed ${MAX_WORKGROUPS}`);
+    const slot = this.#arena.allocate(kernel.spec.params, params);
+    const group = pipelines.bindGroup(kernel, bindings, slot);
+    const label = this.device.profiler.enabled ? variantLabel(kernel, variant) : kernel.name;
+    this.#steps.push({ kind: 'dispatch', label, pipeline: pipelines.pipeline(kernel, variant), group, offsets: [slot.offset], x, y, z });
+  }
+
+  /** Copies bytes between tensors (default: all of `from`). */
+  copy(from: Tensor, to: Tensor, bytes = from.byteLength, fromByte = 0, toByte = 0): void {
+    if (this.mode === 'dry') return;
+    assert(fromByte + bytes <= from.byteLength && toByte + bytes <= to.byteLength, `copy ${from.label} -> ${to.label}: ${bytes} bytes do not fit`);
+    this.#steps.push({
+      kind: 'copy', from: from.buffer, fromByte: from.offset + fromByte, to: to.buffer, toByte: to.offset + toByte, bytes,
+    }); // prettier-ignore
+  }
+
+  /** Appends a copy to a staging buffer; ask `data()` after submit. */
+  readback(tensor: Tensor, bytes = tensor.byteLength, fromByte = 0): Readback {
+    if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)) };
+    assert(this.mode === 'record', 'a plan cannot hold a readback');
+    const { buffer, readback } = this.device.staging.take(tensor, bytes);
+    this.#steps.push({ kind: 'copy', from: tensor.buffer, fromByte: tensor.offset + fromByte, to: buffer, toByte: 0, bytes });
+    return readback;
+  }
+
+  /** Appends a captured plan. */
+  replay(plan: Plan): void {
+    if (this.mode === 'dry') return;
+    for (const step of plan.steps) this.#steps.push(step);
+  }
+
+  /** Ends a capture. */
+  freeze(): Plan {
+    assert(this.mode === 'capture' && this.#open, 'freeze ends a capture, once');
+    this.#open = false;
+    this.#arena.flush();
+    return { label: this.label, steps: this.#steps, destroy: () => this.#arena.destroy() };
+  }
+
+  /** Encodes and submits everything; the recorder is used up. */
+  submit(): Submission {
+    assert(this.#open && this.mode !== 'capture', `recorder ${this.label} was submitted already`);
+    this.#open = false;
+    const { gpu, stats, profiler } = this.device;
+    if (this.mode === 'dry') return { finished: () => Promise.resolve() };
+    this.#arena.flush();
+    const encoder = gpu.createCommandEncoder({ label: this.label });
+    if (profiler.enabled) profiler.encode(encoder, this.#steps);
+    else encode(encoder, this.#steps);
+    gpu.queue.submit([encoder.finish()]);
+    stats.submits++;
+    for (const step of this.#steps) if (step.kind === 'dispatch') stats.dispatches++;
+    this.#release();
+    if (profiler.enabled) profiler.collect();
+    return {
+      finished: async () => {
+        stats.pending++;
+        try {
+          await gpu.queue.onSubmittedWorkDone();
+          stats.lastProgress = performance.now();
+        } finally {
+          stats.pending--;
+        }
+      },
+    };
+  }
+}
+
+function encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
+  let pass: GPUComputePassEncoder | undefined;
+  let pipeline: GPUComputePipeline | undefined;
+  for (const step of steps) {
+    if (step.kind === 'copy') {
+      pass?.end();
+      pass = undefined;
+      pipeline = undefined;
+      encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
+      continue;
+    }
+    pass ??= encoder.beginComputePass();
+    if (step.pipeline !== pipeline) {
+      pass.setPipeline(step.pipeline);
+      pipeline = step.pipeline;
+    }
+    pass.setBindGroup(0, step.group, step.offsets as number[]);
+    pass.dispatchWorkgroups(step.x, step.y, step.z);
+  }
+  pass?.end();
+}
+
+export type { DispatchStep, Step };

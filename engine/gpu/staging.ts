@@ -1,0 +1,44 @@
+import { nextPowerOfTwo } from '../util/math.ts';
+import type { Device } from './device.ts';
+import type { Tensor } from './tensor.ts';
+
+/** Bytes on their way back from the device. */
+export interface Readback {
+  /** Resolves once the submission that holds the copy has completed. Call it once, after submit. */
+  data(): Promise<ArrayBuffer>;
+}
+
+/** Reused MAP_READ buffers: a step in steady state creates none. */
+export class StagingRing {
+  readonly #device: Device;
+  readonly #free = new Map<number, GPUBuffer[]>();
+
+  constructor(device: Device) {
+    this.#device = device;
+  }
+
+  /** A staging buffer of at least `bytes` and the promise side of it. */
+  take(tensor: Tensor, bytes: number): { buffer: GPUBuffer; readback: Readback } {
+    const size = Math.max(256, nextPowerOfTwo(bytes));
+    const list = this.#free.get(size) ?? [];
+    this.#free.set(size, list);
+    const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
+    const buffer = list.pop() ?? this.#device.createBuffer(`staging ${size}`, size, usage);
+    const { stats } = this.#device;
+    const data = async (): Promise<ArrayBuffer> => {
+      stats.pending++;
+      try {
+        await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
+      } finally {
+        stats.pending--;
+      }
+      const copy = buffer.getMappedRange(0, bytes).slice(0);
+      buffer.unmap();
+      list.push(buffer);
+      stats.bytesRead += bytes;
+      stats.lastProgress = performance.now();
+      return copy;
+    };
+    return { buffer, readback: { data } };
+  }
+}

@@ -1,0 +1,69 @@
+import { assert } from '../errors.ts';
+import { alignUp, product } from '../util/math.ts';
+
+/** Storage types. f16 needs the adapter feature; integer types hold ids, packed int8 (4 a u32) and packed int4 (8 a u32). */
+export type DType = 'f32' | 'f16' | 'u32' | 'i32';
+
+export type TypedArray = Float32Array | Uint32Array | Int32Array | Uint16Array;
+
+/** Bytes of one element. */
+export function dtypeBytes(dtype: DType): number {
+  return dtype === 'f16' ? 2 : 4;
+}
+
+/** Bytes a contiguous tensor takes, padded to the 4 bytes WebGPU copies in. */
+export function byteSize(dtype: DType, shape: readonly number[]): number {
+  return Math.max(4, alignUp(product(shape) * dtypeBytes(dtype), 4));
+}
+
+/**
+ * A contiguous row-major array on the device. It owns its buffer unless it is a view (`rows`, `reshape`). Identity matters: bind
+ * groups are cached by tensor, so workspaces keep their tensors.
+ */
+export class Tensor {
+  readonly label: string;
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly buffer: GPUBuffer;
+  /** Bytes from the start of the buffer; a multiple of 256 for views. */
+  readonly offset: number;
+  readonly byteLength: number;
+  /** `buffer id:offset:length`, the bind group cache's key part. */
+  readonly key: string;
+  readonly isView: boolean;
+
+  constructor(label: string, dtype: DType, shape: readonly number[], buffer: GPUBuffer, bufferId: string, offset: number, isView: boolean) {
+    this.label = label;
+    this.dtype = dtype;
+    this.shape = shape;
+    this.buffer = buffer;
+    this.offset = offset;
+    this.byteLength = byteSize(dtype, shape);
+    this.key = `${bufferId}:${offset}:${this.byteLength}`;
+    this.isView = isView;
+  }
+
+  /** Number of elements. */
+  get size(): number {
+    return product(this.shape);
+  }
+
+  /** View of rows [from, to) of the first dimension. Two views of one buffer cannot be input and output of one dispatch. */
+  rows(from: number, to: number): Tensor {
+    const [first = 1, ...rest] = this.shape;
+    assert(from >= 0 && from < to && to <= first, `rows ${from}..${to} of ${this.label} [${this.shape.join(', ')}]`);
+    const offset = this.offset + from * product(rest) * dtypeBytes(this.dtype);
+    assert(offset % 256 === 0, `row ${from} of ${this.label} starts at byte ${offset}, expected a multiple of 256`);
+    return new Tensor(this.label, this.dtype, [to - from, ...rest], this.buffer, this.bufferId, offset, true);
+  }
+
+  /** The same bytes under another shape of at most the same size. */
+  reshape(shape: readonly number[]): Tensor {
+    assert(byteSize(this.dtype, shape) <= this.byteLength, `reshape ${this.label} [${this.shape.join(', ')}] to [${shape.join(', ')}]`);
+    return new Tensor(this.label, this.dtype, shape, this.buffer, this.bufferId, this.offset, true);
+  }
+
+  get bufferId(): string {
+    return this.key.slice(0, this.key.indexOf(':'));
+  }
+}

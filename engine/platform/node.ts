@@ -1,0 +1,123 @@
+/** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { open as openFile, readFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { create, globals } from 'webgpu';
+import { EngineError } from '../errors.ts';
+import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
+
+export interface NodePlatformOptions {
+  /**
+   * `fast` drops checks that only guard against untrusted shaders (robustness, zero-filled workgroup memory); ours are
+   * our own. `default` is what browsers run; correctness tests use it.
+   */
+  readonly toggles?: 'default' | 'fast';
+  readonly log?: (line: string) => void;
+}
+
+const COMMON_TOGGLES = ['vulkan_enable_f16_on_nvidia', 'allow_unsafe_apis', 'use_vulkan_memory_model'];
+const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_polyfills_on_integer_div_and_mod', 'skip_validation'];
+
+const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
+
+/**
+ * Objects from create() must stay referenced as long as any device lives: collected earlier, the process dies with heap
+ * corruption. Released only with the process.
+ */
+const held: unknown[] = [];
+
+let throttled = false;
+let patched = false;
+
+/**
+ * While any GPU promise is pending Dawn's binding spins `setImmediate -> ProcessEvents -> setImmediate`. On a software
+ * adapter that takes one of the cores that compute (measured 1.8x slower). Dawn looks the function up on the global at
+ * call time and passes a native function; only those are slowed to one poll a millisecond.
+ */
+function patchSetImmediate(): void {
+  if (patched) return;
+  patched = true;
+  const original = globalThis.setImmediate;
+  const isNative = (f: unknown): boolean => typeof f === 'function' && Function.prototype.toString.call(f).includes('[native code]');
+  const slowed = (callback: (...args: unknown[]) => void, ...args: unknown[]): unknown =>
+    throttled && isNative(callback) ? setTimeout(callback, 1, ...args) : original(callback, ...args);
+  globalThis.setImmediate = Object.assign(slowed, original) as unknown as typeof setImmediate;
+}
+
+/** The platform of a Node process. */
+export function createNodePlatform(options: NodePlatformOptions = {}): Platform {
+  Object.assign(globalThis, globals);
+  patchSetImmediate();
+  const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
+  return {
+    name: 'node',
+    log,
+    requestAdapter: (request) => requestAdapter(request, options),
+    deviceCreated: (software) => {
+      throttled = software;
+    },
+    shaders: async () => readShaders(),
+    open: openByteSource,
+    exists: async (path) => existsSync(path),
+    readText: async (path) => {
+      if (!existsSync(path)) throw new EngineError('invalid_model', `file not found: ${path}`);
+      return readFile(path, 'utf8');
+    },
+    join,
+  };
+}
+
+async function requestAdapter({ name }: AdapterRequest, options: NodePlatformOptions): Promise<GPUAdapter> {
+  const features = options.toggles === 'fast' ? [...COMMON_TOGGLES, ...FAST_TOGGLES] : COMMON_TOGGLES;
+  const flags = [`enable-dawn-features=${features.join(',')}`];
+  if (name) flags.push(`adapter=${name}`);
+  try {
+    const gpu = create(flags);
+    held.push(gpu);
+    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+    if (adapter) {
+      held.push(adapter);
+      return adapter;
+    }
+  } catch (error) {
+    // Dawn's own message lists the adapters it sees.
+    throw new EngineError('no_adapter', `no WebGPU adapter matches '${name ?? ''}': ${String(error)}`, { cause: error });
+  }
+  throw new EngineError(
+    'no_adapter',
+    'no WebGPU adapter: install a Vulkan driver (on Debian: mesa-vulkan-drivers from bookworm-backports gives a software one)',
+  );
+}
+
+function readShaders(): ReadonlyMap<string, string> {
+  const files = new Map<string, string>();
+  for (const entry of readdirSync(SHADERS, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || !entry.name.endsWith('.wgsl')) continue;
+    const path = join(entry.parentPath, entry.name);
+    files.set(relative(SHADERS, path).split(sep).join('/'), readFileSync(path, 'utf8'));
+  }
+  return files;
+}
+
+async function openByteSource(path: string): Promise<ByteSource> {
+  if (!existsSync(path)) throw new EngineError('invalid_model', `file not found: ${path}`);
+  const handle = await openFile(path, 'r');
+  const { size } = await handle.stat();
+  return {
+    size,
+    async read(offset, length) {
+      const bytes = new Uint8Array(length);
+      let done = 0;
+      while (done < length) {
+        const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
+        if (bytesRead === 0) {
+          throw new EngineError('invalid_model', `${path} is cut short: expected ${offset + length} bytes, found ${offset + done}`);
+        }
+        done += bytesRead;
+      }
+      return bytes;
+    },
+    close: () => handle.close(),
+  };
+}

@@ -1,0 +1,34 @@
+/** What the engine needs from its surroundings; implemented by node.ts and browser.ts. */
+
+/** A file read by ranges, so that weights stream to the GPU without a full copy in JS memory. */
+export interface ByteSource {
+  readonly size: number;
+  /** Exactly `length` bytes at `offset`; throws when the file is shorter. */
+  read(offset: number, length: number): Promise<Uint8Array>;
+  close(): Promise<void>;
+}
+
+export interface AdapterRequest {
+  /** Case-insensitive part of the adapter's device name or description; absent = the platform's best. */
+  readonly name?: string;
+}
+
+export interface Platform {
+  readonly name: 'node' | 'browser';
+  /** Throws EngineError('no_adapter') that lists what is there. */
+  requestAdapter(request: AdapterRequest): Promise<GPUAdapter>;
+  /**
+   * Told once a device exists. Under Node on a software adapter, waiting by spinning would take half of
+   * the cores that compute, so the platform slows its wait loop down there.
+   */
+  deviceCreated(software: boolean): void;
+  /** All .wgsl files by their path below shaders/. */
+  shaders(): Promise<ReadonlyMap<string, string>>;
+  /** Opens a file of a checkpoint folder; throws EngineError('invalid_model') when it is missing. */
+  open(path: string): Promise<ByteSource>;
+  exists(path: string): Promise<boolean>;
+  readText(path: string): Promise<string>;
+  join(folder: string, name: string): string;
+  /** One line for the operator. */
+  log(line: string): void;
+}

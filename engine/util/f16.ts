@@ -1,0 +1,65 @@
+/** IEEE 754 half precision <-> single; Node 20 has no Float16Array. */
+
+const BITS = new Uint32Array(1);
+const FLOAT = new Float32Array(BITS.buffer);
+
+/** Half bits of a number, rounded to nearest even; overflow becomes infinity. */
+export function f32ToF16Bits(value: number): number {
+  FLOAT[0] = value;
+  const x = BITS[0]!;
+  const sign = (x >>> 16) & 0x8000;
+  const exponent = (x >>> 23) & 0xff;
+  const mantissa = x & 0x7fffff;
+  if (exponent === 0xff) return sign | 0x7c00 | (mantissa ? 0x200 : 0);
+  const e = exponent - 112;
+  if (e >= 31) return sign | 0x7c00;
+  if (e <= 0) {
+    if (e < -10) return sign;
+    const full = mantissa | 0x800000;
+    const shift = 14 - e;
+    const half = full >>> shift;
+    const rest = full & ((1 << shift) - 1);
+    const middle = 1 << (shift - 1);
+    return sign | (half + (rest > middle || (rest === middle && (half & 1)) ? 1 : 0));
+  }
+  const half = (e << 10) | (mantissa >>> 13);
+  const rest = mantissa & 0x1fff;
+  return sign | (half + (rest > 0x1000 || (rest === 0x1000 && (half & 1)) ? 1 : 0));
+}
+
+/** The number behind half bits. */
+export function f16BitsToF32(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >>> 10) & 0x1f;
+  const mantissa = bits & 0x3ff;
+  if (exponent === 0) return sign * mantissa * 2 ** -24;
+  if (exponent === 31) return mantissa ? NaN : sign * Infinity;
+  return sign * (1 + mantissa / 1024) * 2 ** (exponent - 15);
+}
+
+/** Rounds every value to half precision and returns the bits. */
+export function toF16(values: ArrayLike<number>): Uint16Array {
+  const out = new Uint16Array(values.length);
+  for (let i = 0; i < values.length; i++) out[i] = f32ToF16Bits(values[i]!);
+  return out;
+}
+
+let table: Float32Array | undefined;
+
+/** Widens half bits. A table of all 65,536 values makes loading a checkpoint memory-bound. */
+export function fromF16(bits: Uint16Array): Float32Array {
+  if (!table) {
+    table = new Float32Array(65536);
+    for (let i = 0; i < 65536; i++) table[i] = f16BitsToF32(i);
+  }
+  const out = new Float32Array(bits.length);
+  for (let i = 0; i < bits.length; i++) out[i] = table[bits[i]!]!;
+  return out;
+}
+
+/** Widens bfloat16 bits. */
+export function fromBF16(bits: Uint16Array): Float32Array {
+  const wide = new Uint32Array(bits.length);
+  for (let i = 0; i < bits.length; i++) wide[i] = bits[i]! << 16;
+  return new Float32Array(wide.buffer);
+}

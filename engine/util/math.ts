@@ -1,0 +1,21 @@
+/** ceil(a / b) for non-negative integers. */
+export function ceilDiv(a: number, b: number): number {
+  return Math.floor((a + b - 1) / b);
+}
+
+/** The smallest multiple of `step` that is >= `value`. */
+export function alignUp(value: number, step: number): number {
+  return ceilDiv(value, step) * step;
+}
+
+/** The smallest power of two that is >= `value` (and >= 1). */
+export function nextPowerOfTwo(value: number): number {
+  let power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+/** Product of a shape's dimensions. */
+export function product(shape: readonly number[]): number {
+  return shape.reduce((a, b) => a * b, 1);
+}
