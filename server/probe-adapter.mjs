@@ -1,0 +1,14 @@
+/** Prints one line of JSON about the WebGPU adapter that Parley would use, or exits 1 with the reason on stderr. */
+import { create } from 'webgpu';
+
+// Held until the process ends: collected earlier, Dawn corrupts the heap.
+globalThis.dawn = create([]);
+const adapter = await globalThis.dawn.requestAdapter({ powerPreference: 'high-performance' });
+if (!adapter) {
+  console.error('Dawn offers no adapter');
+  process.exit(1);
+}
+globalThis.device = await adapter.requestDevice();
+const { description, device, vendor, isFallbackAdapter } = adapter.info;
+console.log(JSON.stringify({ name: description || device || vendor || 'unnamed adapter', software: isFallbackAdapter }));
+process.exit(0);

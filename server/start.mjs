@@ -1,0 +1,21 @@
+/** `npm start`: sets up what is missing, then runs the server. Arguments and signals go to the server; see `npm start -- --help`. */
+import { spawn } from 'node:child_process';
+import { constants } from 'node:os';
+import { ROOT, ensureAdapter, installPackages, requireNode, withSetup } from './setup.mjs';
+
+await withSetup(() => {
+  requireNode();
+  installPackages({ dev: false });
+  const argv = process.argv.slice(2);
+  if (!argv.includes('--help')) ensureAdapter();
+  run(argv);
+});
+
+function run(argv) {
+  const server = spawn(process.execPath, ['--import', 'tsx', 'server/main.ts', ...argv], { cwd: ROOT, stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    // Ctrl-C in a terminal reaches the whole process group, so there the server has it already.
+    process.on(signal, () => (signal === 'SIGINT' && process.stdin.isTTY) || server.kill(signal));
+  }
+  server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
+}
