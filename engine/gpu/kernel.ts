@@ -32,6 +32,8 @@ export interface Variant {
   readonly consts?: Readonly<Record<string, number>>;
   readonly overrides?: Readonly<Record<string, number>>;
   readonly subgroups?: boolean;
+  /** Storage of weights or KV pages; `fragments` picks the file that unpacks it (lib/weight_f16.wgsl ...). */
+  readonly storage?: string;
 }
 
 export interface Kernel<S extends KernelSpec = KernelSpec> {
@@ -55,7 +57,7 @@ export function isKernel(value: unknown): value is Kernel {
 
 /** Pipeline label and profiler key, e.g. `rms_norm weight_t=f16 WG=64 subgroups`. */
 export function variantLabel(kernel: Kernel, variant: Variant): string {
-  let label = kernel.name;
+  let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
   for (const k in variant.types) label += ` ${k}=${variant.types[k]}`;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
   for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;

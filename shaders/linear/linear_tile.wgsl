@@ -1,0 +1,70 @@
+// out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]
+//
+// x [M, K] f32, K a multiple of 4; weight [K/4][N] lane-interleaved (ops/linear.ts packLinear), N a multiple of 8; out [M, out_stride].
+// One workgroup computes TILE_M rows x (WG * TILE_N) columns: an invocation holds a TILE_M x TILE_N register tile whose columns lie
+// WG apart, so that neighbouring invocations read neighbouring weights. K runs in order: a row's result does not
+// depend on M. No workgroup memory: on software adapters it costs more than it saves. Reference: test/reference/linear.ts.
+override WG: u32;
+override ACTIVATION: u32;
+override HAS_BIAS: bool;
+override HAS_RESIDUAL: bool;
+
+struct Params {
+  m: u32,
+  n: u32,
+  n_weight: u32,
+  k4: u32,
+  out_stride: u32,
+  out_column: u32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<weight_t>;
+@group(0) @binding(2) var<storage, read> bias: array<f32>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let first_column = group.x * WG * TILE_N + lane;
+  let first_row = group.y * TILE_M;
+  var column: array<u32, TILE_N>;
+  for (var j = 0u; j < TILE_N; j++) {
+    column[j] = min(first_column + j * WG, params.n_weight - 1u);
+  }
+  var row: array<u32, TILE_M>;
+  for (var i = 0u; i < TILE_M; i++) {
+    row[i] = min(first_row + i, params.m - 1u) * params.k4;
+  }
+  var acc: array<array<f32, TILE_N>, TILE_M>;
+  for (var k = 0u; k < params.k4; k++) {
+    var w: array<vec4<f32>, TILE_N>;
+    for (var j = 0u; j < TILE_N; j++) {
+      w[j] = unpack_weight(weight[k * params.n_weight + column[j]]);
+    }
+    for (var i = 0u; i < TILE_M; i++) {
+      let a = x[row[i] + k];
+      for (var j = 0u; j < TILE_N; j++) {
+        acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+      }
+    }
+  }
+  for (var i = 0u; i < TILE_M; i++) {
+    for (var j = 0u; j < TILE_N; j++) {
+      let n = first_column + j * WG;
+      if (first_row + i < params.m && n < params.n) {
+        let at = (first_row + i) * params.out_stride + params.out_column + n;
+        var y = acc[i][j];
+        if (HAS_BIAS) {
+          y += bias[n];
+        }
+        y = activate(ACTIVATION, y);
+        if (HAS_RESIDUAL) {
+          y += residual[at];
+        }
+        out[at] = y;
+      }
+    }
+  }
+}
