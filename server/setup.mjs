@@ -69,9 +69,8 @@ export function ensureAdapter() {
   if (verdict.name) return verdict;
   const problem = `No usable WebGPU adapter (${verdict.problem}).`;
   if (process.platform !== 'linux') throw new SetupError(`${problem} Install a graphics driver with Vulkan, Metal or Direct3D 12.`);
-  const packages = ['mesa-vulkan-drivers', 'libvulkan1'];
   say(`${problem} Installing Mesa's software Vulkan driver with apt`);
-  aptInstall(packages, usesBackports() ? enableBackports() : undefined);
+  aptInstall(['mesa-vulkan-drivers', 'libvulkan1'], mesaSuite());
   const again = probeAdapter();
   if (again.name) return again;
   throw new SetupError(`Mesa's driver is installed, but there is still no usable adapter (${again.problem}). Mesa 24 or newer is needed.`);
@@ -96,7 +95,7 @@ export function ensureChromium() {
   const names = ['chromium', 'chromium-browser', 'google-chrome'];
   const found = () => names.some((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0);
   if (process.platform !== 'linux' || found() || osRelease().ID !== 'debian') return;
-  if (forbidden() || process.getuid?.() !== 0) {
+  if (!mayInstall()) {
     say('no Chromium found: the browser tests will skip. To have them: apt-get install chromium');
     return;
   }
@@ -111,50 +110,47 @@ function osRelease() {
   return Object.fromEntries([...lines].map(([, key, value]) => [key, value]));
 }
 
-function usesBackports() {
-  const { ID, VERSION_ID } = osRelease();
-  return Number(VERSION_ID) <= TOO_OLD[ID];
-}
-
-/** Adds the backports suite of the mirror in use unless apt knows it; returns its name for `apt-get -t`. */
-function enableBackports() {
-  const codename = osRelease().VERSION_CODENAME;
-  const suite = `${codename}-backports`;
-  const known = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI) $(RELEASE)'], { encoding: 'utf8' }).stdout ?? '';
-  const targets = known.split('\n').map((line) => line.split(' '));
-  if (targets.some(([, release]) => release === suite)) return suite;
-  const mirror = targets.find(([, release]) => release === codename)?.[0] ?? 'http://deb.debian.org/debian';
-  const file = '/etc/apt/sources.list.d/parley-backports.sources';
-  const source = `Types: deb\nURIs: ${mirror}\nSuites: ${suite}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n`;
-  if (!mayInstall())
-    throw new SetupError(
-      `${howTo(`write ${file}:\n${source}then: apt-get update && apt-get install -t ${suite} mesa-vulkan-drivers libvulkan1`)}`,
-    );
-  say(`enabling ${suite} in ${file}`);
-  writeFileSync(file, source);
-  return suite;
-}
-
-const mayInstall = () => !forbidden() && process.getuid?.() === 0;
-
-function howTo(steps) {
-  const why = forbidden() ? 'PARLEY_NO_INSTALL=1 is set' : 'this user is not root';
-  return `Nothing was installed, because ${why}. As root, ${steps}`;
+/** The suite to take Mesa from where the distribution's own is too old. */
+function mesaSuite() {
+  const { ID, VERSION_ID, VERSION_CODENAME } = osRelease();
+  return Number(VERSION_ID) <= TOO_OLD[ID] ? `${VERSION_CODENAME}-backports` : undefined;
 }
 
 function aptInstall(packages, suite) {
   const install = ['install', '-y', '--no-install-recommends', ...(suite ? ['-t', suite] : []), ...packages];
   if (spawnSync('apt-get', ['--version']).error)
     throw new SetupError(`There is no apt-get here; install these yourself: ${packages.join(' ')}`);
-  if (!mayInstall()) throw new SetupError(howTo(`run: apt-get update && apt-get ${install.join(' ')}`));
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  for (const step of [['update'], install]) {
-    // apt writes pages of progress; it is shown only if it fails.
-    const { status, stdout, stderr } = spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', ...step], {
-      env,
-      encoding: 'utf8',
-      maxBuffer: 1 << 26,
-    });
-    if (status !== 0) throw new SetupError(`apt-get ${step.join(' ')} failed:\n${stdout}${stderr}`);
+  if (!mayInstall()) {
+    const why = forbidden() ? 'PARLEY_NO_INSTALL=1 is set' : 'this user is not root';
+    const enable = suite ? `enable ${suite} in /etc/apt/sources.list.d, ` : '';
+    throw new SetupError(`Nothing was installed, because ${why}. As root, ${enable}run: apt-get update && apt-get ${install.join(' ')}`);
   }
+  apt('update');
+  if (suite && enableSuite(suite)) apt('update');
+  apt(...install);
+}
+
+const mayInstall = () => !forbidden() && process.getuid?.() === 0;
+
+/** apt writes pages of progress; they are shown only if it fails. */
+function apt(...step) {
+  const { status, stdout, stderr } = spawnSync('apt-get', ['-q', '-o', 'DPkg::Lock::Timeout=300', ...step], {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  if (status !== 0) throw new SetupError(`apt-get ${step.join(' ')} failed:\n${stdout}${stderr}`);
+}
+
+/** Adds a suite of the mirror in use to apt's sources; false if it is there. Apt lists its targets only after an update. */
+function enableSuite(suite) {
+  const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(REPO_URI) $(RELEASE)'], { encoding: 'utf8' });
+  const targets = stdout.split('\n').map((line) => line.split(' '));
+  if (targets.some(([, release]) => release === suite)) return false;
+  const mirror = targets.find(([, release]) => release === osRelease().VERSION_CODENAME)?.[0] ?? 'http://deb.debian.org/debian';
+  const file = `/etc/apt/sources.list.d/parley-${suite}.sources`;
+  say(`enabling ${suite} in ${file}`);
+  const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  writeFileSync(file, `Types: deb\nURIs: ${mirror}\nSuites: ${suite}\nComponents: main\nSigned-By: ${keyring}\n`);
+  return true;
 }

@@ -1,0 +1,211 @@
+/** The rules of CONTRIBUTING.md that a machine can check: ranks, doors to the outside, sizes, kernels against their WGSL. No GPU. */
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { checkKernel } from '../engine/gpu/kernel.ts';
+import { collectKernels, readmeWithTable } from './tools/shader-table.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const MAX_LINES = { '.ts': 400, '.wgsl': 250 };
+const MAX_FUNCTION_LINES = 60;
+
+/** Rank of a folder or file of engine/: it imports only from lower ranks and from its own group. */
+const RANKS: readonly (readonly string[])[] = [
+  ['api.ts', 'config.ts', 'errors.ts', 'util'],
+  ['platform', 'text', 'audio', 'cache'],
+  ['gpu'],
+  ['ops', 'weights'],
+  ['models'],
+  ['scheduler'],
+  ['runner'],
+  ['tasks'],
+  ['client.ts', 'host.ts'],
+  ['index.ts'],
+];
+/** The scheduler is tested without a GPU, so of the lower ranks it may see only these. */
+const SCHEDULER_SEES = ['api.ts', 'config.ts', 'errors.ts', 'util', 'cache', 'scheduler'];
+/** What the server and the playground may import of engine/, besides rank 0. */
+const PUBLIC = ['index.ts', 'client.ts', 'host.ts', 'audio', 'platform'];
+
+function filesBelow(folder: string, ...extensions: string[]): string[] {
+  const top = join(ROOT, folder);
+  if (!existsSync(top)) return [];
+  return readdirSync(top, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && extensions.some((extension) => entry.name.endsWith(extension)))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((path) => !path.includes('node_modules/'))
+    .sort();
+}
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const withoutComments = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '$1');
+
+/** Module names in import and export declarations, dynamic imports and `new URL(..., import.meta.url)`. */
+function importsOf(path: string): string[] {
+  const text = withoutComments(read(path));
+  const pattern = /(?:\bfrom\s*|\bimport\s*\(?\s*)'([^']+)'|new URL\('([^']+)', import\.meta\.url\)/g;
+  return [...text.matchAll(pattern)].map(([, name, url]) => (name ?? url)!);
+}
+
+/** First folder or file below engine/ of a path such as engine/gpu/device.ts; undefined outside engine/. */
+function groupOf(path: string): string | undefined {
+  const [top, group] = path.split('/');
+  return top === 'engine' ? group : undefined;
+}
+
+const rankOf = (group: string): number => RANKS.findIndex((groups) => groups.includes(group));
+const resolve = (from: string, name: string): string => join(dirname(from), name).split(sep).join('/');
+const engineFiles = filesBelow('engine', '.ts');
+
+/** Why `from` (in engine/) may not import `name`, or undefined. */
+function importProblem(from: string, name: string): string | undefined {
+  const group = groupOf(from)!;
+  if (name.startsWith('node:')) return from === 'engine/platform/node.ts' ? undefined : 'only engine/platform/node.ts may import node:';
+  if (!name.startsWith('.')) return undefined;
+  if (!/\.(ts|json)$/.test(name)) return 'imports carry their extension';
+  const to = resolve(from, name);
+  const target = groupOf(to);
+  if (target === undefined) return 'engine/ imports nothing outside itself';
+  if (/^engine\/platform\/(node|browser)\.ts$/.test(to)) return 'the platform is handed in; the engine never picks it';
+  if (group === 'scheduler' && !SCHEDULER_SEES.includes(target)) return 'the scheduler sees rank 0 and cache/ only';
+  if (target === group || (rankOf(group) === rankOf(target) && [0, 8].includes(rankOf(group)))) return undefined;
+  return rankOf(target) < rankOf(group) ? undefined : `rank ${rankOf(group)} imports rank ${rankOf(target)}`;
+}
+
+describe('engine/', () => {
+  test('every file has a rank', () => {
+    expect(engineFiles.length).toBeGreaterThan(10);
+    expect(engineFiles.filter((path) => rankOf(groupOf(path)!) < 0)).toEqual([]);
+  });
+
+  test('files import only from lower ranks and their own folder, and node: only in platform/node.ts', () => {
+    const problems = engineFiles.flatMap((path) =>
+      importsOf(path).flatMap((name) => {
+        const problem = importProblem(path, name);
+        return problem ? [`${path} -> ${name}: ${problem}`] : [];
+      }),
+    );
+    expect(problems).toEqual([]);
+  });
+
+  test('the import rule itself notices what it is for', () => {
+    expect(importProblem('engine/gpu/device.ts', '../ops/linear.ts')).toBe('rank 2 imports rank 3');
+    expect(importProblem('engine/ops/linear.ts', '../weights/safetensors.ts')).toBe('rank 3 imports rank 3');
+    expect(importProblem('engine/scheduler/scheduler.ts', '../gpu/device.ts')).toMatch(/scheduler sees/);
+    expect(importProblem('engine/audio/wav.ts', 'node:fs')).toMatch(/only engine\/platform\/node.ts/);
+    expect(importProblem('engine/tasks/engine.ts', '../platform/node.ts')).toMatch(/handed in/);
+    expect(importProblem('engine/models/llama.ts', '../ops/rope.ts')).toBeUndefined();
+  });
+
+  test('packages it imports are dependencies, and webgpu is imported by the platform only', () => {
+    const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
+    const problems = engineFiles.flatMap((path) =>
+      importsOf(path)
+        .filter((name) => /^[@a-z]/.test(name) && !name.startsWith('node:'))
+        .filter((name) => {
+          const parts = name.split('/');
+          const known = (name.startsWith('@') ? parts.slice(0, 2).join('/') : parts[0]!) in dependencies;
+          return !known || (name === 'webgpu' && path !== 'engine/platform/node.ts');
+        })
+        .map((name) => `${path} -> ${name}`),
+    );
+    expect(problems).toEqual([]);
+  });
+
+  test('no globals of one runtime, no console', () => {
+    const runtimeGlobal = /(?<![\w.#'"/-])(process\.|Buffer\.|document\.|console\.|require\()/;
+    const problems = engineFiles
+      .filter((path) => !path.startsWith('engine/platform/'))
+      .filter((path) => runtimeGlobal.test(withoutComments(read(path))));
+    expect(problems).toEqual([]);
+  });
+
+  test('every folder it names in README.md as a rank exists in the rule and the other way round', () => {
+    const rows = read('engine/README.md').match(/^\| \d \|.*$/gm)!;
+    const named = rows.map((row) => [...row.split('|')[2]!.matchAll(/[\w.]+/g)].map(([word]) => word).sort());
+    expect(named).toEqual(RANKS.map((groups) => [...groups].sort()));
+  });
+});
+
+test('server/ and web/ import only the public surface of engine/', () => {
+  const problems = [...filesBelow('server', '.ts'), ...filesBelow('web', '.ts')].flatMap((path) =>
+    importsOf(path)
+      .filter((name) => name.startsWith('.'))
+      .map((name) => resolve(path, name))
+      .filter((to) => groupOf(to) !== undefined && !RANKS[0]!.includes(groupOf(to)!) && !PUBLIC.includes(groupOf(to)!))
+      .map((to) => `${path} -> ${to}`),
+  );
+  expect(problems).toEqual([]);
+});
+
+describe('sizes', () => {
+  const sources = ['engine', 'server', 'web', 'test', 'shaders'].flatMap((folder) => filesBelow(folder, '.ts', '.wgsl'));
+
+  test('files stay below their ceilings', () => {
+    const long = sources.flatMap((path) => {
+      const lines = read(path).trimEnd().split('\n').length;
+      const ceiling = path.endsWith('.ts') ? MAX_LINES['.ts'] : MAX_LINES['.wgsl'];
+      return lines > ceiling ? [`${path}: ${lines} lines, ceiling ${ceiling}`] : [];
+    });
+    expect(long).toEqual([]);
+  });
+
+  test(`functions of the product have at most ${MAX_FUNCTION_LINES} lines`, () => {
+    const product = sources.filter((path) => path.endsWith('.ts') && !path.startsWith('test/'));
+    const long = product.flatMap((path) => {
+      const lines = read(path).split('\n');
+      return lines.flatMap((line, start) => {
+        // Prettier closes a block at the indentation of the line that opens it.
+        const opening =
+          /^(\s*)(?:export )?(?:(?:static |override |async |get |set )*(?:function\*? ?)?[*#]?[\w$]+(?:<.*>)?\(.*\{|(?:const \w+.*=> \{))$/.exec(
+            line,
+          );
+        if (!opening || /^\s*(if|for|while|switch|catch|return|describe|test)\b/.test(line)) return [];
+        const length = lines.slice(start).findIndex((end) => end.startsWith(`${opening[1]}}`)) + 1;
+        return length > MAX_FUNCTION_LINES ? [`${path}:${start + 1}: ${length} lines`] : [];
+      });
+    });
+    expect(long).toEqual([]);
+  });
+
+  test('names are kebab-case .ts and snake_case .wgsl', () => {
+    const odd = sources.filter((path) => {
+      const name = path.slice(path.lastIndexOf('/') + 1);
+      return path.endsWith('.wgsl') ? !/^[a-z0-9_]+\.wgsl$/.test(name) : !/^[a-z0-9-]+(\.(test|bench|config|d))?\.ts$/.test(name);
+    });
+    expect(odd).toEqual([]);
+  });
+});
+
+describe('kernels', async () => {
+  const declaring = engineFiles.filter((path) => path !== 'engine/gpu/kernel.ts' && /\bdefineKernel\(/.test(withoutComments(read(path))));
+  const kernels = (await collectKernels()).map(({ kernel }) => kernel);
+  const shaders = filesBelow('shaders', '.wgsl').filter((path) => !path.startsWith('shaders/lib/'));
+
+  test('are declared in ops/ only, and exported', () => {
+    expect(declaring.filter((path) => groupOf(path) !== 'ops')).toEqual([]);
+    const declared = declaring.flatMap((path) =>
+      [...withoutComments(read(path)).matchAll(/^(.*)\bdefineKernel\(/gm)].map(([, before]) => `${path}: ${before}`),
+    );
+    expect(declared.filter((line) => !/: export const [A-Z][A-Z0-9_]* = $/.test(line))).toEqual([]);
+    expect(kernels).toHaveLength(declared.length);
+  });
+
+  test('every shader outside lib/ is declared, every declared file exists', () => {
+    const files = new Set(kernels.map((kernel) => `shaders/${kernel.spec.file}`));
+    expect([...files].sort()).toEqual(shaders);
+  });
+
+  test.each(kernels.map((kernel) => [kernel.spec.file, kernel] as const))('%s agrees with its declaration', (file, kernel) => {
+    expect(checkKernel(kernel, read(`shaders/${file}`))).toEqual([]);
+  });
+
+  test('begin with a comment that says what they compute', () => {
+    expect(filesBelow('shaders', '.wgsl').filter((path) => !read(path).startsWith('//'))).toEqual([]);
+  });
+
+  test('shaders/README.md has the table of the present kernels (npx tsx test/tools/shader-table.ts writes it)', async () => {
+    expect(read('shaders/README.md')).toBe(await readmeWithTable());
+  });
+});

@@ -1,0 +1,56 @@
+/**
+ * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run bench [-- name ...]`: set-up and benchmarks. The last
+ * line of a test run is `N passed, N failed, N skipped`, for CI.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, readdirSync, rmSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { ROOT, ensureAdapter, ensureChromium, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+
+await withSetup(() => {
+  const [first, ...rest] = process.argv.slice(2);
+  const bench = first === '--bench';
+  requireNode();
+  installPackages({ dev: true });
+  if (!bench) ensureChromium();
+  const { name } = ensureAdapter();
+  console.log(`adapter: ${name}`);
+  process.exitCode = bench ? runBenches(rest) : runTests(process.argv.slice(2));
+});
+
+/** Runs an npm package's command in this process's terminal; returns its exit status. */
+function runTool(path, ...args) {
+  return spawnSync(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
+}
+
+function runBenches(names) {
+  const folder = join(ROOT, 'test', 'bench');
+  const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
+  const chosen = known.filter((file) => names.length === 0 || names.some((name) => file.startsWith(name)));
+  if (chosen.length === 0) {
+    console.error(
+      `no benchmark is named ${names.join(' or ')}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`,
+    );
+    return 1;
+  }
+  return chosen.map((file) => runTool('tsx/dist/cli.mjs', join(folder, file))).some(Boolean) ? 1 : 0;
+}
+
+function runTests(filters) {
+  console.log('type check');
+  if (runTool('typescript/bin/tsc', '-p', 'tsconfig.json') !== 0) return 1;
+  const report = join(ROOT, '.parley', 'test-results.json');
+  rmSync(report, { force: true });
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+  const status = runTool('vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', ...reporters, ...filters);
+  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  const broken = testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
+  const kernels = testResults
+    .filter((file) => file.name.includes(`${sep}test${sep}kernels${sep}`))
+    .flatMap((file) => file.assertionResults);
+  // A machine where every kernel case skips has tested nothing: that must not look like success.
+  const untested = kernels.length > 0 && !kernels.some((test) => test.status === 'passed');
+  if (untested) console.error('no kernel case ran');
+  console.log(`${numPassedTests} passed, ${numFailedTests + broken} failed, ${numPendingTests} skipped`);
+  return status !== 0 || untested ? 1 : 0;
+}

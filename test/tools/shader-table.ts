@@ -1,0 +1,65 @@
+/**
+ * Writes the kernel table of shaders/README.md from the declarations and the shaders' own header comments:
+ * `npx tsx test/tools/shader-table.ts`. The architecture test fails when the table is not what this writes.
+ */
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isKernel } from '../../engine/gpu/kernel.ts';
+import type { Kernel } from '../../engine/gpu/kernel.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const README = join(ROOT, 'shaders', 'README.md');
+const BEGIN = '<!-- table: test/tools/shader-table.ts -->';
+const END = '<!-- end of table -->';
+
+/** Every exported kernel of engine/ops with the file that declares it. */
+export async function collectKernels(): Promise<readonly { kernel: Kernel; op: string }[]> {
+  const files = readdirSync(join(ROOT, 'engine', 'ops')).filter((file) => file.endsWith('.ts'));
+  const found = files.sort().map(async (op) => {
+    const module = (await import(pathToFileURL(join(ROOT, 'engine', 'ops', op)).href)) as Record<string, unknown>;
+    return Object.values(module)
+      .filter(isKernel)
+      .map((kernel) => ({ kernel, op }));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** The table's lines in markdown. */
+export async function shaderTable(): Promise<string> {
+  const kernels = await collectKernels();
+  const shaders = readdirSync(join(ROOT, 'shaders'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.wgsl'))
+    .map((entry) => relative(join(ROOT, 'shaders'), join(entry.parentPath, entry.name)).split(sep).join('/'));
+  const rows = shaders.sort().map((file) => {
+    const declared = kernels.filter(({ kernel }) => kernel.spec.file === file);
+    const ops = [...new Set(declared.map(({ op }) => `ops/${op}`))].join(', ') || '(fragment)';
+    const choices = new Set(
+      declared.flatMap(({ kernel: { spec } }) => [...(spec.types ?? []), ...(spec.consts ?? []), ...Object.keys(spec.overrides ?? {})]),
+    );
+    return `| \`${file}\` | ${firstSentence(file)} | ${ops} | ${[...choices].map((choice) => `\`${choice}\``).join(' ')} |`;
+  });
+  return ['| shader | computes | used by | chosen per variant |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+/** First sentence of the comment that opens a shader. */
+function firstSentence(file: string): string {
+  const lines = readFileSync(join(ROOT, 'shaders', file), 'utf8').split('\n');
+  const end = lines.findIndex((line) => !line.startsWith('//'));
+  const comment = lines.slice(0, end).map((line) => line.replace(/^\/+\s?/, '')).join(' '); // prettier-ignore
+  return comment
+    .split(/(?<=[.:;])\s|\s{2,}/)[0]!
+    .replaceAll('|', '\\|')
+    .replace(/[.:;]$/, '');
+}
+
+/** README.md with its table replaced by the present one. */
+export async function readmeWithTable(): Promise<string> {
+  const text = readFileSync(README, 'utf8');
+  const from = text.indexOf(BEGIN) + BEGIN.length;
+  const to = text.indexOf(END);
+  if (from < BEGIN.length || to < from) throw new Error(`shaders/README.md lacks the markers ${BEGIN} and ${END}`);
+  return `${text.slice(0, from)}\n${await shaderTable()}\n${text.slice(to)}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(README, await readmeWithTable());
