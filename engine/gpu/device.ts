@@ -203,7 +203,10 @@ export class Device {
       bytes = padded;
     }
     const start = first * data.BYTES_PER_ELEMENT;
-    assert(start + bytes.length <= alignUp(tensor.byteLength, 4), `write of ${bytes.length} bytes at ${start} into ${tensor.label} (${tensor.byteLength})`);
+    assert(
+      start + bytes.length <= alignUp(tensor.byteLength, 4),
+      `write of ${bytes.length} bytes at ${start} into ${tensor.label} (${tensor.byteLength})`,
+    );
     this.stats.bytesWritten += bytes.length;
     this.gpu.queue.writeBuffer(tensor.buffer, tensor.offset + start, bytes as Uint8Array<ArrayBuffer>);
   }
@@ -261,5 +264,7 @@ export function viewAs(dtype: DType, bytes: ArrayBuffer, length: number): TypedA
 
 function isSoftware(adapter: GPUAdapter): boolean {
   const { info } = adapter;
-  return info.isFallbackAdapter || /llvmpipe|swiftshader|lavapipe|basic render/i.test(`${info.description} ${info.device} ${info.architecture}`);
+  return (
+    info.isFallbackAdapter || /llvmpipe|swiftshader|lavapipe|basic render/i.test(`${info.description} ${info.device} ${info.architecture}`)
+  );
 }

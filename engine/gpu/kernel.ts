@@ -99,9 +99,22 @@ export function checkKernel(kernel: Kernel, wgsl: string): string[] {
   expect('bindings', [...wanted, 'params uniform'].join(', '), found.join(', '));
   const struct = /struct\s+Params\s*\{([^}]*)\}/.exec(text)?.[1] ?? '';
   const fields = [...struct.matchAll(/(\w+)\s*:\s*(\w+)/g)].map(([, name, type]) => `${name}: ${type}`);
-  expect('params', Object.entries(spec.params).map(([name, type]) => `${name}: ${type}`).join(', '), fields.join(', '));
+  expect(
+    'params',
+    Object.entries(spec.params)
+      .map(([name, type]) => `${name}: ${type}`)
+      .join(', '),
+    fields.join(', '),
+  );
   const overrides = [...text.matchAll(/override\s+(\w+)\s*:\s*(\w+)/g)].map(([, name, type]) => `${name}: ${type}`).sort();
-  expect('overrides', Object.entries(spec.overrides ?? {}).map(([name, type]) => `${name}: ${type}`).sort().join(', '), overrides.join(', '));
+  expect(
+    'overrides',
+    Object.entries(spec.overrides ?? {})
+      .map(([name, type]) => `${name}: ${type}`)
+      .sort()
+      .join(', '),
+    overrides.join(', '),
+  );
   for (const name of [...(spec.types ?? []), ...(spec.consts ?? [])]) {
     if (!new RegExp(`\\b${name}\\b`).test(text)) problems.push(`'${name}' is declared but the text never uses it`);
   }

@@ -99,7 +99,10 @@ export class Recorder {
   /** Copies bytes between tensors (default: all of `from`). */
   copy(from: Tensor, to: Tensor, bytes = from.byteLength, fromByte = 0, toByte = 0): void {
     if (this.mode === 'dry') return;
-    assert(fromByte + bytes <= from.byteLength && toByte + bytes <= to.byteLength, `copy ${from.label} -> ${to.label}: ${bytes} bytes do not fit`);
+    assert(
+      fromByte + bytes <= from.byteLength && toByte + bytes <= to.byteLength,
+      `copy ${from.label} -> ${to.label}: ${bytes} bytes do not fit`,
+    );
     this.#steps.push({
       kind: 'copy', from: from.buffer, fromByte: from.offset + fromByte, to: to.buffer, toByte: to.offset + toByte, bytes,
     }); // prettier-ignore

@@ -20,11 +20,11 @@ export function f32ToF16Bits(value: number): number {
     const half = full >>> shift;
     const rest = full & ((1 << shift) - 1);
     const middle = 1 << (shift - 1);
-    return sign | (half + (rest > middle || (rest === middle && (half & 1)) ? 1 : 0));
+    return sign | (half + (rest > middle || (rest === middle && half & 1) ? 1 : 0));
   }
   const half = (e << 10) | (mantissa >>> 13);
   const rest = mantissa & 0x1fff;
-  return sign | (half + (rest > 0x1000 || (rest === 0x1000 && (half & 1)) ? 1 : 0));
+  return sign | (half + (rest > 0x1000 || (rest === 0x1000 && half & 1) ? 1 : 0));
 }
 
 /** The number behind half bits. */

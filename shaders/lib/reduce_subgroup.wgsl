@@ -1,0 +1,19 @@
+// Sum over a workgroup of WG invocations by subgroups of exactly SUBGROUP; same interface as reduce.wgsl.
+var<workgroup> reduce_scratch: array<f32, WG / SUBGROUP>;
+
+fn reduce_sum(lane: u32, value: f32) -> f32 {
+  let part = subgroupAdd(value);
+  if (WG == SUBGROUP) {
+    return part;
+  }
+  if (lane % SUBGROUP == 0u) {
+    reduce_scratch[lane / SUBGROUP] = part;
+  }
+  workgroupBarrier();
+  var total = 0.0;
+  for (var i = 0u; i < WG / SUBGROUP; i++) {
+    total += reduce_scratch[i];
+  }
+  workgroupBarrier();
+  return total;
+}

@@ -1,0 +1,75 @@
+import { packLinear, linear } from '../../engine/ops/linear.ts';
+import type { WeightType } from '../../engine/ops/linear.ts';
+import type { Activation } from '../../engine/ops/activation.ts';
+import { alignUp } from '../../engine/util/math.ts';
+import { activation as activate } from '../reference/activation.ts';
+import { linear as reference } from '../reference/linear.ts';
+import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+
+interface Shape {
+  readonly m: number;
+  readonly n: number;
+  readonly k: number;
+  readonly dtype?: WeightType;
+  readonly bias?: boolean;
+  readonly residual?: boolean;
+  readonly activation?: Activation;
+  readonly outColumn?: number;
+}
+
+function linearCase({ m, n, k, dtype = 'f32', bias = false, residual = false, activation = 'none', outColumn = 0 }: Shape): KernelCase {
+  const extras = [bias && 'bias', residual && 'residual', activation !== 'none' && activation, outColumn && `column ${outColumn}`].filter(
+    Boolean,
+  );
+  return {
+    name: `linear ${dtype} multiplies ${m} rows of ${k} by ${n} columns${extras.length ? ` with ${extras.join(', ')}` : ''}`,
+    build(rng) {
+      const kPadded = alignUp(k, 4);
+      const x = randomTensor(rng, [m, kPadded]);
+      const weight = randomTensor(rng, [n, k], 1 / Math.sqrt(k));
+      const biasData = randomTensor(rng, [n]);
+      const stride = n + outColumn;
+      const residualData = randomTensor(rng, [m, stride]);
+      const unpadded = new Float32Array(m * k);
+      for (let i = 0; i < m; i++) for (let c = 0; c < k; c++) unpadded[i * k + c] = x.values[i * kPadded + c]!;
+      const product = reference(unpadded, dtype === 'f16' ? roundToF16(weight.values) : weight.values, m, n, k);
+      const expected = new Float32Array(m * stride).fill(7);
+      for (let i = 0; i < m; i++) {
+        for (let j = 0; j < n; j++) {
+          const at = i * stride + outColumn + j;
+          const y = activate(activation, product[i * n + j]! + (bias ? biasData.values[j]! : 0));
+          expected[at] = y + (residual ? residualData.values[at]! : 0);
+        }
+      }
+      return {
+        inputs: { x, bias: biasData, residual: residualData },
+        outputs: { out: { dtype: 'f32', shape: [m, stride], initial: new Float32Array(m * stride).fill(7) } },
+        run(rec, t, device) {
+          linear(rec, {
+            x: t['x']!,
+            weight: packLinear(device, 'weight', weight.values, n, k, dtype),
+            bias: bias ? t['bias']! : undefined,
+            residual: residual ? t['residual']! : undefined,
+            out: t['out']!,
+            activation,
+            outColumn,
+          });
+        },
+        expected: { out: expected },
+      };
+    },
+  };
+}
+
+const SIZES = [1, 3, 63, 64, 65, 257];
+const cases: KernelCase[] = [];
+for (const m of [1, 3, 9, 65]) for (const n of SIZES) cases.push(linearCase({ m, n, k: 64 }));
+for (const k of SIZES) cases.push(linearCase({ m: 5, n: 40, k }), linearCase({ m: 1, n: 33, k }));
+for (const m of [1, 2, 17]) {
+  cases.push(linearCase({ m, n: 65, k: 256, dtype: 'f16' }), linearCase({ m, n: 48, k: 32, bias: true }));
+  cases.push(linearCase({ m, n: 48, k: 32, bias: true, residual: true, activation: 'gelu' }));
+  cases.push(linearCase({ m, n: 24, k: 32, bias: true, outColumn: 9 }));
+}
+
+describeKernels('linear', cases);

@@ -1,0 +1,42 @@
+import { layerNorm, rmsNorm } from '../../engine/ops/norm.ts';
+import * as reference from '../reference/norm.ts';
+import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+
+const EPS = 1e-5;
+
+function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number): KernelCase {
+  return {
+    name: `${kind} handles ${rows} rows of ${columns} columns`,
+    build(rng) {
+      const x = randomTensor(rng, [rows, columns], 3);
+      // An offset makes a one-pass variance lose its digits.
+      for (let i = 0; i < x.values.length; i++) x.values[i]! += 10;
+      const weight = randomTensor(rng, [columns]);
+      const bias = randomTensor(rng, [columns]);
+      return {
+        inputs: { x, weight, bias },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run(rec, t) {
+          const args = { x: t['x']!, weight: t['weight']!, out: t['out']!, eps: EPS };
+          if (kind === 'rms_norm') rmsNorm(rec, args);
+          else layerNorm(rec, { ...args, bias: t['bias']! });
+        },
+        expected: {
+          out:
+            kind === 'rms_norm'
+              ? reference.rmsNorm(x.values, weight.values, rows, columns, EPS)
+              : reference.layerNorm(x.values, weight.values, bias.values, rows, columns, EPS),
+        },
+      };
+    },
+  };
+}
+
+const cases: KernelCase[] = [];
+for (const kind of ['rms_norm', 'layer_norm'] as const) {
+  for (const columns of [1, 3, 63, 64, 65, 257, 1024]) cases.push(normCase(kind, 3, columns));
+  cases.push(normCase(kind, 1, 64), normCase(kind, 257, 32));
+}
+
+describeKernels('norm', cases);

@@ -1,0 +1,98 @@
+import { ACTIVATIONS, activate, siluMul } from '../../engine/ops/activation.ts';
+import type { Activation } from '../../engine/ops/activation.ts';
+import { add, mul } from '../../engine/ops/elementwise.ts';
+import { embedding } from '../../engine/ops/embedding.ts';
+import { packLinear } from '../../engine/ops/linear.ts';
+import { activation as activationReference } from '../reference/activation.ts';
+import { embedding as embeddingReference } from '../reference/embedding.ts';
+import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+
+const SIZES = [1, 3, 63, 64, 65, 257];
+const cases: KernelCase[] = [];
+
+for (const kind of Object.keys(ACTIVATIONS) as Activation[]) {
+  cases.push({
+    name: `activate ${kind} over -12..12`,
+    build() {
+      const values = Float32Array.from({ length: 481 }, (_, i) => (i - 240) / 20);
+      return {
+        inputs: { x: { dtype: 'f32', shape: [values.length], values } },
+        outputs: { out: { dtype: 'f32', shape: [values.length] } },
+        run: (rec, t) => activate(rec, { x: t['x']!, out: t['out']!, activation: kind }),
+        expected: { out: values.map((v) => activationReference(kind, v)) },
+      };
+    },
+  });
+}
+
+for (const columns of SIZES) {
+  cases.push({
+    name: `silu_mul gates 3 rows of ${columns}`,
+    build(rng) {
+      const gateUp = randomTensor(rng, [3, 2 * columns], 2);
+      const expected = new Float64Array(3 * columns);
+      for (let r = 0; r < 3; r++) {
+        for (let c = 0; c < columns; c++) {
+          const at = r * 2 * columns + c;
+          expected[r * columns + c] = activationReference('silu', gateUp.values[at]!) * gateUp.values[at + columns]!;
+        }
+      }
+      return {
+        inputs: { gateUp },
+        outputs: { out: { dtype: 'f32', shape: [3, columns] } },
+        run: (rec, t) => siluMul(rec, { gateUp: t['gateUp']!, out: t['out']! }),
+        expected: { out: expected },
+      };
+    },
+  });
+  for (const [name, op] of [
+    ['add', add],
+    ['mul', mul],
+  ] as const) {
+    for (const broadcast of [false, true]) {
+      cases.push({
+        name: `${name} over 3 rows of ${columns}${broadcast ? ' with a broadcast row' : ''}`,
+        build(rng) {
+          const a = randomTensor(rng, [3, columns]);
+          const b = randomTensor(rng, broadcast ? [columns] : [3, columns]);
+          const expected = a.values.map((v, i) =>
+            name === 'add' ? v + b.values[i % b.values.length]! : v * b.values[i % b.values.length]!,
+          );
+          return {
+            inputs: { a, b },
+            outputs: { out: { dtype: 'f32', shape: [3, columns] } },
+            run: (rec, t) => op(rec, { a: t['a']!, b: t['b']!, out: t['out']! }),
+            expected: { out: expected },
+          };
+        },
+      });
+    }
+  }
+}
+
+for (const dtype of ['f32', 'f16'] as const) {
+  for (const count of SIZES) {
+    cases.push({
+      name: `embedding ${dtype} looks up ${count} of 37 rows, with positions`,
+      build(rng) {
+        const columns = 20;
+        const table = randomTensor(rng, [37, columns]);
+        const positions = randomTensor(rng, [count + 2, columns]);
+        const ids = Uint32Array.from({ length: count }, () => rng.integer(37));
+        const looked = embeddingReference(ids, dtype === 'f16' ? roundToF16(table.values) : table.values, columns);
+        return {
+          inputs: { ids: { dtype: 'u32', shape: [count], values: ids }, positions },
+          outputs: { out: { dtype: 'f32', shape: [count, columns] } },
+          run(rec, t, device) {
+            const packed = packLinear(device, 'table', table.values, 37, columns, dtype);
+            embedding(rec, { ids: t['ids']!, table: packed, positions: t['positions']!, firstPosition: 2, out: t['out']! });
+          },
+          expected: { out: looked.map((v, i) => v + positions.values[2 * columns + i]!) },
+        };
+      },
+    });
+  }
+}
+
+describeKernels('pointwise', cases);

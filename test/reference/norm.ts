@@ -1,0 +1,31 @@
+/** Row norms in f64; x [rows, columns]. */
+export function rmsNorm(x: ArrayLike<number>, weight: ArrayLike<number>, rows: number, columns: number, eps: number): Float64Array {
+  const out = new Float64Array(rows * columns);
+  for (let r = 0; r < rows; r++) {
+    let sum = 0;
+    for (let c = 0; c < columns; c++) sum += x[r * columns + c]! ** 2;
+    const scale = 1 / Math.sqrt(sum / columns + eps);
+    for (let c = 0; c < columns; c++) out[r * columns + c] = x[r * columns + c]! * scale * weight[c]!;
+  }
+  return out;
+}
+
+export function layerNorm(
+  x: ArrayLike<number>,
+  weight: ArrayLike<number>,
+  bias: ArrayLike<number>,
+  rows: number,
+  columns: number,
+  eps: number,
+): Float64Array {
+  const out = new Float64Array(rows * columns);
+  for (let r = 0; r < rows; r++) {
+    let mean = 0;
+    for (let c = 0; c < columns; c++) mean += x[r * columns + c]! / columns;
+    let variance = 0;
+    for (let c = 0; c < columns; c++) variance += (x[r * columns + c]! - mean) ** 2 / columns;
+    const scale = 1 / Math.sqrt(variance + eps);
+    for (let c = 0; c < columns; c++) out[r * columns + c] = (x[r * columns + c]! - mean) * scale * weight[c]! + bias[c]!;
+  }
+  return out;
+}

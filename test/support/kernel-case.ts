@@ -1,0 +1,141 @@
+/**
+ * Kernel cases: one table serves correctness (here), benchmarks (test/bench) and the browser's self-test. Every case runs on the
+ * adapter as it is and again with optional features disabled, because both paths ship.
+ */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import type { Recorder } from '../../engine/gpu/recorder.ts';
+import { viewAs } from '../../engine/gpu/device.ts';
+import type { DType, Tensor, TypedArray } from '../../engine/gpu/tensor.ts';
+import { fromF16, toF16 } from '../../engine/util/f16.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import type { Rng } from '../../engine/util/rng.ts';
+import { expectClose } from './compare.ts';
+import { testDevice } from './device.ts';
+
+export interface TensorData {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly values: ArrayLike<number>;
+}
+
+export interface OutputSpec {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** Contents before the run (for tensors that are updated); default NaN for f32, so that unwritten elements show. */
+  readonly initial?: ArrayLike<number>;
+}
+
+export interface CaseData {
+  readonly inputs: Readonly<Record<string, TensorData>>;
+  readonly outputs: Readonly<Record<string, OutputSpec>>;
+  /** Records the dispatches; `device` is there for packing weights. */
+  run(rec: Recorder, tensors: Readonly<Record<string, Tensor>>, device: Device): void;
+  /** Output name -> what the reference computes. */
+  readonly expected: Readonly<Record<string, ArrayLike<number>>>;
+}
+
+export interface KernelCase {
+  /** Reads as a sentence: "rms_norm handles 1 row of 65 columns". */
+  readonly name: string;
+  /** NMSE; default 1e-7 (f32), say why when it is larger. 0 = exact. */
+  readonly tolerance?: number;
+  build(rng: Rng): CaseData;
+}
+
+/** f32 data of a shape: normal values times `scale`. */
+export function randomTensor(rng: Rng, shape: readonly number[], scale = 1): TensorData & { values: Float32Array } {
+  const values = new Float32Array(shape.reduce((a, b) => a * b, 1));
+  for (let i = 0; i < values.length; i++) values[i] = rng.normal() * scale;
+  return { dtype: 'f32', shape, values };
+}
+
+/** The same values after a round trip through half precision: what a kernel with f16 storage sees. */
+export function roundToF16(values: ArrayLike<number>): Float32Array {
+  return fromF16(toF16(values));
+}
+
+const GUARD_BYTES = 1024;
+const GUARD_WORD = 0xdeadbeef;
+
+/** Registers one test per case and device flavour. */
+export function describeKernels(name: string, cases: readonly KernelCase[]): void {
+  const flavours = [
+    { title: 'all features', disable: [] },
+    { title: 'no f16, no subgroups', disable: ['f16', 'subgroups'] },
+  ] as const;
+  for (const { title, disable } of flavours) {
+    describe(`${name} (${title})`, () => {
+      let device: Device;
+      beforeAll(async () => {
+        device = await testDevice({ disable });
+      });
+      afterAll(() => device.close());
+      test.each(cases.map((c) => [c.name, c] as const))('%s', async (_, kernelCase) => {
+        await runCase(device, kernelCase);
+        expect(device.errors).toEqual([]);
+      });
+    });
+  }
+}
+
+/** Runs one case: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
+export async function runCase(device: Device, kernelCase: KernelCase): Promise<void> {
+  const { inputs, outputs, expected, run } = kernelCase.build(createRng(hash(kernelCase.name)));
+  const tensors: Record<string, Tensor> = {};
+  for (const [name, { dtype, shape, values }] of Object.entries(inputs)) {
+    tensors[name] = device.upload(name, dtype, shape, toTyped(dtype, values));
+  }
+  for (const [name, spec] of Object.entries(outputs)) tensors[name] = guarded(device, name, spec);
+  const rec = device.record(kernelCase.name);
+  run(rec, tensors, device);
+  rec.submit();
+  for (const name of Object.keys(outputs)) {
+    const tensor = tensors[name]!;
+    const actual = await readGuarded(device, tensor);
+    const wanted = expected[name];
+    if (!wanted) throw new Error(`${kernelCase.name}: no expected values for output ${name}`);
+    const values = tensor.dtype === 'f16' ? fromF16(actual as Uint16Array) : actual;
+    expectClose(`${kernelCase.name} / ${name}`, values, wanted, kernelCase.tolerance ?? 1e-7);
+  }
+}
+
+function guarded(device: Device, name: string, { dtype, shape, initial }: OutputSpec): Tensor {
+  const tensor = device.guardedTensor(name, dtype, shape, GUARD_BYTES);
+  const words = new Uint32Array(tensor.buffer.size / 4).fill(GUARD_WORD);
+  const inside = new Uint8Array(words.buffer, GUARD_BYTES, tensor.byteLength);
+  const fill = initial ?? new Float32Array(tensor.size).fill(dtype === 'f32' || dtype === 'f16' ? NaN : 0x5a5a5a5a);
+  const typed = toTyped(dtype, fill);
+  inside.set(new Uint8Array(typed.buffer, typed.byteOffset, typed.byteLength));
+  device.gpu.queue.writeBuffer(tensor.buffer, 0, words);
+  return tensor;
+}
+
+async function readGuarded(device: Device, tensor: Tensor): Promise<TypedArray> {
+  const staging = device.gpu.createBuffer({ size: tensor.buffer.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  const encoder = device.gpu.createCommandEncoder();
+  encoder.copyBufferToBuffer(tensor.buffer, 0, staging, 0, tensor.buffer.size);
+  device.gpu.queue.submit([encoder.finish()]);
+  await staging.mapAsync(GPUMapMode.READ);
+  const bytes = staging.getMappedRange().slice(0);
+  staging.destroy();
+  const words = new Uint32Array(bytes);
+  for (let i = 0; i < words.length; i++) {
+    const inGuard = i * 4 < GUARD_BYTES || i * 4 >= GUARD_BYTES + tensor.byteLength;
+    if (inGuard && words[i] !== GUARD_WORD) throw new Error(`${tensor.label}: guard overwritten at byte ${i * 4 - GUARD_BYTES}`);
+  }
+  return viewAs(tensor.dtype, bytes.slice(GUARD_BYTES, GUARD_BYTES + tensor.byteLength), tensor.size);
+}
+
+function toTyped(dtype: DType, values: ArrayLike<number>): TypedArray {
+  if (dtype === 'f16') return toF16(values);
+  if (dtype === 'u32') return Uint32Array.from(values);
+  if (dtype === 'i32') return Int32Array.from(values);
+  return Float32Array.from(values);
+}
+
+function hash(text: string): number {
+  let h = 2166136261;
+  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 16777619);
+  return h >>> 0;
+}
