@@ -1,0 +1,108 @@
+/** The shapes both sides compute: a single-node ONNX model with its inputs, and our op on the same numbers. */
+import type { Device } from '../../engine/gpu/device.ts';
+import type { Recorder } from '../../engine/gpu/recorder.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
+import { linear, packLinear } from '../../engine/ops/linear.ts';
+import type { WeightType } from '../../engine/ops/linear.ts';
+import type { Rng } from '../../engine/util/rng.ts';
+import type { OneNode } from './onnx.ts';
+
+export interface Duel {
+  readonly name: string;
+  readonly flops: number;
+  /** Bytes our kernel must move at least: weights once, activations once. */
+  readonly bytes: number;
+  /** Largest difference allowed between any two sides, as a share of the largest value. */
+  readonly tolerance: number;
+  readonly node: OneNode;
+  readonly rivalInputs: Readonly<Record<string, Float32Array>>;
+  toOurLayout(output: Float32Array): Float32Array;
+  prepare(device: Device): { upload(): void; record(rec: Recorder): void; output: Tensor };
+}
+
+const same = (output: Float32Array): Float32Array => output;
+
+function normal(rng: Rng, size: number, scale = 1): Float32Array {
+  return Float32Array.from({ length: size }, () => rng.normal() * scale);
+}
+
+/** [rows, columns] -> [columns, rows]. */
+function transpose(data: Float32Array, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(data.length);
+  for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[c * rows + r] = data[r * columns + c]!;
+  return out;
+}
+
+/** y = x W^T with f32 weights; ONNX's MatMul takes W^T [K, N]. */
+export function matmulDuel(rng: Rng): readonly Duel[] {
+  const shapes: readonly (readonly [number, number, number])[] = [[256, 1024, 1024], [1, 1024, 1024], [1500, 256, 1024]]; // prettier-ignore
+  return shapes.map(([m, k, n]) => {
+    const x = normal(rng, m * k);
+    const weight = normal(rng, n * k, 1 / Math.sqrt(k));
+    return {
+      name: `MatMul f32 ${m}x${k}x${n}`,
+      flops: 2 * m * k * n,
+      bytes: 4 * (m * k + k * n + m * n),
+      tolerance: 1e-5,
+      node: { op: 'MatMul', inputs: { x: [m, k] }, initializers: { w: { dims: [k, n], data: transpose(weight, n, k) } }, output: [m, n] },
+      rivalInputs: { x },
+      toOurLayout: same,
+      prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'f32'),
+    };
+  });
+}
+
+/**
+ * 4-bit weights in blocks of 32. Ours holds the same numbers as f16 (it has no 4-bit kernel yet); scales are powers of
+ * two, so the halves are exact. `accuracy_level` 4 lets ONNX Runtime quantise the activations to 8 bits, 0 keeps f32.
+ */
+export function quantisedDuel(rng: Rng): readonly Duel[] {
+  const block = 32;
+  const shapes = [[256, 1024, 1024, 0], [256, 1024, 1024, 4], [1, 1024, 1024, 0], [1, 1024, 1024, 4]] as const; // prettier-ignore
+  return shapes.map(([m, k, n, level]) => {
+    const x = normal(rng, m * k);
+    const packed = Uint8Array.from({ length: (n * k) / 2 }, () => rng.integer(256));
+    const scales = Float32Array.from({ length: (n * k) / block }, () => 2 ** -(6 + rng.integer(2)));
+    const weight = Float32Array.from(
+      { length: n * k },
+      (_, i) => (((packed[i >> 1]! >> ((i & 1) * 4)) & 15) - 8) * scales[Math.floor(i / block)]!,
+    );
+    const initializers = { w: { dims: [n, k / block, block / 2], data: packed }, scales: { dims: [(n * k) / block], data: scales } };
+    const attributes = { K: k, N: n, bits: 4, block_size: block, accuracy_level: level };
+    return {
+      name: `MatMulNBits 4-bit acc ${level} ${m}x${k}x${n} (ours f16)`,
+      flops: 2 * m * k * n,
+      bytes: 4 * (m * k + m * n) + 2 * k * n,
+      tolerance: level === 4 ? 0.02 : 1e-5,
+      node: { op: 'MatMulNBits', domain: 'com.microsoft', attributes, inputs: { x: [m, k] }, initializers, output: [m, n] },
+      rivalInputs: { x },
+      toOurLayout: same,
+      prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'f16'),
+    };
+  });
+}
+
+function prepareLinear(
+  device: Device,
+  x: Float32Array,
+  weights: Float32Array,
+  [m, k, n]: readonly [number, number, number],
+  dtype: WeightType,
+) {
+  const input = device.tensor('x', 'f32', [m, k]);
+  const output = device.tensor('y', 'f32', [m, n]);
+  const weight = packLinear(device, 'w', weights, n, k, dtype);
+  return {
+    output,
+    upload: () => device.write(input, x),
+    record: (rec: Recorder) => linear(rec, { x: input, weight, out: output }),
+  };
+}
+
+export function conv1dDuel(_rng: Rng): readonly Duel[] {
+  return [];
+}
+
+export function attentionDuel(_rng: Rng): readonly Duel[] {
+  return [];
+}

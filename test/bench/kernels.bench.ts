@@ -1,0 +1,63 @@
+/** Our kernels beside ONNX Runtime's WebGPU provider: same shapes, same data, same adapter, interleaved, outputs compared first. */
+import type { Device } from '../../engine/gpu/device.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import { benchDevice, deviceTime, fixed, interleave, loadText, printMachine, printTable, relativeError } from './harness.ts';
+import type { Contender } from './harness.ts';
+import { attentionDuel, conv1dDuel, matmulDuel, quantisedDuel } from './duels.ts';
+import type { Duel } from './duels.ts';
+import { ortContender } from './rival.ts';
+
+/** Ours reads the input from the host and returns the output to it, as ONNX Runtime's run() does. */
+function ourContender(name: string, device: Device, duel: Duel): Contender & { readonly record: ReturnType<Duel['prepare']>['record'] } {
+  const { upload, record, output } = duel.prepare(device);
+  const run = async (): Promise<Float32Array> => {
+    upload();
+    const rec = device.record(duel.name);
+    record(rec);
+    const readback = rec.readback(output);
+    rec.submit();
+    return new Float32Array(await readback.data());
+  };
+  return { name, run, record };
+}
+
+async function fight(duel: Duel, devices: { readonly fast: Device; readonly plain: Device }): Promise<string[]> {
+  const ours = ourContender('ours', devices.fast, duel);
+  const plain = ourContender('ours, default toggles', devices.plain, duel);
+  const rival = await ortContender('webgpu', duel.node, duel.rivalInputs);
+  const native = await ortContender('cpu', duel.node, duel.rivalInputs);
+  const expected = duel.toOurLayout(await native.run());
+  const errors = await Promise.all([ours.run(), plain.run(), rival.run().then(duel.toOurLayout)]);
+  for (const [i, output] of errors.entries()) {
+    const error = relativeError(output, expected);
+    const name = [ours, plain, rival][i]!.name;
+    if (!(error <= duel.tolerance)) throw new Error(`${duel.name}: ${name} differs from ONNX Runtime's CPU provider by ${error}`);
+  }
+  const timings = await interleave([ours, plain, rival]);
+  const [a, b, c] = timings.map(({ ms }) => ms) as [number, number, number];
+  const [cpu] = await interleave([native]);
+  const kernel = await deviceTime(devices.fast, ours.record);
+  const spread = Math.max(...timings.map((timing) => timing.spread));
+  const gflops = (ms: number): string => fixed(duel.flops / ms / 1e6, 1);
+  return [
+    duel.name, fixed(a), fixed(b), fixed(c), `${fixed(c / a)}x`, `${fixed(c / b)}x`, gflops(a), gflops(c), gflops(kernel), fixed(duel.bytes / kernel / 1e6, 1),
+    fixed(cpu!.ms), `${fixed(spread * 100, 0)}%`, loadText(),
+  ]; // prettier-ignore
+}
+
+const devices = { fast: await benchDevice('fast'), plain: await benchDevice('default') };
+printMachine(devices.fast);
+console.log(
+  'Milliseconds are medians of input in host memory to output in host memory, runs interleaved. "kernel": ours on the device alone.',
+);
+console.log('"ours" runs without the checks against untrusted shaders, as ONNX Runtime does and as the server does; "default" with them.');
+console.log('"ORT cpu" is native code on the CPU and no rival of any WebGPU program on a software adapter.\n');
+const header = [
+  'shape', 'ours', 'default', 'ORT webgpu', 'ratio', 'default', 'GFLOP/s', 'ORT', 'kernel', 'GB/s', 'ORT cpu', 'spread', 'load',
+]; // prettier-ignore
+const rng = createRng(20261121);
+const rows: string[][] = [];
+for (const duel of [...matmulDuel(rng), ...quantisedDuel(rng), ...conv1dDuel(rng), ...attentionDuel(rng)])
+  rows.push(await fight(duel, devices));
+printTable(header, rows);
+process.exit(0);
