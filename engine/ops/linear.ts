@@ -6,11 +6,13 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
+import { BLOCK, packBlocks, quantizedLinear } from './quantized-linear.ts';
+import type { QuantizedType } from './quantized-linear.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
 
-/** Storage of a weight matrix. f16 is read through unpack2x16float, so it works on adapters without the shader-f16 feature. */
-export type WeightType = 'f32' | 'f16';
+/** Storage of a weight matrix: q8 and q4 multiply int8 activations (quantized-linear.ts). f16 is read through unpack2x16float, so it works on adapters without the shader-f16 feature. */
+export type WeightType = 'f32' | 'f16' | QuantizedType;
 
 /**
  * A weight matrix [N, K] in the layout the kernels read: `[ceil(K/4)][N padded to 8]` of 4 values along K. Matrices above the
@@ -25,6 +27,8 @@ export interface LinearWeight {
 
 export interface LinearPart {
   readonly weight: Tensor;
+  /** Block scales of quantised weights. */
+  readonly scales?: Tensor;
   /** First output feature, count, and count padded to 8. */
   readonly first: number;
   readonly count: number;
@@ -49,12 +53,20 @@ export function packLinear(
 ): LinearWeight {
   assert(data.length === outFeatures * inFeatures, `${label}: ${data.length} weights for [${outFeatures}, ${inFeatures}]`);
   const k4 = ceilDiv(inFeatures, 4);
-  const bytesPerColumn = k4 * 4 * (dtype === 'f16' ? 2 : 4);
+  const quantized = dtype === 'q8' || dtype === 'q4';
+  const bytesPerColumn = quantized ? alignUp(inFeatures, BLOCK) : k4 * 4 * (dtype === 'f16' ? 2 : 4);
   const maxColumns = Math.floor(device.caps.maxBindingBytes / bytesPerColumn / PART_STEP) * PART_STEP;
   const parts: LinearPart[] = [];
   for (let first = 0; first < outFeatures; first += maxColumns) {
     const count = Math.min(maxColumns, outFeatures - first);
     const padded = alignUp(count, COLUMN_STEP);
+    if (quantized) {
+      const { words, scales } = packBlocks(data, inFeatures, first, count, padded, dtype);
+      const blocks = ceilDiv(inFeatures, BLOCK);
+      const weight = device.upload(label, 'u32', [blocks, padded, words.length / (blocks * padded)], words);
+      parts.push({ weight, scales: device.upload(`${label} scales`, 'f32', [blocks, padded], scales), first, count, padded });
+      continue;
+    }
     const packed = interleave(data, inFeatures, first, count, padded);
     const weight = device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed);
     parts.push({ weight, first, count, padded });
@@ -74,7 +86,7 @@ function interleave(data: Float32Array, k: number, first: number, count: number,
 
 /** Frees a packed matrix. */
 export function destroyLinear(device: Device, weight: LinearWeight): void {
-  for (const part of weight.parts) device.destroy(part.weight);
+  for (const { weight: words, scales } of weight.parts) device.destroy(words, ...(scales ? [scales] : []));
 }
 
 const SPEC = {
@@ -143,6 +155,12 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
   for (const part of weight.parts) {
     const column = outColumn + part.first;
     const partBias = bias && part.first > 0 ? bias.reshape([bias.size]).rows(part.first, bias.size) : bias;
+    if (weight.dtype === 'q8' || weight.dtype === 'q4') {
+      const quantizedPart = { ...part, scales: part.scales! };
+      const columns = { columns: k, outStride, outColumn: column };
+      quantizedLinear(rec, { x, m, type: weight.dtype, part: quantizedPart, bias: partBias, residual, out, fused, ...columns });
+      continue;
+    }
     const bindings = { x, weight: part.weight, bias: partBias ?? x, residual: residual ?? x, out };
     const params = { m, n: part.count, n_weight: part.padded, k4: k / 4, out_stride: outStride, out_column: column };
     if (broadcast) {

@@ -62,6 +62,12 @@ export class WeightLoader {
     return packLinear(this.device, name, await this.data(name, [outFeatures, inFeatures]), outFeatures, inFeatures, this.dtype);
   }
 
+  /** An embedding table [V, C], packed; never below f16, because it is looked up and not multiplied. */
+  async table(name: string, rows: number, columns: number): Promise<LinearWeight> {
+    const dtype = this.dtype === 'f32' ? 'f32' : 'f16';
+    return packLinear(this.device, name, await this.data(name, [rows, columns]), rows, columns, dtype);
+  }
+
   /** Several Linear.weights that read the same input (q, k, v; gate, up) as one matrix, stacked by output. */
   async mergedLinear(
     label: string,
