@@ -1,0 +1,10 @@
+/** The engine's public surface. */
+export type * from './api.ts';
+export { EngineClient } from './client.ts';
+export { DEFAULT_ENGINE_CONFIG, resolveConfig } from './config.ts';
+export type { EngineConfig, ModelSource } from './config.ts';
+export { EngineError } from './errors.ts';
+export type { EngineErrorCode } from './errors.ts';
+export { serveEngine } from './host.ts';
+export type { Platform } from './platform/platform.ts';
+export { createEngine } from './tasks/engine.ts';
