@@ -1,0 +1,171 @@
+/** RIFF/WAVE files: finding format and samples in the bytes of any of them, and writing the 16-bit mono ones speech answers with. */
+import { EngineError } from '../errors.ts';
+
+export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64';
+
+export interface WavFile {
+  readonly encoding: WavEncoding;
+  /** Hz. */
+  readonly sampleRate: number;
+  readonly channels: number;
+  /** Samples per channel. */
+  readonly frames: number;
+  /** Interleaved samples as they lie in the file. */
+  readonly data: Uint8Array;
+}
+
+const PCM = 1;
+const FLOAT = 3;
+const EXTENSIBLE = 0xfffe;
+const MAX_CHANNELS = 32;
+const MIN_RATE = 4_000;
+const MAX_RATE = 384_000;
+
+/** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
+const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
+
+const invalid = (message: string): EngineError => new EngineError('invalid_audio', message, { param: 'file' });
+
+/** Whether the bytes begin as a WAV file does (RIFF, or RF64 for files beyond 4 GiB). */
+export function isWav(bytes: Uint8Array): boolean {
+  const magic = latin1(bytes, 0, 4);
+  return (magic === 'RIFF' || magic === 'RF64') && latin1(bytes, 8, 12) === 'WAVE';
+}
+
+/** Reads the headers of a WAV file; throws EngineError('invalid_audio') for what is no WAV, is cut short, or has an unknown encoding. */
+export function parseWav(bytes: Uint8Array): WavFile {
+  if (!isWav(bytes)) throw invalid('the file does not begin with a RIFF/WAVE header');
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let format: Format | undefined;
+  for (let at = 12; at + 8 <= bytes.length;) {
+    const id = latin1(bytes, at, at + 4);
+    const size = view.getUint32(at + 4, true);
+    const body = at + 8;
+    if (id === 'data') {
+      if (!format) throw invalid('the WAV file has its data chunk before its fmt chunk');
+      return describe(format, dataChunk(bytes, body, size));
+    }
+    if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
+    if (id === 'fmt ') format = parseFormat(view, body, size);
+    at = body + size + (size & 1);
+  }
+  throw invalid(format ? 'the WAV file has no data chunk' : 'the WAV file has no fmt chunk');
+}
+
+interface Format {
+  readonly encoding: WavEncoding;
+  readonly channels: number;
+  readonly sampleRate: number;
+  readonly blockAlign: number;
+}
+
+function parseFormat(view: DataView, at: number, size: number): Format {
+  if (size < 16) throw invalid(`the WAV file's fmt chunk has ${size} bytes; at least 16 are needed`);
+  const channels = view.getUint16(at + 2, true);
+  const sampleRate = view.getUint32(at + 4, true);
+  const blockAlign = view.getUint16(at + 12, true);
+  const bits = view.getUint16(at + 14, true);
+  let tag = view.getUint16(at, true);
+  // Extensible: the real tag is the first field of the sub-format GUID.
+  if (tag === EXTENSIBLE && size >= 40) tag = view.getUint16(at + 24, true);
+  const encoding = encodingOf(tag, bits);
+  if (!encoding)
+    throw invalid(`WAV encoding ${tag} with ${bits} bits is not read; PCM of 8, 16, 24 or 32 bits and float of 32 or 64 bits are`);
+  if (channels < 1 || channels > MAX_CHANNELS) throw invalid(`the WAV file declares ${channels} channels; 1 to ${MAX_CHANNELS} are read`);
+  if (sampleRate < MIN_RATE || sampleRate > MAX_RATE) {
+    throw invalid(`the WAV file declares a sample rate of ${sampleRate} Hz; ${MIN_RATE} to ${MAX_RATE} are read`);
+  }
+  const expected = channels * BYTES[encoding];
+  if (blockAlign !== expected) throw invalid(`the WAV file declares ${blockAlign} bytes a frame; its format needs ${expected}`);
+  return { encoding, channels, sampleRate, blockAlign };
+}
+
+const BYTES: Readonly<Record<WavEncoding, number>> = { u8: 1, s16: 2, s24: 3, s32: 4, f32: 4, f64: 8 };
+
+function encodingOf(tag: number, bits: number): WavEncoding | undefined {
+  if (tag === FLOAT) return bits === 32 ? 'f32' : bits === 64 ? 'f64' : undefined;
+  if (tag !== PCM) return undefined;
+  return bits === 8 ? 'u8' : bits === 16 ? 's16' : bits === 24 ? 's24' : bits === 32 ? 's32' : undefined;
+}
+
+function dataChunk(bytes: Uint8Array, from: number, size: number): Uint8Array {
+  const present = bytes.length - from;
+  if (isPlaceholder(size)) return bytes.subarray(from);
+  if (size > present) throw invalid(`the WAV file is cut short: ${size} bytes of samples declared, ${present} present`);
+  return bytes.subarray(from, from + size);
+}
+
+function describe({ encoding, channels, sampleRate, blockAlign }: Format, data: Uint8Array): WavFile {
+  const frames = Math.floor(data.length / blockAlign);
+  return { encoding, channels, sampleRate, frames, data };
+}
+
+/** Averages the channels: [frames] in -1..1 (float files may exceed it). Samples that are not finite become 0. */
+export function wavToMono(wav: WavFile): Float32Array {
+  const { data, encoding, channels, frames } = wav;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const read = READERS[encoding];
+  const step = BYTES[encoding];
+  const mono = new Float32Array(frames);
+  const scale = 1 / channels;
+  for (let frame = 0, at = 0; frame < frames; frame++) {
+    let sum = 0;
+    for (let channel = 0; channel < channels; channel++, at += step) sum += read(view, at);
+    const sample = sum * scale;
+    mono[frame] = Number.isFinite(sample) ? sample : 0;
+  }
+  return mono;
+}
+
+const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => number>> = {
+  u8: (view, at) => (view.getUint8(at) - 128) / 128,
+  s16: (view, at) => view.getInt16(at, true) / 0x8000,
+  s24: (view, at) => (view.getUint16(at, true) + view.getInt8(at + 2) * 0x10000) / 0x80_0000,
+  s32: (view, at) => view.getInt32(at, true) / 0x8000_0000,
+  f32: (view, at) => view.getFloat32(at, true),
+  f64: (view, at) => view.getFloat64(at, true),
+};
+
+/** A 44-byte header for 16-bit mono PCM; `dataBytes` absent = a stream of unknown length (0xffffffff, as OpenAI sends). */
+export function wavHeader(sampleRate: number, dataBytes?: number): Uint8Array {
+  const header = new Uint8Array(44);
+  const view = new DataView(header.buffer);
+  const ascii = (at: number, text: string): void => header.set(new TextEncoder().encode(text), at);
+  ascii(0, 'RIFF');
+  view.setUint32(4, dataBytes === undefined ? 0xffff_ffff : 36 + dataBytes, true);
+  ascii(8, 'WAVEfmt ');
+  view.setUint32(16, 16, true);
+  view.setUint16(20, PCM, true);
+  view.setUint16(22, 1, true);
+  view.setUint32(24, sampleRate, true);
+  view.setUint32(28, sampleRate * 2, true);
+  view.setUint16(32, 2, true);
+  view.setUint16(34, 16, true);
+  ascii(36, 'data');
+  view.setUint32(40, dataBytes ?? 0xffff_ffff, true);
+  return header;
+}
+
+/** Samples in -1..1 to signed 16-bit little endian, rounded and clipped. */
+export function floatToPcm16(samples: Float32Array): Uint8Array {
+  const bytes = new Uint8Array(samples.length * 2);
+  const view = new DataView(bytes.buffer);
+  for (let i = 0; i < samples.length; i++) {
+    const scaled = Math.round(samples[i]! * 0x7fff);
+    view.setInt16(i * 2, Math.max(-0x8000, Math.min(0x7fff, scaled)), true);
+  }
+  return bytes;
+}
+
+/** A whole 16-bit mono WAV file. */
+export function writeWav(samples: Float32Array, sampleRate: number): Uint8Array {
+  const pcm = floatToPcm16(samples);
+  const file = new Uint8Array(44 + pcm.length);
+  file.set(wavHeader(sampleRate, pcm.length));
+  file.set(pcm, 44);
+  return file;
+}
+
+function latin1(bytes: Uint8Array, from: number, to: number): string {
+  return String.fromCharCode(...bytes.subarray(from, to));
+}

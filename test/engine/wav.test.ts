@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { floatToPcm16, parseWav, wavHeader, wavToMono, writeWav } from '../../engine/audio/wav.ts';
+import type { WavEncoding } from '../../engine/audio/wav.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { tone, wavFile } from '../support/wav-file.ts';
+
+const ENCODINGS: readonly (readonly [WavEncoding, number])[] = [
+  // Half a step, and the writer's 127 to the reader's 128.
+  ['u8', 1.5 / 128],
+  ['s16', 1e-4],
+  ['s24', 1e-6],
+  ['s32', 1e-7],
+  ['f32', 1e-7],
+  ['f64', 1e-7],
+];
+
+function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  expect(a.length).toBe(b.length);
+  return Array.from(a).reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
+}
+
+const errorOf = (bytes: Uint8Array): EngineError => {
+  try {
+    parseWav(bytes);
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
+  throw new Error('expected parseWav to throw');
+};
+
+describe('parseWav', () => {
+  for (const [encoding, tolerance] of ENCODINGS) {
+    for (const extensible of [false, true]) {
+      test(`reads ${encoding}${extensible ? ' in extensible form' : ''}`, () => {
+        const samples = tone(440, 8000, 0.05, 0.9);
+        const wav = parseWav(wavFile(samples, { encoding, sampleRate: 8000, extensible }));
+        expect(wav).toMatchObject({ encoding, sampleRate: 8000, channels: 1, frames: 400 });
+        expect(largestDifference(wavToMono(wav), samples)).toBeLessThan(tolerance);
+      });
+    }
+  }
+
+  test.each([1, 2, 3, 6, 8])('averages %i channels', (channels) => {
+    const interleaved = Float32Array.from({ length: channels * 100 }, (_, i) => ((i % channels) + 1) / 16);
+    const wav = parseWav(wavFile(interleaved, { encoding: 'f32', sampleRate: 44100, channels }));
+    expect(wav.frames).toBe(100);
+    expect(largestDifference(wavToMono(wav), new Float32Array(100).fill((channels + 1) / 32))).toBeLessThan(1e-7);
+  });
+
+  test.each([0, 0xffffffff, 0x7ffff024, 0x7fffffff])('takes a declared data size of %i as "until the end"', (declaredSize) => {
+    const wav = parseWav(wavFile(new Float32Array(333), { encoding: 's16', sampleRate: 16000, declaredSize }));
+    expect(wav.frames).toBe(333);
+  });
+
+  test('skips other chunks, odd sizes included', () => {
+    const extraChunks = [
+      { id: 'LIST', bytes: new Uint8Array(27) },
+      { id: 'fact', bytes: new Uint8Array(4) },
+    ];
+    expect(parseWav(wavFile(new Float32Array(10), { encoding: 's16', sampleRate: 16000, extraChunks })).frames).toBe(10);
+  });
+
+  test('reads what lies at an odd offset in a larger buffer', () => {
+    const samples = tone(440, 8000, 0.01);
+    const file = wavFile(samples, { encoding: 'f64', sampleRate: 8000 });
+    const shifted = new Uint8Array(file.length + 3);
+    shifted.set(file, 3);
+    expect(largestDifference(wavToMono(parseWav(shifted.subarray(3))), samples)).toBeLessThan(1e-7);
+  });
+
+  test('turns NaN and infinity into silence', () => {
+    expect([...wavToMono(parseWav(wavFile([NaN, Infinity, 0.5], { encoding: 'f32', sampleRate: 8000 })))]).toEqual([0, 0, 0.5]);
+  });
+
+  const whole = wavFile(tone(440, 16000, 0.01), { encoding: 's16', sampleRate: 16000 });
+  const patched = (at: number, ...bytes: number[]): Uint8Array => {
+    const copy = whole.slice();
+    copy.set(bytes, at);
+    return copy;
+  };
+
+  test.each([
+    ['an empty file', new Uint8Array(), /RIFF/],
+    ['text', new TextEncoder().encode('this is not audio at all, is it?'), /RIFF/],
+    ['a file cut inside the header', whole.slice(0, 30), /ends inside its 'fmt ' chunk/],
+    ['a file without samples chunk', whole.slice(0, 36), /no data chunk/],
+    ['a file cut inside the samples', whole.slice(0, 100), /cut short: 320 bytes of samples declared, 56 present/],
+    ['no channels', patched(22, 0), /0 channels/],
+    ['a rate of 0 Hz', patched(24, 0, 0), /sample rate of 0/],
+    ['A-law', patched(20, 6), /encoding 6/],
+    ['12 bits', patched(34, 12), /12 bits/],
+    ['a wrong frame size', patched(32, 3), /3 bytes a frame/],
+    ['data before the format', wavFileWithDataFirst(), /before its fmt/],
+  ])('refuses %s', (_, bytes, message) => {
+    const error = errorOf(bytes);
+    expect(error).toMatchObject({ code: 'invalid_audio', param: 'file' });
+    expect(error.message).toMatch(message);
+  });
+
+  test('survives every prefix and every damaged byte of a header', () => {
+    for (let length = 0; length < whole.length; length++) expect(errorOf(whole.slice(0, length)).code).toBe('invalid_audio');
+    for (let at = 0; at < 44; at++) {
+      for (const value of [0, 1, 0x7f, 0xff]) {
+        try {
+          const wav = parseWav(patched(at, value));
+          expect(wavToMono(wav).length).toBe(wav.frames);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'invalid_audio' });
+        }
+      }
+    }
+  });
+});
+
+function wavFileWithDataFirst(): Uint8Array {
+  const file = new Uint8Array(24);
+  file.set(new TextEncoder().encode('RIFF....WAVEdata'));
+  return file;
+}
+
+describe('writing', () => {
+  test('a file reads back as written', () => {
+    const samples = tone(440, 24000, 0.1, 1);
+    const wav = parseWav(writeWav(samples, 24000));
+    expect(wav).toMatchObject({ encoding: 's16', sampleRate: 24000, channels: 1, frames: 2400 });
+    expect(largestDifference(wavToMono(wav), samples)).toBeLessThan(1e-4);
+  });
+
+  test('sizes are exact, or open for a stream', () => {
+    const exact = new DataView(wavHeader(24000, 100).buffer);
+    expect([exact.getUint32(4, true), exact.getUint32(40, true)]).toEqual([136, 100]);
+    const open = new DataView(wavHeader(24000).buffer);
+    expect([open.getUint32(4, true), open.getUint32(40, true)]).toEqual([0xffffffff, 0xffffffff]);
+  });
+
+  test('samples are rounded and clipped, not wrapped', () => {
+    expect([...new Int16Array(floatToPcm16(Float32Array.of(0, 1, -1, 1.5, -1.5, 0.5, 1e-5)).buffer)]).toEqual([
+      0, 32767, -32767, 32767, -32768, 16384, 0,
+    ]);
+  });
+});
