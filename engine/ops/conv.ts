@@ -1,0 +1,245 @@
+import { assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { alignUp, ceilDiv } from '../util/math.ts';
+import { ACTIVATIONS } from './activation.ts';
+import type { Activation } from './activation.ts';
+import { packLinear, weightFragment } from './linear.ts';
+import type { LinearPart, LinearWeight } from './linear.ts';
+
+/** Convolution weights as a matrix [outChannels, taps * inChannels padded to 4] in the layout of `packLinear`. */
+export interface ConvWeight {
+  readonly matrix: LinearWeight;
+  readonly inChannels: number;
+  /** Columns of the matrix: for a transposed convolution `stride` positions of its output channels. */
+  readonly columns: number;
+  readonly outChannels: number;
+  readonly taps: number;
+  /** [columns] f32. */
+  readonly bias?: Tensor;
+}
+
+/** A transposed convolution: one GEMM whose rows are `stride` output positions. */
+export interface ConvTransposeWeight extends ConvWeight {
+  readonly stride: number;
+  readonly kernel: number;
+}
+
+/** Storage of convolution weights. */
+export type ConvDType = 'f32' | 'f16';
+
+export interface ConvShape {
+  readonly outChannels: number;
+  readonly inChannels: number;
+  readonly kernel: number;
+}
+
+/** Uploads a checkpoint's Conv1d.weight [outChannels, inChannels, kernel] and bias in kernel layout. */
+export function packConv1d(
+  device: Device,
+  label: string,
+  data: Float32Array,
+  { outChannels, inChannels, kernel }: ConvShape,
+  bias?: Float32Array,
+  dtype: ConvDType = 'f32',
+): ConvWeight {
+  assert(
+    data.length === outChannels * inChannels * kernel,
+    `${label}: ${data.length} weights for [${outChannels}, ${inChannels}, ${kernel}]`,
+  );
+  const padded = alignUp(inChannels, 4);
+  const rows = new Float32Array(outChannels * kernel * padded);
+  for (let n = 0; n < outChannels; n++) {
+    for (let t = 0; t < kernel; t++) {
+      for (let c = 0; c < inChannels; c++) rows[(n * kernel + t) * padded + c] = data[(n * inChannels + c) * kernel + t]!;
+    }
+  }
+  return upload(device, label, rows, { inChannels, columns: outChannels, outChannels, taps: kernel }, bias, dtype);
+}
+
+/**
+ * Uploads a checkpoint's ConvTranspose1d.weight [inChannels, outChannels, kernel]. Output position s * m + p - padding takes tap p of
+ * input m, tap p + s of input m - 1 and so on, so row m of a convolution with ceil(kernel / s) taps and s * outChannels
+ * columns is s output positions: no scatter and no col2im.
+ */
+export function packConvTranspose1d(
+  device: Device,
+  label: string,
+  data: Float32Array,
+  { outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number },
+  bias?: Float32Array,
+  dtype: ConvDType = 'f32',
+): ConvTransposeWeight {
+  assert(
+    data.length === outChannels * inChannels * kernel,
+    `${label}: ${data.length} weights for [${inChannels}, ${outChannels}, ${kernel}]`,
+  );
+  const taps = ceilDiv(kernel, stride);
+  const padded = alignUp(inChannels, 4);
+  const columns = stride * outChannels;
+  const rows = new Float32Array(columns * taps * padded);
+  for (let k = 0; k < kernel; k++) {
+    const tap = taps - 1 - Math.floor(k / stride);
+    for (let o = 0; o < outChannels; o++) {
+      const row = (((k % stride) * outChannels + o) * taps + tap) * padded;
+      for (let c = 0; c < inChannels; c++) rows[row + c] = data[(c * outChannels + o) * kernel + k]!;
+    }
+  }
+  const biases = bias && Float32Array.from({ length: columns }, (_, i) => bias[i % outChannels]!);
+  return { ...upload(device, label, rows, { inChannels, columns, outChannels, taps }, biases, dtype), stride, kernel };
+}
+
+function upload(
+  device: Device,
+  label: string,
+  rows: Float32Array,
+  shape: Omit<ConvWeight, 'matrix' | 'bias'>,
+  bias: Float32Array | undefined,
+  dtype: ConvDType,
+): ConvWeight {
+  const matrix = packLinear(device, label, rows, shape.columns, rows.length / shape.columns, dtype);
+  assert(matrix.parts.length === 1, `${label}: a convolution of ${rows.length} weights exceeds the adapter's binding limit`);
+  return bias ? { ...shape, matrix, bias: device.upload(`${label} bias`, 'f32', [bias.length], bias) } : { ...shape, matrix };
+}
+
+const SPEC = {
+  bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
+  params: {
+    rows: 'u32', rows_in: 'u32', n: 'u32', n_weight: 'u32', c4: 'u32', x_stride4: 'u32', taps: 'u32', stride: 'u32', padding: 'u32', dilation: 'u32',
+    out_stride: 'u32', out_column: 'u32', out_shift: 'u32', out_size: 'u32', residual_stride: 'u32', scale: 'f32',
+  },
+} as const; // prettier-ignore
+
+export const CONV1D_TILE = defineKernel({
+  ...SPEC,
+  file: 'conv/conv1d_tile.wgsl',
+  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  consts: ['TILE_M', 'TILE_N'],
+  overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+export const CONV1D_BROADCAST = defineKernel({
+  ...SPEC,
+  file: 'conv/conv1d_broadcast.wgsl',
+  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  consts: ['LANES', 'TILE_N'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+export interface Conv1dArgs {
+  /** [L, C] f32; C = inChannels padded to 4 (zeros in the padding), or wider: the columns after them are not read. */
+  readonly x: Tensor;
+  readonly weight: ConvWeight;
+  /** [L', N] f32, or wider with `outColumn`; another tensor than x and residual. */
+  readonly out: Tensor;
+  readonly stride?: number;
+  readonly padding?: number;
+  readonly dilation?: number;
+  readonly activation?: Activation;
+  /** [L', >= N] f32, added after the activation. */
+  readonly residual?: Tensor | undefined;
+  /** Factor on everything; default 1. */
+  readonly scale?: number;
+  /** Rows of x that count (the workspace may be longer); default all. */
+  readonly rows?: number;
+  /** First column of `out` that is written; default 0. */
+  readonly outColumn?: number;
+}
+
+/** Output positions of a convolution over `rows` inputs. */
+export function convRows(rows: number, kernel: number, { stride = 1, padding = 0, dilation = 1 }: Partial<Conv1dArgs> = {}): number {
+  return Math.floor((rows + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1;
+}
+
+/** out = (act(conv(x) + bias) + residual) * scale over NLC data; returns the number of output rows. */
+export function conv1d(rec: Recorder, args: Conv1dArgs): number {
+  const { x, weight, out, stride = 1, padding = 0, dilation = 1, residual, outColumn = 0 } = args;
+  const rowsIn = args.rows ?? x.shape[0] ?? 0;
+  const rows = convRows(rowsIn, weight.taps, { stride, padding, dilation });
+  const outStride = out.shape.at(-1) ?? 0;
+  assert(rows >= 1 && rows <= (out.shape[0] ?? 0), `conv1d: ${rows} output rows for ${out.label} [${out.shape.join(', ')}]`);
+  assert(outColumn + weight.columns <= outStride, `conv1d: ${weight.columns} channels at column ${outColumn} of ${outStride}`);
+  const residualStride = residual?.shape.at(-1) ?? 0;
+  dispatchConv(rec, args, {
+    rows,
+    rowsIn,
+    stride,
+    padding,
+    dilation,
+    outStride,
+    outColumn,
+    outShift: 0,
+    outSize: rows * outStride,
+    residualStride,
+  });
+  return rows;
+}
+
+export type ConvTranspose1dArgs = Pick<Conv1dArgs, 'x' | 'out' | 'activation' | 'rows'> & {
+  readonly weight: ConvTransposeWeight;
+  readonly padding?: number;
+  readonly outputPadding?: number;
+};
+
+/** Transposed convolution [L, Cin] -> [(L - 1) stride - 2 padding + kernel + outputPadding, Cout]; returns the number of output rows. */
+export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): number {
+  const { x, weight, out, padding = 0, outputPadding = 0 } = args;
+  const rowsIn = args.rows ?? x.shape[0] ?? 0;
+  const { stride, kernel, taps, columns, outChannels } = weight;
+  const rows = (rowsIn - 1) * stride - 2 * padding + kernel + outputPadding;
+  assert(out.shape.at(-1) === outChannels, `conv_transpose1d: out ${out.label} has ${out.shape.at(-1)} columns, expected ${outChannels}`);
+  assert(rows >= 1 && rows <= (out.shape[0] ?? 0), `conv_transpose1d: ${rows} output rows for ${out.label} [${out.shape.join(', ')}]`);
+  dispatchConv(rec, args, {
+    rows: ceilDiv(rows + padding, stride), rowsIn, stride: 1, padding: taps - 1, dilation: 1,
+    outStride: columns, outColumn: 0, outShift: padding * outChannels, outSize: rows * outChannels, residualStride: 0,
+  }); // prettier-ignore
+  return rows;
+}
+
+interface Geometry {
+  readonly rows: number;
+  readonly rowsIn: number;
+  readonly stride: number;
+  readonly padding: number;
+  readonly dilation: number;
+  readonly outStride: number;
+  readonly outColumn: number;
+  readonly outShift: number;
+  readonly outSize: number;
+  readonly residualStride: number;
+}
+
+/** Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md); on a GPU one 64-wide workgroup a tile. */
+const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
+const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
+
+type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'scale'>;
+
+function dispatchConv(rec: Recorder, { x, weight, out, activation = 'none', residual, scale = 1 }: Fused, g: Geometry): void {
+  const { matrix, bias, columns, inChannels, taps } = weight;
+  const xStride = x.shape.at(-1) ?? 0;
+  assert(xStride % 4 === 0 && xStride >= inChannels, `conv1d: ${x.label} has ${xStride} columns for ${inChannels} channels`);
+  const part = matrix.parts[0] as LinearPart;
+  const { caps } = rec;
+  const lanes = caps.subgroupMinSize;
+  const broadcast = caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
+  const shape = caps.family === 'cpu' ? CPU : GPU;
+  const wg = broadcast ? lanes : shape.wg;
+  const tileN = Math.min(shape.tileN, ceilDiv(columns, wg));
+  const fused = { ACTIVATION: ACTIVATIONS[activation], HAS_BIAS: bias ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
+  const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, out };
+  const params = {
+    rows: g.rows, rows_in: g.rowsIn, n: columns, n_weight: part.padded, c4: ceilDiv(inChannels, 4), x_stride4: xStride / 4, taps,
+    stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
+    out_size: g.outSize, residual_stride: g.residualStride, scale,
+  }; // prettier-ignore
+  if (broadcast) {
+    const variant = { storage: matrix.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
+    rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(g.rows, lanes), ceilDiv(columns, lanes * tileN)]);
+  } else {
+    const variant = { storage: matrix.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
+    rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(g.rows, shape.tileM), ceilDiv(columns, wg * tileN)]);
+  }
+}

@@ -1,0 +1,75 @@
+// out[l, n] = act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, c, t] + bias[n]) + residual[l, n]; x is zero outside its rows.
+//
+// Implicit GEMM: x [L, C] f32 (C a multiple of 4), weight [taps * C/4][N] lane-interleaved (ops/conv.ts packConv1d), out [L_out, N].
+// LANES positions are loaded by LANES invocations at once and handed round by shuffle, as linear/linear_broadcast.wgsl.
+// Reference: test/reference/conv.ts.
+override ACTIVATION: u32;
+override HAS_BIAS: bool;
+override HAS_RESIDUAL: bool;
+
+struct Params {
+  length: u32,
+  out_length: u32,
+  c4: u32,
+  n: u32,
+  n_weight: u32,
+  taps: u32,
+  stride: u32,
+  dilation: u32,
+  padding: i32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<weight_t>;
+@group(0) @binding(2) var<storage, read> bias: array<f32>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
+  let first_column = group.x * LANES * TILE_N + lane;
+  let first_row = group.y * LANES;
+  var column: array<u32, TILE_N>;
+  for (var j = 0u; j < TILE_N; j++) {
+    column[j] = min(first_column + j * LANES, params.n_weight - 1u);
+  }
+  let origin = i32((first_row + lane) * params.stride) - params.padding;
+  var acc: array<array<f32, TILE_N>, LANES>;
+  for (var t = 0u; t < params.taps; t++) {
+    let position = origin + i32(t * params.dilation);
+    let inside = position >= 0 && position < i32(params.length);
+    let row = select(0u, u32(position), inside) * params.c4;
+    let keep = select(0.0, 1.0, inside);
+    for (var c = 0u; c < params.c4; c++) {
+      let mine = x[row + c] * keep;
+      var w: array<vec4<f32>, TILE_N>;
+      for (var j = 0u; j < TILE_N; j++) {
+        w[j] = unpack_weight(weight[(t * params.c4 + c) * params.n_weight + column[j]]);
+      }
+      for (var i = 0u; i < LANES; i++) {
+        let a = subgroupShuffle(mine, i);
+        for (var j = 0u; j < TILE_N; j++) {
+          acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+        }
+      }
+    }
+  }
+  for (var i = 0u; i < LANES; i++) {
+    for (var j = 0u; j < TILE_N; j++) {
+      let n = first_column + j * LANES;
+      if (first_row + i < params.out_length && n < params.n) {
+        let at = (first_row + i) * params.n + n;
+        var y = acc[i][j];
+        if (HAS_BIAS) {
+          y += bias[n];
+        }
+        y = activate(ACTIVATION, y);
+        if (HAS_RESIDUAL) {
+          y += residual[at];
+        }
+        out[at] = y;
+      }
+    }
+  }
+}

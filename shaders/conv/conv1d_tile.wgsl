@@ -1,0 +1,78 @@
+// out[l, n] = act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, c, t] + bias[n]) + residual[l, n]; x is zero outside its rows.
+//
+// Implicit GEMM: x [L, C] f32 (C a multiple of 4), weight [taps * C/4][N] lane-interleaved (ops/conv.ts packConv1d), out [L_out, N].
+// A TILE_M x TILE_N register tile an invocation, as linear/linear_tile.wgsl.
+// Reference: test/reference/conv.ts.
+override WG: u32;
+override ACTIVATION: u32;
+override HAS_BIAS: bool;
+override HAS_RESIDUAL: bool;
+
+struct Params {
+  length: u32,
+  out_length: u32,
+  c4: u32,
+  n: u32,
+  n_weight: u32,
+  taps: u32,
+  stride: u32,
+  dilation: u32,
+  padding: i32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<weight_t>;
+@group(0) @binding(2) var<storage, read> bias: array<f32>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let first_column = group.x * WG * TILE_N + lane;
+  let first_row = group.y * TILE_M;
+  var column: array<u32, TILE_N>;
+  for (var j = 0u; j < TILE_N; j++) {
+    column[j] = min(first_column + j * WG, params.n_weight - 1u);
+  }
+  var acc: array<array<f32, TILE_N>, TILE_M>;
+  for (var t = 0u; t < params.taps; t++) {
+    var row: array<u32, TILE_M>;
+    var keep: array<f32, TILE_M>;
+    for (var i = 0u; i < TILE_M; i++) {
+      let position = i32((first_row + i) * params.stride + t * params.dilation) - params.padding;
+      let inside = position >= 0 && position < i32(params.length);
+      row[i] = select(0u, u32(position), inside) * params.c4;
+      keep[i] = select(0.0, 1.0, inside);
+    }
+    for (var c = 0u; c < params.c4; c++) {
+      var w: array<vec4<f32>, TILE_N>;
+      for (var j = 0u; j < TILE_N; j++) {
+        w[j] = unpack_weight(weight[(t * params.c4 + c) * params.n_weight + column[j]]);
+      }
+      for (var i = 0u; i < TILE_M; i++) {
+        let a = x[row[i] + c] * keep[i];
+        for (var j = 0u; j < TILE_N; j++) {
+          acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+        }
+      }
+    }
+  }
+  for (var i = 0u; i < TILE_M; i++) {
+    for (var j = 0u; j < TILE_N; j++) {
+      let n = first_column + j * WG;
+      if (first_row + i < params.out_length && n < params.n) {
+        let at = (first_row + i) * params.n + n;
+        var y = acc[i][j];
+        if (HAS_BIAS) {
+          y += bias[n];
+        }
+        y = activate(ACTIVATION, y);
+        if (HAS_RESIDUAL) {
+          y += residual[at];
+        }
+        out[at] = y;
+      }
+    }
+  }
+}
