@@ -1,0 +1,151 @@
+/** An Engine without a GPU: answers at once, or as slowly as a test wants, and remembers what it was asked. */
+import type {
+  ChatEvent,
+  ChatRequest,
+  Engine,
+  EngineInfo,
+  EngineStatus,
+  SpeechEvent,
+  SpeechRequest,
+  TranscriptionEvent,
+  TranscriptionRequest,
+} from '../../engine/api.ts';
+import { EMPTY_STATUS } from '../../engine/client.ts';
+import { EngineError } from '../../engine/errors.ts';
+
+export const VOICES: readonly string[] = [
+  ...[1, 2, 3, 4, 5, 6].map((n) => `aus-female-${n}`),
+  ...[1, 2, 3, 4, 5, 6, 7].map((n) => `aus-male-${n}`),
+  'charter',
+  'gaius',
+  '_gantry',
+  'nona',
+  'oni',
+  'vulcan',
+];
+
+export const FAKE_INFO: EngineInfo = {
+  adapter: { name: 'fake adapter', vendor: 'test', architecture: 'none', software: true, family: 'cpu', features: [], limits: {} },
+  models: [
+    { id: 'parley-chat', task: 'chat', architecture: 'llama', parameters: 1000, weightBytes: 4000, contextLength: 1024 },
+    { id: 'parley-speech', task: 'speech', architecture: 'kokoro', parameters: 1000, weightBytes: 4000, voices: VOICES, sampleRate: 24000 },
+    { id: 'parley-transcribe', task: 'transcription', architecture: 'whisper', parameters: 1000, weightBytes: 4000 },
+  ],
+};
+
+export interface FakeOptions {
+  /** Deltas of a chat answer. */
+  readonly words?: readonly string[];
+  /** Milliseconds between two events. */
+  readonly delay?: number;
+  /** Thrown after this many events of a call (0 = at once). */
+  readonly failAfter?: number;
+  readonly failWith?: Error;
+}
+
+/** Answers chat with `words`, speech with a tone whose pitch depends on the voice, transcription with the length it heard. */
+export class FakeEngine implements Engine {
+  options: FakeOptions;
+  state: EngineStatus['state'] = 'ready';
+  readonly chats: ChatRequest[] = [];
+  readonly speeches: SpeechRequest[] = [];
+  readonly transcriptions: TranscriptionRequest[] = [];
+  /** Calls that were aborted while they ran, and events handed out in total. */
+  aborted = 0;
+  handedOut = 0;
+  closed = false;
+  #running = 0;
+
+  constructor(options: FakeOptions = {}) {
+    this.options = options;
+  }
+
+  info(): EngineInfo {
+    return FAKE_INFO;
+  }
+
+  status(): EngineStatus {
+    return { ...EMPTY_STATUS, state: this.state, running: this.#running, pending: this.#running > 0, generatedTokens: this.handedOut };
+  }
+
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
+    this.chats.push(request);
+    return this.#paced(chatEvents(request, this.options.words ?? ['Hello', ' there', '!']), signal);
+  }
+
+  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
+    this.speeches.push(request);
+    return this.#paced(speechEvents(request), signal);
+  }
+
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
+    this.transcriptions.push(request);
+    return this.#paced(transcriptionEvents(request), signal);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+  }
+
+  async *#paced<Event>(events: Iterable<Event>, signal: AbortSignal): AsyncGenerator<Event> {
+    const { delay = 0, failAfter, failWith = new EngineError('internal', 'the fake engine was told to fail') } = this.options;
+    let count = 0;
+    let finished = false;
+    this.#running++;
+    try {
+      for (const event of events) {
+        if (failAfter === count++) throw failWith;
+        if (delay) await pause(delay, signal);
+        if (signal.aborted) throw new EngineError('aborted', 'aborted');
+        this.handedOut++;
+        yield event;
+      }
+      finished = true;
+    } finally {
+      this.#running--;
+      if (!finished && signal.aborted) this.aborted++;
+    }
+  }
+}
+
+function* chatEvents(request: ChatRequest, words: readonly string[]): Generator<ChatEvent> {
+  const cap = Math.min(words.length, request.maxTokens ?? Infinity);
+  yield { type: 'start', promptTokens: request.messages.length * 10, cachedTokens: 0 };
+  const choices = Array.from({ length: request.n ?? 1 }, (_, index) => index);
+  for (const text of words.slice(0, cap)) for (const index of choices) yield { type: 'delta', index, text, tokens: 1 };
+  const reason = cap < words.length ? 'length' : 'stop';
+  for (const index of choices) yield { type: 'finish', index, reason, stopReason: null, completionTokens: cap, cachedTokens: 3 };
+}
+
+function* speechEvents({ text, voice, seed = 7 }: SpeechRequest): Generator<SpeechEvent> {
+  yield { type: 'start', seed, sampleRate: 24000 };
+  const frequency = 100 + 20 * VOICES.indexOf(voice) + (seed % 10);
+  const sentences = text.split(/(?<=\.) /);
+  for (const sentence of sentences) {
+    const samples = Float32Array.from({ length: 2400 }, (_, i) => 0.5 * Math.sin((2 * Math.PI * frequency * i) / 24000));
+    yield { type: 'audio', samples, text: sentence };
+  }
+  yield { type: 'finish', inputTokens: text.length, frames: sentences.length * 4, seconds: sentences.length * 0.1 };
+}
+
+function* transcriptionEvents({ samples, language = 'en' }: TranscriptionRequest): Generator<TranscriptionEvent> {
+  const duration = samples.length / 16000;
+  yield { type: 'start', duration, language };
+  const texts = [' Heard', ` ${duration.toFixed(2)} seconds.`];
+  for (const [id, text] of texts.entries()) {
+    yield { type: 'segment', segment: { id, start: id, end: id + 1, text, tokens: [1], avgLogprob: -0.1, noSpeechProb: 0 } };
+  }
+  yield { type: 'finish', text: texts.join('').trim(), duration, inputTokens: 4, outputTokens: 2 };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
