@@ -1,22 +1,29 @@
-// out[l, n] = act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, c, t] + bias[n]) + residual[l, n]; x is zero outside its rows.
-//
-// Implicit GEMM: x [L, C] f32 (C a multiple of 4), weight [taps * C/4][N] lane-interleaved (ops/conv.ts packConv1d), out [L_out, N].
-// LANES positions are loaded by LANES invocations at once and handed round by shuffle, as linear/linear_broadcast.wgsl.
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
+// outside its rows. Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] lane-interleaved (ops/conv.ts), out by
+// lib/conv_store.wgsl. LANES positions are loaded by LANES invocations at once and
+// handed round by shuffle, as linear/linear_broadcast.wgsl.
 // Reference: test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
 
 struct Params {
-  length: u32,
-  out_length: u32,
-  c4: u32,
+  rows: u32,
+  rows_in: u32,
   n: u32,
   n_weight: u32,
+  c4: u32,
+  x_stride4: u32,
   taps: u32,
   stride: u32,
+  padding: u32,
   dilation: u32,
-  padding: i32,
+  out_stride: u32,
+  out_column: u32,
+  out_shift: u32,
+  out_size: u32,
+  residual_stride: u32,
+  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -28,18 +35,18 @@ struct Params {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
-  let first_column = group.x * LANES * TILE_N + lane;
-  let first_row = group.y * LANES;
+  let first_row = group.x * LANES;
+  let first_column = group.y * LANES * TILE_N + lane;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
     column[j] = min(first_column + j * LANES, params.n_weight - 1u);
   }
-  let origin = i32((first_row + lane) * params.stride) - params.padding;
+  let origin = i32((first_row + lane) * params.stride) - i32(params.padding);
   var acc: array<array<f32, TILE_N>, LANES>;
   for (var t = 0u; t < params.taps; t++) {
     let position = origin + i32(t * params.dilation);
-    let inside = position >= 0 && position < i32(params.length);
-    let row = select(0u, u32(position), inside) * params.c4;
+    let inside = position >= 0 && position < i32(params.rows_in);
+    let row = select(0u, u32(position), inside) * params.x_stride4;
     let keep = select(0.0, 1.0, inside);
     for (var c = 0u; c < params.c4; c++) {
       let mine = x[row + c] * keep;
@@ -57,19 +64,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   }
   for (var i = 0u; i < LANES; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      let n = first_column + j * LANES;
-      if (first_row + i < params.out_length && n < params.n) {
-        let at = (first_row + i) * params.n + n;
-        var y = acc[i][j];
-        if (HAS_BIAS) {
-          y += bias[n];
-        }
-        y = activate(ACTIVATION, y);
-        if (HAS_RESIDUAL) {
-          y += residual[at];
-        }
-        out[at] = y;
-      }
+      store(first_row + i, first_column + j * LANES, acc[i][j]);
     }
   }
 }

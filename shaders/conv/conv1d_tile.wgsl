@@ -1,7 +1,6 @@
-// out[l, n] = act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, c, t] + bias[n]) + residual[l, n]; x is zero outside its rows.
-//
-// Implicit GEMM: x [L, C] f32 (C a multiple of 4), weight [taps * C/4][N] lane-interleaved (ops/conv.ts packConv1d), out [L_out, N].
-// A TILE_M x TILE_N register tile an invocation, as linear/linear_tile.wgsl.
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
+// outside its rows. Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] lane-interleaved (ops/conv.ts), out by
+// lib/conv_store.wgsl. A TILE_M x TILE_N register tile an invocation, as linear/linear_tile.wgsl.
 // Reference: test/reference/conv.ts.
 override WG: u32;
 override ACTIVATION: u32;
@@ -9,15 +8,22 @@ override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
 
 struct Params {
-  length: u32,
-  out_length: u32,
-  c4: u32,
+  rows: u32,
+  rows_in: u32,
   n: u32,
   n_weight: u32,
+  c4: u32,
+  x_stride4: u32,
   taps: u32,
   stride: u32,
+  padding: u32,
   dilation: u32,
-  padding: i32,
+  out_stride: u32,
+  out_column: u32,
+  out_shift: u32,
+  out_size: u32,
+  residual_stride: u32,
+  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -29,8 +35,8 @@ struct Params {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let first_column = group.x * WG * TILE_N + lane;
-  let first_row = group.y * TILE_M;
+  let first_row = group.x * TILE_M;
+  let first_column = group.y * WG * TILE_N + lane;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
     column[j] = min(first_column + j * WG, params.n_weight - 1u);
@@ -40,9 +46,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var row: array<u32, TILE_M>;
     var keep: array<f32, TILE_M>;
     for (var i = 0u; i < TILE_M; i++) {
-      let position = i32((first_row + i) * params.stride + t * params.dilation) - params.padding;
-      let inside = position >= 0 && position < i32(params.length);
-      row[i] = select(0u, u32(position), inside) * params.c4;
+      let position = i32((first_row + i) * params.stride + t * params.dilation) - i32(params.padding);
+      let inside = position >= 0 && position < i32(params.rows_in);
+      row[i] = select(0u, u32(position), inside) * params.x_stride4;
       keep[i] = select(0.0, 1.0, inside);
     }
     for (var c = 0u; c < params.c4; c++) {
@@ -60,19 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < TILE_M; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      let n = first_column + j * WG;
-      if (first_row + i < params.out_length && n < params.n) {
-        let at = (first_row + i) * params.n + n;
-        var y = acc[i][j];
-        if (HAS_BIAS) {
-          y += bias[n];
-        }
-        y = activate(ACTIVATION, y);
-        if (HAS_RESIDUAL) {
-          y += residual[at];
-        }
-        out[at] = y;
-      }
+      store(first_row + i, first_column + j * WG, acc[i][j]);
     }
   }
 }
