@@ -1,0 +1,255 @@
+/**
+ * Prefix cache over KV pages: a radix tree whose edges are runs of whole pages (SGLang's RadixAttention). Host bookkeeping only: it
+ * maps token prefixes to page numbers and never touches their contents.
+ *
+ * Who owns a page: the tree owns the pages it holds, a running sequence owns the pages it allocated beyond its match.
+ * `insert` hands a sequence's pages to the tree; pages it held twice come back to be freed. `lock` keeps a path from
+ * eviction while a sequence reads it.
+ *
+ *   tokens of a sequence   |<--- match: locked, read-only --->|<-- own full pages -->|<- tail ->|
+ *   on insert              | (already the tree's)             | adopted by the tree  | freed    |
+ */
+import { assert } from '../errors.ts';
+
+/** What `match` found; `lock` it before anything else may evict. */
+export interface PrefixMatch {
+  /** Pages of the longest cached prefix, in order. */
+  readonly pages: readonly number[];
+  /** Its length in tokens, a multiple of the page size. */
+  readonly length: number;
+  /** The last node of the path; opaque to callers. */
+  readonly node: RadixNode;
+}
+
+/** Result of `insert`. */
+export interface Insertion {
+  /** Pages of the prefix that the tree had already; the caller frees those of its own that stand for the same tokens. */
+  readonly known: number;
+  /** The node at the end of the inserted tokens. */
+  readonly node: RadixNode;
+}
+
+export class RadixNode {
+  parent: RadixNode | undefined;
+  /** Tokens of the edge from the parent; a multiple of the page size. */
+  tokens: Uint32Array;
+  pages: number[];
+  readonly children = new Map<string, RadixNode>();
+  /** Sequences that read this node or one below it. */
+  locks = 0;
+  /** Logical time of the last use. */
+  used = 0;
+
+  constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[]) {
+    this.parent = parent;
+    this.tokens = tokens;
+    this.pages = pages;
+  }
+}
+
+export class RadixCache {
+  readonly pageSize: number;
+  readonly #roots = new Map<string, RadixNode>();
+  #clock = 0;
+  #pages = 0;
+  #locked = 0;
+
+  constructor(pageSize: number) {
+    this.pageSize = pageSize;
+  }
+
+  /** Pages the tree holds. */
+  get numPages(): number {
+    return this.#pages;
+  }
+
+  /** Pages that `evict` could free now. */
+  get numEvictable(): number {
+    return this.#pages - this.#locked;
+  }
+
+  /**
+   * The longest cached prefix of `tokens` within namespace `salt`. Changes the tree only by splitting an edge at the end of
+   * the match and by marking the path as used.
+   */
+  match(tokens: ArrayLike<number>, salt = ''): PrefixMatch {
+    let node = this.#root(salt);
+    const pages: number[] = [];
+    const time = ++this.#clock;
+    node.used = time;
+    for (;;) {
+      const at = pages.length * this.pageSize;
+      const child = at + this.pageSize <= tokens.length ? node.children.get(this.#key(tokens, at)) : undefined;
+      if (!child) break;
+      const shared = this.#sharedPages(child, tokens, at);
+      node = shared < child.pages.length ? this.#split(child, shared) : child;
+      node.used = time;
+      pages.push(...node.pages);
+      if (shared < child.pages.length || node !== child) break;
+    }
+    return { pages, length: pages.length * this.pageSize, node };
+  }
+
+  /** Length in tokens of what `match` would find; changes nothing (the scheduler orders its queue with it). */
+  peek(tokens: ArrayLike<number>, salt = ''): number {
+    let node = this.#roots.get(salt);
+    let length = 0;
+    while (node && length + this.pageSize <= tokens.length) {
+      const child = node.children.get(this.#key(tokens, length));
+      if (!child) break;
+      const shared = this.#sharedPages(child, tokens, length);
+      length += shared * this.pageSize;
+      if (shared < child.pages.length) break;
+      node = child;
+    }
+    return length;
+  }
+
+  /**
+   * Gives the tree the pages of `tokens` (both cut to whole pages). Of the first `known` pages the tree keeps its own; the rest are
+   * adopted and belong to it from now on.
+   */
+  insert(tokens: ArrayLike<number>, pages: readonly number[], salt = ''): Insertion {
+    const count = Math.floor(tokens.length / this.pageSize);
+    assert(pages.length >= count, `insert: ${pages.length} pages for ${tokens.length} tokens of ${this.pageSize} a page`);
+    const { length, node } = this.match(tokens, salt);
+    const known = length / this.pageSize;
+    if (known === count) return { known, node };
+    const rest = Uint32Array.from({ length: (count - known) * this.pageSize }, (_, i) => tokens[length + i]!);
+    const leaf = new RadixNode(node, rest, pages.slice(known, count));
+    leaf.used = this.#clock;
+    node.children.set(this.#key(rest, 0), leaf);
+    this.#pages += leaf.pages.length;
+    return { known, node: leaf };
+  }
+
+  /** Protects a path from eviction until `unlock`; may be held several times. */
+  lock(node: RadixNode): void {
+    for (let at: RadixNode | undefined = node; at; at = at.parent) {
+      if (at.locks++ === 0) this.#locked += at.pages.length;
+    }
+  }
+
+  /** Undoes one `lock` of the same node. */
+  unlock(node: RadixNode): void {
+    for (let at: RadixNode | undefined = node; at; at = at.parent) {
+      assert(at.locks > 0, 'unlock of a node that is not locked');
+      if (--at.locks === 0) this.#locked -= at.pages.length;
+    }
+  }
+
+  /** Frees at least `count` pages if that many are unlocked, least recently used leaves first; returns them. */
+  evict(count: number): number[] {
+    const freed: number[] = [];
+    const leaves = this.#leaves().sort((a, b) => b.used - a.used);
+    while (freed.length < count) {
+      const leaf = leaves.pop();
+      if (!leaf) break;
+      const { parent } = leaf;
+      freed.push(...leaf.pages);
+      this.#pages -= leaf.pages.length;
+      parent?.children.delete(this.#key(leaf.tokens, 0));
+      leaf.parent = undefined;
+      if (parent && parent.parent && parent.children.size === 0 && parent.locks === 0) insertByUse(leaves, parent);
+    }
+    this.#dropEmptyRoots();
+    return freed;
+  }
+
+  /** Frees everything that is unlocked. */
+  clear(): number[] {
+    return this.evict(this.numEvictable);
+  }
+
+  /** Throws when a count or a link is wrong; cheap enough to run whenever the engine is idle. */
+  checkIntegrity(): void {
+    const seen = new Set<number>();
+    let locked = 0;
+    const visit = (node: RadixNode): void => {
+      assert(
+        node.tokens.length === node.pages.length * this.pageSize,
+        `edge of ${node.tokens.length} tokens with ${node.pages.length} pages`,
+      );
+      if (node.locks > 0) locked += node.pages.length;
+      for (const page of node.pages) {
+        assert(!seen.has(page), `page ${page} is in the tree twice`);
+        seen.add(page);
+      }
+      for (const [key, child] of node.children) {
+        assert(child.parent === node && key === this.#key(child.tokens, 0), 'a child is filed under a wrong key or parent');
+        assert(child.locks <= node.locks, `a child has ${child.locks} locks, its parent ${node.locks}`);
+        visit(child);
+      }
+    };
+    for (const root of this.#roots.values()) visit(root);
+    assert(seen.size === this.#pages, `the tree holds ${seen.size} pages, the count says ${this.#pages}`);
+    assert(locked === this.#locked, `${locked} pages are locked, the count says ${this.#locked}`);
+  }
+
+  #root(salt: string): RadixNode {
+    let root = this.#roots.get(salt);
+    if (!root) {
+      root = new RadixNode(undefined, new Uint32Array(0), []);
+      this.#roots.set(salt, root);
+    }
+    return root;
+  }
+
+  /** Namespaces come from clients: empty ones must not pile up. */
+  #dropEmptyRoots(): void {
+    for (const [salt, root] of this.#roots) if (root.children.size === 0 && root.locks === 0) this.#roots.delete(salt);
+  }
+
+  /** The first page's tokens at `at`, as a map key. */
+  #key(tokens: ArrayLike<number>, at: number): string {
+    let key = '';
+    for (let i = 0; i < this.pageSize; i++) key += String.fromCharCode(tokens[at + i]! & 0xffff, tokens[at + i]! >>> 16);
+    return key;
+  }
+
+  /** Whole pages of a node's edge that agree with tokens from `at` on. */
+  #sharedPages(node: RadixNode, tokens: ArrayLike<number>, at: number): number {
+    const limit = Math.min(node.tokens.length, tokens.length - at);
+    let i = 0;
+    while (i < limit && node.tokens[i] === tokens[at + i]) i++;
+    return Math.floor(i / this.pageSize);
+  }
+
+  /** Cuts an edge after `count` pages; returns the new upper node. Locks of the lower one hold for both. */
+  #split(node: RadixNode, count: number): RadixNode {
+    const { parent } = node;
+    assert(parent, 'a root has no edge to split');
+    const cut = count * this.pageSize;
+    const upper = new RadixNode(parent, node.tokens.slice(0, cut), node.pages.slice(0, count));
+    upper.locks = node.locks;
+    upper.used = node.used;
+    parent.children.set(this.#key(node.tokens, 0), upper);
+    node.tokens = node.tokens.slice(cut);
+    node.pages = node.pages.slice(count);
+    node.parent = upper;
+    upper.children.set(this.#key(node.tokens, 0), node);
+    return upper;
+  }
+
+  #leaves(): RadixNode[] {
+    const leaves: RadixNode[] = [];
+    const visit = (node: RadixNode): void => {
+      if (node.children.size === 0 && node.parent && node.locks === 0) leaves.push(node);
+      for (const child of node.children.values()) visit(child);
+    };
+    for (const root of this.#roots.values()) visit(root);
+    return leaves;
+  }
+}
+
+/** Keeps `nodes` sorted from most to least recently used. */
+function insertByUse(nodes: RadixNode[], node: RadixNode): void {
+  let low = 0;
+  let high = nodes.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (nodes[middle]!.used > node.used) low = middle + 1;
+    else high = middle;
+  }
+  nodes.splice(low, 0, node);
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'vitest';
+import { RadixCache } from '../../engine/cache/radix-cache.ts';
+import type { RadixNode } from '../../engine/cache/radix-cache.ts';
+import { createRng } from '../../engine/util/rng.ts';
+
+const PAGE = 4;
+
+/** `count` tokens 0, 1, 2 ... with a `tail` that differs after `fork`. */
+function tokens(count: number, fork = count, tail = 1000): number[] {
+  return Array.from({ length: count }, (_, i) => (i < fork ? i : tail + i));
+}
+
+describe('radix cache', () => {
+  test('matches whole pages of the longest prefix', () => {
+    const cache = new RadixCache(PAGE);
+    expect(cache.match(tokens(9)).length).toBe(0);
+    expect(cache.insert(tokens(14), [0, 1, 2])).toMatchObject({ known: 0 });
+    expect(cache.numPages).toBe(3);
+    expect(cache.match(tokens(14)).pages).toEqual([0, 1, 2]);
+    expect(cache.match(tokens(11)).pages).toEqual([0, 1]);
+    expect(cache.match(tokens(12, 6)).pages).toEqual([0]);
+    expect(cache.peek(tokens(12, 9))).toBe(8);
+    cache.checkIntegrity();
+  });
+
+  test('a fork splits an edge and keeps both tails', () => {
+    const cache = new RadixCache(PAGE);
+    cache.insert(tokens(12), [0, 1, 2]);
+    expect(cache.insert(tokens(16, 8), [10, 11, 12, 13]).known).toBe(2);
+    expect(cache.match(tokens(12)).pages).toEqual([0, 1, 2]);
+    expect(cache.match(tokens(16, 8)).pages).toEqual([0, 1, 12, 13]);
+    expect(cache.numPages).toBe(5);
+    cache.checkIntegrity();
+  });
+
+  test('inserting what is known adopts nothing', () => {
+    const cache = new RadixCache(PAGE);
+    cache.insert(tokens(8), [0, 1]);
+    expect(cache.insert(tokens(8), [5, 6]).known).toBe(2);
+    expect(cache.match(tokens(8)).pages).toEqual([0, 1]);
+  });
+
+  test('namespaces share nothing and vanish when empty', () => {
+    const cache = new RadixCache(PAGE);
+    cache.insert(tokens(8), [0, 1], 'a');
+    expect(cache.match(tokens(8), 'b').length).toBe(0);
+    expect(cache.match(tokens(8), 'a').length).toBe(8);
+    expect(cache.clear().sort()).toEqual([0, 1]);
+    expect(cache.peek(tokens(8), 'a')).toBe(0);
+  });
+
+  test('evicts the least recently used leaf and never a locked path', () => {
+    const cache = new RadixCache(PAGE);
+    cache.insert(tokens(12, 4, 100), [0, 1, 2]);
+    cache.insert(tokens(12, 4, 200), [0, 3, 4]);
+    const held = cache.match(tokens(12, 4, 100)).node;
+    cache.match(tokens(12, 4, 200));
+    cache.lock(held);
+    expect(cache.numEvictable).toBe(2);
+    expect(cache.evict(1).sort()).toEqual([3, 4]);
+    expect(cache.evict(5)).toEqual([]);
+    cache.unlock(held);
+    expect(cache.evict(5).sort()).toEqual([0, 1, 2]);
+    expect(cache.numPages).toBe(0);
+    cache.checkIntegrity();
+  });
+
+  test('splitting under a lock keeps both halves locked', () => {
+    const cache = new RadixCache(PAGE);
+    const { node } = cache.insert(tokens(12), [0, 1, 2]);
+    cache.lock(node);
+    cache.match(tokens(12, 8));
+    expect(cache.evict(9)).toEqual([]);
+    cache.unlock(node);
+    expect(cache.evict(9)).toHaveLength(3);
+  });
+
+  test.each([1, 2, 3, 4, 5])('10,000 random operations lose and share no page (seed %i)', (seed) => {
+    const rng = createRng(seed);
+    const cache = new RadixCache(PAGE);
+    const total = 64;
+    const free = Array.from({ length: total }, (_, i) => i);
+    interface Running {
+      readonly tokens: number[];
+      readonly pages: number[];
+      readonly node: RadixNode;
+      readonly matched: number;
+    }
+    const running: Running[] = [];
+    // What each page was last filled with: the tree must only ever hand out pages that hold the asked-for prefix.
+    const contents = new Map<number, string>();
+    const prefix = (all: readonly number[], page: number): string => all.slice(0, (page + 1) * PAGE).join();
+    for (let step = 0; step < 10_000; step++) {
+      if (rng.uniform() < 0.55) {
+        const prompt = Array.from({ length: 1 + rng.integer(24) }, (_, i) => (i < 8 ? rng.integer(2) : rng.integer(3)));
+        const match = cache.match(prompt);
+        match.pages.forEach((page, i) => expect(contents.get(page)).toBe(prefix(prompt, i)));
+        cache.lock(match.node);
+        const need = Math.ceil(prompt.length / PAGE) - match.pages.length;
+        if (free.length < need) free.push(...cache.evict(need - free.length));
+        if (free.length < need) {
+          cache.unlock(match.node);
+          continue;
+        }
+        const own = free.splice(0, need);
+        const pages = [...match.pages, ...own];
+        own.forEach((page, i) => contents.set(page, prefix(prompt, match.pages.length + i)));
+        running.push({ tokens: prompt, pages, node: match.node, matched: match.pages.length });
+      } else if (running.length > 0) {
+        const [done] = running.splice(rng.integer(running.length), 1);
+        const full = Math.floor(done!.tokens.length / PAGE);
+        const { known } = cache.insert(done!.tokens, done!.pages);
+        free.push(...done!.pages.slice(done!.matched, known), ...done!.pages.slice(full));
+        cache.unlock(done!.node);
+      }
+      if (step % 100 === 0) cache.checkIntegrity();
+      const held = running.reduce((sum, r) => sum + r.pages.length - r.matched, 0);
+      expect(free.length + cache.numPages + held).toBe(total);
+    }
+    for (const r of running) cache.unlock(r.node);
+    expect(cache.numEvictable).toBe(cache.numPages);
+    cache.clear();
+    expect(cache.numPages).toBe(0);
+  });
+});
