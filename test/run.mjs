@@ -1,5 +1,5 @@
 /**
- * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run bench [-- name ...]`: set-up and benchmarks. The last
+ * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run bench [-- name [part of a shape]]`: set-up and benchmarks. The last
  * line of a test run is `N passed, N failed, N skipped`, for CI.
  */
 import { spawnSync } from 'node:child_process';
@@ -23,17 +23,16 @@ function runTool(path, ...args) {
   return spawnSync(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
 }
 
-function runBenches(names) {
+/** `name` is the beginning of a benchmark's; the rest goes to it (a part of the shapes' names). */
+function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
-  const chosen = known.filter((file) => names.length === 0 || names.some((name) => file.startsWith(name)));
+  const chosen = known.filter((file) => file.startsWith(name));
   if (chosen.length === 0) {
-    console.error(
-      `no benchmark is named ${names.join(' or ')}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`,
-    );
+    console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);
     return 1;
   }
-  return chosen.map((file) => runTool('tsx/dist/cli.mjs', join(folder, file))).some(Boolean) ? 1 : 0;
+  return chosen.map((file) => runTool('tsx/dist/cli.mjs', join(folder, file), ...rest)).some(Boolean) ? 1 : 0;
 }
 
 function runTests(filters) {

@@ -2,6 +2,7 @@
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
+import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { linear, packLinear } from '../../engine/ops/linear.ts';
 import type { WeightType } from '../../engine/ops/linear.ts';
 import type { Rng } from '../../engine/util/rng.ts';
@@ -101,8 +102,42 @@ function prepareLinear(
   };
 }
 
-export function conv1dDuel(_rng: Rng): readonly Duel[] {
-  return [];
+/** Convolutions of Kokoro's decoder and of Whisper's stem; ONNX has channels before positions, ours after. */
+export function conv1dDuel(rng: Rng): readonly Duel[] {
+  const shapes = [
+    { length: 400, channels: 256, out: 256, kernel: 7, stride: 1, dilation: 1 },
+    { length: 800, channels: 256, out: 256, kernel: 3, stride: 1, dilation: 5 },
+    { length: 2400, channels: 128, out: 128, kernel: 11, stride: 1, dilation: 1 },
+    { length: 3000, channels: 80, out: 256, kernel: 3, stride: 2, dilation: 1 },
+  ];
+  return shapes.map(({ length, channels, out, kernel, stride, dilation }) => {
+    const padding = ((kernel - 1) * dilation) / 2;
+    const rows = Math.floor((length + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1;
+    const x = normal(rng, length * channels);
+    const weight = normal(rng, out * channels * kernel, 1 / Math.sqrt(channels * kernel));
+    const bias = normal(rng, out);
+    const initializers = { w: { dims: [out, channels, kernel], data: weight }, b: { dims: [out], data: bias } };
+    const attributes = { kernel_shape: [kernel], pads: [padding, padding], strides: [stride], dilations: [dilation] };
+    return {
+      name: `Conv1d ${channels}->${out} k${kernel} s${stride} d${dilation} x${length}`,
+      flops: 2 * rows * out * channels * kernel,
+      bytes: 4 * (length * channels + out * channels * kernel + rows * out),
+      tolerance: 1e-5,
+      node: { op: 'Conv', attributes, inputs: { x: [1, channels, length] }, initializers, output: [1, out, rows] },
+      rivalInputs: { x: transpose(x, length, channels) },
+      toOurLayout: (output) => transpose(output, out, rows),
+      prepare(device) {
+        const input = device.tensor('x', 'f32', [length, channels]);
+        const output = device.tensor('y', 'f32', [rows, out]);
+        const packed = packConv1d(device, 'w', weight, { outChannels: out, inChannels: channels, kernel }, bias);
+        return {
+          output,
+          upload: () => device.write(input, x),
+          record: (rec) => void conv1d(rec, { x: input, weight: packed, out: output, stride, padding, dilation }),
+        };
+      },
+    };
+  });
 }
 
 export function attentionDuel(_rng: Rng): readonly Duel[] {

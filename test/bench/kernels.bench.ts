@@ -57,7 +57,7 @@ const header = [
 ]; // prettier-ignore
 const rng = createRng(20261121);
 const rows: string[][] = [];
-for (const duel of [...matmulDuel(rng), ...quantisedDuel(rng), ...conv1dDuel(rng), ...attentionDuel(rng)])
-  rows.push(await fight(duel, devices));
+const duels = [...matmulDuel(rng), ...quantisedDuel(rng), ...conv1dDuel(rng), ...attentionDuel(rng)];
+for (const duel of duels) if (duel.name.includes(process.argv[2] ?? '')) rows.push(await fight(duel, devices));
 printTable(header, rows);
 process.exit(0);

@@ -76,6 +76,7 @@ const device = await benchDevice('fast');
 printMachine(device);
 const rows: string[][] = [];
 for (const { name, flops, bytes, prepare } of shapes) {
+  if (!name.includes(process.argv[2] ?? '')) continue;
   const ms = await deviceTime(device, prepare(device));
   rows.push([name, fixed(ms, 3), fixed(flops / ms / 1e6, 1), fixed(bytes / ms / 1e6, 1), loadText()]);
 }
