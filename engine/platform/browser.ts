@@ -1,0 +1,79 @@
+/** Browser (page or worker): `navigator.gpu`, and checkpoint files as Blobs, which browsers read by slices without loading them. */
+import { EngineError } from '../errors.ts';
+import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
+
+export interface BrowserPlatformOptions {
+  /** All .wgsl files by their path below shaders/; the bundler inlines them. */
+  readonly shaders: ReadonlyMap<string, string>;
+  /** A checkpoint's file, or undefined when there is none; default: fetched from `path` as a URL. */
+  readonly file?: (path: string) => Promise<Blob | undefined>;
+  readonly log?: (line: string) => void;
+}
+
+/** The platform of a page or a worker. */
+export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {} }: BrowserPlatformOptions): Platform {
+  const files = new Map<string, Promise<Blob | undefined>>();
+  const lookUp = (path: string): Promise<Blob | undefined> => {
+    const known = files.get(path) ?? file(path);
+    files.set(path, known);
+    return known;
+  };
+  const need = async (path: string): Promise<Blob> => {
+    const blob = await lookUp(path);
+    if (!blob) throw new EngineError('invalid_model', `file not found: ${path}`);
+    return blob;
+  };
+  return {
+    name: 'browser',
+    log,
+    requestAdapter,
+    deviceCreated: () => {},
+    shaders: async () => shaders,
+    open: async (path) => blobSource(path, await need(path)),
+    exists: async (path) => (await lookUp(path)) !== undefined,
+    readText: async (path) => (await need(path)).text(),
+    join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
+  };
+}
+
+async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {
+  // Absent on plain http, in old browsers and where it is switched off, whatever the types say.
+  const gpu = (globalThis.navigator as Partial<Navigator>).gpu;
+  if (!gpu) throw new EngineError('no_adapter', 'this browser offers no WebGPU here');
+  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  if (!adapter) throw new EngineError('no_adapter', 'WebGPU is there, but it offers no adapter (graphics card) to this page');
+  const { description, device, vendor, architecture } = adapter.info;
+  const found = [description, device, vendor, architecture].join(' ').trim();
+  if (name !== undefined && !found.toLowerCase().includes(name.toLowerCase())) {
+    throw new EngineError('no_adapter', `no WebGPU adapter matches '${name}'; this browser offers '${found}'`);
+  }
+  return adapter;
+}
+
+/** Missing files are undefined; so is the HTML page that some static servers answer instead of 404. */
+async function fetchFile(path: string): Promise<Blob | undefined> {
+  let response: Response;
+  try {
+    response = await fetch(path);
+  } catch (error) {
+    throw new EngineError('invalid_model', `${path} could not be fetched: ${String(error)}`, { cause: error });
+  }
+  if (response.status === 404) return undefined;
+  if (!response.ok) throw new EngineError('invalid_model', `${path} could not be fetched: HTTP ${response.status}`);
+  if (response.headers.get('content-type')?.startsWith('text/html') === true) return undefined;
+  return response.blob();
+}
+
+function blobSource(path: string, blob: Blob): ByteSource {
+  return {
+    size: blob.size,
+    async read(offset, length) {
+      const bytes = new Uint8Array(await blob.slice(offset, offset + length).arrayBuffer());
+      if (bytes.length !== length) {
+        throw new EngineError('invalid_model', `${path} is cut short: expected ${offset + length} bytes, found ${offset + bytes.length}`);
+      }
+      return bytes;
+    },
+    close: async () => {},
+  };
+}
