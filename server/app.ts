@@ -1,0 +1,140 @@
+/**
+ * What the three listeners have in common: one Express app with request ids, origin and key checks, health, models, metrics, JSON
+ * errors for every path and method, and the frame around a request that computes (abort on disconnect, drain, log line).
+ */
+import express from 'express';
+import type { Express, IRouter, Request, Response } from 'express';
+import type { Engine, ModelInfo } from '../engine/api.ts';
+import { EngineError } from '../engine/errors.ts';
+import { addHealth, addModels } from './common-routes.ts';
+import { HttpError, deviceLost, modelLoading, shuttingDown } from './http-error.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { createLog } from './log.ts';
+import type { Logger } from './log.ts';
+import { ListenerMetrics } from './metrics.ts';
+import type { Task } from './metrics.ts';
+import { checkHost, cors, identify, requireKey, sendError } from './middleware.ts';
+import type { OriginRules } from './origin.ts';
+
+export interface AppOptions {
+  readonly engine: Engine;
+  /** Served id of this listener's model. */
+  readonly modelId: string;
+  /** Other names it answers to. */
+  readonly aliases?: readonly string[];
+  /** Whether a request may leave `model` out. */
+  readonly modelOptional?: boolean;
+  readonly apiKey?: string;
+  readonly origins?: OriginRules;
+  readonly log?: Logger;
+  readonly lifecycle?: Lifecycle;
+  /** Effective settings for /get_server_info. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Folder of the built playground, served on `/`. */
+  readonly staticFolder?: string;
+}
+
+/** What a handler of a computing request works with. */
+export interface Job {
+  /** Aborted when the client goes away or the drain deadline passes. */
+  readonly signal: AbortSignal;
+  /** Seconds since the request arrived. */
+  elapsed(): number;
+  /** Adds counts to the request's log line; never content. */
+  note(fields: Readonly<Record<string, string | number | boolean>>): void;
+}
+
+export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
+
+/** The shared parts, handed to the function that adds a listener's own routes. */
+export class ListenerContext {
+  readonly task: Task;
+  readonly engine: Engine;
+  readonly options: AppOptions;
+  readonly metrics: ListenerMetrics;
+  readonly lifecycle: Lifecycle;
+  readonly log: Logger;
+  /** Unix seconds; `created` of the model. */
+  readonly created = Math.floor(Date.now() / 1000);
+
+  constructor(task: Task, options: AppOptions) {
+    this.task = task;
+    this.engine = options.engine;
+    this.options = options;
+    this.metrics = new ListenerMetrics(task, options.modelId, options.engine);
+    this.lifecycle = options.lifecycle ?? new Lifecycle();
+    this.log = (options.log ?? createLog('silent')).child({ listener: task });
+  }
+
+  /** This listener's model as the engine reports it; undefined until it is loaded. */
+  model(): ModelInfo | undefined {
+    if (this.engine.status().state === 'loading') return undefined;
+    return this.engine.info().models.find((model) => model.task === this.task);
+  }
+
+  /** 404 unless `name` is the served id or an alias of it. */
+  checkModel(name: string): void {
+    const { modelId, aliases = [] } = this.options;
+    if (name === modelId || aliases.includes(name)) return;
+    const served = [modelId, ...aliases].map((id) => `'${id}'`).join(', ');
+    throw new HttpError(404, 'model_not_found', `the model '${name.slice(0, 100)}' is not served here; served: ${served}`, {
+      param: 'model',
+    });
+  }
+
+  /** Why this listener cannot take work now, as an error; undefined when it can. */
+  notReady(): HttpError | undefined {
+    const { state } = this.engine.status();
+    if (this.lifecycle.state !== 'serving' || state === 'closing') return shuttingDown();
+    if (state === 'loading') return modelLoading();
+    return state === 'lost' ? deviceLost() : undefined;
+  }
+
+  /** Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. */
+  job(handler: JobHandler): (request: Request, response: Response) => Promise<void> {
+    return async (request, response) => {
+      // While the process only prepares to leave, it still takes work.
+      const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
+      if (problem) throw problem;
+      const started = performance.now();
+      const controller = new AbortController();
+      const end = this.lifecycle.begin(controller);
+      const onClose = (): void => controller.abort();
+      response.on('close', onClose);
+      this.metrics.inFlight++;
+      try {
+        await handler(request, response, {
+          signal: controller.signal,
+          elapsed: () => (performance.now() - started) / 1000,
+          note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
+        });
+      } catch (error) {
+        // The drain deadline's error says more than the engine's `aborted`.
+        throw controller.signal.reason instanceof EngineError ? controller.signal.reason : error;
+      } finally {
+        this.metrics.inFlight--;
+        end();
+      }
+    };
+  }
+}
+
+/** A listener's app. `addRoutes` gets a router that is mounted under /v1 and, as an alias, at the root. */
+export function createApp(context: ListenerContext, addRoutes: (router: IRouter) => void): Express {
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
+  app.use(identify(context), checkHost(context), cors(context));
+  addHealth(app, context);
+  const router = express.Router({ caseSensitive: true });
+  if (context.options.apiKey !== undefined) router.use(requireKey(context.options.apiKey));
+  addModels(router, context);
+  addRoutes(router);
+  app.use('/v1', router);
+  if (context.options.staticFolder !== undefined) app.use(express.static(context.options.staticFolder, { redirect: false }));
+  app.use(router);
+  app.use((request) => {
+    throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);
+  });
+  app.use(sendError(context));
+  return app;
+}

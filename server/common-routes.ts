@@ -1,0 +1,65 @@
+/** The routes every listener has besides its own. */
+import type { IRouter, Request, Response } from 'express';
+import type { ListenerContext } from './app.ts';
+import { HttpError } from './http-error.ts';
+
+/** GET (or POST) only: any other method of the path is a JSON 405. */
+export function addRoute(
+  router: IRouter,
+  method: 'get' | 'post',
+  path: string,
+  handler: (request: Request, response: Response) => unknown,
+): void {
+  const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
+  router[method](path, handler);
+  router.all(path, (request) => {
+    throw new HttpError(405, 'method_not_allowed', `${request.method} is not allowed here; allowed: ${allow}`, { headers: { allow } });
+  });
+}
+
+/** /health and its aliases, /livez, /metrics, /get_server_info: answered from this process's memory, never by waiting for the engine. */
+export function addHealth(app: IRouter, context: ListenerContext): void {
+  const { engine, metrics, options, task } = context;
+  const health = (_request: Request, response: Response): void => {
+    const problem = context.notReady();
+    if (problem) throw problem;
+    response.json({ status: 'ok' });
+  };
+  for (const path of ['/health', '/healthz', '/v1/health', '/readyz']) addRoute(app, 'get', path, health);
+  for (const path of ['/livez', '/live']) addRoute(app, 'get', path, (_request, response) => response.json({ status: 'ok' }));
+  addRoute(app, 'get', '/metrics', async (_request, response) => {
+    const text = await metrics.registry.metrics();
+    response.set('content-type', metrics.registry.contentType).end(text);
+  });
+  const info = (_request: Request, response: Response): void => {
+    const { state } = engine.status();
+    const adapter = state === 'loading' ? null : engine.info().adapter;
+    response.json({ task, served_model_name: options.modelId, state, ...options.settings, adapter, status: engine.status() });
+  };
+  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
+}
+
+/** /models lists this listener's model under all its names, also while it loads. */
+export function addModels(router: IRouter, context: ListenerContext): void {
+  const { options, created } = context;
+  const describe = (id: string): Record<string, unknown> => {
+    const model = context.model();
+    const meta = model ? { architecture: model.architecture, parameters: model.parameters, weight_bytes: model.weightBytes } : null;
+    return {
+      id,
+      object: 'model',
+      created,
+      owned_by: 'local',
+      ...(model?.contextLength !== undefined && { max_model_len: model.contextLength }),
+      meta,
+    };
+  };
+  addRoute(router, 'get', '/models', (_request, response) =>
+    response.json({ object: 'list', data: [options.modelId, ...(options.aliases ?? [])].map(describe) }),
+  );
+  addRoute(router, 'get', '/models/*id', (request, response) => {
+    const id = ([] as string[]).concat(request.params['id'] ?? []).join('/');
+    context.checkModel(id);
+    response.json(describe(id));
+  });
+}

@@ -1,0 +1,86 @@
+/** One listening socket with limits on slow and broken clients, and a close that drains. */
+import { createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { HttpError } from './http-error.ts';
+
+const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
+const HEADERS_MS = 15_000;
+const CHECK_MS = 5_000;
+const MAX_CONNECTIONS = 2048;
+const MAX_HEADERS = 100;
+/** Node closes sockets that are idle at close(), but not those that become idle later: they are swept. */
+const SWEEP_MS = 100;
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  /** Time to receive a whole request; uploads need longer than the rest. */
+  readonly requestTimeoutMs?: number;
+}
+
+export interface Listener {
+  readonly port: number;
+  /** Stops listening; resolves when every request has been answered and every socket is closed. */
+  drain(): Promise<void>;
+  /** Closes every socket now. */
+  destroy(): void;
+}
+
+/** Starts a server for the app; rejects if the address cannot be had. */
+export async function listen(app: RequestListener, { host, port, requestTimeoutMs = 120_000 }: ListenOptions): Promise<Listener> {
+  const server = createServer(
+    {
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: HEADERS_MS,
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: CHECK_MS,
+      noDelay: true,
+    },
+    app,
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.maxHeadersCount = MAX_HEADERS;
+  server.on('clientError', answerBrokenRequest);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain: () => drain(server),
+    destroy: () => server.closeAllConnections(),
+  };
+}
+
+async function drain(server: Server): Promise<void> {
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearInterval(sweep);
+}
+
+/** What never became a request still gets the JSON error. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const http = describeBroken(error.code);
+  const body = JSON.stringify(http.body);
+  const reason = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[http.status];
+  socket.end(
+    `HTTP/1.1 ${http.status} ${reason}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+function describeBroken(code: string | undefined): HttpError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new HttpError(408, 'request_timeout', 'the request was not received in time', { type: 'timeout_error' });
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'request_too_large', 'the request headers are too large');
+  return new HttpError(400, 'invalid_value', 'this is not a valid HTTP request');
+}

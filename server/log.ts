@@ -1,0 +1,10 @@
+/** The log: JSON lines on stderr. Ids, routes, models, counts, times and error codes; never text, audio, keys or addresses. */
+import { pino } from 'pino';
+import type { Logger } from 'pino';
+
+export type { Logger };
+
+/** Levels as in pino: trace, debug, info, warn, error, fatal, silent. */
+export function createLog(level: string): Logger {
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: false, minLength: 0 }));
+}

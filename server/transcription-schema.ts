@@ -1,0 +1,103 @@
+/** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
+import type { TranscriptionRequest } from '../engine/api.ts';
+import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
+import type { Form } from './multipart.ts';
+import { defined } from './validate.ts';
+
+/** Formats of the API, and those this server answers with. */
+const FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'];
+export const BUILT_FORMATS = ['json', 'text'] as const;
+export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
+
+/** ISO 639 codes of the languages Whisper was trained on. */
+const LANGUAGES =
+  'en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue'.split(
+    ' ',
+  );
+
+export interface TranscriptionCall {
+  readonly model: string | undefined;
+  readonly file: Uint8Array;
+  /** Everything of the request but its samples. */
+  readonly request: Omit<TranscriptionRequest, 'samples'>;
+  readonly format: TranscriptFormat;
+  readonly stream: boolean;
+}
+
+/** Checks a form of POST /audio/transcriptions; throws HttpError 400 that names the field. */
+export function parseTranscriptionForm({ fields, file }: Form, modelOptional: boolean): TranscriptionCall {
+  const one = (name: string): string | undefined => fields.get(name)?.at(-1);
+  if (!file) {
+    if (one('file') !== undefined)
+      throw new HttpError(400, 'invalid_type', "'file' must be a file upload, not a text field", { param: 'file' });
+    throw missingParameter('file');
+  }
+  const model = one('model');
+  if (model === undefined && !modelOptional) throw missingParameter('model');
+  const format = parseFormat(one('response_format') ?? 'json');
+  refuseUnsupported(fields);
+  checkGranularities(fields.get('timestamp_granularities') ?? []);
+  const request = defined({
+    language: parseLanguage(one('language')),
+    prompt: one('prompt') || undefined,
+    temperature: parseTemperature(one('temperature')),
+  });
+  return { model, file, request, format, stream: parseBoolean('stream', one('stream')) };
+}
+
+function parseFormat(format: string): TranscriptFormat {
+  if (!FORMATS.includes(format)) throw invalidValue('response_format', `'response_format' must be one of ${FORMATS.join(', ')}`);
+  const built = BUILT_FORMATS.find((name) => name === format);
+  if (!built)
+    throw unsupportedValue(
+      'response_format',
+      `'response_format' '${format}' is not built into this server; built: ${BUILT_FORMATS.join(', ')}`,
+    );
+  return built;
+}
+
+function refuseUnsupported(fields: Form['fields']): void {
+  for (const name of ['known_speaker_names', 'known_speaker_references']) if (fields.has(name)) throw unsupportedParameter(name);
+  for (const value of fields.get('include') ?? []) {
+    if (value !== 'logprobs') throw invalidValue('include', "'include' may hold 'logprobs'");
+    throw unsupportedValue('include', "'include' 'logprobs' is not supported by this server");
+  }
+  const chunking = fields.get('chunking_strategy')?.at(-1);
+  if (chunking !== undefined && chunking !== 'auto') throw unsupportedValue('chunking_strategy', "'chunking_strategy' can only be 'auto'");
+}
+
+function checkGranularities(values: readonly string[]): void {
+  const bad = values.flatMap((value) => value.split(',')).find((value) => value !== 'segment' && value !== 'word');
+  if (bad !== undefined) throw invalidValue('timestamp_granularities', "'timestamp_granularities' may hold 'segment' and 'word'");
+}
+
+/** A code, a code with a region, or an English name, as the code. */
+function parseLanguage(language: string | undefined): string | undefined {
+  if (language === undefined || language === '') return undefined;
+  const wanted = language.trim().toLowerCase();
+  const names = new Intl.DisplayNames('en', { type: 'language' });
+  const code = wanted.split(/[-_]/)[0];
+  const found = LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => names.of(known)?.toLowerCase() === wanted);
+  if (found === undefined)
+    throw invalidValue('language', `'language' must be an ISO 639-1 code such as 'en', got '${language.slice(0, 40)}'`);
+  return found;
+}
+
+function parseTemperature(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const value = /^\d*\.?\d+$/.test(text.trim()) ? Number(text) : NaN;
+  if (!(value >= 0 && value <= 1)) throw invalidValue('temperature', "'temperature' must be a number from 0 to 1");
+  return value;
+}
+
+function parseBoolean(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === '') return false;
+  const value = new Map([
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+  ]).get(text.toLowerCase());
+  if (value === undefined) throw invalidValue(name, `'${name}' must be true or false`);
+  return value;
+}
