@@ -1,0 +1,283 @@
+/**
+ * Checkpoints in the origin's private file system. A file lies there as chunks of 8 MiB, each a file of its own that appears only when
+ * complete: a broken download resumes after its last chunk, a damaged chunk is fetched again alone, and a checkpoint is read as a Blob of its
+ * chunks without being copied together.
+ */
+import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
+import type { ManifestFile, ModelManifest } from './manifest.ts';
+
+/** Why an operation on the store failed; `quota` carries what was needed. */
+export class StoreError extends Error {
+  readonly kind: 'quota' | 'network' | 'damaged' | 'unavailable' | 'busy';
+  constructor(kind: StoreError['kind'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StoreError';
+    this.kind = kind;
+  }
+}
+
+export interface StoredModel {
+  readonly manifest: ModelManifest;
+  readonly bytes: number;
+  readonly complete: boolean;
+}
+
+/** Called with bytes present so far, of the whole model. */
+export type Progress = (done: number, total: number) => void;
+
+const FOLDER = 'models';
+const MANIFEST = 'manifest.json';
+
+/** True where the origin has a private file system (secure contexts of current browsers). */
+export function isStoreAvailable(): boolean {
+  return typeof navigator.storage?.getDirectory === 'function';
+}
+
+/** The models of this origin; every method may throw StoreError. */
+export class ModelStore {
+  async list(): Promise<StoredModel[]> {
+    const models: StoredModel[] = [];
+    const folder = await this.#folder(false);
+    if (!folder) return models;
+    for await (const entry of folder.values()) {
+      if (entry.kind !== 'directory') continue;
+      const stored = await this.#stored(entry as FileSystemDirectoryHandle);
+      if (stored) models.push(stored);
+    }
+    return models.sort((a, b) => a.manifest.id.localeCompare(b.manifest.id));
+  }
+
+  async get(id: string): Promise<StoredModel | undefined> {
+    const folder = await this.#modelFolder(id, false);
+    return folder && this.#stored(folder);
+  }
+
+  /** Fetches what is missing of a model, chunk by chunk; returns the manifest with all hashes known. */
+  async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress): Promise<ModelManifest> {
+    return this.#exclusive(manifest.id, async () => {
+      const folder = (await this.#modelFolder(manifest.id, true))!;
+      const total = manifestBytes(manifest);
+      let done = 0;
+      const files: ManifestFile[] = [];
+      await writeText(folder, MANIFEST, JSON.stringify(manifest));
+      for (const file of manifest.files) {
+        const hashes = await this.#downloadFile(folder, file, signal, (bytes) => progress((done += bytes), total));
+        files.push({ ...file, sha256: hashes });
+      }
+      const known = { ...manifest, files };
+      await writeText(folder, MANIFEST, JSON.stringify(known));
+      return known;
+    });
+  }
+
+  /** Stores files the user picked. */
+  async importFiles(manifest: ModelManifest, blobs: ReadonlyMap<string, Blob>, progress: Progress): Promise<void> {
+    await this.#exclusive(manifest.id, async () => {
+      const folder = (await this.#modelFolder(manifest.id, true))!;
+      const total = manifestBytes(manifest);
+      let done = 0;
+      const files: ManifestFile[] = [];
+      for (const file of manifest.files) {
+        const blob = blobs.get(file.name)!;
+        const sha256: string[] = [];
+        for (let i = 0; i < chunkCount(file.size); i++) {
+          const bytes = new Uint8Array(await blob.slice(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES).arrayBuffer());
+          sha256.push(await digest(bytes));
+          await writeChunk(folder, chunkName(file.name, i), bytes);
+          progress((done += bytes.length), total);
+        }
+        files.push({ ...file, sha256 });
+      }
+      await writeText(folder, MANIFEST, JSON.stringify({ ...manifest, files }));
+    });
+  }
+
+  /** Hashes every stored chunk and removes those that are wrong. Returns the names of damaged files. */
+  async verify(id: string, progress: Progress): Promise<string[]> {
+    const folder = await this.#modelFolder(id, false);
+    const manifest = folder && (await readManifest(folder));
+    if (!folder || !manifest) throw new StoreError('damaged', `${id} is not stored`);
+    const damaged = new Set<string>();
+    let done = 0;
+    for (const file of manifest.files) {
+      for (let i = 0; i < chunkCount(file.size); i++) {
+        const name = chunkName(file.name, i);
+        const blob = await fileOf(folder, name);
+        const bytes = new Uint8Array((await blob?.arrayBuffer()) ?? []);
+        if ((await digest(bytes)) !== file.sha256[i]) {
+          damaged.add(file.name);
+          if (blob) await folder.removeEntry(name);
+        }
+        progress((done += bytes.length), manifestBytes(manifest));
+      }
+    }
+    return [...damaged];
+  }
+
+  /** A stored file as one Blob; undefined when the model has no such file. Throws when a chunk is missing or short. */
+  async open(id: string, name: string): Promise<Blob | undefined> {
+    const folder = await this.#modelFolder(id, false);
+    const file = folder && (await readManifest(folder))?.files.find((entry) => entry.name === name);
+    if (!folder || !file) return undefined;
+    const chunks: Blob[] = [];
+    for (let i = 0; i < chunkCount(file.size); i++) {
+      const chunk = await fileOf(folder, chunkName(name, i));
+      if (chunk?.size !== chunkSize(file, i)) throw new StoreError('damaged', `the stored copy of ${id}/${name} is damaged`);
+      chunks.push(chunk);
+    }
+    return new Blob(chunks);
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#exclusive(id, async () => {
+      const folder = await this.#folder(false);
+      await folder?.removeEntry(folderName(id), { recursive: true }).catch(() => undefined);
+    });
+  }
+
+  async #downloadFile(
+    folder: FileSystemDirectoryHandle,
+    file: ManifestFile,
+    signal: AbortSignal,
+    advance: (bytes: number) => void,
+  ): Promise<string[]> {
+    const hashes = [...file.sha256];
+    let present = 0;
+    while (present < chunkCount(file.size) && (await fileOf(folder, chunkName(file.name, present)))?.size === chunkSize(file, present)) {
+      advance(chunkSize(file, present));
+      hashes[present] ??= await digest(new Uint8Array(await (await fileOf(folder, chunkName(file.name, present)))!.arrayBuffer()));
+      present++;
+    }
+    if (present === chunkCount(file.size)) return hashes;
+    for await (const bytes of chunksOf(file, present, signal, advance)) {
+      const hash = await digest(bytes);
+      const expected = file.sha256[present];
+      if (expected !== undefined && expected !== hash) {
+        throw new StoreError('damaged', `${file.name} did not arrive as published (its SHA-256 differs); try again`);
+      }
+      await writeChunk(folder, chunkName(file.name, present), bytes);
+      hashes[present++] = hash;
+    }
+    return hashes;
+  }
+
+  async #stored(folder: FileSystemDirectoryHandle): Promise<StoredModel | undefined> {
+    const manifest = await readManifest(folder);
+    if (!manifest) return undefined;
+    let bytes = 0;
+    let complete = true;
+    for (const file of manifest.files) {
+      for (let i = 0; i < chunkCount(file.size); i++) {
+        const size = (await fileOf(folder, chunkName(file.name, i)))?.size;
+        if (size !== chunkSize(file, i)) complete = false;
+        bytes += size ?? 0;
+      }
+    }
+    return { manifest, bytes, complete };
+  }
+
+  async #folder(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+    if (!isStoreAvailable()) throw new StoreError('unavailable', 'this browser keeps no files for this page');
+    const root = await navigator.storage.getDirectory();
+    return root.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
+  }
+
+  async #modelFolder(id: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+    const models = await this.#folder(create);
+    return models?.getDirectoryHandle(folderName(id), { create }).catch(() => undefined);
+  }
+
+  /** One tab writes a model at a time. */
+  async #exclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
+    return navigator.locks.request(`parley-model-${id}`, { ifAvailable: true }, async (lock) => {
+      if (!lock) throw new StoreError('busy', `another tab is writing ${id}`);
+      return work();
+    });
+  }
+}
+
+/** Names may hold slashes (hub ids) and anything else a file system dislikes. */
+const folderName = (id: string): string => encodeURIComponent(id);
+const chunkName = (file: string, index: number): string => `${encodeURIComponent(file)}.${index}`;
+const chunkSize = (file: ManifestFile, index: number): number => Math.min(CHUNK_BYTES, file.size - index * CHUNK_BYTES);
+
+/** The rest of a file from a chunk on, in whole chunks. */
+async function* chunksOf(
+  file: ManifestFile,
+  first: number,
+  signal: AbortSignal,
+  advance: (bytes: number) => void,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const start = first * CHUNK_BYTES;
+  const response = await fetch(file.url!, { signal, ...(start > 0 && { headers: { range: `bytes=${start}-` } }) }).catch(
+    (error: unknown) => {
+      throw signal.aborted ? error : new StoreError('network', `${file.name} could not be fetched: the network failed`, { cause: error });
+    },
+  );
+  if (!response.ok || !response.body) throw new StoreError('network', `${file.name} could not be fetched: HTTP ${response.status}`);
+  // A server without ranges sends the file from its beginning.
+  let skip = start > 0 && response.status !== 206 ? start : 0;
+  let left = file.size - start;
+  let chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
+  let filled = 0;
+  if (left === 0) yield chunk;
+  const reader = response.body.getReader();
+  while (left > 0) {
+    const { value, done } = await reader.read().catch((error: unknown) => {
+      throw signal.aborted ? error : new StoreError('network', `${file.name}: the connection broke`, { cause: error });
+    });
+    if (done) throw new StoreError('network', `${file.name} ended ${left} bytes early`);
+    let bytes = value.subarray(Math.min(skip, value.length));
+    skip -= value.length - bytes.length;
+    while (bytes.length > 0 && left > 0) {
+      const part = bytes.subarray(0, chunk.length - filled);
+      chunk.set(part, filled);
+      bytes = bytes.subarray(part.length);
+      filled += part.length;
+      left -= part.length;
+      advance(part.length);
+      if (filled < chunk.length) continue;
+      yield chunk;
+      chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
+      filled = 0;
+    }
+  }
+}
+
+async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+  const handle = await folder.getFileHandle(name, { create: true });
+  try {
+    const writer = await handle.createWritable();
+    await writer.write(bytes);
+    await writer.close();
+  } catch (error) {
+    await folder.removeEntry(name).catch(() => undefined);
+    if (error instanceof DOMException && error.name === 'QuotaExceededError') {
+      throw new StoreError('quota', 'the browser gives this page no more space', { cause: error });
+    }
+    throw error;
+  }
+}
+
+async function writeText(folder: FileSystemDirectoryHandle, name: string, text: string): Promise<void> {
+  await writeChunk(folder, name, new TextEncoder().encode(text));
+}
+
+async function fileOf(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
+  const handle = await folder.getFileHandle(name).catch(() => undefined);
+  return handle?.getFile();
+}
+
+async function readManifest(folder: FileSystemDirectoryHandle): Promise<ModelManifest | undefined> {
+  try {
+    const text = await (await fileOf(folder, MANIFEST))?.text();
+    return text ? (JSON.parse(text) as ModelManifest) : undefined;
+  } catch {
+    return undefined; // a half-written manifest is an absent model, not an error
+  }
+}
+
+async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -1,0 +1,161 @@
+/** Builds the playground into dist/web: a folder that any static file server can serve, bundled checkpoints included. */
+import { createHash } from 'node:crypto';
+import {
+  createReadStream,
+  existsSync,
+  linkSync,
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vite';
+import type { Plugin } from 'vite';
+import { CHUNK_BYTES } from './src/models/manifest.ts';
+import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest.ts';
+
+const WEB = dirname(fileURLToPath(import.meta.url));
+const ROOT = join(WEB, '..');
+const OUT = join(ROOT, 'dist', 'web');
+/** The browsers' kernel self-test runs the project's own kernel cases; these two stand in for what only Node has. */
+const SELF_TEST_ALIASES = [
+  { find: /^vitest$/, replacement: join(ROOT, 'test', 'support', 'browser', 'vitest.ts') },
+  { find: /^\.\.\/support\/device\.ts$|^\.\/device\.ts$/, replacement: join(ROOT, 'test', 'support', 'browser', 'device.ts') },
+];
+
+const CSP = [
+  "default-src 'self'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "media-src 'self' blob:",
+  "font-src 'self' data:",
+  "connect-src 'self' https: http://localhost:* http://127.0.0.1:* http:",
+  "worker-src 'self'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types parley',
+].join('; ');
+
+const TASKS: Readonly<Record<string, ModelTask>> = { kokoro: 'speech', whisper: 'transcription' };
+
+/** Describes every checkpoint of models/: files, sizes, SHA-256 of each chunk. */
+function bundledModels(): ModelIndex {
+  const folder = join(ROOT, 'models');
+  const models = readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'config.json')))
+    .map((entry) => describeModel(entry.name, join(folder, entry.name)));
+  return { models };
+}
+
+function describeModel(id: string, folder: string): ModelManifest {
+  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as { model_type?: string };
+  const files = readdirSync(folder)
+    .filter((name) => name !== 'README.md' && statSync(join(folder, name)).isFile())
+    .map((name) => {
+      const bytes = readFileSync(join(folder, name));
+      const sha256: string[] = [];
+      for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+        sha256.push(
+          createHash('sha256')
+            .update(bytes.subarray(at, at + CHUNK_BYTES))
+            .digest('hex'),
+        );
+      }
+      return { name, size: bytes.length, url: `models/${id}/${name}`, sha256 };
+    });
+  return { id, task: TASKS[config.model_type ?? ''] ?? 'chat', modelType: config.model_type ?? 'unknown', source: 'bundled', files };
+}
+
+/** Serves models/ while developing; links (or copies) it into the build. */
+function modelFolder(): Plugin {
+  return {
+    name: 'parley-models',
+    configureServer(server) {
+      server.middlewares.use('/models', (request, response, next) => {
+        const path = join(ROOT, 'models', decodeURIComponent(request.url ?? '').replace(/\?.*$/, ''));
+        if (request.url?.startsWith('/index.json'))
+          response.setHeader('content-type', 'application/json').end(JSON.stringify(bundledModels()));
+        else if (!path.includes('..') && existsSync(path) && statSync(path).isFile()) createReadStream(path).pipe(response);
+        else next();
+      });
+    },
+    closeBundle() {
+      const index = bundledModels();
+      for (const model of index.models) {
+        const target = join(OUT, 'models', model.id);
+        mkdirSync(target, { recursive: true });
+        for (const name of [...model.files.map((file) => file.name), 'README.md'])
+          place(join(ROOT, 'models', model.id, name), join(target, name));
+      }
+      writeFileSync(join(OUT, 'models', 'index.json'), JSON.stringify(index));
+    },
+  };
+}
+
+function place(from: string, to: string): void {
+  if (!existsSync(from)) return;
+  rmSync(to, { force: true });
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
+}
+
+/** Writes the list of built files into the service worker, so that a new build is a new worker; and the CSP into the page. */
+function offlineShell(): Plugin {
+  return {
+    name: 'parley-offline-shell',
+    apply: 'build',
+    transformIndexHtml: (html) => html.replace('<head>', `<head>\n    <meta http-equiv="Content-Security-Policy" content="${CSP}" />`),
+    generateBundle: {
+      order: 'post',
+      handler(_options, bundle) {
+        const worker = bundle['sw.js'];
+        if (worker?.type !== 'chunk') throw new Error('the build has no sw.js');
+        const files = Object.keys(bundle).filter((name) => name !== 'sw.js' && !name.endsWith('.map'));
+        const hash = createHash('sha256');
+        for (const name of files) {
+          const item = bundle[name]!;
+          hash.update(name).update(item.type === 'chunk' ? item.code : item.source);
+        }
+        const shell = {
+          version: hash.digest('hex').slice(0, 12),
+          files: ['./', 'models/index.json', ...files.filter((name) => name !== 'index.html')],
+        };
+        if (!worker.code.includes('__SHELL__')) throw new Error('sw.js has lost its placeholder');
+        worker.code = worker.code.replace('__SHELL__', JSON.stringify(shell));
+      },
+    },
+  };
+}
+
+export default defineConfig({
+  root: WEB,
+  base: './',
+  cacheDir: join(ROOT, 'node_modules', '.vite'),
+  plugins: [modelFolder(), offlineShell()],
+  worker: { format: 'es' },
+  resolve: { alias: SELF_TEST_ALIASES },
+  esbuild: false,
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  server: { fs: { allow: [ROOT] } },
+  build: {
+    outDir: OUT,
+    emptyOutDir: true,
+    target: 'es2023',
+    modulePreload: false,
+    rollupOptions: {
+      input: { index: join(WEB, 'index.html'), sw: join(WEB, 'src', 'sw.ts') },
+      output: { entryFileNames: (chunk) => (chunk.name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
+    },
+  },
+});
