@@ -1,0 +1,39 @@
+// Transposed convolution with one filter a channel: out[l, c] = bias[c] + sum over taps t with (l + padding - t) = stride * m of
+// x[m, c] * weight[t, c].
+//
+// x, out [rows, 4 c4] f32; weight [taps][c4] of vec4. One invocation a channel group of an output row. Reference: test/reference/conv.ts.
+override WG: u32;
+
+struct Params {
+  rows: u32,
+  rows_in: u32,
+  c4: u32,
+  taps: u32,
+  stride: u32,
+  padding: u32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> bias: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let i = workgroup_index(group, groups) * WG + lane;
+  let row = i / params.c4;
+  if (row >= params.rows) {
+    return;
+  }
+  let c = i % params.c4;
+  let position = row + params.padding;
+  var sum = bias[c];
+  for (var t = position % params.stride; t < params.taps && t <= position; t += params.stride) {
+    let m = (position - t) / params.stride;
+    if (m < params.rows_in) {
+      sum = fma(x[m * params.c4 + c], weight[t * params.c4 + c], sum);
+    }
+  }
+  out[i] = sum;
+}

@@ -1,0 +1,29 @@
+// out[i] = leaky(mean_j parts[j, i]) with leaky(y) = y or slope * y: where iSTFTNet's parallel residual blocks meet.
+//
+// parts [PARTS][part_stride4] of vec4, summed in order. One invocation a vec4.
+override WG: u32;
+override PARTS: u32;
+
+struct Params {
+  count4: u32,
+  part_stride4: u32,
+  slope: f32,
+}
+
+@group(0) @binding(0) var<storage, read> parts: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let i = workgroup_index(group, groups) * WG + lane;
+  if (i >= params.count4) {
+    return;
+  }
+  var sum = parts[i];
+  for (var j = 1u; j < PARTS; j++) {
+    sum += parts[j * params.part_stride4 + i];
+  }
+  let y = sum / f32(PARTS);
+  out[i] = select(params.slope * y, y, y >= vec4<f32>());
+}

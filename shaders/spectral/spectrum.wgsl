@@ -1,0 +1,28 @@
+// A spectrum from the last convolution of iSTFTNet: m = exp(x[f, k]), p = sin(x[f, bins + k]); out[f, k] = m cos p, out[f, bins + k] = m sin p.
+//
+// x and out [frames, stride]; columns from 2 bins on are left alone. One invocation a bin. Reference: test/reference/istft.ts.
+override WG: u32;
+
+struct Params {
+  frames: u32,
+  bins: u32,
+  stride: u32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let i = workgroup_index(group, groups) * WG + lane;
+  let f = i / params.bins;
+  if (f >= params.frames) {
+    return;
+  }
+  let at = f * params.stride + i % params.bins;
+  let magnitude = exp(x[at]);
+  let phase = precise_sin(x[at + params.bins]);
+  out[at] = magnitude * precise_cos(phase);
+  out[at + params.bins] = magnitude * precise_sin(phase);
+}
