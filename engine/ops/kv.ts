@@ -1,0 +1,100 @@
+import { EngineError, assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Variant } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+
+const WG = 64;
+
+/** Slot of a padding row: nothing is stored. */
+export const NO_SLOT = 0xffffffff;
+
+/** Storage of keys and values. */
+export type KVType = 'f32' | 'f16';
+
+/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]. */
+export interface KVCache {
+  readonly dtype: KVType;
+  readonly pages: number;
+  readonly pageSize: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly layers: readonly { readonly k: Tensor; readonly v: Tensor }[];
+}
+
+export interface KVShape {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly pageSize: number;
+  readonly dtype: KVType;
+}
+
+/** Bytes one page takes in one buffer (one layer, keys or values). */
+export function pageBytes({ kvHeads, headDim, pageSize, dtype }: KVShape): number {
+  return kvHeads * headDim * pageSize * (dtype === 'f16' ? 2 : 4);
+}
+
+/** Allocates the pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
+export function createKVCache(device: Device, shape: KVShape, pages: number): KVCache {
+  const { layers, kvHeads, headDim, pageSize, dtype } = shape;
+  if (pages * pageBytes(shape) > device.caps.maxBindingBytes) {
+    throw new EngineError('out_of_memory', `${pages} KV pages take ${pages * pageBytes(shape)} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
+  }
+  const make = (label: string): Tensor => device.tensor(label, dtype, [pages, kvHeads, headDim, pageSize]);
+  return {
+    dtype,
+    pages,
+    pageSize,
+    kvHeads,
+    headDim,
+    layers: Array.from({ length: layers }, (_, i) => ({ k: make(`k pages ${i}`), v: make(`v pages ${i}`) })),
+  };
+}
+
+/** The fragment that reads and writes a page's elements. */
+export function kvFragment(variant: Variant): string {
+  return `lib/kv_${variant.storage ?? 'f32'}.wgsl`;
+}
+
+export const ROPE_KV_STORE = defineKernel({
+  file: 'kv/rope_kv_store.wgsl',
+  fragments: (v) => ['lib/grid.wgsl', kvFragment(v)],
+  consts: ['PAGE'],
+  bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
+  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', d8: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+export interface RopeKVStoreArgs {
+  /** [T, (H + 2 K) D]: the merged projection. */
+  readonly qkv: Tensor;
+  /** From ropeTable. */
+  readonly cosSin: Tensor;
+  /** [T] u32. */
+  readonly positions: Tensor;
+  /** [T] u32: page * pageSize + offset, NO_SLOT for padding. */
+  readonly slots: Tensor;
+  /** [T, H D]: rotated queries. */
+  readonly q: Tensor;
+  readonly kv: KVCache;
+  readonly layer: number;
+  readonly heads: number;
+  readonly rows: number;
+}
+
+/** Rotates queries and keys by their positions and puts keys and values into their pages. */
+export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, kv, layer, heads, rows }: RopeKVStoreArgs): void {
+  const { headDim, kvHeads, pageSize, dtype } = kv;
+  assert(headDim % 8 === 0, `rope_kv_store: head dim ${headDim}, expected a multiple of 8`);
+  const pages = kv.layers[layer]!;
+  rec.dispatch(
+    ROPE_KV_STORE,
+    { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG } },
+    { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v },
+    { rows, heads, kv_heads: kvHeads, d8: headDim / 8 },
+    [ceilDiv((rows * (heads + kvHeads) * headDim) / 8, WG)],
+  );
+}

@@ -1,0 +1,104 @@
+import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/device.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+import { kvFragment } from './kv.ts';
+import type { KVCache } from './kv.ts';
+
+/** Positions whose scores share one maximum and sum; parts are cut at absolute multiples, so a result does not depend on the batch. */
+export const ATTENTION_SPLIT = 256;
+
+/** Queries a workgroup holds in registers: rows of a tile x heads of a group. */
+const MAX_QUERIES = 8;
+
+export const PAGED_ATTENTION = defineKernel({
+  file: 'attention/paged_attention.wgsl',
+  fragments: (v) => [kvFragment(v), v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'QUERIES'],
+  bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', out: 'write' },
+  params: { first_tile: 'u32', heads: 'u32', kv_heads: 'u32', table_stride: 'u32', parts: 'u32', scale: 'f32', lanes: 'u32' },
+  overrides: { PARTIAL: 'bool' },
+});
+
+export const PAGED_ATTENTION_REDUCE = defineKernel({
+  file: 'attention/paged_attention_reduce.wgsl',
+  consts: ['LANES', 'D4', 'SPLIT'],
+  bindings: { partials: 'read', positions: 'read', out: 'write' },
+  params: { heads: 'u32', parts: 'u32' },
+});
+
+/** Lanes of a workgroup, and whether they are one subgroup that can shuffle. */
+function lanesOf(caps: Caps): { readonly lanes: number; readonly subgroups: boolean } {
+  const { subgroupMinSize: size, subgroupMaxSize } = caps;
+  const fixed = caps.subgroups && size === subgroupMaxSize && size <= 32;
+  return { lanes: fixed ? size : caps.family === 'cpu' ? 8 : 32, subgroups: fixed };
+}
+
+/** Rows of one sequence that a prefill tile holds. */
+export function attentionTileRows(heads: number, kvHeads: number): number {
+  return Math.max(1, Math.floor(MAX_QUERIES / (heads / kvHeads)));
+}
+
+export interface PagedAttentionArgs {
+  /** [T, H D], rotated. */
+  readonly q: Tensor;
+  readonly kv: KVCache;
+  readonly layer: number;
+  /** [sequences, stride] u32: page numbers. */
+  readonly blockTable: Tensor;
+  /** [tiles, 4] u32: first row, rows, sequence, position of the first row. Rows 0 = padding. */
+  readonly tiles: Tensor;
+  readonly firstTile: number;
+  readonly tileCount: number;
+  /** Rows a tile may hold: 1 for decode, attentionTileRows for prefill. */
+  readonly tileRows: number;
+  /** [T, H D]. */
+  readonly out: Tensor;
+  readonly heads: number;
+  /** Given for decode of long sequences with idle workgroups to fill: parts of the positions run beside each other. */
+  readonly split?: AttentionSplit | undefined;
+}
+
+export interface AttentionSplit {
+  /** At least [T, H, parts, D + 4]. */
+  readonly partials: Tensor;
+  /** [T] u32. */
+  readonly positions: Tensor;
+  /** ceil(longest sequence / ATTENTION_SPLIT) or more. */
+  readonly parts: number;
+  readonly rows: number;
+}
+
+/** Causal attention of tiles of query rows over their sequences' pages. */
+export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
+  const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, split } = args;
+  const { kvHeads, headDim, pageSize, dtype } = kv;
+  assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
+  const { lanes, subgroups } = lanesOf(rec.caps);
+  const group = heads / kvHeads;
+  const d4 = headDim / 4;
+  const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: ceilDiv(d4, lanes), GROUP: group, QUERIES: tileRows * group }; // prettier-ignore
+  const pages = kv.layers[layer]!;
+  const params = {
+    first_tile: firstTile,
+    heads,
+    kv_heads: kvHeads,
+    table_stride: blockTable.shape[1]!,
+    parts: split?.parts ?? 1,
+    scale: Math.LOG2E / Math.sqrt(headDim),
+    lanes,
+  };
+  const bindings = { q, k_pages: pages.k, v_pages: pages.v, block_table: blockTable, tiles, out: split?.partials ?? out };
+  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0 }, subgroups };
+  rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads, split?.parts ?? 1]);
+  if (!split) return;
+  rec.dispatch(
+    PAGED_ATTENTION_REDUCE,
+    { consts: { LANES: lanes, D4: d4, SPLIT: ATTENTION_SPLIT } },
+    { partials: split.partials, positions: split.positions, out },
+    { heads, parts: split.parts },
+    [heads, split.rows],
+  );
+}

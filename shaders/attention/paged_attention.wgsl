@@ -1,0 +1,180 @@
+// out[t, h] = softmax(q[t, h] . k[s] * scale over s <= position of t) v[s], causal attention over keys and values in pages.
+//
+// A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
+// computes a tile for one key/value head, all GROUP query heads of it, so that a key is loaded once for QUERIES queries. Prefill, chunks of a prefill and decode
+// differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values
+// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl.
+//
+// Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
+// order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
+// neither depends on chunking or on the batch. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
+// q comes scaled by params.scale, which includes log2(e). Reference: test/reference/paged-attention.ts.
+override PARTIAL: bool;
+
+const LOWEST = -1e30;
+
+struct Params {
+  first_tile: u32,
+  heads: u32,
+  kv_heads: u32,
+  table_stride: u32,
+  parts: u32,
+  scale: f32,
+  lanes: u32,
+}
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> k_pages: array<kv_t>;
+@group(0) @binding(2) var<storage, read> v_pages: array<kv_t>;
+@group(0) @binding(3) var<storage, read> block_table: array<u32>;
+@group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(6) var<uniform> params: Params;
+
+fn lanes_max(query: u32, mine: f32) -> f32 {
+  var result = take_number(query, 0u, mine);
+  for (var i = 1u; i < lane_count(); i++) {
+    result = max(result, take_number(query, i, mine));
+  }
+  return result;
+}
+
+fn lanes_sum(query: u32, mine: f32) -> f32 {
+  var result = take_number(query, 0u, mine);
+  for (var i = 1u; i < lane_count(); i++) {
+    result += take_number(query, i, mine);
+  }
+  return result;
+}
+
+// 2^(a - b), exactly 1 when they are equal: a part without new keys must not change a bit.
+fn rescale(a: f32, b: f32) -> f32 {
+  return select(exp2(a - b), 1.0, a == b);
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let tile = tiles[params.first_tile + group.x];
+  let kv_head = group.y;
+  let rows = tile.y;
+  if (rows == 0u) {
+    return;
+  }
+  let last = tile.w + rows - 1u;
+  if (PARTIAL && group.z * SPLIT > last) {
+    return;
+  }
+  // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
+  var head_at: array<u32, QUERIES>;
+  var mine: array<vec4<f32>, QUERIES * SLICES>;
+  for (var i = 0u; i < QUERIES; i++) {
+    head_at[i] = (tile.x + min(i / GROUP, rows - 1u)) * params.heads + kv_head * GROUP + i % GROUP;
+    for (var j = 0u; j < SLICES; j++) {
+      mine[i * SLICES + j] = q[head_at[i] * D4 + min(j * LANES + lane, D4 - 1u)] * params.scale;
+      give_query(i * SLICES + j, lane, mine[i * SLICES + j]);
+    }
+  }
+  var total_max: array<f32, QUERIES>;
+  var total_sum: array<f32, QUERIES>;
+  var total: array<vec4<f32>, QUERIES * SLICES>;
+  for (var i = 0u; i < QUERIES; i++) {
+    total_max[i] = LOWEST;
+  }
+  let first_part = select(0u, group.z, PARTIAL);
+  let last_part = select(last / SPLIT, group.z, PARTIAL);
+  for (var part = first_part; part <= last_part; part++) {
+    var part_max: array<f32, QUERIES>;
+    // Variables of a loop need their initial value in words: Dawn (webgpu 0.6.2) keeps the last round's otherwise.
+    var part_sum = array<f32, QUERIES>();
+    var acc = array<vec4<f32>, QUERIES * SLICES>();
+    for (var i = 0u; i < QUERIES; i++) {
+      part_max[i] = LOWEST;
+    }
+    let end = min(last + 1u, (part + 1u) * SPLIT);
+    for (var start = part * SPLIT; start < end; start += LANES) {
+      // Beyond the last position a lane repeats it, with weight 0: stale pages may hold anything.
+      let position = min(start + lane, last);
+      let page = block_table[tile.z * params.table_stride + position / PAGE];
+      let head_base = (page * params.kv_heads + kv_head) * D4 * PAGE;
+      let key_at = head_base + position % PAGE;
+      let value_at = head_base + position % PAGE * D4;
+      var score = array<f32, QUERIES>();
+      lanes_barrier();
+      for (var j = 0u; j < SLICES; j++) {
+        for (var from_lane = 0u; from_lane < lane_count(); from_lane++) {
+          let d4 = j * LANES + from_lane;
+          if (d4 < D4) {
+            let key = load_kv(k_pages[key_at + d4 * PAGE]);
+            for (var i = 0u; i < QUERIES; i++) {
+              let query = take_query(i * SLICES + j, from_lane, mine[i * SLICES + j]);
+              score[i] = fma(query.w, key.w, fma(query.z, key.z, fma(query.y, key.y, fma(query.x, key.x, score[i]))));
+            }
+          }
+        }
+      }
+      var weight: array<f32, QUERIES>;
+      for (var i = 0u; i < QUERIES; i++) {
+        if (start + lane > tile.w + i / GROUP) {
+          score[i] = LOWEST;
+        }
+        give_number(i, lane, score[i]);
+      }
+      lanes_barrier();
+      for (var i = 0u; i < QUERIES; i++) {
+        let new_max = max(part_max[i], lanes_max(i, score[i]));
+        let factor = rescale(part_max[i], new_max);
+        weight[i] = select(exp2(score[i] - new_max), 0.0, score[i] == LOWEST);
+        part_sum[i] = fma(part_sum[i], factor, weight[i]);
+        part_max[i] = new_max;
+        for (var j = 0u; j < SLICES; j++) {
+          acc[i * SLICES + j] *= factor;
+        }
+      }
+      lanes_barrier();
+      for (var i = 0u; i < QUERIES; i++) {
+        give_number(i, lane, weight[i]);
+      }
+      give_index(lane, value_at);
+      lanes_barrier();
+      for (var s = 0u; s < lane_count(); s++) {
+        let value_base = take_index(s, value_at);
+        for (var j = 0u; j < SLICES; j++) {
+          let value = load_kv(v_pages[value_base + min(j * LANES + lane, D4 - 1u)]);
+          for (var i = 0u; i < QUERIES; i++) {
+            acc[i * SLICES + j] = fma(vec4<f32>(take_number(i, s, weight[i])), value, acc[i * SLICES + j]);
+          }
+        }
+      }
+    }
+    lanes_barrier();
+    for (var i = 0u; i < QUERIES; i++) {
+      give_number(i, lane, part_sum[i]);
+    }
+    lanes_barrier();
+    for (var i = 0u; i < QUERIES; i++) {
+      part_sum[i] = lanes_sum(i, part_sum[i]);
+      let new_max = max(total_max[i], part_max[i]);
+      let old_factor = rescale(total_max[i], new_max);
+      let new_factor = rescale(part_max[i], new_max);
+      total_sum[i] = fma(part_sum[i], new_factor, total_sum[i] * old_factor);
+      total_max[i] = new_max;
+      for (var j = 0u; j < SLICES; j++) {
+        total[i * SLICES + j] = fma(acc[i * SLICES + j], vec4<f32>(new_factor), total[i * SLICES + j] * old_factor);
+      }
+    }
+  }
+  for (var i = 0u; i < QUERIES; i++) {
+    if (i / GROUP < rows) {
+      let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), PARTIAL);
+      for (var j = 0u; j < SLICES; j++) {
+        let d4 = j * LANES + lane;
+        if (d4 < D4) {
+          out[to + d4] = select(total[i * SLICES + j] / total_sum[i], total[i * SLICES + j], PARTIAL);
+        }
+      }
+      if (PARTIAL && lane == 0u) {
+        out[to + D4] = vec4<f32>(total_max[i], total_sum[i], 0.0, 0.0);
+      }
+    }
+  }
+}

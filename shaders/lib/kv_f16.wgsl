@@ -1,0 +1,13 @@
+// Four channels of a key or value in half precision, two a word: needs no adapter feature. Values beyond the largest half are clamped.
+alias kv_t = vec2<u32>;
+
+const LARGEST_F16 = 65504.0;
+
+fn load_kv(value: kv_t) -> vec4<f32> {
+  return vec4<f32>(unpack2x16float(value.x), unpack2x16float(value.y));
+}
+
+fn store_kv(value: vec4<f32>) -> kv_t {
+  let v = clamp(value, vec4<f32>(-LARGEST_F16), vec4<f32>(LARGEST_F16));
+  return vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+}

@@ -1,0 +1,26 @@
+// Sampling settings of one row, as engine/ops/sample.ts writes them (32 bytes).
+struct SamplingRow {
+  // 0 = greedy.
+  inverse_temperature: f32,
+  top_p: f32,
+  min_p: f32,
+  // 0 = off.
+  top_k: u32,
+  seed_low: u32,
+  // High half of the seed, mixed with the choice index.
+  seed_high: u32,
+  // Position that the sampled token will take: with the seed it names the random numbers.
+  position: u32,
+  // Where the token goes in last_tokens.
+  slot: u32,
+}
+
+// Order-preserving map of floats to integers.
+fn float_key(value: f32) -> u32 {
+  let bits = bitcast<u32>(value);
+  return select(bits | 0x80000000u, ~bits, (bits & 0x80000000u) != 0u);
+}
+
+fn key_float(key: u32) -> f32 {
+  return bitcast<f32>(select(~key, key & 0x7fffffffu, (key & 0x80000000u) != 0u));
+}

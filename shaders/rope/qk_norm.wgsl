@@ -1,0 +1,36 @@
+// qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3).
+// qkv [T, H + 2 K, D]; weight [2, D]: of queries, of keys. One workgroup a head of a row. Reference: test/reference/rope.ts.
+override WG: u32;
+
+struct Params {
+  rows: u32,
+  heads: u32,
+  kv_heads: u32,
+  channels: u32,
+  eps: f32,
+}
+
+@group(0) @binding(0) var<storage, read> weight: array<f32>;
+@group(0) @binding(1) var<storage, read_write> qkv: array<f32>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let normed = params.heads + params.kv_heads;
+  let index = workgroup_index(group, groups);
+  if (index >= params.rows * normed) {
+    return;
+  }
+  let head = index % normed;
+  let base = (index / normed * (normed + params.kv_heads) + head) * params.channels;
+  var sum = 0.0;
+  for (var c = lane; c < params.channels; c += WG) {
+    let v = qkv[base + c];
+    sum += v * v;
+  }
+  let scale = inverseSqrt(reduce_sum(lane, sum) / f32(params.channels) + params.eps);
+  let first = select(0u, params.channels, head >= params.heads);
+  for (var c = lane; c < params.channels; c += WG) {
+    qkv[base + c] = qkv[base + c] * scale * weight[first + c];
+  }
+}

@@ -1,0 +1,133 @@
+// thresholds[b] = the smallest logit of row b that top-k, then top-p, then min-p keep; exact over the whole vocabulary, ties kept.
+//
+// logits [B, stride], the first V of a row count. Top-k is a radix select on order-preserving keys: BITS of the key a round, a histogram of counts whose column
+// belongs to one invocation (no atomics: the sums have one order). Top-p is the same search with exp((logit - max) / T) in place of
+// counts, among what top-k left. One workgroup a row; greedy rows are skipped. Reference: test/reference/sample.ts.
+override WG: u32;
+override BITS: u32;
+
+const LOWEST = -3.4e38;
+
+struct Params {
+  vocabulary: u32,
+  stride: u32,
+}
+
+@group(0) @binding(0) var<storage, read> logits: array<f32>;
+@group(0) @binding(1) var<storage, read> rows: array<SamplingRow>;
+@group(0) @binding(2) var<storage, read_write> thresholds: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+var<workgroup> histogram: array<f32, WG << BITS>;
+var<workgroup> lane_values: array<f32, WG>;
+// Chosen bucket and what lies above it.
+var<workgroup> chosen: vec2<f32>;
+
+fn row_max(base: u32, lane: u32) -> f32 {
+  var best = LOWEST;
+  for (var i = lane; i < params.vocabulary; i += WG) {
+    best = max(best, logits[base + i]);
+  }
+  lane_values[lane] = best;
+  workgroupBarrier();
+  for (var i = 0u; i < WG; i++) {
+    best = max(best, lane_values[i]);
+  }
+  workgroupBarrier();
+  return best;
+}
+
+// Sum of the weights of logits with key >= least.
+fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f32) -> f32 {
+  var sum = 0.0;
+  for (var i = lane; i < params.vocabulary; i += WG) {
+    let value = logits[base + i];
+    if (float_key(value) >= least) {
+      sum += exp((value - top) * inverse_temperature);
+    }
+  }
+  lane_values[lane] = sum;
+  workgroupBarrier();
+  sum = 0.0;
+  for (var i = 0u; i < WG; i++) {
+    sum += lane_values[i];
+  }
+  workgroupBarrier();
+  return sum;
+}
+
+// The largest key such that the logits at or above it weigh at least `wanted`; weights are 1 (by_count) or exp((logit - top) / T) of keys >= least.
+fn search(base: u32, lane: u32, wanted: f32, by_count: bool, least: u32, top: f32, inverse_temperature: f32) -> u32 {
+  var prefix = 0u;
+  var above = 0.0;
+  let buckets = 1u << BITS;
+  for (var bits = BITS; bits <= 32u; bits += BITS) {
+    let shift = 32u - bits;
+    for (var b = 0u; b < buckets; b++) {
+      histogram[b * WG + lane] = 0.0;
+    }
+    for (var i = lane; i < params.vocabulary; i += WG) {
+      let value = logits[base + i];
+      let key = float_key(value);
+      // In the first round every key belongs; later those that share the digits chosen so far.
+      let belongs = bits == BITS || (key >> (shift + BITS)) == prefix;
+      if (belongs && key >= least) {
+        let weight = select(exp((value - top) * inverse_temperature), 1.0, by_count);
+        histogram[((key >> shift) & (buckets - 1u)) * WG + lane] += weight;
+      }
+    }
+    workgroupBarrier();
+    if (lane == 0u) {
+      var bucket = buckets;
+      var inside = 0.0;
+      var lowest_used = 0u;
+      var above_lowest = above;
+      while (bucket > 0u) {
+        bucket--;
+        var sum = 0.0;
+        for (var i = 0u; i < WG; i++) {
+          sum += histogram[bucket * WG + i];
+        }
+        if (sum > 0.0) {
+          lowest_used = bucket;
+          above_lowest = above + inside;
+          if (above + inside + sum >= wanted) {
+            break;
+          }
+          inside += sum;
+        }
+      }
+      // Rounding may leave the whole row short of what is wanted: then everything is kept.
+      chosen = vec2<f32>(f32(lowest_used), above_lowest);
+    }
+    workgroupBarrier();
+    let pick = workgroupUniformLoad(&chosen);
+    prefix = (prefix << BITS) | u32(pick.x);
+    above = pick.y;
+  }
+  return prefix;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = rows[group.x];
+  let base = group.x * params.stride;
+  if (row.inverse_temperature == 0.0) {
+    return;
+  }
+  let top = row_max(base, lane);
+  var least = 0u;
+  if (row.top_k > 0u && row.top_k < params.vocabulary) {
+    least = search(base, lane, f32(row.top_k), true, 0u, top, row.inverse_temperature);
+  }
+  if (row.top_p < 1.0) {
+    let wanted = row.top_p * mass_above(base, lane, least, top, row.inverse_temperature);
+    least = search(base, lane, wanted, false, least, top, row.inverse_temperature);
+  }
+  if (row.min_p > 0.0) {
+    least = max(least, float_key(top + log(row.min_p) / row.inverse_temperature));
+  }
+  if (lane == 0u) {
+    thresholds[group.x] = select(key_float(least), LOWEST, least == 0u);
+  }
+}

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createKVCache } from '../../engine/ops/kv.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import type { KVCache, KVType } from '../../engine/ops/kv.ts';
+import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import type { Rng } from '../../engine/util/rng.ts';
+import { ceilDiv } from '../../engine/util/math.ts';
+import * as reference from '../reference/paged-attention.ts';
+import { testDevice } from '../support/device.ts';
+import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+
+const PAGE = 16;
+
+interface Heads {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+/** Rows [from, to) of a sequence are computed; what lies before is in the cache. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Pages of every sequence in no order, and tiles of at most `tileRows` rows. */
+function layOut(
+  rng: Rng,
+  spans: readonly Span[],
+  tileRows: number,
+): { table: number[]; stride: number; pages: number; tiles: number[]; rows: { pages: number[]; position: number }[] } {
+  const counts = spans.map(({ to }) => ceilDiv(to, PAGE));
+  const stride = Math.max(...counts) + 1;
+  const total = counts.reduce((a, b) => a + b, 0);
+  const free = Array.from({ length: total }, (_, i) => i).sort(() => rng.uniform() - 0.5);
+  const table: number[] = [];
+  const tiles: number[] = [];
+  const rows: { pages: number[]; position: number }[] = [];
+  spans.forEach(({ from, to }, sequence) => {
+    const pages = free.splice(0, counts[sequence]);
+    table.push(...pages, ...new Array<number>(stride - pages.length).fill(0));
+    for (let position = from; position < to; position += tileRows) {
+      tiles.push(rows.length, Math.min(tileRows, to - position), sequence, position);
+      for (let p = position; p < Math.min(to, position + tileRows); p++) rows.push({ pages, position: p });
+    }
+  });
+  return { table, stride, pages: total, tiles, rows };
+}
+
+function attentionCase(
+  name: string,
+  shape: Heads,
+  spans: readonly Span[],
+  mode: 'decode' | 'prefill' | 'split',
+  dtype: KVType = 'f32',
+): KernelCase {
+  const { heads, kvHeads, headDim } = shape;
+  return {
+    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}`,
+    tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
+    build(rng) {
+      const tileRows = mode === 'prefill' ? attentionTileRows(heads, kvHeads) : 1;
+      const { table, stride, pages, tiles, rows } = layOut(rng, spans, tileRows);
+      const q = randomTensor(rng, [rows.length, heads * headDim], 2);
+      const shape = [pages, kvHeads, headDim, PAGE];
+      const [k, v] = [randomTensor(rng, shape), randomTensor(rng, shape)];
+      const read = (values: Float32Array): Float32Array => (dtype === 'f16' ? roundToF16(values) : values);
+      const parts = ceilDiv(Math.max(...spans.map(({ to }) => to)), ATTENTION_SPLIT) + 1;
+      return {
+        inputs: {
+          q,
+          k: { ...k, dtype },
+          v: { ...v, dtype },
+          table: { dtype: 'u32', shape: [spans.length, stride], values: table },
+          tiles: { dtype: 'u32', shape: [tiles.length / 4, 4], values: tiles },
+          positions: { dtype: 'u32', shape: [rows.length], values: rows.map(({ position }) => position) },
+        },
+        outputs: { out: { dtype: 'f32', shape: [rows.length, heads * headDim] } },
+        run(rec, t, device) {
+          const kv: KVCache = { dtype, pages, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
+          const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, headDim + 4]) : undefined;
+          pagedAttention(rec, {
+            q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads,
+            split: partials && { partials, positions: t['positions']!, parts, rows: rows.length },
+          }); // prettier-ignore
+        },
+        expected: {
+          out: reference.pagedAttention({
+            q: q.values,
+            k: read(k.values),
+            v: read(v.values),
+            heads,
+            kvHeads,
+            headDim,
+            pageSize: PAGE,
+            rows,
+          }),
+        },
+      };
+    },
+  };
+}
+
+const decodes = [1, 3, 63, 64, 65, 257].map((length) => ({ from: length - 1, to: length }));
+const cases: KernelCase[] = [
+  attentionCase('one token', { heads: 1, kvHeads: 1, headDim: 8 }, [{ from: 0, to: 1 }], 'decode'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f16'),
+  attentionCase('a long sequence', { heads: 7, kvHeads: 1, headDim: 16 }, [{ from: 1022, to: 1024 }], 'split'),
+  attentionCase('a whole prompt', { heads: 4, kvHeads: 2, headDim: 64 }, [{ from: 0, to: 65 }], 'prefill'),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill'),
+  attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'f16'),
+]; // prettier-ignore
+
+describeKernels('paged attention', cases);
+
+describe('paged attention gives the same bits', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => device.close());
+
+  test('whether rows are computed in tiles, one by one or in parts', async () => {
+    const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
+    const rng = createRng(11);
+    const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype: 'f32' }, stride);
+    device.write(kv.layers[0]!.k, randomTensor(rng, [kv.layers[0]!.k.size]).values);
+    device.write(kv.layers[0]!.v, randomTensor(rng, [kv.layers[0]!.v.size]).values);
+    const q = device.upload('q', 'f32', [length, heads * headDim], randomTensor(rng, [length * heads * headDim], 2).values);
+    const blockTable = device.upload(
+      'table',
+      'u32',
+      [1, stride],
+      Uint32Array.from({ length: stride }, (_, i) => stride - 1 - i),
+    );
+    const positions = device.upload(
+      'positions',
+      'u32',
+      [length],
+      Uint32Array.from({ length }, (_, i) => i),
+    );
+    const compute = async (tileRows: number, parts: number): Promise<Uint32Array> => {
+      const count = ceilDiv(length, tileRows);
+      const words = Uint32Array.from({ length: count * 4 }, (_, i) => [(i >> 2) * tileRows, Math.min(tileRows, length - (i >> 2) * tileRows), 0, (i >> 2) * tileRows][i & 3]!); // prettier-ignore
+      const tiles = device.upload('tiles', 'u32', [count, 4], words);
+      const out = device.tensor('out', 'f32', [length, heads * headDim]);
+      const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, headDim + 4]) : undefined;
+      const rec = device.record('attention');
+      const split = partials && { partials, positions, parts, rows: length };
+      pagedAttention(rec, { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: count, tileRows, out, heads, split });
+      rec.submit();
+      const values = await device.read(out);
+      return new Uint32Array(values.buffer, 0, values.length);
+    };
+    const tiled = await compute(attentionTileRows(heads, kvHeads), 0);
+    const differing = (words: Uint32Array): number => words.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
+    expect(tiled.some((word) => word !== 0)).toBe(true);
+    expect(differing(await compute(1, 0))).toBe(0);
+    expect(differing(await compute(1, 3))).toBe(0);
+    expect(differing(await compute(1, 8))).toBe(0);
+    expect(device.errors).toEqual([]);
+  });
+});

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import {
+  FROM_DEVICE,
+  SAMPLING_ROW_WORDS,
+  gatherRows,
+  resolveTokens,
+  sample,
+  sampleBlocks,
+  writeSamplingRow,
+} from '../../engine/ops/sample.ts';
+import type { SamplingRow } from '../../engine/ops/sample.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import * as reference from '../reference/sample.ts';
+import { testDevice } from '../support/device.ts';
+import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+
+const GREEDY: SamplingRow = { temperature: 0, topP: 1, minP: 0, topK: 0, seed: 0, choice: 0, position: 0, slot: 0 };
+const SETTINGS: readonly Partial<SamplingRow>[] = [
+  {},
+  { temperature: 1, seed: 7 },
+  { temperature: 0.7, topK: 40, seed: 8, position: 3 },
+  { temperature: 1.3, topP: 0.9, seed: 2 ** 40 + 5 },
+  { temperature: 1, topK: 50, topP: 0.5, seed: -9, choice: 2 },
+  { temperature: 2, minP: 0.05, seed: 1 },
+  { temperature: 1, topP: 0, seed: 3 },
+  { temperature: 1, topK: 1, seed: 4 },
+];
+
+function words(rows: readonly SamplingRow[]): Uint32Array {
+  const out = new Uint32Array(rows.length * SAMPLING_ROW_WORDS);
+  rows.forEach((row, i) => writeSamplingRow(out, i, row));
+  return out;
+}
+
+/** What the definitions give for a row of logits. */
+function expectedToken(logits: Float32Array, row: SamplingRow): number {
+  if (row.temperature === 0) return reference.argmax(logits);
+  const row32 = words([row]);
+  return reference.draw(reference.distribution(logits, row), (token) => reference.gumbel(token, row.position, row32[4]!, row32[5]!));
+}
+
+function sampleCase(vocabulary: number, stride: number, settings: readonly Partial<SamplingRow>[]): KernelCase {
+  const rows = settings.map((s, slot) => ({ ...GREEDY, ...s, slot: settings.length - slot }));
+  const greedy = rows.every(({ temperature }) => temperature === 0);
+  return {
+    name: `sample${greedy ? ' (greedy)' : ''} draws from ${vocabulary} of ${stride} columns for ${rows.length} rows`,
+    tolerance: 0,
+    build(rng) {
+      const logits = randomTensor(rng, [rows.length, stride], 3);
+      const tokens = rows.map((row, b) => expectedToken(logits.values.slice(b * stride, b * stride + vocabulary), row));
+      const lastTokens = new Array<number>(rows.length + 1).fill(99);
+      rows.forEach(({ slot }, b) => (lastTokens[slot] = tokens[b]!));
+      return {
+        inputs: { logits, settings: { dtype: 'u32', shape: [rows.length, SAMPLING_ROW_WORDS], values: words(rows) } },
+        outputs: {
+          sampled: { dtype: 'u32', shape: [rows.length] },
+          lastTokens: { dtype: 'u32', shape: [rows.length + 1], initial: new Array<number>(rows.length + 1).fill(99) },
+        },
+        run(rec, t, device) {
+          const thresholds = device.tensor('thresholds', 'f32', [rows.length]);
+          const best = device.tensor('best', 'u32', [rows.length, sampleBlocks(vocabulary), 2]);
+          sample(rec, { logits: t['logits']!, vocabulary, settings: t['settings']!, thresholds, best, sampled: t['sampled']!, lastTokens: t['lastTokens']!, rows: rows.length, greedy }); // prettier-ignore
+        },
+        expected: { sampled: tokens, lastTokens },
+      };
+    },
+  };
+}
+
+const resolveCase: KernelCase = {
+  name: 'resolve_tokens takes 65 tokens from the host or the device',
+  tolerance: 0,
+  build() {
+    const tokens = Array.from({ length: 65 }, (_, t) => (t % 3 === 0 ? FROM_DEVICE + (t % 7) : t * 11));
+    const last = Array.from({ length: 7 }, (_, slot) => 1000 + slot);
+    return {
+      inputs: { tokens: { dtype: 'u32', shape: [65], values: tokens }, last: { dtype: 'u32', shape: [7], values: last } },
+      outputs: { ids: { dtype: 'u32', shape: [65] } },
+      run: (rec, t) => resolveTokens(rec, { tokens: t['tokens']!, lastTokens: t['last']!, ids: t['ids']!, rows: 65 }),
+      expected: { ids: tokens.map((token) => (token >= FROM_DEVICE ? last[token - FROM_DEVICE]! : token)) },
+    };
+  },
+};
+
+function gatherCase(rows: number, columns: number): KernelCase {
+  return {
+    name: `gather_rows picks ${rows} rows of ${columns} columns`,
+    tolerance: 0,
+    build(rng) {
+      const x = randomTensor(rng, [70, columns]);
+      const indices = Array.from({ length: rows }, () => rng.integer(70));
+      return {
+        inputs: { x, indices: { dtype: 'u32', shape: [rows], values: indices } },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run: (rec, t) => gatherRows(rec, { x: t['x']!, indices: t['indices']!, out: t['out']!, rows }),
+        expected: { out: indices.flatMap((i) => Array.from(x.values.slice(i * columns, (i + 1) * columns))) },
+      };
+    },
+  };
+}
+
+const cases: KernelCase[] = [
+  resolveCase,
+  gatherCase(1, 4),
+  gatherCase(65, 64),
+  ...[1, 3, 63, 64, 65, 257, 5000].map((vocabulary) => sampleCase(vocabulary, vocabulary, SETTINGS)),
+  sampleCase(1025, 1032, SETTINGS),
+  ...[1, 65, 4097].map((vocabulary) => sampleCase(vocabulary, vocabulary + 3, [{}, {}, {}])),
+];
+describeKernels('sample', cases);
+
+describe('sampling', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => device.close());
+
+  async function draws(logits: Float32Array, rows: readonly SamplingRow[]): Promise<Uint32Array> {
+    const vocabulary = logits.length;
+    const all = new Float32Array(rows.length * vocabulary);
+    for (let b = 0; b < rows.length; b++) all.set(logits, b * vocabulary);
+    const sampled = device.tensor('sampled', 'u32', [rows.length]);
+    const rec = device.record('sample');
+    sample(rec, {
+      logits: device.upload('logits', 'f32', [rows.length, vocabulary], all),
+      vocabulary,
+      settings: device.upload('settings', 'u32', [rows.length, SAMPLING_ROW_WORDS], words(rows)),
+      thresholds: device.tensor('thresholds', 'f32', [rows.length]),
+      best: device.tensor('best', 'u32', [rows.length, sampleBlocks(vocabulary), 2]),
+      sampled,
+      lastTokens: device.tensor('last', 'u32', [1]),
+      rows: rows.length,
+      greedy: false,
+    });
+    rec.submit();
+    return Uint32Array.from(await device.read(sampled));
+  }
+
+  test('follows the distribution: chi-squared over 8192 draws stays below the 99.99 % point', async () => {
+    const rng = createRng(5);
+    const logits = Float32Array.from({ length: 12 }, () => rng.normal());
+    const settings = { temperature: 0.8, topK: 10, topP: 0.95, minP: 0 };
+    const rows = Array.from({ length: 8192 }, (_, position) => ({ ...GREEDY, ...settings, seed: 123, position }));
+    const tokens = await draws(logits, rows);
+    const probabilities = reference.distribution(logits, settings);
+    let chi = 0;
+    let kept = 0;
+    probabilities.forEach((p, token) => {
+      const count = tokens.filter((t) => t === token).length;
+      if (p === 0) expect(count).toBe(0);
+      else {
+        kept++;
+        chi += (count - p * rows.length) ** 2 / (p * rows.length);
+      }
+    });
+    expect(kept).toBeGreaterThan(5);
+    // 99.99 % point of chi-squared with 9 degrees of freedom; fewer degrees have a smaller one.
+    expect(chi).toBeLessThan(33.7);
+  });
+
+  test('a draw depends on seed, choice and position, not on the other rows', async () => {
+    const rng = createRng(6);
+    const logits = Float32Array.from({ length: 500 }, () => rng.normal());
+    const row = { ...GREEDY, temperature: 1, seed: 42 };
+    const many = Array.from({ length: 40 }, (_, i) => ({ ...row, position: i % 10, choice: Math.floor(i / 10) }));
+    const together = await draws(logits, many);
+    for (const i of [0, 13, 39]) expect((await draws(logits, [many[i]!]))[0]).toBe(together[i]);
+    expect(new Set(together).size).toBeGreaterThan(25);
+  });
+});

@@ -1,0 +1,37 @@
+/** Causal attention over paged keys and values, in f64. */
+import { keyIndex, valueIndex } from './kv.ts';
+import type { KVLayout } from './kv.ts';
+
+export interface AttentionInput extends KVLayout {
+  /** [T, H, D]. */
+  readonly q: ArrayLike<number>;
+  readonly k: ArrayLike<number>;
+  readonly v: ArrayLike<number>;
+  readonly heads: number;
+  /** Of every row: its sequence's pages and its position. */
+  readonly rows: readonly { readonly pages: readonly number[]; readonly position: number }[];
+}
+
+export function pagedAttention(input: AttentionInput): Float64Array {
+  const { q, k, v, heads, kvHeads, headDim, pageSize, rows } = input;
+  const out = new Float64Array(rows.length * heads * headDim);
+  rows.forEach(({ pages, position }, t) => {
+    for (let h = 0; h < heads; h++) {
+      const head = Math.floor(h / (heads / kvHeads));
+      const at = (t * heads + h) * headDim;
+      const slots = Array.from({ length: position + 1 }, (_, s) => pages[Math.floor(s / pageSize)]! * pageSize + (s % pageSize));
+      const scores = slots.map((slot) => {
+        let sum = 0;
+        for (let d = 0; d < headDim; d++) sum += q[at + d]! * k[keyIndex(input, slot, head, d)]!;
+        return sum / Math.sqrt(headDim);
+      });
+      const top = Math.max(...scores);
+      const weights = scores.map((score) => Math.exp(score - top));
+      const total = weights.reduce((a, b) => a + b, 0);
+      slots.forEach((slot, s) => {
+        for (let d = 0; d < headDim; d++) out[at + d]! += (weights[s]! / total) * v[valueIndex(input, slot, head, d)]!;
+      });
+    }
+  });
+  return out;
+}

@@ -1,0 +1,69 @@
+/** Sampling by the definitions: sort, cumulate, cut; and the counter-based noise in integer arithmetic. */
+
+export interface Sampling {
+  readonly temperature: number;
+  readonly topK: number;
+  readonly topP: number;
+  readonly minP: number;
+}
+
+/** Probabilities after temperature, top-k, top-p and min-p; ties at a cut are kept. */
+export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP }: Sampling): Float64Array {
+  const top = Math.max(...Array.from(logits));
+  const weights = Float64Array.from(logits, (logit) => Math.exp((logit - top) / temperature));
+  const order = Array.from(weights.keys()).sort((a, b) => logits[b]! - logits[a]!);
+  let least = -Infinity;
+  if (topK > 0 && topK < order.length) least = logits[order[topK - 1]!]!;
+  if (topP < 1) {
+    const kept = order.filter((i) => logits[i]! >= least);
+    const wanted = topP * kept.reduce((sum, i) => sum + weights[i]!, 0);
+    let sum = 0;
+    for (const i of kept) {
+      sum += weights[i]!;
+      least = logits[i]!;
+      if (sum >= wanted) break;
+    }
+  }
+  const floor = minP > 0 ? top + Math.log(minP) * temperature : -Infinity;
+  const out = weights.map((weight, i) => (logits[i]! >= least && logits[i]! >= floor ? weight : 0));
+  const total = out.reduce((a, b) => a + b, 0);
+  return out.map((weight) => weight / total);
+}
+
+function pcg4d(seed: readonly number[]): number[] {
+  const v = seed.map((x) => (Math.imul(x, 1664525) + 1013904223) | 0) as [number, number, number, number];
+  const mix = (): void => {
+    v[0] = (v[0] + Math.imul(v[1], v[3])) | 0;
+    v[1] = (v[1] + Math.imul(v[2], v[0])) | 0;
+    v[2] = (v[2] + Math.imul(v[0], v[1])) | 0;
+    v[3] = (v[3] + Math.imul(v[1], v[2])) | 0;
+  };
+  mix();
+  for (let i = 0; i < 4; i++) v[i]! ^= v[i]! >>> 16;
+  mix();
+  return v.map((x) => x >>> 0);
+}
+
+/** Gumbel noise of a token: seed halves as the kernel gets them. */
+export function gumbel(token: number, position: number, seedLow: number, seedHigh: number): number {
+  const bits = pcg4d([Math.floor(token / 4), position, seedLow, seedHigh])[token % 4]!;
+  return -Math.log(-Math.log(((bits >>> 9) + 0.5) / 8388608));
+}
+
+/** The token a row draws: the largest of log-probability + noise. */
+export function draw(probabilities: ArrayLike<number>, noise: (token: number) => number): number {
+  let best = -Infinity;
+  let token = 0;
+  for (let i = 0; i < probabilities.length; i++) {
+    const value = probabilities[i]! > 0 ? Math.log(probabilities[i]!) + noise(i) : -Infinity;
+    if (value > best) [best, token] = [value, i];
+  }
+  return token;
+}
+
+/** First index of the largest value. */
+export function argmax(values: ArrayLike<number>): number {
+  let best = 0;
+  for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
+  return best;
+}
