@@ -1,0 +1,119 @@
+/** The three apps over a fake engine on real sockets, and small clients to talk to them. */
+import { request as httpRequest } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
+import { onTestFinished } from 'vitest';
+import type { AppOptions } from '../../server/app.ts';
+import { createChatApp } from '../../server/chat.ts';
+import { CodecPool } from '../../server/codec-pool.ts';
+import { Lifecycle } from '../../server/lifecycle.ts';
+import { listen } from '../../server/listen.ts';
+import type { Listener } from '../../server/listen.ts';
+import { createSpeechApp } from '../../server/speech.ts';
+import type { SpeechAppOptions } from '../../server/speech.ts';
+import { createTranscriptionApp } from '../../server/transcription.ts';
+import { FakeEngine } from './fake-engine.ts';
+import type { FakeOptions } from './fake-engine.ts';
+
+export interface Started {
+  readonly engine: FakeEngine;
+  readonly lifecycle: Lifecycle;
+  readonly listeners: readonly Listener[];
+  /** Base addresses, without /v1. */
+  readonly chat: string;
+  readonly speech: string;
+  readonly transcription: string;
+}
+
+/** Starts all three for the test that calls it. */
+export async function startListeners(
+  fake: FakeOptions = {},
+  options: Partial<AppOptions> &
+    Partial<Pick<SpeechAppOptions, 'defaultFormat' | 'legacy'>> & { readonly maxRunningRequests?: number } = {},
+): Promise<Started> {
+  const engine = new FakeEngine(fake);
+  const lifecycle = new Lifecycle();
+  const codec = new CodecPool(1);
+  const common = { engine, lifecycle, ...options };
+  const apps = [
+    createChatApp({ modelId: 'parley-chat', ...common }),
+    createSpeechApp({ modelId: 'parley-speech', aliases: ['tts-1', 'tts-1-hd'], codec, ...common }),
+    createTranscriptionApp({ modelId: 'parley-transcribe', aliases: ['whisper-1'], codec, ...common }),
+  ];
+  const listeners = await Promise.all(apps.map((app) => listen(app, { host: '127.0.0.1', port: 0 })));
+  onTestFinished(async () => {
+    for (const listener of listeners) listener.destroy();
+    await Promise.all(listeners.map((listener) => listener.drain()));
+    await codec.close();
+  });
+  const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}`) as [string, string, string];
+  return { engine, lifecycle, listeners, chat, speech, transcription };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly bytes: Buffer;
+  readonly text: string;
+  /** Parsed body; undefined when it is no JSON. */
+  readonly json: any;
+}
+
+export interface Send {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+/** One request with node:http, which sends exactly what it is told. */
+export async function send(url: string, { method, headers = {}, body }: Send = {}): Promise<Answer> {
+  return await new Promise((resolve, reject) => {
+    const request = httpRequest(url, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const bytes = Buffer.concat(chunks);
+        const text = bytes.toString('utf8');
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text, json: tryJson(text) });
+      });
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+export const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** POSTs a value as JSON. */
+export const postJson = (url: string, value: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Answer> =>
+  send(url, { body: JSON.stringify(value), headers: { ...JSON_TYPE, ...headers } });
+
+/** Text fields, and files as bytes. */
+export type FormParts = readonly (readonly [string, string | Uint8Array])[];
+
+/** POSTs a multipart form, written by hand. */
+export function postForm(url: string, parts: FormParts, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
+  return send(url, { body: formBody(parts), headers: { 'content-type': 'multipart/form-data; boundary=XX', ...headers } });
+}
+
+/** The body of a multipart form with boundary XX. */
+export function formBody(parts: FormParts): Buffer {
+  const pieces = parts.flatMap(([name, value]) => {
+    const file = typeof value === 'string' ? '' : '; filename="clip.bin"\r\nContent-Type: application/octet-stream';
+    return [Buffer.from(`--XX\r\nContent-Disposition: form-data; name="${name}"${file}\r\n\r\n`), Buffer.from(value), Buffer.from('\r\n')];
+  });
+  return Buffer.concat([...pieces, Buffer.from('--XX--\r\n')]);
+}
+
+/** Waits for something that happens in another task. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
