@@ -5,6 +5,7 @@
 export type EngineErrorCode =
   | 'invalid_request' // the caller's input is wrong; `param` names the field
   | 'context_length_exceeded' // prompt (and reserved output) do not fit the context
+  | 'invalid_json_schema' // a schema whose keywords cannot all be enforced; says which and where
   | 'invalid_audio' // audio that cannot be decoded
   | 'unsupported' // understood, but this model or build does not do it
   | 'queue_full' // no capacity now; try again later

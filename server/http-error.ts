@@ -54,6 +54,7 @@ const RETRY_LATER = { 'retry-after': '5' };
 const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
   invalid_request: { status: 400, code: 'invalid_value' },
   context_length_exceeded: { status: 400 },
+  invalid_json_schema: { status: 400 },
   invalid_audio: { status: 400 },
   unsupported: { status: 400, code: 'unsupported_value' },
   queue_full: { status: 503, headers: RETRY_SOON },

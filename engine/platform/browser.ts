@@ -33,6 +33,11 @@ export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {
     exists: async (path) => (await lookUp(path)) !== undefined,
     readText: async (path) => (await need(path)).text(),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
+    // A UMD file: imported as a module it finds no `exports` and puts itself on the global object.
+    grammarLibrary: async () => {
+      await import('@mlc-ai/web-xgrammar');
+      return (globalThis as { xgrammar?: unknown }).xgrammar;
+    },
   };
 }
 
@@ -50,8 +55,8 @@ async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {
   return adapter;
 }
 
-/** Missing files are undefined; so is the HTML page that some static servers answer instead of 404. */
-async function fetchFile(path: string): Promise<Blob | undefined> {
+/** The file at a URL. Missing files are undefined; so is the HTML page that some static servers answer instead of 404. */
+export async function fetchFile(path: string): Promise<Blob | undefined> {
   let response: Response;
   try {
     response = await fetch(path);

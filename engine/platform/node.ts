@@ -1,6 +1,7 @@
 /** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { open as openFile, readFile } from 'node:fs/promises';
+import { Module, createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { create, globals } from 'webgpu';
@@ -65,6 +66,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
       return readFile(path, 'utf8');
     },
     join,
+    grammarLibrary: async () => loadUmd('@mlc-ai/web-xgrammar'),
   };
 }
 
@@ -120,4 +122,16 @@ async function openByteSource(path: string): Promise<ByteSource> {
     },
     close: () => handle.close(),
   };
+}
+
+/**
+ * A UMD file in a package that says it is ESM (@mlc-ai/web-xgrammar 0.1.27): `import` and `require` both fail on it, evaluated as
+ * CommonJS it works. Delete when the package ships a module.
+ */
+function loadUmd(name: string): unknown {
+  const path = createRequire(import.meta.url).resolve(name);
+  // `_compile` is how require hooks have always fed source to Node's CommonJS loader; it is not in the types.
+  const loaded = new Module(path) as Module & { _compile(source: string, path: string): void };
+  loaded._compile(readFileSync(path, 'utf8'), path);
+  return loaded.exports;
 }

@@ -29,6 +29,8 @@ export interface Platform {
   exists(path: string): Promise<boolean>;
   readText(path: string): Promise<string>;
   join(folder: string, name: string): string;
+  /** The grammar library (text/grammar.ts types it); loaded at the first constrained request, because it is large. */
+  grammarLibrary(): Promise<unknown>;
   /** One line for the operator. */
   log(line: string): void;
 }
