@@ -1,0 +1,118 @@
+/** Everything the views share, made once in main.tsx and handed down by context. */
+import { effect, signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { EngineSession } from './backend/engine-session.ts';
+import { RemoteEngine } from './backend/remote-engine.ts';
+import type { TaskEngine } from './backend/remote-engine.ts';
+import { guessServers } from './backend/servers.ts';
+import { ConversationStore } from './chat/conversation-store.ts';
+import { canCompute, detectEnvironment } from './environment.ts';
+import type { Environment } from './environment.ts';
+import { EngineError } from '../../engine/errors.ts';
+import type { ModelTask } from './models/manifest.ts';
+import { ModelLibrary } from './models/model-library.ts';
+import { ModelStore } from './models/model-store.ts';
+import { Router } from './router.ts';
+import { Settings } from './settings.ts';
+import { Announcer } from './ui/announcer.ts';
+
+/** Session and remote side of each task, and what the person chose between them. */
+export class App {
+  readonly settings: Settings;
+  readonly router = new Router();
+  readonly announcer = new Announcer();
+  readonly store = new ModelStore();
+  readonly library: ModelLibrary;
+  readonly conversations: ConversationStore;
+  readonly sessions: Readonly<Record<ModelTask, EngineSession>>;
+  readonly environment: Signal<Environment> = signal('unknown');
+  /** Base URLs that the page's own address suggests. */
+  readonly guessedServers: Signal<Readonly<Record<ModelTask, string>>>;
+  readonly online = signal(navigator.onLine);
+  /** A newer build waits to take over. */
+  readonly updateReady = signal<ServiceWorker | undefined>(undefined);
+  #remote: RemoteEngine | undefined;
+
+  constructor(settings: Settings) {
+    this.settings = settings;
+    this.library = new ModelLibrary(this.store);
+    this.sessions = {
+      chat: new EngineSession('chat', this.store),
+      speech: new EngineSession('speech', this.store),
+      transcription: new EngineSession('transcription', this.store),
+    };
+    this.guessedServers = signal(guessServers(location.href, false));
+    this.conversations = new ConversationStore(this);
+    effect(() => {
+      const { servers, apiKey } = this.settings.data.value;
+      const guessed = this.guessedServers.value;
+      const chosen = {
+        chat: servers.chat || guessed.chat,
+        speech: servers.speech || guessed.speech,
+        transcription: servers.transcription || guessed.transcription,
+      };
+      this.#remote = new RemoteEngine({ servers: chosen, apiKey });
+    });
+  }
+
+  /** Finds out where the page runs; then loads what is already here. */
+  async start(): Promise<void> {
+    addEventListener('online', () => (this.online.value = true));
+    addEventListener('offline', () => (this.online.value = false));
+    await Promise.all([this.library.refresh(), this.conversations.restore()]);
+    this.environment.value = await detectEnvironment();
+    if (!canCompute(this.environment.value)) {
+      for (const task of ['chat', 'speech', 'transcription'] as const) this.settings.update('where', { [task]: 'server' });
+    }
+    void this.#probeServer();
+  }
+
+  get remote(): RemoteEngine {
+    return this.#remote!;
+  }
+
+  server(task: ModelTask): string {
+    return this.settings.value.servers[task] || this.guessedServers.value[task];
+  }
+
+  /** The engine of a task where the person wants it; loads the tab's on demand. Throws EngineError when it cannot run. */
+  async engine(task: ModelTask): Promise<TaskEngine> {
+    if (this.settings.data.peek().where[task] === 'server') return this.remote;
+    const session = this.sessions[task];
+    if (session.state.peek().name === 'idle') await this.load(task);
+    const state = session.state.peek();
+    if (state.name === 'failed') throw new EngineError('unsupported', state.failure.message);
+    return session.engine;
+  }
+
+  /** Loads the chosen model of a task into the tab. */
+  async load(task: ModelTask, { store = true } = {}): Promise<void> {
+    const id = this.settings.data.peek().models[task];
+    await this.library.refresh();
+    const manifest = this.library.manifest(id) ?? this.library.bundled(task);
+    if (manifest) await this.sessions[task].load(manifest, { store });
+    else throw new EngineError('invalid_model', `there is no model '${id}' here`);
+    await this.library.refresh();
+    const { state } = this.sessions[task];
+    if (state.value.name === 'ready') this.announcer.say(`${manifest.id} is ready`);
+  }
+
+  /** A Parley server serves this page itself when its model list is at /v1/models. */
+  async #probeServer(): Promise<void> {
+    try {
+      const response = await fetch(new URL('/v1/models', location.href));
+      if (response.headers.get('content-type')?.includes('json') !== true) return;
+      this.guessedServers.value = guessServers(location.href, true);
+    } catch {
+      // A static host, or none: the guess of the constructor stays.
+    }
+  }
+}
+
+export const AppContext = createContext<App | undefined>(undefined);
+
+export function useApp(): App {
+  return useContext(AppContext)!;
+}

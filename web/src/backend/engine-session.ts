@@ -1,0 +1,162 @@
+/** One task's engine in the tab: gets the model into the store, starts a worker, follows it until it is closed or lost. */
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { EngineClient } from '../../../engine/client.ts';
+import type { EngineInfo } from '../../../engine/api.ts';
+import type { EngineConfig } from '../../../engine/config.ts';
+import { EngineError } from '../../../engine/errors.ts';
+import { failure, isAbort, toFailure } from '../failure.ts';
+import type { Failure } from '../failure.ts';
+import type { ModelManifest } from '../models/manifest.ts';
+import { StoreError, isStoreAvailable } from '../models/model-store.ts';
+import type { ModelStore } from '../models/model-store.ts';
+import { startWorker } from '../trusted-types.ts';
+import { messagePort } from '../worker/message-port.ts';
+import { STORE_SCHEME } from '../worker/protocol.ts';
+import type { LoadMessage, WorkerMessage } from '../worker/protocol.ts';
+import workerUrl from '../worker/engine-worker.ts?worker&url';
+
+export type SessionState =
+  | { readonly name: 'idle' }
+  | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number }
+  | { readonly name: 'loading' }
+  | { readonly name: 'ready'; readonly info: EngineInfo }
+  | { readonly name: 'lost' }
+  | { readonly name: 'failed'; readonly failure: Failure };
+
+/** Settings of an engine that shares the machine with a browser: a few conversations, a modest cache. */
+const TAB_CONFIG: Partial<EngineConfig> = {
+  maxRunningRequests: 8,
+  contextLength: 8192,
+  chunkedPrefillSize: 512,
+  maxQueuedRequests: 32,
+  deviceMemory: 2 ** 30,
+};
+
+/** Never rejects by itself: what happens is in `state`. */
+export class EngineSession {
+  readonly state: Signal<SessionState> = signal({ name: 'idle' });
+  readonly log: Signal<readonly string[]> = signal([]);
+  readonly task: ModelManifest['task'];
+  readonly #store: ModelStore;
+  #client: EngineClient | undefined;
+  #worker: Worker | undefined;
+  #loading: AbortController | undefined;
+  #close: (() => void) | undefined;
+
+  constructor(task: ModelManifest['task'], store: ModelStore) {
+    this.task = task;
+    this.#store = store;
+  }
+
+  /** The engine; throws EngineError('device_lost') unless the state is ready. */
+  get engine(): EngineClient {
+    if (!this.#client || this.state.peek().name !== 'ready') throw new EngineError('device_lost', 'the engine of this tab is not running');
+    return this.#client;
+  }
+
+  /** Loads `manifest`, fetching it first if need be; `store: false` runs it from its URLs and keeps nothing. */
+  async load(manifest: ModelManifest, { store = true } = {}): Promise<void> {
+    this.unload();
+    const loading = new AbortController();
+    this.#loading = loading;
+    const show = (state: SessionState): void => {
+      if (!loading.signal.aborted) this.state.value = state;
+    };
+    try {
+      const stored = store && isStoreAvailable();
+      if (stored) await this.#fetch(manifest, loading.signal, show);
+      show({ name: 'loading' });
+      if (loading.signal.aborted) return;
+      const info = await this.#start(manifest, stored);
+      show({ name: 'ready', info });
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      this.#stopWorker();
+      if (isAbort(error)) this.state.value = { name: 'idle' };
+      else show({ name: 'failed', failure: toFailure(error) });
+    }
+  }
+
+  /** Ends the worker and whatever was being loaded. */
+  unload(): void {
+    this.#loading?.abort();
+    this.#stopWorker();
+    this.state.value = { name: 'idle' };
+  }
+
+  /** Gets the model complete and undamaged into the store. */
+  async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
+    const total = 1;
+    let stored = await this.#store.get(manifest.id);
+    if (stored && isOutdated(stored.manifest, manifest)) {
+      await this.#store.remove(manifest.id);
+      stored = undefined;
+    }
+    if (!stored?.complete) {
+      show({ name: 'downloading', done: 0, total });
+      await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+      void navigator.storage.persist?.();
+    }
+    show({ name: 'checking', done: 0, total });
+    const damaged = await this.#store.verify(manifest.id, (done, all) => show({ name: 'checking', done, total: all }));
+    if (damaged.length === 0) return;
+    this.#note(`damaged in the store: ${damaged.join(', ')}`);
+    if (manifest.files.some((file) => damaged.includes(file.name) && file.url === undefined)) {
+      throw new StoreError('damaged', `the stored copy of ${manifest.id} is damaged (${damaged.join(', ')}); open the files again`);
+    }
+    await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+  }
+
+  async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
+    const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : new URL(`models/${manifest.id}`, document.baseURI).href;
+    const config: Partial<EngineConfig> = { ...TAB_CONFIG, [manifest.task]: { path, id: manifest.id } };
+    const { port1, port2 } = new MessageChannel();
+    const closed = new Promise<void>((resolve) => (this.#close = resolve));
+    const worker = startWorker(workerUrl, `parley ${manifest.task}`);
+    this.#worker = worker;
+    const client = new EngineClient(messagePort(port1, closed));
+    this.#client = client;
+    const failed = new Promise<never>((_, reject) => {
+      worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
+        if (data.type === 'log') this.#note(data.line);
+        else if (data.type === 'failed') reject(new EngineError(data.error.code, data.error.message));
+        else this.#lose();
+      });
+      // Browsers give no message when the script itself could not be loaded.
+      worker.addEventListener('error', (event) => reject(new Error(event.message || 'the engine worker could not be started')));
+    });
+    worker.postMessage({ type: 'load', config, port: port2 } satisfies LoadMessage, [port2]);
+    await Promise.race([client.ready, failed]);
+    worker.addEventListener('error', (event) => this.#fail(failure('internal', event.message || 'the engine worker stopped')));
+    return client.info();
+  }
+
+  #lose(): void {
+    this.#stopWorker();
+    this.state.value = { name: 'lost' };
+  }
+
+  #fail(problem: Failure): void {
+    this.#stopWorker();
+    this.state.value = { name: 'failed', failure: problem };
+  }
+
+  #stopWorker(): void {
+    this.#close?.();
+    this.#close = undefined;
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#client = undefined;
+  }
+
+  #note(line: string): void {
+    this.log.value = [...this.log.peek().slice(-199), line];
+  }
+}
+
+/** True when a newer build publishes other bytes under the same id. */
+function isOutdated(stored: ModelManifest, published: ModelManifest): boolean {
+  const hashes = (manifest: ModelManifest): string => manifest.files.map((file) => `${file.name} ${file.sha256.join()}`).join('\n');
+  return published.source === 'bundled' && hashes(stored) !== hashes(published);
+}

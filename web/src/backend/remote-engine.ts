@@ -1,0 +1,194 @@
+/** The three OpenAI-shaped listeners behind the engine's own interface, so that views do not know where the work is done. */
+import type { ChatEvent, ChatRequest, Engine, FinishReason, SpeechEvent, SpeechRequest, TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts'; // prettier-ignore
+import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
+import { EngineError } from '../../../engine/errors.ts';
+import type { ModelTask } from '../models/manifest.ts';
+import { sseData } from './sse.ts';
+
+/** What a view computes with: the tab's engine or the listeners. */
+export type TaskEngine = Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>;
+
+export interface RemoteOptions {
+  /** Base URLs ending in /v1. */
+  readonly servers: Readonly<Record<ModelTask, string>>;
+  readonly apiKey: string;
+}
+
+const ASR_RATE = 16000;
+
+/** Speaks HTTP; errors are EngineErrors with the server's own code and message where it gave one. */
+export class RemoteEngine implements TaskEngine {
+  readonly #options: RemoteOptions;
+  readonly #models = new Map<ModelTask, Promise<string>>();
+
+  constructor(options: RemoteOptions) {
+    this.#options = options;
+  }
+
+  /** Served id of a listener's model. */
+  async model(task: ModelTask): Promise<string> {
+    const known = this.#models.get(task) ?? this.#firstModel(task);
+    this.#models.set(task, known);
+    known.catch(() => this.#models.delete(task));
+    return known;
+  }
+
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    const { messages, sampling, maxTokens, stop } = request;
+    const body = {
+      model: await this.model('chat'),
+      messages,
+      stream: true,
+      stream_options: { include_usage: true },
+      ...(sampling.temperature !== undefined && { temperature: sampling.temperature }),
+      ...(sampling.topP !== undefined && { top_p: sampling.topP }),
+      ...(sampling.topK !== undefined && { top_k: sampling.topK }),
+      ...(sampling.minP !== undefined && { min_p: sampling.minP }),
+      ...(sampling.seed !== undefined && { seed: sampling.seed }),
+      ...(maxTokens !== undefined && { max_completion_tokens: maxTokens }),
+      ...(stop && stop.length > 0 && { stop }),
+    };
+    const response = await this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
+    yield* chatEvents(sseData(response));
+  }
+
+  async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
+    const body = {
+      model: await this.model('speech'),
+      input: text,
+      voice,
+      response_format: 'wav',
+      speed: speed ?? 1,
+      ...(seed !== undefined && { seed }),
+    };
+    const response = await this.#post('speech', '/audio/speech', JSON.stringify(body), signal, 'application/json');
+    const wav = parseWav(new Uint8Array(await response.arrayBuffer()));
+    const samples = wavToMono(wav);
+    yield { type: 'start', seed: Number(response.headers.get('x-speech-seed') ?? seed ?? 0), sampleRate: wav.sampleRate };
+    yield { type: 'audio', samples, text };
+    yield { type: 'finish', inputTokens: 0, frames: 0, seconds: samples.length / wav.sampleRate };
+  }
+
+  async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
+    const duration = request.samples.length / ASR_RATE;
+    const answer = await this.#transcription(request, signal, 'verbose_json').catch((error: unknown) => {
+      // Servers that give no segments say so; the text alone will do then.
+      if (error instanceof EngineError && error.param === 'response_format') return this.#transcription(request, signal, 'json');
+      throw error;
+    });
+    yield { type: 'start', duration, language: answer.language ?? request.language ?? '' };
+    const whole = { start: 0, end: duration, text: answer.text };
+    const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
+    for (const [id, segment] of segments.entries()) {
+      yield { type: 'segment', segment: { id, tokens: [], avgLogprob: 0, noSpeechProb: 0, ...segment } as TranscriptSegment };
+    }
+    yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
+  }
+
+  async #transcription(
+    { samples, language, prompt, temperature }: TranscriptionRequest,
+    signal: AbortSignal,
+    format: string,
+  ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
+    const form = new FormData();
+    form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
+    form.set('model', await this.model('transcription'));
+    form.set('response_format', format);
+    if (language) form.set('language', language);
+    if (prompt) form.set('prompt', prompt);
+    if (temperature !== undefined) form.set('temperature', String(temperature));
+    const response = await this.#post('transcription', '/audio/transcriptions', form, signal);
+    return response.json() as Promise<{ text: string }>;
+  }
+
+  async #firstModel(task: ModelTask): Promise<string> {
+    const response = await this.#fetch(task, '/models', {});
+    const { data } = (await response.json()) as { data: { id: string }[] };
+    const id = data[0]?.id;
+    if (id === undefined) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
+    return id;
+  }
+
+  async #post(task: ModelTask, path: string, body: BodyInit, signal: AbortSignal, contentType?: string): Promise<Response> {
+    return this.#fetch(task, path, { method: 'POST', body, signal, ...(contentType && { headers: { 'content-type': contentType } }) });
+  }
+
+  async #fetch(task: ModelTask, path: string, init: RequestInit): Promise<Response> {
+    const { servers, apiKey } = this.#options;
+    const headers = { ...(init.headers as Record<string, string>), ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }) };
+    const url = servers[task].replace(/\/$/, '') + path;
+    let response: Response;
+    try {
+      response = await fetch(url, { ...init, headers });
+    } catch (error) {
+      if (init.signal?.aborted) throw new EngineError('aborted', 'stopped', { cause: error });
+      throw new EngineError('unsupported', await explainUnreachable(url), { cause: error });
+    }
+    if (response.ok) return response;
+    throw await serverError(response);
+  }
+}
+
+/** Why fetch failed is hidden from pages; this asks what can be asked. */
+async function explainUnreachable(url: string): Promise<string> {
+  const { origin, hostname, port } = new URL(url);
+  if (!navigator.onLine && hostname !== location.hostname) return `This device is offline, so ${origin} cannot be reached.`;
+  if (origin === location.origin) return `The server at ${origin} does not answer. Is it still running?`;
+  const silent = await fetch(url, { mode: 'no-cors' }).then(
+    () => false,
+    () => true,
+  );
+  if (!silent) return `${origin} answers, but does not allow this page (CORS): start it with --cors-origin ${location.origin}.`;
+  return `Nothing answers at ${origin}${port ? '' : ' (no port given)'}, or the browser does not let this page reach it.`;
+}
+
+async function serverError(response: Response): Promise<EngineError> {
+  const body = (await response.json().catch(() => ({}))) as { error?: { message?: string; code?: string; param?: string } };
+  const { message, code, param } = body.error ?? {};
+  const text = `${message ?? response.statusText} (HTTP ${response.status}${code ? `, ${code}` : ''})`;
+  const kind =
+    response.status === 503
+      ? code === 'device_lost'
+        ? 'device_lost'
+        : 'queue_full'
+      : response.status < 500
+        ? 'invalid_request'
+        : 'internal';
+  return new EngineError(kind, `The server refused: ${text}`, param ? { param } : {});
+}
+
+interface ChatChunk {
+  readonly choices?: readonly {
+    readonly index: number;
+    readonly delta?: { readonly content?: string | null };
+    readonly finish_reason?: FinishReason | null;
+  }[];
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens?: number };
+  } | null;
+  readonly error?: { readonly message: string };
+}
+
+/** Turns the stream's chunks into the engine's events. Token counts come at the end, so `start` comes without them and `finish` is last. */
+async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEvent> {
+  let reason: FinishReason = 'stop';
+  let deltas = 0;
+  let usage: ChatChunk['usage'];
+  for await (const line of data) {
+    if (line === '[DONE]') break;
+    const chunk = JSON.parse(line) as ChatChunk;
+    if (chunk.error) throw new EngineError('internal', `The server stopped: ${chunk.error.message}`);
+    usage = chunk.usage ?? usage;
+    for (const { index, delta, finish_reason } of chunk.choices ?? []) {
+      reason = finish_reason ?? reason;
+      if (!delta?.content) continue;
+      deltas++;
+      yield { type: 'delta', index, text: delta.content, tokens: 1 };
+    }
+  }
+  const cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? 0;
+  if (usage) yield { type: 'start', promptTokens: usage.prompt_tokens, cachedTokens };
+  yield { type: 'finish', index: 0, reason, stopReason: null, completionTokens: usage?.completion_tokens ?? deltas, cachedTokens };
+}

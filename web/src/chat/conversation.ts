@@ -1,0 +1,247 @@
+/** One conversation and the answer that is being written in it. */
+import { batch, signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import type { ChatMessage, FinishReason } from '../../../engine/api.ts';
+import type { App } from '../app.ts';
+import { isAbort, toFailure } from '../failure.ts';
+import type { Failure } from '../failure.ts';
+import type { SettingsData } from '../settings.ts';
+import { newId } from '../util.ts';
+import { TextPacer } from '../ui/text-pacer.ts';
+
+export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
+
+/** What is measured about an answer. */
+export interface AnswerStats {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly completionTokens: number;
+  /** ms from sending to the first text. */
+  readonly firstTokenMs: number;
+  /** Tokens a second after the first. */
+  readonly rate: number;
+  readonly reason: FinishReason;
+}
+
+/** Plain data of a message: what is stored and exported. */
+export interface MessageData {
+  readonly id: string;
+  readonly role: 'user' | 'assistant';
+  readonly text: string;
+  readonly status: MessageStatus;
+  readonly stats?: AnswerStats;
+}
+
+export interface ConversationData {
+  readonly id: string;
+  readonly title: string;
+  readonly created: number;
+  readonly updated: number;
+  readonly system: string;
+  readonly messages: readonly MessageData[];
+}
+
+export class Message {
+  readonly id: string;
+  readonly role: MessageData['role'];
+  readonly text: Signal<string>;
+  readonly status: Signal<MessageStatus>;
+  readonly stats: Signal<AnswerStats | undefined>;
+  readonly failure: Signal<Failure | undefined> = signal(undefined);
+
+  constructor({ id, role, text, status, stats }: MessageData) {
+    this.id = id;
+    this.role = role;
+    this.text = signal(text);
+    // A page that was closed while it wrote left a stopped answer.
+    this.status = signal(status === 'waiting' || status === 'writing' ? 'stopped' : status);
+    this.stats = signal(stats);
+  }
+
+  data(): MessageData {
+    const stats = this.stats.peek();
+    return { id: this.id, role: this.role, text: this.text.peek(), status: this.status.peek(), ...(stats && { stats }) };
+  }
+}
+
+/** Hears an answer while it is written (the voice loop speaks it). */
+export type AnswerListener = (event: { readonly type: 'text'; readonly text: string } | { readonly type: 'end' }) => void;
+
+export class Conversation {
+  readonly id: string;
+  readonly created: number;
+  updated: number;
+  readonly title: Signal<string>;
+  readonly system: Signal<string>;
+  readonly messages: Signal<readonly Message[]>;
+  readonly running = signal(false);
+  /** Text that the person has typed and not sent. */
+  readonly draft = signal('');
+  readonly #app: App;
+  #abort: AbortController | undefined;
+
+  constructor(app: App, data: ConversationData) {
+    this.#app = app;
+    this.id = data.id;
+    this.created = data.created;
+    this.updated = data.updated;
+    this.title = signal(data.title);
+    this.system = signal(data.system);
+    this.messages = signal(data.messages.map((message) => new Message(message)));
+  }
+
+  data(): ConversationData {
+    const { id, created, updated, title, system, messages } = this;
+    return { id, created, updated, title: title.peek(), system: system.peek(), messages: messages.peek().map((message) => message.data()) };
+  }
+
+  /** Adds a question and answers it. */
+  async send(text: string, listener?: AnswerListener): Promise<void> {
+    if (this.messages.peek().length === 0 && this.title.peek() === '') this.title.value = titleOf(text);
+    this.#append('user', text, 'done');
+    await this.answer(listener);
+  }
+
+  /** Answers the last question; an answer that is there is replaced. */
+  async answer(listener?: AnswerListener): Promise<void> {
+    this.stop();
+    const messages = this.messages.peek();
+    if (messages.at(-1)?.role === 'assistant') this.messages.value = messages.slice(0, -1);
+    const prompt = this.#prompt();
+    const message = this.#append('assistant', '', 'waiting');
+    const abort = new AbortController();
+    this.#abort = abort;
+    this.running.value = true;
+    this.#app.announcer.say('Answering');
+    try {
+      await this.#generate(prompt, message, abort.signal, listener);
+      this.#app.announcer.say(`Answer complete, ${message.text.peek().split(/\s+/).length} words`);
+    } catch (error) {
+      const stopped = isAbort(error) || abort.signal.aborted;
+      message.status.value = stopped ? 'stopped' : 'failed';
+      if (!stopped) message.failure.value = toFailure(error);
+      this.#app.announcer.say(stopped ? 'Stopped' : 'The answer failed');
+    } finally {
+      if (this.#abort === abort) {
+        this.#abort = undefined;
+        this.running.value = false;
+      }
+      listener?.({ type: 'end' });
+      this.save();
+    }
+  }
+
+  stop(): void {
+    this.#abort?.abort();
+  }
+
+  /** Replaces a question and drops what followed it. */
+  async edit(message: Message, text: string): Promise<void> {
+    this.stop();
+    const at = this.messages.peek().indexOf(message);
+    this.messages.value = this.messages.peek().slice(0, at);
+    await this.send(text);
+  }
+
+  save(): void {
+    this.updated = Date.now();
+    this.#app.conversations.save(this);
+  }
+
+  #append(role: MessageData['role'], text: string, status: MessageStatus): Message {
+    const message = new Message({ id: newId(), role, text, status: 'done' });
+    message.status.value = status;
+    this.messages.value = [...this.messages.peek(), message];
+    this.save();
+    return message;
+  }
+
+  #prompt(): ChatMessage[] {
+    const turns = this.messages.peek().map((message) => ({ role: message.role, content: message.text.peek() }));
+    const system = this.system.peek().trim();
+    return system === '' ? turns : [{ role: 'system', content: system }, ...turns];
+  }
+
+  async #generate(messages: ChatMessage[], message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
+    const request = { messages, ...samplingOf(this.#app.settings.data.peek().chat) };
+    const engine = await this.#app.engine('chat');
+    signal.throwIfAborted();
+    const pacer = new TextPacer((text) => (message.text.value = text));
+    const meter = new AnswerMeter();
+    try {
+      for await (const event of engine.chat(request, signal)) {
+        meter.take(event);
+        if (event.type !== 'delta') continue;
+        if (message.status.peek() === 'waiting') message.status.value = 'writing';
+        pacer.add(event.text);
+        listener?.({ type: 'text', text: event.text });
+      }
+      batch(() => {
+        pacer.flush();
+        message.status.value = 'done';
+      });
+    } finally {
+      pacer.flush();
+      message.stats.value = meter.stats();
+    }
+  }
+}
+
+type MeteredEvent =
+  | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
+  | { readonly type: 'delta'; readonly tokens: number }
+  | { readonly type: 'finish'; readonly reason: FinishReason; readonly completionTokens: number };
+
+/** Takes times and counts of one answer. */
+class AnswerMeter {
+  readonly #sent = performance.now();
+  #first = 0;
+  #last = 0;
+  #tokens = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #reason: FinishReason = 'stop';
+
+  take(event: MeteredEvent): void {
+    if (event.type === 'start') ({ promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens } = event);
+    else if (event.type === 'finish') {
+      this.#reason = event.reason;
+      this.#tokens = event.completionTokens;
+    } else {
+      this.#last = performance.now();
+      this.#first ||= this.#last;
+      this.#tokens += event.tokens;
+    }
+  }
+
+  stats(): AnswerStats {
+    const seconds = (this.#last - this.#first) / 1000;
+    return {
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      completionTokens: this.#tokens,
+      firstTokenMs: this.#first === 0 ? 0 : this.#first - this.#sent,
+      rate: seconds > 0 ? (this.#tokens - 1) / seconds : 0,
+      reason: this.#reason,
+    };
+  }
+}
+
+/** The engine's sampling fields for the page's settings; an empty seed is random. */
+export function samplingOf({ temperature, topP, topK, minP, seed, maxTokens, stop }: SettingsData['chat']) {
+  const stops = stop
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return {
+    sampling: { temperature, topP, topK, minP, ...(/^-?\d+$/.test(seed.trim()) && { seed: Number(seed) }) },
+    maxTokens,
+    ...(stops.length > 0 && { stop: stops }),
+  };
+}
+
+/** The first words of the first question. */
+export function titleOf(text: string): string {
+  const line = text.trim().split('\n')[0]!;
+  return line.length <= 48 ? line : `${line.slice(0, 47).trimEnd()}…`;
+}

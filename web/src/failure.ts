@@ -1,0 +1,48 @@
+/** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
+import { EngineError } from '../../engine/errors.ts';
+import type { PlainError } from '../../engine/host.ts';
+import { StoreError } from './models/model-store.ts';
+
+/** What a button beside a failure does. */
+export type Remedy = 'retry' | 'restart' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device' | 'none';
+
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly remedies: readonly Remedy[];
+}
+
+const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
+  device_lost: ['restart', 'useServer'],
+  no_adapter: ['useServer', 'device'],
+  out_of_memory: ['manageModels', 'useServer'],
+  invalid_model: ['retry', 'manageModels'],
+  queue_full: ['retry'],
+  quota: ['runWithoutStoring', 'manageModels'],
+  network: ['retry'],
+  damaged: ['retry', 'manageModels'],
+  busy: ['retry'],
+  unavailable: ['runWithoutStoring'],
+  server: ['retry', 'useTab'],
+};
+
+/** Describes anything thrown; aborts by the person are no failures and must not come here. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof EngineError) return failure(error.code, error.message);
+  if (error instanceof StoreError) return failure(error.kind, error.message);
+  return failure('internal', error instanceof Error ? error.message : String(error));
+}
+
+export function failureOf({ code, message }: PlainError): Failure {
+  return failure(code, message);
+}
+
+/** A failure with the remedies that go with its code. */
+export function failure(code: string, message: string): Failure {
+  return { code, message, remedies: REMEDIES[code] ?? ['retry'] };
+}
+
+/** True when the person (or a newer request) stopped it. */
+export function isAbort(error: unknown): boolean {
+  return (error instanceof EngineError && error.code === 'aborted') || (error instanceof DOMException && error.name === 'AbortError');
+}

@@ -1,0 +1,35 @@
+/** Mounts the page, starts what it needs, and registers the service worker of built pages. */
+import '@fontsource-variable/newsreader/wght.css';
+import '@fontsource-variable/newsreader/wght-italic.css';
+import '@fontsource-variable/jetbrains-mono/wght.css';
+import './style/tokens.css';
+import './style/base.css';
+import './style/shell.css';
+import './style/chat.css';
+import './style/audio.css';
+import './style/models.css';
+import { render } from 'preact';
+import { App, AppContext } from './app.ts';
+import { Shell } from './shell.tsx';
+import { Settings } from './settings.ts';
+import { registerServiceWorker } from './trusted-types.ts';
+
+const app = new App(new Settings(globalThis.localStorage));
+render(
+  <AppContext.Provider value={app}>
+    <Shell />
+  </AppContext.Provider>,
+  document.getElementById('app')!,
+);
+void app.start();
+
+if (import.meta.env.PROD && 'serviceWorker' in navigator) {
+  void registerServiceWorker('./sw.js').then((registration) => {
+    const offer = (): void => {
+      // Without a controller this is the first visit, and the new worker is simply the worker.
+      if (registration.waiting && navigator.serviceWorker.controller) app.updateReady.value = registration.waiting;
+    };
+    offer();
+    registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', offer));
+  });
+}

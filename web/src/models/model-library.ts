@@ -1,0 +1,60 @@
+/** Which models there are: the build's own, and those in the store. */
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import type { ModelIndex, ModelManifest, ModelTask } from './manifest.ts';
+import type { ModelStore, StoredModel } from './model-store.ts';
+
+export interface StorageUse {
+  readonly usage: number;
+  readonly quota: number;
+  readonly persisted: boolean;
+}
+
+/** What is known about the models; `refresh` after every change. */
+export class ModelLibrary {
+  readonly index: Signal<readonly ModelManifest[]> = signal([]);
+  readonly stored: Signal<readonly StoredModel[]> = signal([]);
+  readonly storage: Signal<StorageUse | undefined> = signal(undefined);
+  readonly #store: ModelStore;
+
+  constructor(store: ModelStore) {
+    this.#store = store;
+  }
+
+  async refresh(): Promise<void> {
+    if (this.index.value.length === 0) this.index.value = await fetchIndex();
+    this.stored.value = await this.#store.list().catch(() => []);
+    const manager = navigator.storage as StorageManager | undefined;
+    if (!manager?.estimate) return;
+    const [{ usage = 0, quota = 0 }, persisted] = await Promise.all([manager.estimate(), manager.persisted()]);
+    this.storage.value = { usage, quota, persisted };
+  }
+
+  /** Everything that can be loaded: the build's models first, then what else is stored. */
+  all(): readonly ModelManifest[] {
+    const known = new Set(this.index.value.map((model) => model.id));
+    return [...this.index.value, ...this.stored.value.filter((entry) => !known.has(entry.manifest.id)).map((entry) => entry.manifest)];
+  }
+
+  /** The build's manifest of a model (it may be newer than the stored one), else the stored one. */
+  manifest(id: string): ModelManifest | undefined {
+    return this.all().find((model) => model.id === id);
+  }
+
+  bundled(task: ModelTask): ModelManifest | undefined {
+    return this.index.value.find((model) => model.task === task);
+  }
+
+  isComplete(id: string): boolean {
+    return this.stored.value.some((entry) => entry.manifest.id === id && entry.complete);
+  }
+}
+
+async function fetchIndex(): Promise<readonly ModelManifest[]> {
+  try {
+    const response = await fetch('models/index.json');
+    return response.ok ? ((await response.json()) as ModelIndex).models : [];
+  } catch {
+    return []; // offline without a service worker: stored models still work
+  }
+}

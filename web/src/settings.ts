@@ -1,0 +1,96 @@
+/** What the page remembers of the person's choices: typed, versioned, in localStorage (conversations are in IndexedDB). */
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import type { ModelTask } from './models/manifest.ts';
+
+export type Where = 'tab' | 'server';
+export type Theme = 'system' | 'light' | 'dark';
+
+/** Plain data; each field has a default, so that fields may be added. */
+export interface SettingsData {
+  readonly theme: Theme;
+  readonly where: Readonly<Record<ModelTask, Where>>;
+  /** Base URLs of the three listeners, ending in /v1; empty = guessed from the page's own address. */
+  readonly servers: Readonly<Record<ModelTask, string>>;
+  readonly apiKey: string;
+  /** Model id per task in the tab. */
+  readonly models: Readonly<Record<ModelTask, string>>;
+  readonly chat: {
+    readonly system: string;
+    readonly temperature: number;
+    readonly topP: number;
+    readonly topK: number;
+    readonly minP: number;
+    /** Empty = random. */
+    readonly seed: string;
+    readonly maxTokens: number;
+    readonly stop: string;
+  };
+  readonly speech: { readonly voice: string; readonly speed: number; readonly seed: string };
+  readonly transcription: { readonly language: string; readonly prompt: string };
+  readonly microphone: { readonly echoCancellation: boolean; readonly noiseSuppression: boolean; readonly autoGainControl: boolean };
+  readonly readAnswers: boolean;
+}
+
+export const DEFAULT_SETTINGS: SettingsData = {
+  theme: 'system',
+  where: { chat: 'tab', speech: 'tab', transcription: 'tab' },
+  servers: { chat: '', speech: '', transcription: '' },
+  apiKey: '',
+  models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
+  chat: { system: '', temperature: 0, topP: 1, topK: 0, minP: 0, seed: '', maxTokens: 512, stop: '' },
+  speech: { voice: 'aus-male-3', speed: 1, seed: '' },
+  transcription: { language: '', prompt: '' },
+  microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
+  readAnswers: false,
+};
+
+const KEY = 'parley.settings.1';
+
+/** The settings as one signal; `update` merges into one section and saves. */
+export class Settings {
+  readonly data: Signal<SettingsData>;
+  readonly #storage: Storage | undefined;
+
+  constructor(storage: Storage | undefined) {
+    this.#storage = storage;
+    this.data = signal(mergeDefaults(DEFAULT_SETTINGS, parse(storage?.getItem(KEY))));
+  }
+
+  get value(): SettingsData {
+    return this.data.value;
+  }
+
+  set<K extends keyof SettingsData>(key: K, value: SettingsData[K]): void {
+    this.data.value = { ...this.data.peek(), [key]: value };
+    try {
+      this.#storage?.setItem(KEY, JSON.stringify(this.data.peek()));
+    } catch {
+      // A full or forbidden localStorage loses the choice at the next visit, nothing else.
+    }
+  }
+
+  /** Changes some fields of a section that is an object. */
+  update<K extends 'where' | 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
+    key: K,
+    patch: Partial<SettingsData[K]>,
+  ): void {
+    this.set(key, { ...this.data.peek()[key], ...patch });
+  }
+}
+
+function parse(text: string | null | undefined): unknown {
+  try {
+    return JSON.parse(text ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+/** Takes from `found` what has the type of the default, recursively; everything else is the default. */
+export function mergeDefaults<T>(defaults: T, found: unknown): T {
+  if (typeof defaults !== 'object' || defaults === null) return typeof found === typeof defaults ? (found as T) : defaults;
+  if (typeof found !== 'object' || found === null) return defaults;
+  const merged = Object.entries(defaults).map(([key, value]) => [key, mergeDefaults(value, (found as Record<string, unknown>)[key])]);
+  return Object.fromEntries(merged) as T;
+}

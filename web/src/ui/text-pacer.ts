@@ -1,0 +1,25 @@
+/** Joins pieces of text so that the page is painted once a frame, whatever the engine's pace. */
+export class TextPacer {
+  readonly #show: (text: string) => void;
+  #text = '';
+  #frame = 0;
+
+  constructor(show: (text: string) => void) {
+    this.#show = show;
+  }
+
+  add(text: string): void {
+    this.#text += text;
+    // Hidden pages have no frames; their text shows when the answer ends or the page is seen again.
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.#show(this.#text);
+    });
+  }
+
+  flush(): void {
+    cancelAnimationFrame(this.#frame);
+    this.#frame = 0;
+    if (this.#text !== '') this.#show(this.#text);
+  }
+}
