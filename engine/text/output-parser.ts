@@ -1,0 +1,218 @@
+/**
+ * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls
+ * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write).
+ * The result does not depend on where the stream is cut.
+ */
+
+export type OutputEvent =
+  | { readonly type: 'content'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  /** A call whose name is known; `index` counts from 0. */
+  | { readonly type: 'call'; readonly index: number; readonly name: string }
+  /** The next piece of that call's arguments, JSON text; the pieces together parse. */
+  | { readonly type: 'arguments'; readonly index: number; readonly text: string };
+
+export interface OutputParserOptions {
+  /** Split off `<think>`; `opened` says that the prompt ended with it, as some templates do. */
+  readonly reasoning?: { readonly opened: boolean } | undefined;
+  /** Names of the tools offered; absent = tool calls are text. */
+  readonly tools?: readonly string[] | undefined;
+}
+
+type State = 'content' | 'reasoning' | 'call';
+
+const OPEN_THINK = '<think>';
+const CLOSE_THINK = '</think>';
+export const OPEN_CALL = '<tool_call>';
+export const CLOSE_CALL = '</tool_call>';
+
+export class OutputParser {
+  readonly #reasoning: boolean;
+  readonly #tools: ReadonlySet<string> | undefined;
+  #state: State;
+  /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
+  #held = '';
+  #call: CallParser | undefined;
+  #calls = 0;
+  /** White space between tags is layout, not content. */
+  #trim = false;
+
+  constructor({ reasoning, tools }: OutputParserOptions) {
+    this.#reasoning = reasoning !== undefined;
+    this.#tools = tools && new Set(tools);
+    this.#state = reasoning?.opened ? 'reasoning' : 'content';
+    this.#trim = reasoning !== undefined;
+  }
+
+  /** Number of tool calls seen. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  push(text: string): OutputEvent[] {
+    const events: OutputEvent[] = [];
+    this.#held += text;
+    while (this.#step(events));
+    return merge(events);
+  }
+
+  /** The end of the answer: what was held back is given away as it is. */
+  finish(): OutputEvent[] {
+    const events: OutputEvent[] = [];
+    if (this.#state === 'call' && this.#call) {
+      // A call that was cut: what of it cannot be a call any more is shown rather than lost.
+      if (!this.#call.started) this.#emit(events, 'content', OPEN_CALL + this.#call.text + this.#held);
+    } else {
+      this.#emit(events, this.#state === 'reasoning' ? 'reasoning' : 'content', this.#held);
+    }
+    this.#held = '';
+    return merge(events);
+  }
+
+  /** Consumes what it can of the held text; true while there may be more to do. */
+  #step(events: OutputEvent[]): boolean {
+    if (this.#state === 'call') return this.#stepCall(events);
+    const tags =
+      this.#state === 'reasoning' ? [CLOSE_THINK] : [...(this.#reasoning ? [OPEN_THINK] : []), ...(this.#tools ? [OPEN_CALL] : [])];
+    const found = firstTag(this.#held, tags);
+    const kind = this.#state === 'reasoning' ? 'reasoning' : 'content';
+    if (!found) {
+      const keep = partialTag(this.#held, tags);
+      this.#emit(events, kind, this.#held.slice(0, this.#held.length - keep));
+      this.#held = this.#held.slice(this.#held.length - keep);
+      return false;
+    }
+    this.#emit(events, kind, this.#held.slice(0, found.at));
+    this.#held = this.#held.slice(found.at + found.tag.length);
+    this.#trim = true;
+    if (found.tag === OPEN_CALL) {
+      this.#state = 'call';
+      this.#call = new CallParser(this.#tools!);
+    } else this.#state = found.tag === OPEN_THINK ? 'reasoning' : 'content';
+    return true;
+  }
+
+  #stepCall(events: OutputEvent[]): boolean {
+    const call = this.#call!;
+    const end = this.#held.indexOf(CLOSE_CALL);
+    const keep = end < 0 ? partialTag(this.#held, [CLOSE_CALL]) : 0;
+    const piece = end < 0 ? this.#held.slice(0, this.#held.length - keep) : this.#held.slice(0, end);
+    for (const part of call.push(piece)) {
+      if (part.type === 'name') events.push({ type: 'call', index: this.#calls++, name: part.text });
+      else events.push({ type: 'arguments', index: this.#calls - 1, text: part.text });
+    }
+    this.#held = this.#held.slice(piece.length);
+    if (end < 0) return false;
+    this.#held = this.#held.slice(CLOSE_CALL.length);
+    // What stood between the tags and is no call of an offered tool is shown as it was written.
+    if (!call.started) this.#emit(events, 'content', OPEN_CALL + call.text + CLOSE_CALL);
+    this.#state = 'content';
+    this.#call = undefined;
+    this.#trim = true;
+    return true;
+  }
+
+  #emit(events: OutputEvent[], type: 'content' | 'reasoning', text: string): void {
+    const shown = this.#trim ? text.trimStart() : text;
+    if (shown === '') return;
+    this.#trim = false;
+    events.push({ type, text: shown });
+  }
+}
+
+/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written. */
+class CallParser {
+  readonly #tools: ReadonlySet<string>;
+  /** Everything between the tags so far. */
+  text = '';
+  #name: string | undefined;
+  /** Where the arguments start in `text`; -1 = not found yet. */
+  #argumentsAt = -1;
+  #given = 0;
+
+  constructor(tools: ReadonlySet<string>) {
+    this.#tools = tools;
+  }
+
+  /** True once the name was passed on. */
+  get started(): boolean {
+    return this.#argumentsAt >= 0;
+  }
+
+  push(piece: string): { readonly type: 'name' | 'arguments'; readonly text: string }[] {
+    this.text += piece;
+    const out: { type: 'name' | 'arguments'; text: string }[] = [];
+    if (!this.started) {
+      // The name comes first in every template; an object that says it last is found when it is complete.
+      const head = /^\s*\{\s*"name"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\S)/.exec(this.text);
+      const name = head && (JSON.parse(`"${head[1]!}"`) as string);
+      if (!head || name === null || !this.#tools.has(name)) return out;
+      this.#name = name;
+      this.#argumentsAt = head[0].length;
+      this.#given = this.#argumentsAt;
+      out.push({ type: 'name', text: this.#name });
+    }
+    const end = valueEnd(this.text, this.#argumentsAt);
+    const upTo = end < 0 ? this.text.length : end;
+    if (upTo > this.#given) {
+      out.push({ type: 'arguments', text: this.text.slice(this.#given, upTo) });
+      this.#given = upTo;
+    }
+    return out;
+  }
+}
+
+/** Where the JSON value that starts at `from` ends, or -1 while it is open. Objects and arrays only; others end at a brace. */
+function valueEnd(text: string, from: number): number {
+  let depth = 0;
+  let inString = false;
+  for (let i = from; i < text.length; i++) {
+    const c = text[i];
+    if (inString) {
+      if (c === '\\') i++;
+      else if (c === '"') inString = false;
+    } else if (c === '"') inString = true;
+    else if (c === '{' || c === '[') depth++;
+    else if (c === '}' || c === ']') {
+      depth--;
+      if (depth === 0) return i + 1;
+      if (depth < 0) return i;
+    }
+  }
+  return -1;
+}
+
+function firstTag(text: string, tags: readonly string[]): { readonly tag: string; readonly at: number } | undefined {
+  let best: { tag: string; at: number } | undefined;
+  for (const tag of tags) {
+    const at = text.indexOf(tag);
+    if (at >= 0 && (!best || at < best.at)) best = { tag, at };
+  }
+  return best;
+}
+
+/** Length of the longest end of `text` that begins one of the tags. */
+function partialTag(text: string, tags: readonly string[]): number {
+  for (let length = Math.min(text.length, Math.max(0, ...tags.map((tag) => tag.length - 1))); length > 0; length--) {
+    const end = text.slice(text.length - length);
+    if (tags.some((tag) => tag.startsWith(end))) return length;
+  }
+  return 0;
+}
+
+/** Joins neighbouring pieces of one kind. */
+function merge(events: readonly OutputEvent[]): OutputEvent[] {
+  const out: OutputEvent[] = [];
+  for (const event of events) {
+    const last = out.at(-1);
+    if (
+      last &&
+      event.type !== 'call' &&
+      last.type === event.type &&
+      (event.type !== 'arguments' || (last as typeof event).index === event.index)
+    ) {
+      out[out.length - 1] = { ...event, text: (last as typeof event).text + event.text };
+    } else out.push(event);
+  }
+  return out;
+}
