@@ -1,8 +1,8 @@
 /** The codec workers as promises. A worker that dies or hangs fails its own requests and is replaced. */
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest, SampleEncoding } from './codec-worker.ts';
 import { HttpError } from './http-error.ts';
-import { TSX_ARGV } from './tsx.ts';
+import { startWorker } from './tsx.ts';
 
 /** Longest time one message may take in a worker. */
 const DEADLINE_MS = 120_000;
@@ -107,11 +107,9 @@ class CodecThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL('./codec-worker.ts', import.meta.url), {
-      execArgv: [...TSX_ARGV],
+    const worker = startWorker(new URL('./codec-worker.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
     });
-    worker.unref();
     worker.on('message', (reply: CodecReply) => {
       this.#waiting.shift()?.resolve(reply);
       this.#watch();

@@ -1,5 +1,4 @@
 /** Server-sent events to one client: framing, keep-alive, and back-pressure that reaches the producer. */
-import { once } from 'node:events';
 import type { Response } from 'express';
 
 const KEEP_ALIVE_MS = 15_000;
@@ -23,7 +22,6 @@ export class EventStream {
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',
     });
-    if (response.getHeader('connection') === undefined) response.set('connection', 'keep-alive');
     response.socket?.setNoDelay(true);
     response.flushHeaders();
     this.#keepAlive = setInterval(() => response.write(': ping\n\n'), KEEP_ALIVE_MS);
@@ -56,7 +54,13 @@ export async function writeWithPressure(response: Response, data: string | Uint8
   if (response.destroyed) return;
   response.write(data);
   if (response.writableLength <= MAX_QUEUED) return;
-  const timer = setTimeout(() => response.destroy(), STALL_MS);
-  await Promise.race([once(response, 'drain'), once(response, 'close')]).catch(() => {});
-  clearTimeout(timer);
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(() => response.destroy(), STALL_MS);
+    const done = (): void => {
+      clearTimeout(timer);
+      response.off('drain', done).off('close', done);
+      resolve();
+    };
+    response.on('drain', done).on('close', done);
+  });
 }

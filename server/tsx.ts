@@ -1,6 +1,17 @@
-/** How child processes and worker threads of the server run TypeScript. */
+/** How child processes and worker threads of the server run TypeScript, whatever the working directory and however this process was started. */
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { WorkerOptions } from 'node:worker_threads';
 
-/** Node options that load tsx, whatever the working directory and however this process itself was started. */
-export const TSX_ARGV: readonly string[] = ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href];
+const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx'));
+
+/** Node options for a child process. */
+export const TSX_ARGV: readonly string[] = ['--import', TSX.href];
+
+/** A worker thread that runs the module at `url`. Node 20 does not honour `--import` for workers, so a script registers tsx first. */
+export function startWorker(url: URL, options: WorkerOptions = {}): Worker {
+  const api = new URL('./esm/api/index.mjs', TSX);
+  const script = `import(${JSON.stringify(api.href)}).then(({ register }) => { register(); return import(${JSON.stringify(url.href)}); });`;
+  return new Worker(script, { ...options, execArgv: [], eval: true });
+}

@@ -1,0 +1,232 @@
+import { connect } from 'node:net';
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import { wavHeader, writeWav } from '../../engine/audio/wav.ts';
+import { formBody, postForm, send, startListeners, until } from '../support/listeners.ts';
+import type { FormParts } from '../support/listeners.ts';
+import { tone, wavFile } from '../support/wav-file.ts';
+
+const PATH = '/v1/audio/transcriptions';
+const CLIP = writeWav(tone(440, 16000, 0.5), 16000);
+const GOOD: FormParts = [
+  ['file', CLIP],
+  ['model', 'parley-transcribe'],
+  ['response_format', 'json'],
+];
+const withField = (name: string, value: string | Uint8Array): FormParts => [...GOOD.filter(([key]) => key !== name), [name, value]];
+
+describe('a good form', () => {
+  test('gets text and usage', async () => {
+    const { transcription, engine } = await startListeners();
+    const { status, headers, json } = await postForm(transcription + PATH, GOOD);
+    expect(status).toBe(200);
+    expect(headers['content-type']).toMatch(/^application\/json/);
+    expect(json).toEqual({ text: 'Heard 0.50 seconds.', usage: { type: 'duration', seconds: 1 } });
+    expect(engine.transcriptions[0]!.samples).toHaveLength(8000);
+  });
+
+  test('gets plain text if asked', async () => {
+    const { transcription } = await startListeners();
+    const { headers, text } = await postForm(transcription + PATH, withField('response_format', 'text'));
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(text).toBe('Heard 0.50 seconds.\n');
+  });
+
+  test('reaches the engine with its fields', async () => {
+    const { transcription, engine } = await startListeners();
+    const parts: FormParts = [
+      ['model', 'whisper-1'],
+      ['language', 'en-US'],
+      ['prompt', 'Parley'],
+      ['temperature', '0.2'],
+      ['timestamp_granularities[]', 'segment'],
+      ['chunking_strategy', 'auto'],
+      ['file', CLIP],
+    ];
+    expect((await postForm(`${transcription}/audio/transcriptions`, parts)).status).toBe(200);
+    const { samples, ...rest } = engine.transcriptions[0]!;
+    expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
+    await postForm(transcription + PATH, withField('language', 'German'));
+    expect(engine.transcriptions[1]!.language).toBe('de');
+  });
+
+  test.each([
+    ['44.1 kHz stereo in 24 bits', 's24', 44100, 2],
+    ['8 kHz in 8 bits', 'u8', 8000, 1],
+    ['48 kHz float, 6 channels', 'f32', 48000, 6],
+    ['22.05 kHz double', 'f64', 22050, 1],
+  ] as const)('is heard at 16 kHz from %s', async (_, encoding, sampleRate, channels) => {
+    const { transcription, engine } = await startListeners();
+    const mono = tone(440, sampleRate, 1);
+    const interleaved = Float32Array.from({ length: mono.length * channels }, (_, i) => mono[Math.floor(i / channels)]!);
+    const file = wavFile(interleaved, { encoding, sampleRate, channels, extensible: channels > 2 });
+    expect((await postForm(transcription + PATH, withField('file', file))).json.text).toBe('Heard 1.00 seconds.');
+    const heard = engine.transcriptions[0]!.samples.subarray(1000, 15000);
+    const wanted = tone(440, 16000, 1).subarray(1000, 15000);
+    const error = heard.reduce((sum, x, i) => sum + (x - wanted[i]!) ** 2, 0) / wanted.reduce((sum, x) => sum + x * x, 0);
+    expect(error).toBeLessThan(encoding === 'u8' ? 1e-3 : 1e-5);
+  });
+
+  test('may be a stream of unknown length, as the speech listener sends', async () => {
+    const { transcription } = await startListeners();
+    const file = Buffer.concat([wavHeader(24000), Buffer.alloc(48000)]);
+    expect((await postForm(transcription + PATH, withField('file', file))).json.text).toBe('Heard 1.00 seconds.');
+  });
+});
+
+describe('a bad form', () => {
+  const jpeg = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0, 0, 16, 0x4a, 0x46, 0x49, 0x46, 0, 1, 1, 0, 0, 1);
+  const without = (name: string): FormParts => GOOD.filter(([key]) => key !== name);
+  const CASES: readonly (readonly [string, FormParts, number, string, string | null])[] = [
+    ['no file', without('file'), 400, 'missing_required_parameter', 'file'],
+    ['a file as text', [...without('file'), ['file', 'hello']], 400, 'invalid_type', 'file'],
+    ['no model', without('model'), 400, 'missing_required_parameter', 'model'],
+    ['an unknown model', withField('model', 'parley-chat'), 404, 'model_not_found', 'model'],
+    ['an empty upload', withField('file', new Uint8Array()), 400, 'audio_too_short', 'file'],
+    ['a JPEG', withField('file', jpeg), 400, 'unsupported_audio', 'file'],
+    ['an mp3', withField('file', Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0)), 400, 'unsupported_audio', 'file'],
+    ['a text file', withField('file', Buffer.from('hello')), 400, 'unsupported_audio', 'file'],
+    ['a WAV cut in its header', withField('file', CLIP.slice(0, 30)), 400, 'invalid_audio', 'file'],
+    ['a WAV cut in its samples', withField('file', CLIP.slice(0, 1000)), 400, 'invalid_audio', 'file'],
+    ['a WAV without samples', withField('file', writeWav(new Float32Array(), 16000)), 400, 'audio_too_short', 'file'],
+    ['an unknown format', withField('response_format', 'xml'), 400, 'invalid_value', 'response_format'],
+    ['a format not built', withField('response_format', 'srt'), 400, 'unsupported_value', 'response_format'],
+    ['verbose_json', withField('response_format', 'verbose_json'), 400, 'unsupported_value', 'response_format'],
+    ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],
+    ['a temperature above 1', withField('temperature', '1.5'), 400, 'invalid_value', 'temperature'],
+    ['a temperature that is none', withField('temperature', 'warm'), 400, 'invalid_value', 'temperature'],
+    ['stream that is no boolean', withField('stream', 'maybe'), 400, 'invalid_value', 'stream'],
+    ['an unknown granularity', withField('timestamp_granularities[]', 'phrase'), 400, 'invalid_value', 'timestamp_granularities'],
+    ['logprobs', withField('include[]', 'logprobs'), 400, 'unsupported_value', 'include'],
+    ['speakers', withField('known_speaker_names[]', 'Ann'), 400, 'unsupported_parameter', 'known_speaker_names'],
+    ['two files', [...GOOD, ['file2', CLIP]], 400, 'invalid_value', null],
+    ['31 fields', Array.from({ length: 31 }, (_, i) => [`f${i}`, 'x'] as const), 400, 'invalid_value', null],
+    ['a huge field', withField('prompt', 'x'.repeat(70_000)), 400, 'invalid_value', null],
+  ];
+
+  test('is named, and the next good request works', async () => {
+    const { transcription, engine } = await startListeners();
+    for (const [what, parts, status, code, param] of CASES) {
+      const answer = await postForm(transcription + PATH, parts);
+      expect({ what, status: answer.status, ...answer.json?.error }).toMatchObject({
+        what,
+        status,
+        type: 'invalid_request_error',
+        code,
+        param,
+      });
+    }
+    expect(engine.transcriptions).toHaveLength(0);
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(200);
+  });
+
+  test('beyond 25 MiB is 413, and the connection stays usable', async () => {
+    const { transcription } = await startListeners();
+    const large = await postForm(transcription + PATH, withField('file', Buffer.concat([wavHeader(16000), Buffer.alloc(30_000_000)])));
+    expect(large.status).toBe(413);
+    expect(large.json.error).toMatchObject({ type: 'invalid_request_error', code: 'request_too_large', param: 'file' });
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(200);
+  });
+
+  test.each([
+    ['no boundary', { 'content-type': 'multipart/form-data' }, 415, 'unsupported_media_type'],
+    ['JSON', { 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
+    ['urlencoded', { 'content-type': 'application/x-www-form-urlencoded' }, 415, 'unsupported_media_type'],
+    [
+      'a compressed body',
+      { 'content-type': 'multipart/form-data; boundary=XX', 'content-encoding': 'gzip' },
+      415,
+      'unsupported_media_type',
+    ],
+    ['another boundary', { 'content-type': 'multipart/form-data; boundary=YY' }, 400, 'invalid_value'],
+  ])('is refused with %s', async (_, headers, status, code) => {
+    const { transcription } = await startListeners();
+    const answer = await send(transcription + PATH, { body: formBody(GOOD), headers });
+    expect(answer.status).toBe(status);
+    expect(answer.json.error.code).toBe(code);
+  });
+
+  test('never crashes or hangs the server, however it is malformed', async () => {
+    const { transcription } = await startListeners();
+    const good = formBody(GOOD);
+    const bodies = [
+      Buffer.alloc(0),
+      Buffer.from('--XX'),
+      Buffer.from('--XX--\r\n'),
+      Buffer.from('garbage'),
+      Buffer.from('--XX\r\n\r\nno headers\r\n--XX--\r\n'),
+      Buffer.from('--XX\r\nContent-Disposition: form-data\r\n\r\nno name\r\n--XX--\r\n'),
+      Buffer.from('--XX\r\nContent-Disposition: form-data; name=""\r\n\r\n\r\n--XX--\r\n'),
+      Buffer.from(`--XX\r\n${'X-Header: y\r\n'.repeat(5000)}\r\n\r\n--XX--\r\n`),
+      ...Array.from({ length: 100 }, (_, i) => good.subarray(0, Math.floor((good.length * i) / 100))),
+    ];
+    for (const body of bodies) {
+      const { status, json } = await send(transcription + PATH, { body, headers: { 'content-type': 'multipart/form-data; boundary=XX' } });
+      expect(status).toBe(400);
+      expect(json.error.type).toBe('invalid_request_error');
+    }
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(200);
+  });
+});
+
+describe('streaming', () => {
+  test('sends deltas that concatenate to the text, one done event and [DONE]', async () => {
+    const { transcription } = await startListeners();
+    const { headers, text } = await postForm(transcription + PATH, withField('stream', 'true'));
+    expect(headers['content-type']).toBe('text/event-stream; charset=utf-8');
+    expect(text).toBe(
+      'data: {"type":"transcript.text.delta","delta":"Heard"}\n\n' +
+        'data: {"type":"transcript.text.delta","delta":" 0.50 seconds."}\n\n' +
+        'data: {"type":"transcript.text.done","text":"Heard 0.50 seconds.","usage":{"type":"tokens","input_tokens":4,' +
+        '"input_token_details":{"text_tokens":0,"audio_tokens":4},"output_tokens":2,"total_tokens":6}}\n\n' +
+        'data: [DONE]\n\n',
+    );
+  });
+
+  test('shows a failure after the first event as an error frame', async () => {
+    const { transcription } = await startListeners({ failAfter: 2 });
+    const { text } = await postForm(transcription + PATH, withField('stream', '1'));
+    expect(text).toMatch(/data: \{"error":\{.*"code":"internal_error"\}\}\n\ndata: \[DONE\]\n\n$/);
+  });
+});
+
+describe('a client that goes away', () => {
+  test('aborts its transcription', async () => {
+    const { transcription, engine } = await startListeners({ delay: 10_000 });
+    const body = formBody(GOOD);
+    const socket = connect(Number(new URL(transcription).port), '127.0.0.1');
+    socket.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=XX\r\ncontent-length: ${body.length}\r\n\r\n`,
+    );
+    socket.write(body);
+    await until(() => engine.transcriptions.length === 1);
+    socket.destroy();
+    await until(() => engine.aborted === 1);
+  });
+
+  test('in the middle of its upload leaves nothing behind', async () => {
+    const { transcription, engine } = await startListeners();
+    const body = formBody(GOOD).subarray(0, 2000);
+    for (let i = 0; i < 50; i++) {
+      const socket = connect(Number(new URL(transcription).port), '127.0.0.1');
+      socket.write(
+        `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=XX\r\ncontent-length: 20000\r\n\r\n`,
+      );
+      await new Promise((resolve) => socket.write(body, resolve));
+      socket.destroy();
+    }
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(200);
+    expect(engine.transcriptions).toHaveLength(1);
+  });
+});
+
+test('the official client transcribes, whole and streamed', async () => {
+  const { transcription } = await startListeners();
+  const openai = new OpenAI({ baseURL: `${transcription}/v1`, apiKey: 'unused' });
+  const file = await OpenAI.toFile(CLIP, 'clip.wav');
+  expect((await openai.audio.transcriptions.create({ file, model: 'whisper-1' })).text).toBe('Heard 0.50 seconds.');
+  const stream = await openai.audio.transcriptions.create({ file, model: 'whisper-1', stream: true });
+  const types: string[] = [];
+  for await (const event of stream) types.push(event.type);
+  expect(types).toEqual(['transcript.text.delta', 'transcript.text.delta', 'transcript.text.done']);
+});
