@@ -4,7 +4,7 @@
  * under a second); nothing is installed twice. PARLEY_NO_INSTALL=1 forbids installing anything.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -88,6 +88,28 @@ function probeAdapter() {
   return {
     problem: child.error?.message ?? child.stderr?.trim().split('\n').at(-1) ?? `the probe ended with ${child.signal ?? child.status}`,
   };
+}
+
+/** Builds the playground into dist/web unless that is newer than all it is made of. Without it the listeners still serve. */
+export function buildPlayground() {
+  const sources = ['web', 'engine', 'shaders', 'models', 'package-lock.json'].map((path) => join(ROOT, path));
+  const page = join(ROOT, 'dist', 'web', 'index.html');
+  if (!existsSync(join(ROOT, 'web', 'index.html'))) return;
+  if (existsSync(page) && Math.max(...sources.map(newestChange)) < statSync(page).mtimeMs) return;
+  say('building the playground');
+  const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
+  const { status } = spawnSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'error'], {
+    cwd: ROOT,
+    stdio: 'inherit',
+  });
+  if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
+}
+
+/** Milliseconds since 1970 of the latest change to a file or to anything in a folder. */
+function newestChange(path) {
+  const { mtimeMs } = statSync(path);
+  if (!statSync(path).isDirectory()) return mtimeMs;
+  return Math.max(mtimeMs, ...readdirSync(path, { recursive: true }).map((name) => statSync(join(path, name)).mtimeMs));
 }
 
 /** Chromium for the browser tests: found, or installed where apt has it; otherwise those tests say that they skip. */

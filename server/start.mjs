@@ -1,13 +1,16 @@
 /** `npm start`: sets up what is missing, then runs the server. Arguments and signals go to the server; see `npm start -- --help`. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { ROOT, ensureAdapter, installPackages, requireNode, withSetup } from './setup.mjs';
+import { ROOT, buildPlayground, ensureAdapter, installPackages, requireNode, withSetup } from './setup.mjs';
 
 await withSetup(() => {
   requireNode();
   installPackages({ dev: false });
   const argv = process.argv.slice(2);
-  if (!argv.includes('--help')) ensureAdapter();
+  if (!argv.includes('--help')) {
+    ensureAdapter();
+    buildPlayground();
+  }
   run(argv);
 });
 

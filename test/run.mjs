@@ -5,15 +5,18 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ROOT, ensureAdapter, ensureChromium, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+import { ROOT, buildPlayground, ensureAdapter, ensureChromium, installPackages, requireNode, withSetup } from '../server/setup.mjs';
 
 await withSetup(() => {
   const [first, ...rest] = process.argv.slice(2);
   const bench = first === '--bench';
   requireNode();
   installPackages({ dev: true });
-  if (!bench) ensureChromium();
   const { name } = ensureAdapter();
+  if (!bench) {
+    ensureChromium();
+    buildPlayground();
+  }
   console.log(`adapter: ${name}`);
   process.exitCode = bench ? runBenches(rest) : runTests(process.argv.slice(2));
 });

@@ -1,12 +1,14 @@
-/** The shapes both sides compute: a single-node ONNX model with its inputs, and our op on the same numbers. */
+/** The shapes both sides compute: a small ONNX model with its inputs, and our op on the same numbers. */
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
+import { denseAttention } from '../../engine/ops/dense-attention.ts';
 import { linear, packLinear } from '../../engine/ops/linear.ts';
 import type { WeightType } from '../../engine/ops/linear.ts';
 import type { Rng } from '../../engine/util/rng.ts';
-import type { OneNode } from './onnx.ts';
+import { singleNode } from './onnx.ts';
+import type { OnnxGraph } from './onnx.ts';
 
 export interface Duel {
   readonly name: string;
@@ -15,7 +17,7 @@ export interface Duel {
   readonly bytes: number;
   /** Largest difference allowed between any two sides, as a share of the largest value. */
   readonly tolerance: number;
-  readonly node: OneNode;
+  readonly graph: OnnxGraph;
   readonly rivalInputs: Readonly<Record<string, Float32Array>>;
   toOurLayout(output: Float32Array): Float32Array;
   prepare(device: Device): { upload(): void; record(rec: Recorder): void; output: Tensor };
@@ -45,7 +47,11 @@ export function matmulDuel(rng: Rng): readonly Duel[] {
       flops: 2 * m * k * n,
       bytes: 4 * (m * k + k * n + m * n),
       tolerance: 1e-5,
-      node: { op: 'MatMul', inputs: { x: [m, k] }, initializers: { w: { dims: [k, n], data: transpose(weight, n, k) } }, output: [m, n] },
+      graph: singleNode('MatMul', {
+        inputs: { x: [m, k] },
+        initializers: { w: { dims: [k, n], data: transpose(weight, n, k) } },
+        output: [m, n],
+      }),
       rivalInputs: { x },
       toOurLayout: same,
       prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'f32'),
@@ -77,7 +83,7 @@ export function quantisedDuel(rng: Rng): readonly Duel[] {
       flops: 2 * m * k * n,
       bytes: 4 * (m * k + m * n) + (n * k) / 2 + (4 * n * k) / block,
       tolerance: 0.02,
-      node: { op: 'MatMulNBits', domain: 'com.microsoft', attributes, inputs: { x: [m, k] }, initializers, output: [m, n] },
+      graph: singleNode('MatMulNBits', { inputs: { x: [m, k] }, initializers, output: [m, n] }, attributes, 'com.microsoft'),
       rivalInputs: { x },
       toOurLayout: same,
       prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'q4'),
@@ -123,7 +129,7 @@ export function conv1dDuel(rng: Rng): readonly Duel[] {
       flops: 2 * rows * out * channels * kernel,
       bytes: 4 * (length * channels + out * channels * kernel + rows * out),
       tolerance: 1e-5,
-      node: { op: 'Conv', attributes, inputs: { x: [1, channels, length] }, initializers, output: [1, out, rows] },
+      graph: singleNode('Conv', { inputs: { x: [1, channels, length] }, initializers, output: [1, out, rows] }, attributes),
       rivalInputs: { x: transpose(x, length, channels) },
       toOurLayout: (output) => transpose(output, out, rows),
       prepare(device) {
@@ -140,6 +146,90 @@ export function conv1dDuel(rng: Rng): readonly Duel[] {
   });
 }
 
-export function attentionDuel(_rng: Rng): readonly Duel[] {
-  return [];
+/**
+ * Whisper's encoder attention. ONNX Runtime has a fused operator, MultiHeadAttention on [1, T, heads * D], and the plain product,
+ * softmax, product on [heads, T, D]; ours reads and writes the former layout in both duels.
+ */
+export function attentionDuel(rng: Rng): readonly Duel[] {
+  const [length, heads, headDim] = [1500, 4, 64];
+  const columns = heads * headDim;
+  const [q, k, v] = [0, 1, 2].map(() => normal(rng, length * columns)) as [Float32Array, Float32Array, Float32Array];
+  const common = {
+    flops: 4 * length * length * columns,
+    bytes: 16 * length * columns,
+    tolerance: 1e-4,
+    prepare: (device: Device) => prepareAttention(device, { q, k, v }, length, heads, headDim),
+  };
+  const joined = [1, length, columns];
+  const split = [heads, length, headDim];
+  const byHead = (data: Float32Array, rows: number, inner: number): Float32Array => swapOuter(data, rows, heads, inner);
+  return [
+    {
+      ...common,
+      name: `Attention ${length}x${length}, ${heads} heads of ${headDim}: MatMul, Softmax, MatMul`,
+      graph: {
+        inputs: { q: split, kt: [heads, headDim, length], v: split },
+        initializers: { scale: { dims: [1], data: Float32Array.of(headDim ** -0.5) } },
+        nodes: [
+          { op: 'Mul', inputs: ['q', 'scale'], output: 'scaled' },
+          { op: 'MatMul', inputs: ['scaled', 'kt'], output: 'scores' },
+          { op: 'Softmax', inputs: ['scores'], output: 'shares', attributes: { axis: -1 } },
+          { op: 'MatMul', inputs: ['shares', 'v'], output: 'y' },
+        ],
+        output: split,
+      },
+      rivalInputs: { q: byHead(q, length, headDim), kt: transpose(k, length, columns), v: byHead(v, length, headDim) },
+      toOurLayout: (output) => swapOuter(output, heads, length, headDim),
+    },
+    {
+      ...common,
+      name: `Attention ${length}x${length}, ${heads} heads of ${headDim}: MultiHeadAttention`,
+      graph: singleNode(
+        'MultiHeadAttention',
+        { inputs: { q: joined, k: joined, v: joined }, output: joined },
+        { num_heads: heads },
+        'com.microsoft',
+      ),
+      rivalInputs: { q, k, v },
+      toOurLayout: same,
+    },
+  ];
+}
+
+/** [a][b][inner] -> [b][a][inner]. */
+function swapOuter(data: Float32Array, a: number, b: number, inner: number): Float32Array {
+  const out = new Float32Array(data.length);
+  for (let i = 0; i < a; i++)
+    for (let j = 0; j < b; j++) out.set(data.subarray((i * b + j) * inner, (i * b + j + 1) * inner), (j * a + i) * inner);
+  return out;
+}
+
+function prepareAttention(
+  device: Device,
+  data: Readonly<Record<'q' | 'k' | 'v', Float32Array>>,
+  length: number,
+  heads: number,
+  headDim: number,
+) {
+  const make = (name: string): Tensor => device.tensor(name, 'f32', [length, heads * headDim]);
+  const [q, k, v, output] = [make('q'), make('k'), make('v'), make('y')];
+  return {
+    output,
+    upload() {
+      device.write(q, data.q);
+      device.write(k, data.k);
+      device.write(v, data.v);
+    },
+    record: (rec: Recorder) =>
+      denseAttention(rec, {
+        q: { tensor: q },
+        k: { tensor: k },
+        v: { tensor: v },
+        out: output,
+        heads,
+        headDim,
+        queries: length,
+        keys: length,
+      }),
+  };
 }

@@ -1,4 +1,4 @@
-/** Single-operator ONNX models as protobuf bytes: just enough of onnx.proto3 for the benchmarks' rival. */
+/** Small ONNX models as protobuf bytes: just enough of onnx.proto3 for the benchmarks' rival. */
 
 export type Attribute = number | { readonly float: number } | string | readonly number[];
 
@@ -7,15 +7,20 @@ export interface Initializer {
   readonly data: Float32Array | Uint8Array | BigInt64Array;
 }
 
-export interface OneNode {
+export interface OnnxNode {
   readonly op: string;
   readonly domain?: '' | 'com.microsoft';
   readonly attributes?: Readonly<Record<string, Attribute>>;
-  /** Run-time inputs in order, f32; initialisers follow them in the node's inputs. */
+  readonly inputs: readonly string[];
+  readonly output: string;
+}
+
+export interface OnnxGraph {
+  /** In order of execution; the last one's output is the model's, named `y`. */
+  readonly nodes: readonly OnnxNode[];
+  /** Run-time inputs, f32, with their shapes. */
   readonly inputs: Readonly<Record<string, readonly number[]>>;
   readonly initializers?: Readonly<Record<string, Initializer>>;
-  /** Names of the node's inputs in its own order, '' for an absent one; default: inputs, then initialisers. */
-  readonly order?: readonly string[];
   readonly output: readonly number[];
 }
 
@@ -105,23 +110,34 @@ function writeValueInfo(writer: Writer, name: string, dims: readonly number[]): 
   );
 }
 
-/** A model of one node; its output is named `y`. */
-export function singleNodeModel(node: OneNode): Uint8Array {
-  const initializers = Object.entries(node.initializers ?? {});
-  const order = node.order ?? [...Object.keys(node.inputs), ...initializers.map(([name]) => name)];
+/** One node whose inputs are the graph's inputs, then its initialisers. */
+export function singleNode(
+  op: string,
+  graph: Omit<OnnxGraph, 'nodes'>,
+  attributes: OnnxNode['attributes'] = {},
+  domain: '' | 'com.microsoft' = '',
+): OnnxGraph {
+  const inputs = [...Object.keys(graph.inputs), ...Object.keys(graph.initializers ?? {})];
+  return { ...graph, nodes: [{ op, domain, attributes, inputs, output: 'y' }] };
+}
+
+/** The graph as the bytes of a .onnx file. */
+export function onnxModel({ nodes, inputs, initializers = {}, output }: OnnxGraph): Uint8Array {
   const model = new Writer().int(1, 10).text(2, 'parley-bench');
   model.message(7, (graph) => {
-    graph.message(1, (proto) => {
-      for (const name of order) proto.text(1, name);
-      proto.text(2, 'y').text(3, node.op).text(4, node.op);
-      for (const [name, value] of Object.entries(node.attributes ?? {}))
-        proto.message(5, (attribute) => writeAttribute(attribute, name, value));
-      if (node.domain) proto.text(7, node.domain);
-    });
-    graph.text(2, node.op);
-    for (const [name, value] of initializers) graph.message(5, (tensor) => writeInitializer(tensor, name, value));
-    for (const [name, dims] of Object.entries(node.inputs)) graph.message(11, (info) => writeValueInfo(info, name, dims));
-    graph.message(12, (info) => writeValueInfo(info, 'y', node.output));
+    for (const [i, node] of nodes.entries()) {
+      graph.message(1, (proto) => {
+        for (const name of node.inputs) proto.text(1, name);
+        proto.text(2, node.output).text(3, `${node.op} ${i}`).text(4, node.op);
+        for (const [name, value] of Object.entries(node.attributes ?? {}))
+          proto.message(5, (attribute) => writeAttribute(attribute, name, value));
+        if (node.domain) proto.text(7, node.domain);
+      });
+    }
+    graph.text(2, 'bench');
+    for (const [name, value] of Object.entries(initializers)) graph.message(5, (tensor) => writeInitializer(tensor, name, value));
+    for (const [name, dims] of Object.entries(inputs)) graph.message(11, (info) => writeValueInfo(info, name, dims));
+    graph.message(12, (info) => writeValueInfo(info, 'y', output));
   });
   model.message(8, (opset) => opset.text(1, '').int(2, 20)).message(8, (opset) => opset.text(1, 'com.microsoft').int(2, 1));
   return model.finish();
