@@ -1,0 +1,120 @@
+import { assert } from '../errors.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+
+export const DENSE_ATTENTION = defineKernel({
+  file: 'attention/dense.wgsl',
+  fragments: (v) => [v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  consts: ['LANES', 'QUERIES', 'KEYS', 'D4'],
+  bindings: { q: 'read', k: 'read', v: 'read', ranges: 'read', out: 'write' },
+  params: {
+    queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
+    out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32',
+  },
+  overrides: { RANGES: 'bool' },
+}); // prettier-ignore
+
+/** Columns of a tensor that hold all heads' vectors, e.g. the keys in a merged projection [T, 3 C]. */
+export interface HeadColumns {
+  readonly tensor: Tensor;
+  /** First column; default 0. */
+  readonly column?: number;
+}
+
+export interface DenseAttentionArgs {
+  /** [sequences * queries, >= H D] f32. */
+  readonly q: HeadColumns;
+  /** [S, >= H D] f32. */
+  readonly k: HeadColumns;
+  readonly v: HeadColumns;
+  /** [sequences * queries, H D] f32. */
+  readonly out: Tensor;
+  readonly heads: number;
+  /** Channels a head; a multiple of 4. */
+  readonly headDim: number;
+  /** Query rows a sequence. */
+  readonly queries: number;
+  /** Keys of the one sequence, rows 0..keys of k and v; or give `ranges`. */
+  readonly keys?: number;
+  /** [sequences, 2] u32: first row and number of rows in k and v; 0 rows leave `out` as it is. */
+  readonly ranges?: Tensor;
+  /** Default 1. */
+  readonly sequences?: number;
+  /** Default 1 / sqrt(D). */
+  readonly scale?: number;
+}
+
+/** Attention of every query to all keys of its sequence (encoders, cross attention, cached self attention of one new row a sequence). */
+export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
+  const { q, k, v, out, heads, headDim, queries, keys = 0, ranges, sequences = 1, scale = headDim ** -0.5 } = args;
+  assert(headDim % 4 === 0, `dense_attention: ${headDim} channels a head, expected a multiple of 4`);
+  assert(ranges !== undefined || sequences === 1, 'dense_attention: several sequences need ranges');
+  const stride = ({ tensor, column = 0 }: HeadColumns): number => {
+    const columns = tensor.shape.at(-1) ?? 0;
+    assert(column % 4 === 0 && columns % 4 === 0 && column + heads * headDim <= columns, `dense_attention: columns of ${tensor.label}`);
+    return columns / 4;
+  };
+  const d4 = headDim / 4;
+  const shape = tileShape(rec, queries, d4);
+  const variant = {
+    consts: { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) },
+    overrides: { RANGES: ranges ? 1 : 0 },
+    ...(shape.subgroups ? { subgroups: true } : {}),
+  };
+  const params = {
+    queries, keys, q_stride4: stride(q), q_column4: (q.column ?? 0) / 4, k_stride4: stride(k), k_column4: (k.column ?? 0) / 4,
+    v_stride4: stride(v), v_column4: (v.column ?? 0) / 4, out_stride4: stride({ tensor: out }), d4, lanes: shape.lanes, scale: scale * Math.LOG2E,
+  }; // prettier-ignore
+  const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, ranges: ranges ?? k.tensor, out };
+  rec.dispatch(DENSE_ATTENTION, variant, bindings, params, [ceilDiv(queries, shape.queries), heads, sequences]);
+}
+
+interface TileShape {
+  readonly lanes: number;
+  readonly queries: number;
+  readonly keys: number;
+  readonly subgroups: boolean;
+}
+
+function tileShape({ caps }: Recorder, queries: number, d4: number): TileShape {
+  const lanes = caps.subgroupMinSize;
+  if (caps.family === 'cpu') {
+    const register = caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
+    if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: queries > 1 ? 4 : 1, subgroups: true };
+    return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
+  }
+  return { lanes: Math.max(32, d4), queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
+}
+
+const WG = 64;
+
+export const DENSE_STORE = defineKernel({
+  file: 'attention/dense_store.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { x: 'read', slots: 'read', cache: 'update' },
+  params: { rows: 'u32', c4: 'u32', x_stride4: 'u32', x_column4: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+export interface DenseStoreArgs {
+  /** [T, >= column + C] f32. */
+  readonly x: Tensor;
+  /** First column of x that is stored. */
+  readonly column: number;
+  /** [T] u32: row of the cache for each row of x. */
+  readonly slots: Tensor;
+  /** [S, C] f32. */
+  readonly cache: Tensor;
+  readonly rows: number;
+}
+
+/** cache[slots[t]] = x[t, column..column + C]. */
+export function denseStore(rec: Recorder, { x, column, slots, cache, rows }: DenseStoreArgs): void {
+  const columns = cache.shape.at(-1) ?? 0;
+  const stride = x.shape.at(-1) ?? 0;
+  assert(columns % 4 === 0 && stride % 4 === 0 && column % 4 === 0 && column + columns <= stride, `dense_store: columns of ${x.label}`);
+  const params = { rows, c4: columns / 4, x_stride4: stride / 4, x_column4: column / 4 };
+  rec.dispatch(DENSE_STORE, { overrides: { WG } }, { x, slots, cache }, params, [ceilDiv((rows * columns) / 4, WG)]);
+}
