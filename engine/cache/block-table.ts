@@ -1,0 +1,59 @@
+import { assert } from '../errors.ts';
+
+/** A part of a row that the device does not have yet. */
+export interface DirtyRange {
+  readonly row: number;
+  readonly from: number;
+  readonly pages: Uint32Array;
+}
+
+/** Host side of the table [rows, columns] of page numbers: a row for each running sequence. */
+export class BlockTable {
+  readonly rows: number;
+  readonly columns: number;
+  readonly #pages: Uint32Array;
+  readonly #freeRows: number[];
+  /** First and one past the last changed column by row. */
+  readonly #dirty = new Map<number, { from: number; to: number }>();
+
+  constructor(rows: number, columns: number) {
+    this.rows = rows;
+    this.columns = columns;
+    this.#pages = new Uint32Array(rows * columns);
+    this.#freeRows = Array.from({ length: rows }, (_, i) => rows - 1 - i);
+  }
+
+  get numFreeRows(): number {
+    return this.#freeRows.length;
+  }
+
+  /** A row for a sequence, or undefined when all are taken. */
+  takeRow(): number | undefined {
+    return this.#freeRows.pop();
+  }
+
+  freeRow(row: number): void {
+    assert(!this.#freeRows.includes(row), `block table row ${row} is freed twice`);
+    this.#freeRows.push(row);
+  }
+
+  /** Writes page numbers into a row from a column on. */
+  set(row: number, column: number, pages: readonly number[]): void {
+    if (pages.length === 0) return;
+    assert(column + pages.length <= this.columns, `row ${row}: ${column + pages.length} pages, expected at most ${this.columns}`);
+    this.#pages.set(pages, row * this.columns + column);
+    const range = this.#dirty.get(row);
+    const to = column + pages.length;
+    this.#dirty.set(row, { from: Math.min(range?.from ?? column, column), to: Math.max(range?.to ?? to, to) });
+  }
+
+  /** What changed since the last call. */
+  takeDirty(): DirtyRange[] {
+    const ranges = [...this.#dirty].map(([row, { from, to }]) => {
+      const start = row * this.columns;
+      return { row, from, pages: this.#pages.slice(start + from, start + to) };
+    });
+    this.#dirty.clear();
+    return ranges;
+  }
+}

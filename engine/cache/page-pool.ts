@@ -1,0 +1,54 @@
+import { assert } from '../errors.ts';
+
+/** Which KV pages are free. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. */
+export class PagePool {
+  readonly size: number;
+  readonly #free: number[];
+  readonly #holders: Uint16Array;
+
+  constructor(size: number) {
+    this.size = size;
+    // Popped from the end: low pages first, which keeps a lightly used cache in few memory pages.
+    this.#free = Array.from({ length: size }, (_, i) => size - 1 - i);
+    this.#holders = new Uint16Array(size);
+  }
+
+  get numFree(): number {
+    return this.#free.length;
+  }
+
+  get numUsed(): number {
+    return this.size - this.#free.length;
+  }
+
+  /** `count` pages with one holder each, or undefined (and nothing changed) when there are too few. */
+  allocate(count: number): number[] | undefined {
+    if (count > this.#free.length) return undefined;
+    const pages = this.#free.splice(this.#free.length - count, count).reverse();
+    for (const page of pages) this.#holders[page] = 1;
+    return pages;
+  }
+
+  /** Adds a holder to pages in use. */
+  share(pages: readonly number[]): void {
+    for (const page of pages) {
+      assert(this.#holders[page]! > 0, `page ${page} is shared but free`);
+      this.#holders[page]!++;
+    }
+  }
+
+  /** Removes a holder; a page without holders is free. */
+  release(pages: readonly number[]): void {
+    for (const page of pages) {
+      assert(this.#holders[page]! > 0, `page ${page} is released but free`);
+      if (--this.#holders[page]! === 0) this.#free.push(page);
+    }
+  }
+
+  /** Throws unless every page is either free or held, once. */
+  checkIntegrity(): void {
+    const free = new Set(this.#free);
+    assert(free.size === this.#free.length, 'a page is in the free list twice');
+    this.#holders.forEach((holders, page) => assert(holders > 0 !== free.has(page), `page ${page} has ${holders} holders, free: ${free.has(page)}`)); // prettier-ignore
+  }
+}

@@ -1,0 +1,31 @@
+import type { Tensor } from '../gpu/tensor.ts';
+import type { AttentionSplit } from '../ops/paged-attention.ts';
+
+/**
+ * The device side of a batch: what a decoder's forward pass reads. T rows of a ragged batch, decodes first; models see this and never
+ * a Batch.
+ */
+export interface ForwardInput {
+  /** T. */
+  readonly rows: number;
+  /** [T] u32. */
+  readonly tokens: Tensor;
+  /** [T] u32: position of a row in its sequence. */
+  readonly positions: Tensor;
+  /** [T] u32: where a row's key and value go. */
+  readonly slots: Tensor;
+  /** [running sequences, pages] u32. */
+  readonly blockTable: Tensor;
+  /** [tiles, 4] u32 (ops/paged-attention.ts): one tile a decode, then tiles of `prefillTileRows` rows. */
+  readonly tiles: Tensor;
+  readonly decodeTiles: number;
+  readonly prefillTiles: number;
+  readonly prefillTileRows: number;
+  /** How the decodes' positions are spread over workgroups; absent = not. */
+  readonly split: AttentionSplit | undefined;
+  /** Rows that give logits, in order: the tensor [B] u32 of row numbers, or undefined for the first `logitRows` rows. */
+  readonly logitIndices: Tensor | undefined;
+  readonly logitRows: number;
+  /** For tests: called after each stage while recording, e.g. to copy what it made. */
+  readonly trace?: (stage: string, value: Tensor) => void;
+}

@@ -1,0 +1,79 @@
+import { assert } from '../errors.ts';
+
+export type SequenceStatus = 'waiting' | 'running' | 'retracted' | 'finished';
+
+/** Sampling settings with every default filled in. */
+export interface ResolvedSampling {
+  /** 0 = greedy. */
+  readonly temperature: number;
+  readonly topP: number;
+  readonly topK: number;
+  readonly minP: number;
+  readonly seed: number;
+}
+
+export interface SequenceOptions {
+  readonly id: number;
+  readonly promptTokens: readonly number[];
+  readonly maxTokens: number;
+  readonly sampling: ResolvedSampling;
+  /** Index of the choice of its request. */
+  readonly choice: number;
+}
+
+/**
+ * One sequence of tokens on its way through the engine.
+ *
+ *     tokens:  |------- prompt -------|--- generated, known to the host ---|- pending -|
+ *     KV:      |-- computed: written by submitted steps --|
+ *
+ * `pending` is the token (0 or 1) that a submitted step samples and the host has not read: the next step takes it from the device.
+ */
+export class Sequence {
+  readonly id: number;
+  readonly tokens: number[];
+  readonly numPrompt: number;
+  readonly maxTokens: number;
+  readonly sampling: ResolvedSampling;
+  readonly choice: number;
+  status: SequenceStatus = 'waiting';
+  /** Positions whose keys and values submitted steps write. */
+  computed = 0;
+  /** Prompt tokens that were found in the cache. */
+  cached = 0;
+  pending = 0;
+  /** Submitted steps that hold this sequence and have not completed: its pages stay until there are none. */
+  inFlight = 0;
+  pages: number[] = [];
+  /** Row of the block table while running, else -1. */
+  row = -1;
+
+  constructor({ id, promptTokens, maxTokens, sampling, choice }: SequenceOptions) {
+    assert(promptTokens.length > 0 && maxTokens > 0, `sequence ${id}: ${promptTokens.length} prompt tokens, ${maxTokens} to generate`);
+    this.id = id;
+    this.tokens = [...promptTokens];
+    this.numPrompt = promptTokens.length;
+    this.maxTokens = maxTokens;
+    this.sampling = sampling;
+    this.choice = choice;
+  }
+
+  /** Tokens that exist, also those only the device knows. */
+  get length(): number {
+    return this.tokens.length + this.pending;
+  }
+
+  /** Tokens whose keys and values are still to be computed; 1 in steady decode. */
+  get uncomputed(): number {
+    return this.length - this.computed;
+  }
+
+  get numGenerated(): number {
+    return this.length - this.numPrompt;
+  }
+
+  /** Whether another token may be sampled. */
+  get canGrow(): boolean {
+    return this.numGenerated < this.maxTokens;
+  }
+}

@@ -1,0 +1,303 @@
+/** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
+import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo } from '../api.ts';
+import { BlockTable } from '../cache/block-table.ts';
+import { PagePool } from '../cache/page-pool.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError, assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { tokenIds } from '../models/llama/config.ts';
+import { decoderFor } from '../models/registry.ts';
+import { createKVCache } from '../ops/kv.ts';
+import type { Platform } from '../platform/platform.ts';
+import { kvPageCount } from '../runner/kv-budget.ts';
+import { ModelRunner } from '../runner/model-runner.ts';
+import type { StepResult } from '../runner/model-runner.ts';
+import type { Batch } from '../scheduler/batch.ts';
+import { Scheduler } from '../scheduler/scheduler.ts';
+import { Sequence } from '../scheduler/sequence.ts';
+import type { ResolvedSampling } from '../scheduler/sequence.ts';
+import { ChatTemplate } from '../text/chat-template.ts';
+import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
+import { Tokenizer } from '../text/tokenizer.ts';
+import { AsyncQueue } from '../util/async-queue.ts';
+import { ceilDiv } from '../util/math.ts';
+import { Checkpoint } from '../weights/safetensors.ts';
+import { WeightLoader } from '../weights/weight-loader.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Prompt tokens a step on adapters where a step of more takes seconds: decodes beside it would stall. */
+const SOFTWARE_PREFILL_CHUNK = 256;
+
+/** Temperatures below this are greedy. */
+const GREEDY_BELOW = 1e-6;
+
+/** What surrounds the runner: everything with a test of its own without a GPU. */
+interface ChatParts {
+  readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate;
+  readonly scheduler: Scheduler;
+  readonly pool: PagePool;
+  readonly runner: { run(batch: Batch): StepResult };
+  readonly generation: Json;
+  readonly eos: ReadonlySet<number>;
+  readonly context: number;
+}
+
+/** One choice of a request while it runs. */
+interface Choice {
+  readonly request: Request;
+  readonly index: number;
+  readonly detokenizer: Detokenizer;
+  readonly stops: StopMatcher;
+}
+
+interface Request {
+  readonly options: ChatRequest;
+  readonly events: AsyncQueue<ChatEvent>;
+  readonly sequences: readonly Sequence[];
+  started: boolean;
+  unfinished: number;
+}
+
+export class ChatEngine {
+  readonly info: ModelInfo;
+  readonly #parts: ChatParts;
+  readonly #choices = new Map<Sequence, Choice>();
+  readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
+  #nextId = 0;
+  #closed: EngineError | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(info: ModelInfo, parts: ChatParts) {
+    this.info = info;
+    this.#parts = parts;
+  }
+
+  /** Loads a checkpoint folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
+  static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<ChatEngine> {
+    const folder = source.path;
+    const json = await readJson(platform, platform.join(folder, 'config.json'));
+    const generationPath = platform.join(folder, 'generation_config.json');
+    const generation = (await platform.exists(generationPath)) ? await readJson(platform, generationPath) : {};
+    const tokenizer = await Tokenizer.load(platform, folder);
+    const definition = decoderFor(json);
+    const shape = definition.parseConfig(json);
+    const checkpoint = await Checkpoint.open(platform, folder);
+    const dtype = config.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : config.dtype;
+    const wanted = Math.min(shape.maxPositions, config.contextLength);
+    const before = device.stats.bufferBytes;
+    const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);
+    await checkpoint.close();
+    const weightBytes = device.stats.bufferBytes - before;
+    const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
+    const { layers, kvHeads, headDim } = shape;
+    const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
+    const limits = runnerLimits(device, shape, config, wanted);
+    const pages = kvPageCount(device, kvShape, { ...config, maxRunningRequests: limits.maxRunning }, wanted);
+    const context = Math.min(wanted, pages * config.pageSize);
+    const kv = createKVCache(device, kvShape, pages);
+    const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
+    const pool = new PagePool(pages);
+    const scheduler = new Scheduler(pool, table, { ...limits, pageSize: config.pageSize, maxQueued: config.maxQueuedRequests });
+    const runner = new ModelRunner(device, decoder, kv, table, { ...limits, context });
+    await runner.warmUp();
+    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    platform.log(`${id}: ${pages} KV pages of ${config.pageSize} tokens (${kvType}), context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
+    const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context }; // prettier-ignore
+    const template = await ChatTemplate.load(platform, folder, tokenizer);
+    const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
+    return new ChatEngine(info, { tokenizer, template, scheduler, pool, runner, generation, eos, context });
+  }
+
+  /** Counters and gauges for the engine's snapshot. */
+  status(): Pick<
+    EngineStatus,
+    'running' | 'waiting' | 'kvPagesTotal' | 'kvPagesUsed' | 'promptTokens' | 'generatedTokens' | 'cachedTokens'
+  > {
+    const { scheduler, pool } = this.#parts;
+    const { numRunning: running, numWaiting: waiting } = scheduler;
+    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed: pool.numUsed, ...this.#counters };
+  }
+
+  /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
+  async *generate(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+    const events = new AsyncQueue<ChatEvent>();
+    const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
+    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    const { sequences } = this.#enqueue(request, events);
+    signal.addEventListener('abort', aborted, { once: true });
+    try {
+      this.#wake();
+      yield* events;
+    } finally {
+      signal.removeEventListener('abort', aborted);
+      for (const sequence of sequences) this.#drop(sequence);
+    }
+  }
+
+  /** Aborts what runs and waits for the last step. */
+  async close(): Promise<void> {
+    this.#fail(new EngineError('shutting_down', 'the engine is closing'));
+    await this.#running;
+  }
+
+  /** Validates, tokenises and queues a request. */
+  #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Request {
+    if (this.#closed) throw this.#closed;
+    const { tokenizer, template, scheduler, context } = this.#parts;
+    const promptTokens = tokenizer.encode(template.render(options.messages, options.templateKwargs));
+    const prompt = promptTokens.length;
+    if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param: 'messages' });
+    if (prompt >= context || prompt + (options.maxTokens ?? 1) > context) {
+      const asked = options.maxTokens === undefined ? '' : ` and ${options.maxTokens} tokens were asked for`;
+      throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${asked}; the context holds ${context}`, {
+        param: 'messages',
+        details: { n_prompt_tokens: prompt, n_ctx: context },
+      });
+    }
+    const maxTokens = Math.min(options.maxTokens ?? Infinity, context - prompt);
+    const sampling = this.#sampling(options);
+    const sequences = Array.from(
+      { length: options.n ?? 1 },
+      (_, choice) => new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice }),
+    );
+    const request: Request = { options, events, sequences, started: false, unfinished: sequences.length };
+    scheduler.add(sequences);
+    sequences.forEach((sequence, index) => {
+      const detokenizer = new Detokenizer((ids) => tokenizer.decode(ids));
+      this.#choices.set(sequence, { request, index, detokenizer, stops: new StopMatcher(options.stop ?? []) });
+    });
+    return request;
+  }
+
+  /** Fills absent settings from generation_config.json, then from the API's defaults. */
+  #sampling({ sampling }: ChatRequest): ResolvedSampling {
+    const { generation } = this.#parts;
+    const configured = (name: string): number | undefined => {
+      const value = generation[name];
+      return typeof value === 'number' ? value : undefined;
+    };
+    const temperature = sampling.temperature ?? (generation['do_sample'] === false ? 0 : (configured('temperature') ?? 1));
+    return {
+      temperature: temperature < GREEDY_BELOW ? 0 : temperature,
+      topP: sampling.topP ?? configured('top_p') ?? 1,
+      topK: Math.max(0, sampling.topK ?? configured('top_k') ?? 0),
+      minP: sampling.minP ?? configured('min_p') ?? 0,
+      seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
+    };
+  }
+
+  /** Starts the loop unless it runs. */
+  #wake(): void {
+    this.#running ??= this.#loop().catch((error: unknown) => {
+      this.#fail(new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error }));
+    });
+  }
+
+  /** Steps until nothing is left; the tokens of a step are read after the next step is submitted. */
+  async #loop(): Promise<void> {
+    const { scheduler, runner } = this.#parts;
+    let submitted: { readonly batch: Batch; readonly result: StepResult } | undefined;
+    try {
+      // Requests of the same moment share the first step.
+      await Promise.resolve();
+      while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
+        const batch = scheduler.next();
+        assert(batch || submitted, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
+        const current = batch && { batch, result: runner.run(batch) };
+        if (batch) this.#announce(batch);
+        if (submitted) {
+          const tokens = await submitted.result.tokens();
+          for (const { sequence, token } of scheduler.complete(submitted.batch, tokens)) this.#take(sequence, token);
+        }
+        submitted = current;
+      }
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  /** A request starts with its first step. */
+  #announce({ prefills }: Batch): void {
+    for (const { sequence } of prefills) {
+      const request = this.#choices.get(sequence)?.request;
+      if (!request || request.started) continue;
+      request.started = true;
+      const { numPrompt: promptTokens, cached: cachedTokens } = sequence;
+      this.#counters.promptTokens += promptTokens;
+      this.#counters.cachedTokens += cachedTokens;
+      request.events.push({ type: 'start', promptTokens, cachedTokens });
+    }
+  }
+
+  /** One new token of a sequence: text, stop conditions, events. */
+  #take(sequence: Sequence, token: number): void {
+    const choice = this.#choices.get(sequence);
+    if (!choice) return;
+    const { options, events } = choice.request;
+    this.#counters.generatedTokens++;
+    const stopped = options.stopTokenIds?.includes(token) ?? false;
+    if (stopped || (this.#parts.eos.has(token) && !options.ignoreEos)) {
+      const { text, stop } = choice.stops.push(choice.detokenizer.flush());
+      const rest = text + (stop === undefined ? choice.stops.flush() : '');
+      if (rest) events.push({ type: 'delta', index: choice.index, text: rest, tokens: 0 });
+      this.#finish(sequence, choice, 'stop', stop ?? (stopped ? token : null));
+      return;
+    }
+    const last = sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
+    const decoded = choice.detokenizer.push(token) + (last ? choice.detokenizer.flush() : '');
+    const { text, stop } = choice.stops.push(decoded);
+    const rest = text + (last && stop === undefined ? choice.stops.flush() : '');
+    if (rest) events.push({ type: 'delta', index: choice.index, text: rest, tokens: 1 });
+    if (stop !== undefined) this.#finish(sequence, choice, 'stop', stop);
+    else if (last) this.#finish(sequence, choice, 'length', null);
+  }
+
+  #finish(sequence: Sequence, { request, index }: Choice, reason: FinishReason, stopReason: string | number | null): void {
+    const completionTokens = sequence.tokens.length - sequence.numPrompt;
+    request.events.push({ type: 'finish', index, reason, stopReason, completionTokens, cachedTokens: sequence.cached });
+    this.#drop(sequence);
+    if (--request.unfinished === 0) request.events.end();
+  }
+
+  #drop(sequence: Sequence): void {
+    this.#choices.delete(sequence);
+    this.#parts.scheduler.finish(sequence);
+  }
+
+  /** Ends every request with an error and refuses new ones. */
+  #fail(error: EngineError): void {
+    this.#closed = error;
+    for (const [sequence, { request }] of [...this.#choices]) {
+      request.events.fail(error);
+      this.#drop(sequence);
+    }
+  }
+}
+
+/** What one step may hold on this adapter: bindings are limited, and slow adapters take smaller prompt chunks. */
+function runnerLimits(
+  { caps }: Device,
+  { widestRow, vocabulary }: { readonly widestRow: number; readonly vocabulary: number },
+  config: EngineConfig,
+  context: number,
+): { readonly maxRunning: number; readonly prefillChunk: number } {
+  const maxRunning = Math.min(config.maxRunningRequests, Math.floor(caps.maxBindingBytes / 4 / vocabulary));
+  const rows = Math.floor(caps.maxBindingBytes / 4 / widestRow);
+  const comfortable = caps.software ? SOFTWARE_PREFILL_CHUNK : config.chunkedPrefillSize;
+  const prefillChunk = Math.min(config.chunkedPrefillSize, comfortable, context, rows - maxRunning);
+  if (maxRunning < 1 || prefillChunk < 1) {
+    throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${caps.maxBindingBytes} bytes`); // prettier-ignore
+  }
+  return { maxRunning, prefillChunk };
+}
+
+async function readJson(platform: Platform, path: string): Promise<Json> {
+  const text = await platform.readText(path);
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,72 @@
+import { Template } from '@huggingface/jinja';
+import type { ChatMessage } from '../api.ts';
+import { EngineError } from '../errors.ts';
+import type { Platform } from '../platform/platform.ts';
+import type { Tokenizer } from './tokenizer.ts';
+
+/** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
+export class ChatTemplate {
+  readonly #template: Template | undefined;
+  readonly #source: string;
+  readonly #variables: Readonly<Record<string, unknown>>;
+
+  /** `source` undefined: a base model without a template, whose prompt is the plain text of the messages. */
+  constructor(source: string | undefined, variables: Readonly<Record<string, unknown>> = {}) {
+    this.#source = source ?? '';
+    this.#variables = variables;
+    try {
+      this.#template = source === undefined ? undefined : new Template(source);
+    } catch (error) {
+      throw new EngineError('invalid_model', `the chat template does not parse: ${String(error)}`, { cause: error });
+    }
+  }
+
+  /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several). */
+  static async load(platform: Platform, folder: string, tokenizer: Tokenizer): Promise<ChatTemplate> {
+    const path = platform.join(folder, 'chat_template.jinja');
+    const configured = tokenizer.config.chat_template;
+    let source: string | undefined;
+    if (await platform.exists(path)) source = await platform.readText(path);
+    else if (typeof configured === 'string') source = configured;
+    else source = (configured?.find(({ name }) => name === 'default') ?? configured?.[0])?.template;
+    return new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' });
+  }
+
+  /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
+  render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
+    const plain = messages.map((message) => this.#plain(message));
+    if (!this.#template) return plain.map(({ content }) => content).join('\n');
+    try {
+      return this.#template.render({
+        ...this.#variables,
+        add_generation_prompt: true,
+        ...extra,
+        messages: plain,
+      });
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new EngineError('invalid_request', `the model's chat template refuses these messages: ${reason}`, { param: 'messages', cause: error }); // prettier-ignore
+    }
+  }
+
+  /** A message as templates expect it: text content, a role they know, tool arguments as objects. */
+  #plain(message: ChatMessage): Record<string, unknown> & { content: string } {
+    const { content } = message;
+    const text = typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
+    const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
+    const calls = message.tool_calls?.map(withParsedArguments);
+    return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}) };
+  }
+}
+
+/** `arguments` arrives as JSON text (OpenAI); templates print it with tojson. */
+function withParsedArguments(call: unknown): unknown {
+  if (typeof call !== 'object' || call === null || !('function' in call)) return call;
+  const called = call.function as { readonly arguments?: unknown };
+  if (typeof called?.arguments !== 'string') return call;
+  try {
+    return { ...call, function: { ...called, arguments: JSON.parse(called.arguments) as unknown } };
+  } catch {
+    throw new EngineError('invalid_request', 'tool_calls[].function.arguments is not JSON', { param: 'messages' });
+  }
+}

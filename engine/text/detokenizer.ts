@@ -1,0 +1,88 @@
+/** Token ids of a running answer -> text that can be sent: whole characters only, nothing that may yet become a stop string. */
+
+const REPLACEMENT = '\ufffd';
+
+/** A character takes at most 4 byte tokens; text that still ends in U+FFFD after more is broken and goes out as it is. */
+const MAX_PENDING = 8;
+
+/**
+ * Decodes incrementally. A token's text depends on its neighbours (leading spaces, bytes of one character), so a few settled tokens are
+ * decoded again with the new ones and their text is taken off.
+ */
+export class Detokenizer {
+  readonly #decode: (ids: readonly number[]) => string;
+  #ids: number[] = [];
+  /** ids[0..settled) are context whose text has been given out. */
+  #settled = 0;
+
+  constructor(decode: (ids: readonly number[]) => string) {
+    this.#decode = decode;
+  }
+
+  /** Text that a token completes; '' while it may be part of a character. */
+  push(id: number): string {
+    this.#ids.push(id);
+    const settledText = this.#decode(this.#ids.slice(0, this.#settled));
+    const text = this.#decode(this.#ids);
+    const pending = this.#ids.length - this.#settled;
+    if (text.length <= settledText.length || (text.endsWith(REPLACEMENT) && pending < MAX_PENDING)) return '';
+    return this.#settle(text.slice(settledText.length));
+  }
+
+  /** Whatever is left when the answer ends. */
+  flush(): string {
+    const text = this.#decode(this.#ids).slice(this.#decode(this.#ids.slice(0, this.#settled)).length);
+    return this.#settle(text);
+  }
+
+  #settle(text: string): string {
+    this.#ids = this.#ids.slice(this.#settled);
+    this.#settled = this.#ids.length;
+    return text;
+  }
+}
+
+/** Finds stop strings across deltas. */
+export class StopMatcher {
+  readonly #stops: readonly string[];
+  #held = '';
+
+  constructor(stops: readonly string[]) {
+    this.#stops = stops;
+  }
+
+  /** Text that is safe to send, cut before the earliest stop string if there is one. */
+  push(text: string): { readonly text: string; readonly stop: string | undefined } {
+    const all = this.#held + text;
+    let at = all.length;
+    let stop: string | undefined;
+    for (const candidate of this.#stops) {
+      const found = all.indexOf(candidate);
+      if (found >= 0 && found < at) {
+        at = found;
+        stop = candidate;
+      }
+    }
+    const keep = stop === undefined ? this.#possibleStart(all) : 0;
+    this.#held = all.slice(at - keep, at);
+    return { text: all.slice(0, at - keep), stop };
+  }
+
+  /** What was held back, once nothing more comes. */
+  flush(): string {
+    const text = this.#held;
+    this.#held = '';
+    return text;
+  }
+
+  /** Length of the longest end of `text` that a stop string begins with. */
+  #possibleStart(text: string): number {
+    let longest = 0;
+    for (const stop of this.#stops) {
+      for (let length = Math.min(stop.length - 1, text.length); length > longest; length--) {
+        if (text.endsWith(stop.slice(0, length))) longest = length;
+      }
+    }
+    return longest;
+  }
+}
