@@ -1,0 +1,45 @@
+/** The engine in a child process: the messages around the port's own, and the child's half of it. */
+import type { Engine } from '../engine/api.ts';
+import type { EngineConfig } from '../engine/config.ts';
+import { serveEngine, toPlainError } from '../engine/host.ts';
+import type { MessagePortLike, PlainError } from '../engine/host.ts';
+
+/** What the parent sends first. */
+export interface StartMessage {
+  readonly type: 'start';
+  readonly config: EngineConfig;
+  /** Dawn's toggles: see engine/platform/node.ts. */
+  readonly toggles: 'default' | 'fast';
+}
+
+/** What the child sends instead of the host's `hello` when the engine cannot be built; it exits after that. */
+export interface FailedMessage {
+  readonly type: 'failed';
+  readonly error: PlainError;
+}
+
+/** Runs in the child: waits for the start message, builds the engine, and serves it until the parent says close or is gone. */
+export function runEngineProcess(build: (message: StartMessage, log: (line: string) => void) => Promise<Engine>): void {
+  // Ctrl-C reaches the whole process group; the parent decides when the engine ends, so that running requests may finish.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  process.on('disconnect', () => process.exit(0));
+  const log = (line: string): void => void process.stdout.write(`${line}\n`);
+  process.once('message', (message: StartMessage) => {
+    build(message, log).then(
+      (engine) => serveEngine(engine, parentPort(), log),
+      (error: unknown) => {
+        if (error instanceof Error) log(error.stack ?? error.message);
+        process.send?.({ type: 'failed', error: toPlainError(error) } satisfies FailedMessage, () => process.exit(1));
+      },
+    );
+  });
+}
+
+function parentPort(): MessagePortLike {
+  return {
+    // After the parent is gone there is nobody to tell.
+    post: (message) => void (process.connected && process.send?.(message, undefined, undefined, () => {})),
+    onMessage: (callback) => void process.on('message', callback),
+    onClose: (callback) => void process.on('disconnect', callback),
+  };
+}

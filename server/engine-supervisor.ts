@@ -1,0 +1,245 @@
+/** Keeps an engine process alive: starts it, starts it again when it dies or hangs, and is an Engine to the listeners meanwhile. */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type {
+  ChatEvent,
+  ChatRequest,
+  Engine,
+  EngineInfo,
+  EngineStatus,
+  SpeechEvent,
+  SpeechRequest,
+  TranscriptionEvent,
+  TranscriptionRequest,
+} from '../engine/api.ts';
+import { EMPTY_STATUS, EngineClient } from '../engine/client.ts';
+import { EngineError } from '../engine/errors.ts';
+import { fromPlainError } from '../engine/host.ts';
+import type { MessagePortLike } from '../engine/host.ts';
+import type { FailedMessage, StartMessage } from './engine-port.ts';
+import type { Logger } from './log.ts';
+import { TSX_ARGV } from './tsx.ts';
+
+export interface SupervisorOptions {
+  readonly start: Omit<StartMessage, 'type'>;
+  readonly log: Logger;
+  /** Milliseconds without a finished GPU submission, while one is pending, or without any sign of life, before the process is killed. */
+  readonly watchdogMs?: number;
+  /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
+  readonly onGiveUp: (error: EngineError) => void;
+  /** Another entry, for tests. */
+  readonly entry?: URL;
+}
+
+const FIRST_DELAY_MS = 250;
+const MAX_DELAY_MS = 32_000;
+/** Deaths in a row, each within LIVED_MS of getting ready (or before), after which it is not tried again. */
+const MAX_ATTEMPTS = 10;
+const LIVED_MS = 10_000;
+const WATCH_INTERVAL_MS = 250;
+/** How long a process that was asked to close may take. */
+const CLOSE_MS = 1_000;
+
+export class EngineSupervisor implements Engine {
+  readonly #options: SupervisorOptions;
+  #run: EngineRun | undefined;
+  /** The last known info, so that models stay listed while the engine restarts. */
+  #info: EngineInfo | undefined;
+  #attempts = 0;
+  #restarts = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #closing = false;
+  #resolveReady!: () => void;
+  /** Resolves when the engine is ready for the first time; never rejects (see onGiveUp). */
+  readonly ready = new Promise<void>((resolve) => (this.#resolveReady = resolve));
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#start();
+  }
+
+  /** Times the engine process was started again. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** The engine's process id while there is one. */
+  get pid(): number | undefined {
+    return this.#run?.child.pid;
+  }
+
+  info(): EngineInfo {
+    if (!this.#info) throw new EngineError('device_lost', 'the engine is still loading');
+    return this.#info;
+  }
+
+  status(): EngineStatus {
+    const status = this.#run?.client.status() ?? EMPTY_STATUS;
+    if (this.#closing) return { ...status, state: 'closing' };
+    if (!this.#info) return { ...status, state: 'loading' };
+    return this.#run?.isReady ? status : { ...status, state: 'lost' };
+  }
+
+  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
+    return this.#client().chat(request, signal);
+  }
+
+  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
+    return this.#client().synthesize(request, signal);
+  }
+
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
+    return this.#client().transcribe(request, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    clearTimeout(this.#retry);
+    await this.#run?.close();
+  }
+
+  #client(): EngineClient {
+    if (!this.#run?.isReady) throw new EngineError('device_lost', 'the engine was lost and is being restarted');
+    return this.#run.client;
+  }
+
+  #start(): void {
+    const { log, watchdogMs = 60_000, start, entry = new URL('./engine-process.ts', import.meta.url) } = this.#options;
+    const run = new EngineRun(entry, { type: 'start', ...start }, log, watchdogMs);
+    this.#run = run;
+    run.client.ready.then(
+      () => {
+        this.#info = run.client.info();
+        log.info({ pid: run.child.pid }, 'engine ready');
+        this.#resolveReady();
+      },
+      () => {},
+    );
+    void run.ended.then((how) => this.#ended(run, how));
+  }
+
+  #ended(run: EngineRun, how: string): void {
+    if (this.#closing) return;
+    const { log, onGiveUp } = this.#options;
+    log.error({ how }, 'engine process ended');
+    if (run.livedMs > LIVED_MS) this.#attempts = 0;
+    // At the first start these are mistakes of the configuration, which no restart mends.
+    if (run.failure && !this.#info) return onGiveUp(run.failure);
+    if (++this.#attempts >= MAX_ATTEMPTS) {
+      return onGiveUp(
+        run.failure ?? new EngineError('device_lost', `the engine process died ${this.#attempts} times in a row; the last time: ${how}`),
+      );
+    }
+    this.#restarts++;
+    const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#attempts - 1));
+    this.#retry = setTimeout(() => this.#start(), delay);
+  }
+}
+
+/** One life of the engine process. */
+class EngineRun {
+  readonly child: ChildProcess;
+  readonly client: EngineClient;
+  /** How it ended, for the log. */
+  readonly ended: Promise<string>;
+  /** What it said before it gave up. */
+  failure: EngineError | undefined;
+  isReady = false;
+  #readyAt: number | undefined;
+  #killedBecause: string | undefined;
+
+  constructor(entry: URL, start: StartMessage, log: Logger, watchdogMs: number) {
+    this.child = fork(fileURLToPath(entry), {
+      serialization: 'advanced',
+      execArgv: [...TSX_ARGV],
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    const { child } = this;
+    const engineLog = log.child({ source: 'engine' });
+    if (child.stdout) createInterface(child.stdout).on('line', (line) => engineLog.info(line));
+    if (child.stderr) createInterface(child.stderr).on('line', (line) => engineLog.warn(line));
+    this.ended = new Promise((resolve) => {
+      child.on('error', (error) => resolve(`could not be run: ${error.message}`));
+      child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
+    });
+    this.client = new EngineClient(this.#port());
+    const stopWatching = watch(this.client, watchdogMs, (why) => {
+      this.#killedBecause = `killed: ${why}`;
+      child.kill('SIGKILL');
+    });
+    void this.client.ready.then(
+      () => {
+        this.isReady = true;
+        this.#readyAt = performance.now();
+      },
+      () => {},
+    );
+    void this.ended.then(() => {
+      this.isReady = false;
+      stopWatching();
+    });
+    child.send(start, () => {});
+  }
+
+  /** Milliseconds since it got ready; 0 if it never did. */
+  get livedMs(): number {
+    return this.#readyAt === undefined ? 0 : performance.now() - this.#readyAt;
+  }
+
+  async close(): Promise<void> {
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), this.isReady ? CLOSE_MS : 0);
+    await Promise.race([this.client.close(), this.ended]);
+    this.child.kill('SIGKILL');
+    await this.ended;
+    clearTimeout(timer);
+  }
+
+  #port(): MessagePortLike {
+    const { child } = this;
+    return {
+      post: (message) => void (child.connected && child.send(message as object, () => {})),
+      onMessage: (callback) =>
+        void child.on('message', (message: FailedMessage | { readonly type: string }) => {
+          if (message.type === 'failed' && 'error' in message) this.failure = fromPlainError(message.error);
+          else callback(message);
+        }),
+      onClose: (callback) => {
+        child.on('disconnect', callback);
+        child.on('exit', callback);
+      },
+    };
+  }
+}
+
+/** Calls `kill` once when a ready engine stands still; returns what ends the watch. */
+function watch(client: EngineClient, limitMs: number, kill: (why: string) => void): () => void {
+  let lastTick = performance.now();
+  let lastProgress = -1;
+  let progressAt = lastTick;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    // If this process itself stood still (a debugger, a suspended machine), the engine's news are not read yet.
+    const late = now - lastTick > 8 * WATCH_INTERVAL_MS;
+    lastTick = now;
+    const status = client.status();
+    if (status.state === 'loading' || late) {
+      progressAt = now;
+      return;
+    }
+    if (!status.pending || status.lastProgress !== lastProgress) {
+      lastProgress = status.lastProgress;
+      progressAt = now;
+    }
+    const seconds = Math.round(limitMs / 1000);
+    let why: string | undefined;
+    if (status.state === 'lost') why = 'the GPU device was lost';
+    else if (now - progressAt > limitMs) why = `no GPU progress for ${seconds} s`;
+    else if (now - client.lastHeard > limitMs) why = `no sign of life for ${seconds} s`;
+    if (why === undefined) return;
+    clearInterval(timer);
+    kill(why);
+  }, WATCH_INTERVAL_MS);
+  return () => clearInterval(timer);
+}

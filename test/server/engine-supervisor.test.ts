@@ -1,0 +1,124 @@
+/** A real child process with a fake engine in it: what happens to callers and listeners when it dies, hangs or cannot start. */
+import { afterEach, expect, test } from 'vitest';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { createChatApp } from '../../server/chat.ts';
+import { EngineSupervisor } from '../../server/engine-supervisor.ts';
+import { listen } from '../../server/listen.ts';
+import { createLog } from '../../server/log.ts';
+import { postJson, send, until } from '../support/listeners.ts';
+
+const never = new AbortController().signal;
+const CHAT = { messages: [{ role: 'user' as const, content: 'Hi' }], sampling: {} };
+const cleanups: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+function start(behaviour: string, watchdogMs = 60_000) {
+  const failures: EngineError[] = [];
+  const supervisor = new EngineSupervisor({
+    start: { config: { ...DEFAULT_ENGINE_CONFIG, adapter: behaviour }, toggles: 'default' },
+    log: createLog('silent'),
+    watchdogMs,
+    onGiveUp: (error) => failures.push(error),
+    entry: new URL('../support/fake-engine-process.ts', import.meta.url),
+  });
+  cleanups.push(() => supervisor.close());
+  return { supervisor, failures };
+}
+
+async function collect<T>(events: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+
+test('it answers through the process, samples and audio included', async () => {
+  const { supervisor } = start('ok');
+  expect(supervisor.status().state).toBe('loading');
+  expect(() => supervisor.info()).toThrow(EngineError);
+  await supervisor.ready;
+  expect(supervisor.status().state).toBe('ready');
+  expect((await collect(supervisor.chat(CHAT, never))).at(-1)).toMatchObject({ type: 'finish' });
+  const samples = Float32Array.from({ length: 1_000_000 }, (_, i) => i);
+  expect((await collect(supervisor.transcribe({ samples }, never))).at(-1)).toMatchObject({ text: 'Heard 62.50 seconds.' });
+  const [, audio] = await collect(supervisor.synthesize({ text: 'Hello.', voice: 'nona' }, never));
+  expect(audio).toMatchObject({ type: 'audio', samples: expect.any(Float32Array) });
+});
+
+test('killed with -9, running requests fail, listeners answer 503 device_lost, and it comes back', async () => {
+  const { supervisor } = start('slow');
+  const app = createChatApp({ engine: supervisor, modelId: 'parley-chat' });
+  const listener = await listen(app, { host: '127.0.0.1', port: 0 });
+  cleanups.push(async () => {
+    listener.destroy();
+    await listener.drain();
+  });
+  const base = `http://127.0.0.1:${listener.port}`;
+  const body = { model: 'parley-chat', messages: CHAT.messages };
+
+  const loading = await postJson(`${base}/v1/chat/completions`, body);
+  expect(loading.status).toBe(503);
+  expect(loading.json.error).toMatchObject({ type: 'server_error', code: 'model_loading' });
+  expect(loading.headers['retry-after']).toMatch(/^\d+$/);
+  expect((await send(`${base}/v1/models`)).json.data[0]).toMatchObject({ id: 'parley-chat', meta: null });
+  await supervisor.ready;
+  expect((await send(`${base}/health`)).status).toBe(200);
+
+  const running = postJson(`${base}/v1/chat/completions`, body);
+  await until(() => supervisor.status().running === 1);
+  const first = supervisor.pid!;
+  process.kill(first, 'SIGKILL');
+  expect(await running).toMatchObject({ status: 503, json: { error: { code: 'device_lost' } } });
+  const down = await postJson(`${base}/v1/chat/completions`, body);
+  expect(down.status).toBe(503);
+  expect(down.json.error).toMatchObject({ type: 'server_error', code: 'device_lost', param: null });
+  expect(down.headers['retry-after']).toMatch(/^\d+$/);
+  expect((await send(`${base}/health`)).json.error.code).toBe('device_lost');
+  expect((await send(`${base}/livez`)).status).toBe(200);
+  expect((await send(`${base}/v1/models`)).status).toBe(200);
+
+  await until(() => supervisor.status().state === 'ready');
+  expect(supervisor.restarts).toBe(1);
+  expect(supervisor.pid).not.toBe(first);
+  expect((await send(`${base}/health`)).status).toBe(200);
+});
+
+test.each([
+  ['stall', 'GPU work does not finish'],
+  ['hang', 'its event loop is blocked'],
+  ['lose', 'the device is lost'],
+])('%s: it is killed and started again when %s', async (behaviour) => {
+  const { supervisor } = start(behaviour, 2500);
+  await supervisor.ready;
+  await expect(collect(supervisor.chat(CHAT, never))).rejects.toMatchObject({ code: 'device_lost' });
+  await until(() => supervisor.status().state === 'ready');
+  expect(supervisor.restarts).toBe(1);
+});
+
+test('a mistake in the configuration is given up at once, with its error', async () => {
+  const { supervisor, failures } = start('fail');
+  await until(() => failures.length === 1);
+  expect(failures[0]).toMatchObject({ code: 'no_adapter', message: 'no adapter is called that' });
+  expect(supervisor.restarts).toBe(0);
+});
+
+test('a crash at start is tried again', async () => {
+  const { supervisor, failures } = start('crash');
+  await until(() => supervisor.restarts === 2);
+  expect(failures).toHaveLength(0);
+  expect(supervisor.status().state).toBe('loading');
+});
+
+test('close() ends the process, also while it loads', async () => {
+  for (const wait of [true, false]) {
+    const { supervisor } = start('ok');
+    if (wait) await supervisor.ready;
+    const pid = supervisor.pid!;
+    await supervisor.close();
+    expect(() => process.kill(pid, 0)).toThrow(/ESRCH/);
+    expect(supervisor.status().state).toBe('closing');
+  }
+});

@@ -1,0 +1,36 @@
+/** Entry of an engine process with a FakeEngine; `adapter` says how it behaves. */
+import type { EngineStatus } from '../../engine/api.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { runEngineProcess } from '../../server/engine-port.ts';
+import { FakeEngine } from './fake-engine.ts';
+
+/** Says that GPU work is pending and never finishes it once it has been asked for something. */
+class StalledEngine extends FakeEngine {
+  override status(): EngineStatus {
+    return { ...super.status(), pending: this.chats.length > 0, lastProgress: 5 };
+  }
+}
+
+/** Loses its device once it has been asked for something. */
+class LosingEngine extends FakeEngine {
+  override status(): EngineStatus {
+    return { ...super.status(), state: this.chats.length > 0 ? 'lost' : 'ready' };
+  }
+}
+
+/** Blocks its event loop for good once it has been asked for something. */
+class HangingEngine extends FakeEngine {
+  override chat(): never {
+    for (;;);
+  }
+}
+
+runEngineProcess(async ({ config: { adapter } }, log) => {
+  log('fake engine starts');
+  if (adapter === 'fail') throw new EngineError('no_adapter', 'no adapter is called that');
+  if (adapter === 'crash') process.kill(process.pid, 'SIGKILL');
+  if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
+  if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
+  if (adapter === 'hang') return new HangingEngine();
+  return new FakeEngine(adapter === 'slow' ? { delay: 1e6 } : {});
+});
