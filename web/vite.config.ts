@@ -131,8 +131,9 @@ function offlineShell(): Plugin {
           version: hash.digest('hex').slice(0, 12),
           files: ['./', 'models/index.json', ...files.filter((name) => name !== 'index.html')],
         };
-        if (!worker.code.includes('__SHELL__')) throw new Error('sw.js has lost its placeholder');
-        worker.code = worker.code.replace('__SHELL__', JSON.stringify(shell));
+        const placeholder = /(['"`])__SHELL__\1/;
+        if (!placeholder.test(worker.code)) throw new Error('sw.js has lost its placeholder');
+        worker.code = worker.code.replace(placeholder, JSON.stringify(JSON.stringify(shell)));
       },
     },
   };

@@ -1,0 +1,176 @@
+/**
+ * Plays mono sound that may still be growing. Chunks are put on the audio clock one after the other, so they join without a gap; when the source is
+ * slower than the sound, playback waits for more and goes on.
+ */
+import { signal } from '@preact/signals';
+
+/** Put on the clock at `at` (context time), `offset` seconds into the sound. */
+interface Scheduled {
+  readonly at: number;
+  readonly offset: number;
+  readonly seconds: number;
+  readonly source: AudioBufferSourceNode;
+}
+
+const LEAD = 0.08; // s before the first sample, so that it is never late
+const FADE = 0.02; // s of fade when playback is stopped, against clicks
+
+export class Player {
+  readonly playing = signal(false);
+  /** Seconds from the beginning of the sound. */
+  readonly position = signal(0);
+  readonly duration = signal(0);
+  /** The browser wants a click before it makes sound. */
+  readonly blocked = signal(false);
+  readonly #chunks: Float32Array[] = [];
+  #context: AudioContext | undefined;
+  #gain: GainNode | undefined;
+  #rate = 24000;
+  #scheduled: Scheduled[] = [];
+  #ended = true;
+  #frame = 0;
+  #drained: (() => void) | undefined;
+
+  /** Call in a click or key handler: makes sound possible later. */
+  unlock(rate = this.#rate): void {
+    if (this.#context?.sampleRate !== rate) {
+      void this.#context?.close();
+      // At the sound's own rate, so that the browser resamples the whole and not each chunk.
+      this.#context = new AudioContext({ sampleRate: rate });
+      this.#gain = this.#context.createGain();
+      this.#gain.connect(this.#context.destination);
+    }
+    void this.#context.resume();
+  }
+
+  /** Begins an empty sound that is played while it grows. */
+  start(rate: number): void {
+    this.clear();
+    this.#rate = rate;
+    this.#ended = false;
+    this.unlock(rate);
+    this.#play();
+  }
+
+  append(samples: Float32Array): void {
+    this.#chunks.push(samples);
+    const offset = this.duration.peek();
+    this.duration.value = offset + samples.length / this.#rate;
+    if (this.playing.peek()) this.#schedule(samples, offset);
+  }
+
+  /** No more will be appended. */
+  finish(): void {
+    this.#ended = true;
+    if (!this.playing.peek()) this.#resolveDrained();
+  }
+
+  /** Loads a finished sound and plays it from a place. */
+  load(samples: Float32Array, rate: number): void {
+    this.clear();
+    this.#rate = rate;
+    this.append(samples);
+    this.finish();
+  }
+
+  /** Plays from `seconds` on. */
+  playFrom(seconds: number): void {
+    this.pause();
+    this.unlock(this.#rate);
+    const whole = this.samples();
+    const first = Math.floor(Math.min(seconds, this.duration.peek()) * this.#rate);
+    this.position.value = first / this.#rate;
+    this.#play();
+    if (first < whole.length) this.#schedule(whole.subarray(first), first / this.#rate);
+  }
+
+  pause(): void {
+    cancelAnimationFrame(this.#frame);
+    if (this.#context && this.#gain && this.#scheduled.length > 0) {
+      const now = this.#context.currentTime;
+      const faded = this.#gain;
+      faded.gain.setTargetAtTime(0, now, FADE / 3);
+      for (const { source } of this.#scheduled) source.stop(now + FADE);
+      this.#gain = this.#context.createGain();
+      this.#gain.connect(this.#context.destination);
+    }
+    this.#scheduled = [];
+    this.playing.value = false;
+  }
+
+  /** Stops and forgets the sound. */
+  clear(): void {
+    this.pause();
+    this.#chunks.length = 0;
+    this.#ended = true;
+    this.position.value = 0;
+    this.duration.value = 0;
+    this.#resolveDrained();
+  }
+
+  /** Everything appended so far. */
+  samples(): Float32Array {
+    const whole = new Float32Array(this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+    let at = 0;
+    for (const chunk of this.#chunks) {
+      whole.set(chunk, at);
+      at += chunk.length;
+    }
+    return whole;
+  }
+
+  get rate(): number {
+    return this.#rate;
+  }
+
+  /** Resolves when a finished sound has been played, or was stopped. */
+  drained(): Promise<void> {
+    if (this.#ended && !this.playing.peek()) return Promise.resolve();
+    return new Promise((resolve) => (this.#drained = resolve));
+  }
+
+  #play(): void {
+    this.playing.value = true;
+    const tick = (): void => {
+      this.#frame = requestAnimationFrame(tick);
+      this.#follow();
+    };
+    tick();
+  }
+
+  #schedule(samples: Float32Array, offset: number): void {
+    const context = this.#context!;
+    const buffer = context.createBuffer(1, samples.length, this.#rate);
+    buffer.copyToChannel(samples as Float32Array<ArrayBuffer>, 0);
+    const source = context.createBufferSource();
+    source.buffer = buffer;
+    source.connect(this.#gain!);
+    const last = this.#scheduled.at(-1);
+    const at = Math.max(context.currentTime + LEAD, last ? last.at + last.seconds : 0);
+    source.start(at);
+    // Frames stop in hidden tabs; the end of the last chunk must be noticed there too.
+    source.onended = () => this.#follow();
+    this.#scheduled.push({ at, offset, seconds: samples.length / this.#rate, source });
+  }
+
+  /** Moves the position along and notices the end. */
+  #follow(): void {
+    if (!this.#context || !this.playing.peek()) return;
+    this.blocked.value = this.#context.state === 'suspended';
+    const now = this.#context.currentTime;
+    const current = this.#scheduled.findLast(({ at }) => at <= now);
+    if (current) this.position.value = current.offset + Math.min(now - current.at, current.seconds);
+    const last = this.#scheduled.at(-1);
+    const isOver = last ? now >= last.at + last.seconds : this.#chunks.length === 0;
+    if (!this.#ended || !isOver) return;
+    cancelAnimationFrame(this.#frame);
+    this.#scheduled = [];
+    this.playing.value = false;
+    this.#resolveDrained();
+  }
+
+  #resolveDrained(): void {
+    this.#drained?.();
+    this.#drained = undefined;
+  }
+}

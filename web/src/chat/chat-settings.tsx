@@ -1,0 +1,94 @@
+/** System prompt of the conversation, sampling, and where the chat is computed. */
+import { useApp } from '../app.ts';
+import type { SettingsData } from '../settings.ts';
+import { NumberField, TextField } from '../ui/fields.tsx';
+import { WhereSwitch } from '../where-switch.tsx';
+import type { Conversation } from './conversation.ts';
+import { samplingOf } from './conversation.ts';
+
+export function ChatSettings({ conversation }: { conversation: Conversation }) {
+  const app = useApp();
+  const { chat } = app.settings.data.value;
+  const set = (patch: Partial<SettingsData['chat']>): void => app.settings.update('chat', patch);
+  return (
+    <div class="panel">
+      <ContextFill conversation={conversation} />
+      <WhereSwitch task="chat" curl={(base) => chatCurl(base, conversation, chat)} />
+      <hr />
+      <label class="field">
+        <span class="label">System prompt, this conversation</span>
+        <textarea
+          rows={3}
+          value={conversation.system.value}
+          onChange={(event) => {
+            conversation.system.value = event.currentTarget.value;
+            conversation.save();
+          }}
+        />
+      </label>
+      <NumberField
+        label="Temperature"
+        value={chat.temperature}
+        min={0}
+        max={2}
+        step={0.05}
+        onChange={(temperature) => set({ temperature })}
+      />
+      <NumberField label="Top-p" value={chat.topP} min={0} max={1} step={0.01} onChange={(topP) => set({ topP })} />
+      <NumberField label="Top-k, 0 = off" value={chat.topK} min={0} max={200} step={1} onChange={(topK) => set({ topK })} />
+      <NumberField label="Min-p" value={chat.minP} min={0} max={1} step={0.01} onChange={(minP) => set({ minP })} />
+      <NumberField
+        label="Longest answer, tokens"
+        value={chat.maxTokens}
+        min={16}
+        max={2048}
+        step={16}
+        onChange={(maxTokens) => set({ maxTokens })}
+      />
+      <TextField label="Seed" value={chat.seed} placeholder="random" onChange={(seed) => set({ seed })} />
+      <label class="field">
+        <span class="label">Stop at, one a line</span>
+        <textarea class="code" rows={2} value={chat.stop} onChange={(event) => set({ stop: event.currentTarget.value })} />
+      </label>
+    </div>
+  );
+}
+
+/** How much of the context the conversation takes, as of the last answer. */
+function ContextFill({ conversation }: { conversation: Conversation }) {
+  const app = useApp();
+  const state = app.sessions.chat.state.value;
+  const limit = state.name === 'ready' ? state.info.models.find((model) => model.task === 'chat')?.contextLength : undefined;
+  const stats = conversation.messages.value.at(-1)?.stats.value;
+  if (limit === undefined || !stats || app.settings.data.value.where.chat === 'server') return null;
+  const used = stats.promptTokens + stats.completionTokens;
+  return (
+    <div class="field">
+      <span class="label">
+        <span>Context</span>
+        <span>
+          {used} of {limit}
+        </span>
+      </span>
+      <progress class="still" value={used} max={limit} aria-label="Context used" />
+    </div>
+  );
+}
+
+function chatCurl(base: string, conversation: Conversation, chat: SettingsData['chat']): string {
+  const question =
+    conversation.messages
+      .peek()
+      .findLast((message) => message.role === 'user')
+      ?.text.peek() ?? 'Hello!';
+  const { sampling, maxTokens } = samplingOf(chat);
+  const body = {
+    model: 'parley-chat',
+    messages: [{ role: 'user', content: question }],
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    max_completion_tokens: maxTokens,
+    stream: true,
+  };
+  return `curl -N ${base}/chat/completions -H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+}

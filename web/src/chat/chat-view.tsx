@@ -1,0 +1,119 @@
+/** Conversations on the left, the open one as a document, its settings on the right. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { useApp } from '../app.ts';
+import { EngineNotice } from '../engine-notice.tsx';
+import { useStickToBottom } from '../ui/stick-to-bottom.ts';
+import { VoiceLoop } from '../voice/voice-loop.ts';
+import { ChatSettings } from './chat-settings.tsx';
+import { Composer } from './composer.tsx';
+import type { Conversation } from './conversation.ts';
+import { ConversationList } from './conversation-list.tsx';
+import { MessageArticle } from './message-article.tsx';
+
+const SUGGESTIONS = ['What can you do?', 'Tell me a short story about a fox.', 'What is the capital of France?', 'What is a lighthouse?'];
+
+export function ChatView() {
+  const app = useApp();
+  const conversation = app.conversations.current.value;
+  const { box, content, stick } = useStickToBottom(conversation.id);
+  const voice = useRef<VoiceLoop | null>(null);
+  voice.current ??= new VoiceLoop(app);
+  const drawer = useSignal<'list' | 'settings' | ''>('');
+  useEffect(() => () => voice.current?.cancel(), []);
+  useChatKeys(conversation);
+  const messages = conversation.messages.value;
+  const send = (text: string): void => {
+    stick();
+    void conversation.send(text);
+  };
+  return (
+    <div class="chat-layout" data-drawer={drawer}>
+      <aside class="side left" aria-label="Conversations">
+        <ConversationList onChosen={() => (drawer.value = '')} />
+      </aside>
+      <div class="column">
+        <div class="drawers row spread">
+          <button class="plain" onClick={() => (drawer.value = drawer.value === 'list' ? '' : 'list')}>
+            Conversations
+          </button>
+          <button class="plain" onClick={() => (drawer.value = drawer.value === 'settings' ? '' : 'settings')}>
+            Settings
+          </button>
+        </div>
+        <div class="scroller" ref={box}>
+          <div ref={content} class="document">
+            {messages.length === 0 && <Welcome onPick={send} />}
+            <ol class="messages" role="log" aria-live="off" aria-label="Conversation">
+              {messages.map((message, index) => (
+                <MessageArticle
+                  key={message.id}
+                  message={message}
+                  conversation={conversation}
+                  isLast={index === messages.length - 1}
+                  voice={voice.current!}
+                />
+              ))}
+            </ol>
+            <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />
+          </div>
+        </div>
+        <Composer conversation={conversation} voice={voice.current} onSend={send} />
+      </div>
+      <aside class="side right" aria-label="Settings">
+        <ChatSettings conversation={conversation} />
+      </aside>
+    </div>
+  );
+}
+
+/** After a restart, an answer that the loss of the GPU broke off is written again. */
+async function resume(conversation: Conversation): Promise<void> {
+  const last = conversation.messages.peek().at(-1);
+  if (last?.role === 'assistant' && last.status.peek() === 'failed') await conversation.answer();
+}
+
+function Welcome({ onPick }: { onPick: (text: string) => void }) {
+  const app = useApp();
+  const isServer = app.settings.data.value.where.chat === 'server';
+  return (
+    <section class="welcome">
+      <h1>Ask something.</h1>
+      <p>
+        {isServer
+          ? `Answers come from ${app.server('chat')}.`
+          : 'The answer is computed in this tab, on your own GPU. Nothing you write leaves this page.'}
+      </p>
+      <ul class="suggestions">
+        {SUGGESTIONS.map((text) => (
+          <li key={text}>
+            <button onClick={() => onPick(text)}>{text}</button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Esc stops, `/` goes to the composer, Alt+arrows walk the messages. */
+function useChatKeys(conversation: Conversation): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+      if (event.key === 'Escape' && conversation.running.peek()) conversation.stop();
+      else if (event.key === '/' && !typing) document.querySelector<HTMLElement>('.composer textarea')?.focus();
+      else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown')) walk(event.key === 'ArrowUp' ? -1 : 1);
+      else return;
+      event.preventDefault();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [conversation]);
+}
+
+function walk(step: number): void {
+  const headings = [...document.querySelectorAll<HTMLElement>('.message h2')];
+  const at = headings.indexOf(document.activeElement as HTMLElement);
+  const next = at < 0 ? headings.length - 1 : Math.min(headings.length - 1, Math.max(0, at + step));
+  headings[next]?.focus();
+}

@@ -1,0 +1,129 @@
+/** Where questions are written or spoken. Send becomes Stop in place; writing goes on meanwhile. */
+import { useEffect, useRef } from 'preact/hooks';
+import { Trace } from '../ui/trace.tsx';
+import type { VoiceLoop } from '../voice/voice-loop.ts';
+import type { Conversation } from './conversation.ts';
+
+interface Props {
+  readonly conversation: Conversation;
+  readonly voice: VoiceLoop;
+  readonly onSend: (text: string) => void;
+}
+
+export function Composer({ conversation, voice, onSend }: Props) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const running = conversation.running.value;
+  // The text stays in the element, so that typing renders nothing.
+  useEffect(() => {
+    area.current!.value = conversation.draft.peek();
+    fit(area.current!);
+    area.current!.focus({ preventScroll: true });
+  }, [conversation]);
+  const submit = (): void => {
+    const text = area.current!.value.trim();
+    if (text === '') return;
+    area.current!.value = '';
+    conversation.draft.value = '';
+    fit(area.current!);
+    onSend(text);
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (running) conversation.stop();
+        else submit();
+      }}
+    >
+      <VoiceStrip voice={voice} />
+      <textarea
+        ref={area}
+        rows={1}
+        aria-label="Message"
+        placeholder="Write a message"
+        onInput={(event) => {
+          conversation.draft.value = event.currentTarget.value;
+          fit(event.currentTarget);
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+          event.preventDefault();
+          if (!running) submit();
+        }}
+      />
+      <div class="row spread">
+        <TalkButton voice={voice} conversation={conversation} />
+        <button class={running ? 'running' : 'primary'}>{running ? 'Stop' : 'Send'}</button>
+      </div>
+    </form>
+  );
+}
+
+function fit(area: HTMLTextAreaElement): void {
+  area.style.height = 'auto';
+  area.style.height = `${Math.min(area.scrollHeight + 2, 240)}px`;
+}
+
+function VoiceStrip({ voice }: { voice: VoiceLoop }) {
+  const phase = voice.phase.value;
+  if (phase === 'idle' && voice.problem.value === '') return null;
+  return (
+    <div class="voice-strip" role={voice.problem.value ? 'alert' : undefined}>
+      {phase === 'listening' && <Trace levels={voice.levels} label="Microphone level" running />}
+      <p class="label">{voice.problem.value || PHASE_WORDS[phase]}</p>
+    </div>
+  );
+}
+
+const PHASE_WORDS = {
+  idle: '',
+  starting: 'Opening the microphone',
+  listening: 'Listening; let go to send',
+  transcribing: 'Writing down what you said',
+  answering: 'Answering',
+  speaking: 'Speaking; talk to interrupt',
+} as const;
+
+/** Hold (pointer, Space or Enter) to talk; a short press switches listening on and off, for those who cannot hold. */
+function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: Conversation }) {
+  const pressed = useRef(0);
+  const listening = voice.phase.value === 'listening' || voice.phase.value === 'starting';
+  const press = (): void => {
+    if (pressed.current !== 0) return;
+    pressed.current = performance.now();
+    if (listening) {
+      pressed.current = -1;
+      void voice.finish(conversation);
+    } else void voice.listen();
+  };
+  const release = (): void => {
+    const held = performance.now() - pressed.current;
+    const wasHold = pressed.current > 0 && held > 350;
+    pressed.current = 0;
+    if (wasHold) void voice.finish(conversation);
+  };
+  const isKey = (event: KeyboardEvent): boolean => event.key === ' ' || event.key === 'Enter';
+  return (
+    <button
+      type="button"
+      class={`talk ${listening ? 'running' : ''}`}
+      aria-pressed={listening}
+      onPointerDown={(event) => {
+        event.currentTarget.setPointerCapture(event.pointerId);
+        press();
+      }}
+      onPointerUp={release}
+      onPointerCancel={release}
+      onKeyDown={(event) => {
+        if (!isKey(event)) return;
+        event.preventDefault();
+        if (!event.repeat) press();
+      }}
+      onKeyUp={(event) => isKey(event) && release()}
+      onContextMenu={(event) => event.preventDefault()}
+    >
+      {listening ? 'Listening' : 'Hold to talk'}
+    </button>
+  );
+}

@@ -1,0 +1,148 @@
+/** One question or answer, with what can be done with it. */
+import { useSignal } from '@preact/signals';
+import { useApp } from '../app.ts';
+import { useRemedy } from '../engine-notice.tsx';
+import { ACTION_WORDS } from '../state-words.ts';
+import { Markdown } from '../ui/markdown.tsx';
+import { copyText } from '../util.ts';
+import type { VoiceLoop } from '../voice/voice-loop.ts';
+import type { AnswerStats, Conversation, Message } from './conversation.ts';
+
+interface Props {
+  readonly message: Message;
+  readonly conversation: Conversation;
+  readonly isLast: boolean;
+  readonly voice: VoiceLoop;
+}
+
+export function MessageArticle({ message, conversation, isLast, voice }: Props) {
+  const editing = useSignal(false);
+  const status = message.status.value;
+  const isUser = message.role === 'user';
+  return (
+    <li class={`message ${message.role}`} data-status={status}>
+      <h2 tabIndex={-1}>{isUser ? 'You' : 'Parley'}</h2>
+      <div class="content">
+        {editing.value ? (
+          <Editor
+            text={message.text.value}
+            onCancel={() => (editing.value = false)}
+            onDone={(text) => {
+              editing.value = false;
+              void conversation.edit(message, text);
+            }}
+          />
+        ) : (
+          <Body message={message} />
+        )}
+        {message.failure.value && <FailureLine message={message} conversation={conversation} />}
+        {status === 'stopped' && <p class="label note">Stopped</p>}
+        {message.stats.value?.reason === 'length' && <p class="label note">Cut at the length limit</p>}
+        {status !== 'waiting' && status !== 'writing' && !editing.value && (
+          <Actions message={message} conversation={conversation} isLast={isLast} voice={voice} onEdit={() => (editing.value = true)} />
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Body({ message }: { message: Message }) {
+  if (message.role === 'user') return <p class="question">{message.text}</p>;
+  if (message.status.value === 'waiting') return <p class="label pulse">Reading the question</p>;
+  return <Markdown text={message.text.value} />;
+}
+
+function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: string) => void; onCancel: () => void }) {
+  return (
+    <form
+      class="stack editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        const value = new FormData(event.currentTarget).get('text') as string;
+        if (value.trim() !== '') onDone(value);
+      }}
+    >
+      <textarea name="text" rows={3} aria-label="Edit the question" ref={(element) => element?.focus()} defaultValue={text} />
+      <div class="row">
+        <button class="primary">Ask again</button>
+        <button type="button" onClick={onCancel}>
+          Cancel
+        </button>
+        <span class="label">What follows is replaced; Branch keeps it.</span>
+      </div>
+    </form>
+  );
+}
+
+function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onEdit: () => void }) {
+  const app = useApp();
+  const copied = useSignal(false);
+  const isUser = message.role === 'user';
+  const speaking = voice.speakingId.value === message.id;
+  return (
+    <div class="actions row">
+      <button class="plain" onClick={async () => (copied.value = await copyText(message.text.value))}>
+        {copied.value ? 'Copied' : 'Copy'}
+      </button>
+      {isUser && (
+        <button class="plain" onClick={onEdit}>
+          Edit
+        </button>
+      )}
+      {!isUser && (
+        <button class={`plain ${speaking ? 'running' : ''}`} onClick={() => (speaking ? voice.cancel() : void voice.speak(message))}>
+          {speaking ? 'Stop speaking' : 'Speak'}
+        </button>
+      )}
+      {isLast && !isUser && (
+        <button class="plain" onClick={() => void conversation.answer()}>
+          Regenerate
+        </button>
+      )}
+      <button class="plain" onClick={() => app.conversations.branch(conversation, message.id)}>
+        Branch
+      </button>
+      {message.stats.value && <Stats stats={message.stats.value} />}
+    </div>
+  );
+}
+
+/** Rate and first-token time in sight, the rest folded away. */
+function Stats({ stats }: { stats: AnswerStats }) {
+  const { promptTokens, cachedTokens, completionTokens, firstTokenMs, rate, reason } = stats;
+  if (completionTokens === 0) return null;
+  return (
+    <details class="stats">
+      <summary>
+        {rate > 0 && `${rate.toFixed(1)} tok/s · `}first after {Math.round(firstTokenMs)} ms
+      </summary>
+      <dl>
+        <dt>answer</dt>
+        <dd>{completionTokens} tokens</dd>
+        <dt>prompt</dt>
+        <dd>
+          {promptTokens} tokens, {cachedTokens} from cache
+        </dd>
+        <dt>ended by</dt>
+        <dd>{reason}</dd>
+      </dl>
+    </details>
+  );
+}
+
+function FailureLine({ message, conversation }: { message: Message; conversation: Conversation }) {
+  const problem = message.failure.value!;
+  const remedy = useRemedy('chat', () => void conversation.answer());
+  return (
+    <div class="failure" role="alert">
+      <p>{problem.message}</p>
+      <div class="row">
+        {problem.remedies.map((action) => (
+          <button key={action} onClick={() => (action === 'retry' ? void conversation.answer() : remedy(action))}>
+            {ACTION_WORDS[action]}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+/** Says in a view what its engine is doing or lacks, with the buttons that help; nothing when all is well. */
+import { useApp } from './app.ts';
+import type { Remedy } from './failure.ts';
+import { manifestBytes } from './models/manifest.ts';
+import type { ModelTask } from './models/manifest.ts';
+import { ACTION_WORDS, describeSession } from './state-words.ts';
+
+export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestarted?: () => void }) {
+  const app = useApp();
+  const act = useRemedy(task, onRestarted);
+  if (app.settings.data.value.where[task] === 'server') return null;
+  const id = app.settings.data.value.models[task];
+  const manifest = app.library.manifest(id);
+  const words = describeSession(
+    app.sessions[task].state.value,
+    app.environment.value,
+    manifest ? manifestBytes(manifest) : 0,
+    app.library.isComplete(id),
+  );
+  if (words.sentence === undefined) return null;
+  return (
+    <section class={`notice ${words.isProblem ? 'problem' : ''}`} role={words.isProblem ? 'alert' : undefined} aria-label="Engine">
+      <p>{words.sentence}</p>
+      {words.progress !== undefined && <progress value={words.progress} max={1} aria-label={words.sentence} />}
+      <div class="row">
+        {words.actions.map((action, index) => (
+          <button key={action} class={index === 0 && action !== 'cancel' ? 'primary' : ''} onClick={() => act(action)}>
+            {ACTION_WORDS[action]}
+          </button>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+/** What the buttons of notices and failures do for a task. */
+export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: 'load' | 'cancel' | Remedy) => void {
+  const app = useApp();
+  return (action) => {
+    if (action === 'load' || action === 'retry') void app.load(task);
+    else if (action === 'runWithoutStoring') void app.load(task, { store: false });
+    else if (action === 'cancel') app.sessions[task].unload();
+    else if (action === 'restart') void app.load(task).then(() => app.sessions[task].state.peek().name === 'ready' && onRestarted?.());
+    else if (action === 'useServer') app.settings.update('where', { [task]: 'server' });
+    else if (action === 'useTab') app.settings.update('where', { [task]: 'tab' });
+    else if (action === 'manageModels') app.router.go('models');
+    else if (action === 'device') app.router.go('device');
+  };
+}

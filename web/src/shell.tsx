@@ -1,0 +1,71 @@
+/** The frame around the views: names of the places above, the state of everything in one line below. */
+import { useEffect } from 'preact/hooks';
+import { useApp } from './app.ts';
+import { ChatView } from './chat/chat-view.tsx';
+import { DeviceView } from './device/device-view.tsx';
+import { ModelsView } from './models/models-view.tsx';
+import { ROUTES } from './router.ts';
+import type { Route } from './router.ts';
+import type { Theme } from './settings.ts';
+import { SpeakView } from './speak/speak-view.tsx';
+import { StatusRail } from './status-rail.tsx';
+import { TranscribeView } from './transcribe/transcribe-view.tsx';
+import { CommandList } from './ui/command-list.tsx';
+
+const TITLES: Readonly<Record<Route, string>> = {
+  chat: 'Chat',
+  speak: 'Speak',
+  transcribe: 'Transcribe',
+  models: 'Models',
+  device: 'Device',
+};
+const VIEWS = { chat: ChatView, speak: SpeakView, transcribe: TranscribeView, models: ModelsView, device: DeviceView } as const;
+const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
+
+export function Shell() {
+  const app = useApp();
+  const route = app.router.route.value;
+  const { theme } = app.settings.data.value;
+  const View = VIEWS[route];
+  useEffect(() => {
+    document.documentElement.dataset['theme'] = theme;
+  }, [theme]);
+  useEffect(() => {
+    document.title = `${TITLES[route]} · Parley`;
+  }, [route]);
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById('main')?.focus())}>
+        Skip to content
+      </a>
+      <header class="top">
+        <span class="wordmark" aria-hidden="true">
+          Parley
+        </span>
+        <nav aria-label="Views">
+          {ROUTES.map((name) => (
+            <a key={name} href={`#/${name}`} aria-current={name === route ? 'page' : undefined}>
+              {TITLES[name]}
+            </a>
+          ))}
+        </nav>
+        <button
+          class="plain theme"
+          onClick={() => app.settings.set('theme', THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!)}
+          aria-label={`Colours: ${theme}. Change`}
+          title={`Colours: ${theme}`}
+        >
+          {theme === 'system' ? 'auto' : theme}
+        </button>
+      </header>
+      <main id="main" tabIndex={-1} class={`view ${route}`}>
+        <View />
+      </main>
+      <StatusRail />
+      <CommandList />
+      <div class="hidden" role="status">
+        {app.announcer.message}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+/** The words for every state of a task: one word for the rail, one sentence and one action for its view. Pure, so that it is tested as a table. */
+import type { SessionState } from './backend/engine-session.ts';
+import type { Environment } from './environment.ts';
+import type { Remedy } from './failure.ts';
+import { formatBytes } from './util.ts';
+
+export interface StateWords {
+  readonly word: string;
+  /** Absent when there is nothing to say. */
+  readonly sentence?: string;
+  /** 0..1 where something is measured. */
+  readonly progress?: number;
+  readonly actions: readonly ('load' | 'cancel' | Remedy)[];
+  readonly isProblem: boolean;
+}
+
+const ENVIRONMENTS: Partial<Record<Environment, string>> = {
+  insecure:
+    'This address is plain http, and browsers hide WebGPU, the microphone and storage there. Open the page as http://localhost or over https to compute in this tab; the server works from here too.',
+  'no-webgpu':
+    'This browser has no WebGPU. Current Chrome, Edge, Safari 26 and Firefox 145 have it; until then a Parley server can do the work.',
+  'no-adapter':
+    'This browser has WebGPU but offers no graphics adapter (a blocked driver, or a machine without one). In Chrome, chrome://gpu says why. A Parley server can do the work meanwhile.',
+};
+
+/** What a view says about its engine in the tab. `bytes` is the model's size, `stored` whether it is here already. */
+export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean): StateWords {
+  const why = ENVIRONMENTS[environment];
+  if (why !== undefined) return { word: 'no WebGPU', sentence: why, actions: ['useServer', 'device'], isProblem: true };
+  switch (state.name) {
+    case 'idle': {
+      const sentence = stored ? 'The model is stored in this browser.' : `The model is not here yet: ${formatBytes(bytes)} to fetch, once.`;
+      return { word: stored ? 'stored' : 'absent', sentence, actions: ['load'], isProblem: false };
+    }
+    case 'downloading': {
+      const sentence = `Fetching the model: ${formatBytes(state.done)} of ${formatBytes(state.total)}`;
+      return { word: 'downloading', sentence, progress: state.done / state.total, actions: ['cancel'], isProblem: false };
+    }
+    case 'checking':
+      return {
+        word: 'checking',
+        sentence: 'Checking the stored model',
+        progress: state.done / state.total,
+        actions: ['cancel'],
+        isProblem: false,
+      };
+    case 'loading':
+      return { word: 'loading', sentence: 'Moving the model to the GPU and compiling its kernels', actions: ['cancel'], isProblem: false };
+    case 'ready':
+      return { word: environment === 'software' ? 'ready, software adapter' : 'ready', actions: [], isProblem: false };
+    case 'lost':
+      return {
+        word: 'GPU lost',
+        sentence: 'The GPU was reset, so the engine in this tab stopped. What is on this page is safe.',
+        actions: ['restart', 'useServer'],
+        isProblem: true,
+      };
+    case 'failed':
+      return { word: 'failed', sentence: state.failure.message, actions: state.failure.remedies, isProblem: true };
+  }
+}
+
+export const ACTION_WORDS: Readonly<Record<'load' | 'cancel' | Remedy, string>> = {
+  load: 'Load the model',
+  cancel: 'Cancel',
+  retry: 'Try again',
+  restart: 'Restart the engine',
+  runWithoutStoring: 'Run once without storing',
+  manageModels: 'Manage models',
+  useServer: 'Use a server',
+  useTab: 'Compute in this tab',
+  device: 'Device details',
+  none: '',
+};

@@ -1,0 +1,65 @@
+/** One line that is always there: where each task is computed, what state it is in, and how fast the last answer came. */
+import { useApp } from './app.ts';
+import { manifestBytes } from './models/manifest.ts';
+import type { ModelTask } from './models/manifest.ts';
+import type { Route } from './router.ts';
+import { describeSession } from './state-words.ts';
+import { formatBytes } from './util.ts';
+
+const TASK_VIEWS: readonly (readonly [ModelTask, Route, string])[] = [
+  ['chat', 'chat', 'chat'],
+  ['speech', 'speak', 'speech'],
+  ['transcription', 'transcribe', 'hearing'],
+];
+
+export function StatusRail() {
+  const app = useApp();
+  const stats = app.conversations.current.value.messages.value.at(-1)?.stats.value;
+  const storage = app.library.storage.value;
+  const update = app.updateReady.value;
+  return (
+    <footer class="rail" aria-label="Status">
+      {TASK_VIEWS.map(([task, route, name]) => (
+        <TaskState key={task} task={task} route={route} name={name} />
+      ))}
+      {stats && stats.rate > 0 && <span class="number wide">{stats.rate.toFixed(1)} tok/s</span>}
+      {storage && storage.usage > 0 && (
+        <a href="#/models" class="wide">
+          {formatBytes(storage.usage)} stored
+        </a>
+      )}
+      {!app.online.value && <a href="#/models">offline</a>}
+      {update && (
+        <button
+          class="plain"
+          onClick={() => {
+            navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
+            update.postMessage('take-over');
+          }}
+        >
+          new version: reload
+        </button>
+      )}
+      <a href="#/device" class="end">
+        {app.environment.value === 'software' ? 'software adapter' : 'device'}
+      </a>
+    </footer>
+  );
+}
+
+function TaskState({ task, route, name }: { task: ModelTask; route: Route; name: string }) {
+  const app = useApp();
+  const { where, models } = app.settings.data.value;
+  const manifest = app.library.manifest(models[task]);
+  const state = app.sessions[task].state.value;
+  const words = describeSession(state, app.environment.value, manifest ? manifestBytes(manifest) : 0, app.library.isComplete(models[task]));
+  const word = where[task] === 'server' ? 'server' : words.word.replace(', software adapter', '');
+  const percent = words.progress === undefined || where[task] === 'server' ? '' : ` ${Math.round(words.progress * 100)} %`;
+  const tone = where[task] === 'server' || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
+  return (
+    <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={where[task] === 'server' ? 'server' : state.name}>
+      <span class="name">{name}</span> {word}
+      {percent}
+    </a>
+  );
+}

@@ -1,0 +1,113 @@
+/** Ctrl/Cmd+K: go anywhere and do anything by typing its name; `?` shows the keys. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { useApp } from '../app.ts';
+import type { App } from '../app.ts';
+
+interface Command {
+  readonly name: string;
+  readonly hint: string;
+  run(): void;
+}
+
+const KEYS: readonly (readonly [string, string])[] = [
+  ['Enter', 'send'],
+  ['Shift+Enter', 'new line'],
+  ['Esc', 'stop the answer or the sound'],
+  ['/', 'write a message'],
+  ['Alt+↑ Alt+↓', 'walk the messages'],
+  ['Hold Space on “Hold to talk”', 'speak to the model'],
+  ['Ctrl+K or ⌘K', 'this list'],
+];
+
+function commandsOf(app: App): Command[] {
+  const go = (name: string, route: Parameters<App['router']['go']>[0]): Command => ({
+    name,
+    hint: 'view',
+    run: () => app.router.go(route),
+  });
+  return [
+    { name: 'New conversation', hint: 'chat', run: () => (app.conversations.create(), app.router.go('chat')) },
+    go('Chat', 'chat'),
+    go('Speak', 'speak'),
+    go('Transcribe', 'transcribe'),
+    go('Models', 'models'),
+    go('Device', 'device'),
+    ...(['light', 'dark', 'system'] as const).map((theme) => ({
+      name: `Colours: ${theme}`,
+      hint: 'look',
+      run: () => app.settings.set('theme', theme),
+    })),
+    ...app.conversations.list.value
+      .filter((conversation) => conversation.title.value !== '')
+      .map((conversation) => ({
+        name: conversation.title.value,
+        hint: 'conversation',
+        run: () => (app.conversations.open(conversation.id), app.router.go('chat')),
+      })),
+  ];
+}
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+export function CommandList() {
+  const app = useApp();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const query = useSignal('');
+  const chosen = useSignal(0);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      const opens = (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '?' && !isTyping(event.target));
+      if (!opens || dialog.current?.open) return;
+      event.preventDefault();
+      query.value = '';
+      chosen.value = 0;
+      dialog.current?.showModal();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  const found = commandsOf(app).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
+  const run = (command: Command | undefined): void => {
+    dialog.current?.close();
+    command?.run();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'ArrowDown') chosen.value = Math.min(found.length - 1, chosen.value + 1);
+    else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);
+    else if (event.key === 'Enter') run(found[chosen.value]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog ref={dialog} class="commands" aria-label="Commands and keys">
+      <input
+        type="text"
+        aria-label="Find a command"
+        placeholder="Go to, or do …"
+        value={query}
+        onInput={(event) => ((query.value = event.currentTarget.value), (chosen.value = 0))}
+        onKeyDown={onKeyDown}
+      />
+      <ul>
+        {found.map((command, index) => (
+          <li key={command.hint + command.name}>
+            <button class={index === chosen.value ? 'chosen' : ''} onClick={() => run(command)}>
+              <span>{command.name}</span>
+              <span class="label">{command.hint}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      <dl class="keys">
+        {KEYS.map(([key, what]) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+    </dialog>
+  );
+}

@@ -1,0 +1,40 @@
+/** Labelled inputs of the settings panels. */
+
+interface NumberProps {
+  readonly label: string;
+  readonly value: number;
+  readonly min: number;
+  readonly max: number;
+  readonly step: number;
+  readonly onChange: (value: number) => void;
+}
+
+/** A slider whose number is shown and may be typed by arrow keys. */
+export function NumberField({ label, value, min, max, step, onChange }: NumberProps) {
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return (
+    <label class="field">
+      <span class="label">
+        <span>{label}</span>
+        <output>{value.toFixed(digits)}</output>
+      </span>
+      <input type="range" value={value} min={min} max={max} step={step} onInput={(event) => onChange(Number(event.currentTarget.value))} />
+    </label>
+  );
+}
+
+interface TextProps {
+  readonly label: string;
+  readonly value: string;
+  readonly placeholder?: string;
+  readonly onChange: (value: string) => void;
+}
+
+export function TextField({ label, value, placeholder, onChange }: TextProps) {
+  return (
+    <label class="field">
+      <span class="label">{label}</span>
+      <input type="text" value={value} placeholder={placeholder ?? ''} onChange={(event) => onChange(event.currentTarget.value)} />
+    </label>
+  );
+}

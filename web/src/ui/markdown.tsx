@@ -1,0 +1,148 @@
+/**
+ * Markdown as elements. The lexer gives tokens and no HTML string ever exists, so there is nothing to sanitise: markup in the text is shown as
+ * text. Finished blocks keep their elements while the last one grows.
+ */
+import { Lexer } from 'marked';
+import type { Token, Tokens } from 'marked';
+import type { ComponentChildren, VNode } from 'preact';
+import { Component } from 'preact';
+
+/** A document; `text` may end in the middle of anything. */
+export function Markdown({ text }: { text: string }) {
+  const blocks = new Lexer({ gfm: true, breaks: true }).lex(text);
+  return (
+    <div class="markdown">
+      {blocks.map((token, index) => (
+        <Block key={index} token={token} />
+      ))}
+    </div>
+  );
+}
+
+/** Renders again only when its source has changed. */
+class Block extends Component<{ token: Token }> {
+  override shouldComponentUpdate(next: { token: Token }): boolean {
+    return next.token.raw !== this.props.token.raw || next.token.type !== this.props.token.type;
+  }
+
+  override render({ token }: { token: Token }) {
+    return blockElement(token);
+  }
+}
+
+const blocks = (tokens: readonly Token[] | undefined): ComponentChildren => tokens?.map((token) => blockElement(token));
+const inlines = (tokens: readonly Token[] | undefined): ComponentChildren => tokens?.map((token) => inlineElement(token));
+
+function blockElement(token: Token): ComponentChildren {
+  switch (token.type) {
+    case 'heading': {
+      // An answer's headings lie below the page's own.
+      const Tag = (['h3', 'h4', 'h5'] as const)[Math.min((token as Tokens.Heading).depth, 3) - 1]!;
+      return <Tag>{inlines(token.tokens)}</Tag>;
+    }
+    case 'paragraph':
+      return <p>{inlines(token.tokens)}</p>;
+    case 'text':
+      return token.tokens ? inlines(token.tokens) : token.text;
+    case 'code':
+      return <CodeBlock code={token as Tokens.Code} />;
+    case 'blockquote':
+      return <blockquote>{blocks(token.tokens)}</blockquote>;
+    case 'list':
+      return list(token as Tokens.List);
+    case 'table':
+      return table(token as Tokens.Table);
+    case 'hr':
+      return <hr />;
+    case 'space':
+    case 'def':
+      return null;
+    default:
+      return <p>{token.raw}</p>;
+  }
+}
+
+function CodeBlock({ code }: { code: Tokens.Code }) {
+  return (
+    <pre tabIndex={0} aria-label={code.lang ? `Code, ${code.lang}` : 'Code'}>
+      <code>{code.text}</code>
+    </pre>
+  );
+}
+
+function list({ ordered, start, items }: Tokens.List): VNode {
+  const children = items.map((item) => (
+    <li>
+      {item.task && <input type="checkbox" checked={item.checked ?? false} disabled />}
+      {blocks(item.tokens)}
+    </li>
+  ));
+  return ordered ? <ol start={start === '' ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
+}
+
+function table({ header, rows }: Tokens.Table): VNode {
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {header.map((cell) => (
+              <th scope="col">{inlines(cell.tokens)}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {row.map((cell) => (
+                <td>{inlines(cell.tokens)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function inlineElement(token: Token): ComponentChildren {
+  switch (token.type) {
+    case 'strong':
+      return <strong>{inlines(token.tokens)}</strong>;
+    case 'em':
+      return <em>{inlines(token.tokens)}</em>;
+    case 'del':
+      return <del>{inlines(token.tokens)}</del>;
+    case 'codespan':
+      return <code>{token.text}</code>;
+    case 'br':
+      return <br />;
+    case 'link':
+      return link(token as Tokens.Link);
+    case 'image':
+      // Fetching what a model names would tell a stranger that it was read.
+      return (
+        <span>
+          [image: {token.text} {token['href']}]
+        </span>
+      );
+    case 'html':
+      return /^<br\s*\/?>$/i.test(token.raw) ? <br /> : token.raw;
+    case 'escape':
+      return token.text;
+    case 'text':
+      return token.tokens ? inlines(token.tokens) : token.text;
+    default:
+      return token.raw;
+  }
+}
+
+/** Only web and mail addresses become links. */
+function link({ href, tokens }: Tokens.Link): ComponentChildren {
+  if (!/^(https?:|mailto:)/i.test(href)) return inlines(tokens);
+  return (
+    <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+      {inlines(tokens)}
+    </a>
+  );
+}

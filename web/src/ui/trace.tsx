@@ -1,0 +1,140 @@
+/**
+ * The one instrument of the page: a line of levels over time. Microphone, speech, recordings and downloads of sound all look like this: same height, ticks of
+ * time below, a number at the right.
+ */
+import { effect } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { formatTime } from '../util.ts';
+
+interface TraceProps {
+  /** Amplitudes 0..1, evenly over the duration (or the latest ones, for a live trace without duration). */
+  readonly levels: ReadonlySignal<ArrayLike<number>>;
+  readonly label: string;
+  /** Seconds; absent = live. */
+  readonly duration?: ReadonlySignal<number>;
+  /** Seconds. */
+  readonly position?: ReadonlySignal<number>;
+  readonly onSeek?: (seconds: number) => void;
+  readonly running?: boolean;
+}
+
+const STEP = 5; // seconds an arrow key moves
+
+export function Trace({ levels, label, duration, position, onSeek, running = false }: TraceProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    const element = canvas.current!;
+    let frame = 0;
+    const paint = (): void => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0;
+        draw(element, levels.peek(), duration?.peek(), position?.peek(), running);
+      });
+    };
+    const stop = effect(() => {
+      void [levels.value, duration?.value, position?.value];
+      paint();
+    });
+    const observer = new ResizeObserver(paint);
+    observer.observe(element);
+    const scheme = matchMedia('(prefers-color-scheme: dark)');
+    scheme.addEventListener('change', paint);
+    return () => {
+      stop();
+      observer.disconnect();
+      scheme.removeEventListener('change', paint);
+      cancelAnimationFrame(frame);
+    };
+  }, [levels, duration, position, running]);
+  const seconds = duration?.value ?? 0;
+  const at = position?.value ?? 0;
+  const seek = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    onSeek?.(Math.max(0, Math.min(1, (event.clientX - left) / width)) * seconds);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const step = { ArrowLeft: -STEP, ArrowRight: STEP, Home: -seconds, End: seconds }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    onSeek?.(Math.max(0, Math.min(seconds, at + step)));
+  };
+  const slider = onSeek && {
+    role: 'slider' as const,
+    tabIndex: 0,
+    'aria-valuemin': 0,
+    'aria-valuemax': Math.round(seconds),
+    'aria-valuenow': Math.round(at),
+    'aria-valuetext': `${formatTime(at)} of ${formatTime(seconds)}`,
+    onPointerDown: seek,
+    onKeyDown,
+  };
+  return (
+    <div class="trace">
+      <canvas ref={canvas} role="img" aria-label={label} {...slider} />
+      {duration && (
+        <span class="number">
+          {formatTime(at)} / {formatTime(seconds)}
+        </span>
+      )}
+    </div>
+  );
+}
+
+const BAR = 3; // px a level takes, its gap included
+
+function draw(
+  canvas: HTMLCanvasElement,
+  levels: ArrayLike<number>,
+  duration: number | undefined,
+  position: number | undefined,
+  running: boolean,
+): void {
+  const scale = devicePixelRatio;
+  const { clientWidth: width, clientHeight: height } = canvas;
+  if (width === 0) return;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const context = canvas.getContext('2d')!;
+  context.scale(scale, scale);
+  const style = getComputedStyle(canvas);
+  const color = (name: string): string => style.getPropertyValue(name);
+  const middle = (height - 6) / 2;
+  const bars = Math.floor(width / BAR);
+  const played = duration && position !== undefined ? (position / duration) * width : running ? width : 0;
+  for (let bar = 0; bar < bars; bar++) {
+    const level = duration === undefined ? (levels[levels.length - bars + bar] ?? 0) : bucket(levels, bar, bars);
+    const half = Math.max(0.5, level * middle);
+    context.fillStyle = bar * BAR < played ? color('--trace-played') : color('--trace-ahead');
+    context.fillRect(bar * BAR, middle - half, BAR - 1, half * 2);
+  }
+  if (!duration) return;
+  context.fillStyle = color('--trace-tick');
+  const step = tickStep(duration, width);
+  for (let second = 0; second <= duration; second += step) context.fillRect((second / duration) * (width - 1), height - 5, 1, 5);
+}
+
+/** Loudest of the levels that fall under one bar. */
+function bucket(levels: ArrayLike<number>, bar: number, bars: number): number {
+  const from = Math.floor((bar * levels.length) / bars);
+  const to = Math.max(from + 1, Math.floor(((bar + 1) * levels.length) / bars));
+  let most = 0;
+  for (let i = from; i < to && i < levels.length; i++) most = Math.max(most, levels[i]!);
+  return most;
+}
+
+function tickStep(duration: number, width: number): number {
+  return [0.5, 1, 5, 10, 30, 60, 300].find((step) => (step / duration) * width >= 24) ?? 600;
+}
+
+/** Largest magnitude in each of `count` equal parts of a signal, stretched so that quiet sound is seen. */
+export function peaksOf(samples: Float32Array, count = 1200): Float32Array {
+  const peaks = new Float32Array(Math.min(count, samples.length));
+  let loudest = 1e-3;
+  for (let i = 0; i < peaks.length; i++) {
+    const end = Math.floor(((i + 1) * samples.length) / peaks.length);
+    for (let j = Math.floor((i * samples.length) / peaks.length); j < end; j++) peaks[i] = Math.max(peaks[i]!, Math.abs(samples[j]!));
+    loudest = Math.max(loudest, peaks[i]!);
+  }
+  return peaks.map((peak) => peak / loudest);
+}

@@ -1,0 +1,185 @@
+/**
+ * Talking with the model: microphone -> transcription -> chat -> speech, each sentence spoken while the next is written. Talking again interrupts. Every
+ * path ends in `idle`.
+ */
+import { signal } from '@preact/signals';
+import type { ReadonlySignal } from '@preact/signals';
+import type { App } from '../app.ts';
+import { CAPTURE_RATE, Microphone, rms } from '../audio/microphone.ts';
+import { Player } from '../audio/player.ts';
+import type { Conversation, Message } from '../chat/conversation.ts';
+import { isAbort } from '../failure.ts';
+import { SentenceSplitter, speakable } from './sentences.ts';
+
+export type VoicePhase = 'idle' | 'starting' | 'listening' | 'transcribing' | 'answering' | 'speaking';
+
+const SHORTEST_RECORDING = 0.25; // s
+const SILENCE = 0.001; // RMS: -60 dBFS
+
+export class VoiceLoop {
+  readonly phase = signal<VoicePhase>('idle');
+  readonly problem = signal('');
+  /** Id of the message that is being spoken. */
+  readonly speakingId = signal('');
+  readonly levels: ReadonlySignal<readonly number[]>;
+  readonly #app: App;
+  readonly #microphone = new Microphone();
+  readonly #player = new Player();
+  #opening: Promise<void> | undefined;
+  #abort = new AbortController();
+  #conversation: Conversation | undefined;
+
+  constructor(app: App) {
+    this.#app = app;
+    this.levels = this.#microphone.levels;
+  }
+
+  /** Opens the microphone; whatever is being said or answered stops. */
+  async listen(): Promise<void> {
+    this.cancel();
+    this.#player.unlock();
+    this.problem.value = '';
+    this.phase.value = 'starting';
+    this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone);
+    try {
+      await this.#opening;
+      if (this.phase.peek() === 'starting') this.phase.value = 'listening';
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Closes the microphone and answers what was said. */
+  async finish(conversation: Conversation): Promise<void> {
+    if (this.phase.peek() !== 'starting' && this.phase.peek() !== 'listening') return;
+    await this.#opening?.catch(() => undefined);
+    const samples = await this.#microphone.stop();
+    if (this.problem.peek() !== '') return;
+    if (samples.length < SHORTEST_RECORDING * CAPTURE_RATE || rms(samples) < SILENCE) {
+      this.phase.value = 'idle';
+      this.problem.value = 'Nothing was heard. Hold the button while you talk.';
+      return;
+    }
+    const { signal } = this.#abort;
+    try {
+      this.phase.value = 'transcribing';
+      const text = await this.#transcribe(samples, signal);
+      if (signal.aborted) return;
+      if (text === '') {
+        this.phase.value = 'idle';
+        this.problem.value = 'No words were found in what was said.';
+        return;
+      }
+      await this.#answer(conversation, text, signal);
+    } catch (error) {
+      if (!isAbort(error) && !signal.aborted) this.#fail(error);
+    }
+  }
+
+  /** Reads a finished message aloud. */
+  async speak(message: Message): Promise<void> {
+    this.cancel();
+    this.#player.unlock();
+    this.speakingId.value = message.id;
+    const splitter = new SentenceSplitter();
+    const sentences = [...splitter.push(message.text.peek()), ...splitter.flush()];
+    await this.#speakAll(sentences, this.#abort.signal);
+  }
+
+  /** Stops everything: microphone, answer, sound. */
+  cancel(): void {
+    this.#abort.abort();
+    this.#abort = new AbortController();
+    if (this.phase.peek() === 'listening' || this.phase.peek() === 'starting') void this.#microphone.stop();
+    this.#conversation?.stop();
+    this.#conversation = undefined;
+    this.#player.clear();
+    this.speakingId.value = '';
+    this.phase.value = 'idle';
+  }
+
+  async #transcribe(samples: Float32Array, signal: AbortSignal): Promise<string> {
+    const engine = await this.#app.engine('transcription');
+    let text = '';
+    for await (const event of engine.transcribe({ samples, timestamps: 'none', temperature: 0 }, signal)) {
+      if (event.type === 'finish') text = event.text.trim();
+    }
+    return text;
+  }
+
+  async #answer(conversation: Conversation, text: string, signal: AbortSignal): Promise<void> {
+    this.phase.value = 'answering';
+    this.#conversation = conversation;
+    const splitter = new SentenceSplitter();
+    const queue = new SentenceQueue();
+    const spoken = this.#speakAll(queue, signal);
+    await conversation.send(text, (event) => {
+      for (const sentence of event.type === 'text' ? splitter.push(event.text) : splitter.flush()) queue.add(sentence);
+      if (event.type === 'end') queue.end();
+    });
+    this.#conversation = undefined;
+    await spoken;
+  }
+
+  /** Synthesises sentence after sentence into one sound and waits until it has been heard. */
+  async #speakAll(sentences: Iterable<string> | AsyncIterable<string>, signal: AbortSignal): Promise<void> {
+    const { voice, speed } = this.#app.settings.data.peek().speech;
+    let started = false;
+    try {
+      for await (const sentence of sentences) {
+        const text = speakable(sentence);
+        if (text === '') continue;
+        const engine = await this.#app.engine('speech');
+        for await (const event of engine.synthesize({ text, voice, speed }, signal)) {
+          if (signal.aborted) return;
+          if (event.type === 'start' && !started) {
+            started = true;
+            this.#player.start(event.sampleRate);
+            this.phase.value = 'speaking';
+          } else if (event.type === 'audio') this.#player.append(event.samples);
+        }
+      }
+      this.#player.finish();
+      if (started) await this.#player.drained();
+    } catch (error) {
+      if (!isAbort(error) && !signal.aborted)
+        this.problem.value = `It cannot be spoken: ${error instanceof Error ? error.message : String(error)}`;
+    } finally {
+      if (!signal.aborted) {
+        this.phase.value = 'idle';
+        this.speakingId.value = '';
+      }
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.phase.value = 'idle';
+    this.problem.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Sentences as they come, for one reader. */
+class SentenceQueue implements AsyncIterable<string> {
+  readonly #items: string[] = [];
+  #ended = false;
+  #wake: (() => void) | undefined;
+
+  add(sentence: string): void {
+    this.#items.push(sentence);
+    this.#wake?.();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<string> {
+    for (;;) {
+      const item = this.#items.shift();
+      if (item !== undefined) yield item;
+      else if (this.#ended) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/** Chooses, for one task, between this tab and a server; shows the server's address and a curl line for it. */
+import { useSignal } from '@preact/signals';
+import { useApp } from './app.ts';
+import type { ModelTask } from './models/manifest.ts';
+import type { Where } from './settings.ts';
+import { copyText } from './util.ts';
+
+export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
+  const app = useApp();
+  const copied = useSignal(false);
+  const { where, servers, apiKey } = app.settings.data.value;
+  const option = (value: Where, label: string) => (
+    <label>
+      <input
+        type="radio"
+        name={`where-${task}`}
+        checked={where[task] === value}
+        onChange={() => app.settings.update('where', { [task]: value })}
+      />
+      {label}
+    </label>
+  );
+  return (
+    <fieldset class="stack where">
+      <legend class="label">Computed</legend>
+      <div class="segments">
+        {option('tab', 'in this tab')}
+        {option('server', 'on a server')}
+      </div>
+      {where[task] === 'server' && (
+        <>
+          <label class="field">
+            <span class="label">Address</span>
+            <input
+              type="url"
+              value={servers[task]}
+              placeholder={app.guessedServers.value[task]}
+              onChange={(event) => app.settings.update('servers', { [task]: event.currentTarget.value.trim() })}
+            />
+          </label>
+          <label class="field">
+            <span class="label">API key, if it wants one</span>
+            <input
+              type="password"
+              autocomplete="off"
+              value={apiKey}
+              onChange={(event) => app.settings.set('apiKey', event.currentTarget.value.trim())}
+            />
+          </label>
+          <button
+            onClick={async () => {
+              copied.value = await copyText(curl(app.server(task)));
+            }}
+          >
+            {copied.value ? 'Copied' : 'Copy as curl'}
+          </button>
+        </>
+      )}
+    </fieldset>
+  );
+}
