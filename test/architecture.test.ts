@@ -4,7 +4,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { checkKernel } from '../engine/gpu/kernel.ts';
-import { collectKernels, readmeWithTable } from './tools/shader-table.ts';
+import { DOCUMENTS, collectKernels, withTable } from './tools/tables.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MAX_LINES = { '.ts': 400, '.wgsl': 250 };
@@ -23,8 +23,8 @@ const RANKS: readonly (readonly string[])[] = [
   ['client.ts', 'host.ts'],
   ['index.ts'],
 ];
-/** Loading a weight is packing it for the kernel that reads it. */
-const SIDEWAYS: Readonly<Record<string, string>> = { weights: 'ops' };
+/** Loading a weight is packing it for the kernel that reads it; tokenizers and templates read their files through the Platform. */
+const SIDEWAYS: Readonly<Record<string, string>> = { weights: 'ops', text: 'platform' };
 /** The scheduler is tested without a GPU, so of the lower ranks it may see only these. */
 const SCHEDULER_SEES = ['api.ts', 'config.ts', 'errors.ts', 'util', 'cache', 'scheduler'];
 /** What the server and the playground may import of engine/, besides rank 0. */
@@ -207,8 +207,8 @@ describe('kernels', async () => {
   test('begin with a comment that says what they compute', () => {
     expect(filesBelow('shaders', '.wgsl').filter((path) => !read(path).startsWith('//'))).toEqual([]);
   });
+});
 
-  test('shaders/README.md has the table of the present kernels (npx tsx test/tools/shader-table.ts writes it)', async () => {
-    expect(read('shaders/README.md')).toBe(await readmeWithTable());
-  });
+test.each(DOCUMENTS)('%s has the table of what the code has now (npx tsx test/tools/tables.ts writes it)', async (document) => {
+  expect(read(document)).toBe(await withTable(document));
 });

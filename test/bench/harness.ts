@@ -5,7 +5,7 @@ import { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 
-/** Dawn's checks on (what browsers run, and tests) or off (what the server runs; ONNX Runtime turns them off too). */
+/** Dawn's checks against untrusted shaders on, or off as ONNX Runtime has them (the server's --dawn-toggles). */
 export type Profile = 'default' | 'fast';
 
 /** A device of the adapter that PARLEY_ADAPTER names, or of the best one. */

@@ -51,7 +51,7 @@ printMachine(devices.fast);
 console.log(
   'Milliseconds are medians of input in host memory to output in host memory, runs interleaved. "kernel": ours on the device alone.',
 );
-console.log('"ours" runs without the checks against untrusted shaders, as ONNX Runtime does and as the server does; "default" with them.');
+console.log('"ours" runs without the checks against untrusted shaders, as ONNX Runtime does (--dawn-toggles fast); "default" with them.');
 console.log('"ORT cpu" is native code on the CPU and no rival of any WebGPU program on a software adapter.\n');
 const header = [
   'shape', 'ours', 'default', 'ORT webgpu', 'ratio', 'default', 'GFLOP/s', 'ORT', 'kernel', 'GB/s', 'ORT cpu', 'spread', 'load',

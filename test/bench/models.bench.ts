@@ -90,7 +90,7 @@ const models = Object.fromEntries(
     { path: join(ROOT, 'models', `parley-${task === 'transcription' ? 'transcribe' : task}`) },
   ]),
 );
-const engine = await createEngine(createNodePlatform({ toggles: 'fast' }), { ...DEFAULT_ENGINE_CONFIG, ...models });
+const engine = await createEngine(createNodePlatform(), { ...DEFAULT_ENGINE_CONFIG, ...models });
 const { adapter } = engine.info();
 console.log(`adapter  ${adapter.name} (${adapter.family})`);
 console.log(`date     ${new Date().toISOString().slice(0, 16)}Z; medians of ${RUNS} runs after one; ${DECODED} tokens an answer\n`);

@@ -1,16 +1,17 @@
 /**
- * Writes the kernel table of shaders/README.md from the declarations and the shaders' own header comments:
- * `npx tsx test/tools/shader-table.ts`. The architecture test fails when the table is not what this writes.
+ * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
+ * declarations and the shaders' header comments, the flags in README.md from server/flags.ts. The architecture test
+ * fails when a document's table is not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
+import { FLAGS } from '../../server/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const README = join(ROOT, 'shaders', 'README.md');
-const BEGIN = '<!-- table: test/tools/shader-table.ts -->';
+const BEGIN = '<!-- table: test/tools/tables.ts -->';
 const END = '<!-- end of table -->';
 
 /** Every exported kernel of engine/ops with the file that declares it. */
@@ -25,8 +26,7 @@ export async function collectKernels(): Promise<readonly { kernel: Kernel; op: s
   return (await Promise.all(found)).flat();
 }
 
-/** The table's lines in markdown. */
-export async function shaderTable(): Promise<string> {
+async function shaderTable(): Promise<string> {
   const kernels = await collectKernels();
   const shaders = readdirSync(join(ROOT, 'shaders'), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.wgsl'))
@@ -53,13 +53,27 @@ function firstSentence(file: string): string {
     .replace(/[.:;]$/, '');
 }
 
-/** README.md with its table replaced by the present one. */
-export async function readmeWithTable(): Promise<string> {
-  const text = readFileSync(README, 'utf8');
-  const from = text.indexOf(BEGIN) + BEGIN.length;
-  const to = text.indexOf(END);
-  if (from < BEGIN.length || to < from) throw new Error(`shaders/README.md lacks the markers ${BEGIN} and ${END}`);
-  return `${text.slice(0, from)}\n${await shaderTable()}\n${text.slice(to)}`;
+function flagTable(): string {
+  const rows = FLAGS.map(({ name, type, help, value, choices, default: standard, group }) => {
+    const placeholder = type === 'boolean' ? '' : ` ${choices?.join('\\|') ?? value ?? 'VALUE'}`;
+    const shown = standard === undefined || standard === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${standard}\``;
+    return `| \`--${name}${placeholder}\` | ${shown} | ${help} | ${group.replace(/ \(.*/, '')} |`;
+  });
+  return ['| flag | default | what it does | group |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(README, await readmeWithTable());
+/** Documents with tables, below the repository root. */
+export const DOCUMENTS = ['README.md', 'shaders/README.md'] as const;
+
+/** A document with its table replaced by the present one. */
+export async function withTable(document: (typeof DOCUMENTS)[number]): Promise<string> {
+  const text = readFileSync(join(ROOT, document), 'utf8');
+  const from = text.indexOf(BEGIN) + BEGIN.length;
+  const to = text.indexOf(END);
+  if (from < BEGIN.length || to < from) throw new Error(`${document} lacks the markers ${BEGIN} and ${END}`);
+  const table = document === 'README.md' ? flagTable() : await shaderTable();
+  return `${text.slice(0, from)}\n${table}\n${text.slice(to)}`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  for (const document of DOCUMENTS) writeFileSync(join(ROOT, document), await withTable(document));
