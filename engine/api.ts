@@ -111,7 +111,13 @@ export interface TranscriptSegment {
 export type TranscriptionEvent =
   | { readonly type: 'start'; readonly duration: number; readonly language: string }
   | { readonly type: 'segment'; readonly segment: TranscriptSegment }
-  | { readonly type: 'finish'; readonly text: string; readonly duration: number; readonly inputTokens: number; readonly outputTokens: number };
+  | {
+      readonly type: 'finish';
+      readonly text: string;
+      readonly duration: number;
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+    };
 
 export interface ModelInfo {
   /** Served id, e.g. `parley-chat`. */
@@ -164,12 +170,21 @@ export interface EngineStatus {
   readonly cachedTokens: number;
 }
 
+/** GPU time of one kernel variant since profiling was switched on. */
+export interface ProfileEntry {
+  readonly label: string;
+  readonly count: number;
+  readonly milliseconds: number;
+}
+
 export interface Engine {
   info(): EngineInfo;
   status(): EngineStatus;
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
   synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent>;
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
+  /** Switches timing of every dispatch on or off; returns what was measured meanwhile, longest first. Only where the engine itself is at hand. */
+  profile?(enable: boolean): Promise<readonly ProfileEntry[]>;
   /** Finishes nothing: aborts what runs, frees the device. */
   close(): Promise<void>;
 }

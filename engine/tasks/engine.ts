@@ -1,6 +1,6 @@
 /** Puts the three tasks on one device and answers for their common state. */
 import type {
-  AdapterInfo, ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, SpeechEvent, SpeechRequest, TranscriptionEvent, TranscriptionRequest,
+  AdapterInfo, ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TranscriptionEvent, TranscriptionRequest,
 } from '../api.ts'; // prettier-ignore
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
@@ -89,6 +89,14 @@ class LocalEngine implements Engine {
     if (this.#state === 'closing') throw new EngineError('shutting_down', 'the engine is closing');
     if (!task) throw new EngineError('unsupported', `no ${name} model is loaded`);
     return task;
+  }
+
+  async profile(enable: boolean): Promise<readonly ProfileEntry[]> {
+    const { profiler } = this.#device;
+    const entries = profiler.enabled ? await profiler.report() : [];
+    if (enable && !profiler.enable(true)) throw new EngineError('unsupported', 'this adapter has no timestamp queries');
+    if (!enable) profiler.enable(false);
+    return entries;
   }
 
   async close(): Promise<void> {
