@@ -108,7 +108,7 @@ const SPEC = {
   bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
   params: {
     rows: 'u32', rows_in: 'u32', n: 'u32', n_weight: 'u32', c4: 'u32', x_stride4: 'u32', taps: 'u32', stride: 'u32', padding: 'u32', dilation: 'u32',
-    out_stride: 'u32', out_column: 'u32', out_shift: 'u32', out_size: 'u32', residual_stride: 'u32', scale: 'f32',
+    out_stride: 'u32', out_column: 'u32', out_shift: 'u32', out_size: 'u32', residual_stride: 'u32', residual_repeat: 'u32', scale: 'f32',
   },
 } as const; // prettier-ignore
 
@@ -140,6 +140,8 @@ export interface Conv1dArgs {
   readonly activation?: Activation;
   /** [L', >= N] f32, added after the activation. */
   readonly residual?: Tensor | undefined;
+  /** Output rows that share a row of the residual (a shortcut past an upsampling); default 1. */
+  readonly residualRepeat?: number;
   /** Factor on everything; default 1. */
   readonly scale?: number;
   /** Rows of x that count (the workspace may be longer); default all. */
@@ -215,9 +217,13 @@ interface Geometry {
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
 
-type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'scale'>;
+type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
 
-function dispatchConv(rec: Recorder, { x, weight, out, activation = 'none', residual, scale = 1 }: Fused, g: Geometry): void {
+function dispatchConv(
+  rec: Recorder,
+  { x, weight, out, activation = 'none', residual, residualRepeat = 1, scale = 1 }: Fused,
+  g: Geometry,
+): void {
   const { matrix, bias, columns, inChannels, taps } = weight;
   const xStride = x.shape.at(-1) ?? 0;
   assert(xStride % 4 === 0 && xStride >= inChannels, `conv1d: ${x.label} has ${xStride} columns for ${inChannels} channels`);
@@ -233,7 +239,7 @@ function dispatchConv(rec: Recorder, { x, weight, out, activation = 'none', resi
   const params = {
     rows: g.rows, rows_in: g.rowsIn, n: columns, n_weight: part.padded, c4: ceilDiv(inChannels, 4), x_stride4: xStride / 4, taps,
     stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
-    out_size: g.outSize, residual_stride: g.residualStride, scale,
+    out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
   if (broadcast) {
     const variant = { storage: matrix.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };

@@ -23,6 +23,7 @@ struct Params {
   out_shift: u32,
   out_size: u32,
   residual_stride: u32,
+  residual_repeat: u32,
   scale: f32,
 }
 

@@ -11,7 +11,7 @@ fn store(row: u32, n: u32, sum: f32) {
   }
   y = activate(ACTIVATION, y);
   if (HAS_RESIDUAL) {
-    y += residual[row * params.residual_stride + n];
+    y += residual[row / params.residual_repeat * params.residual_stride + n];
   }
   out[at - params.out_shift] = y * params.scale;
 }

@@ -18,6 +18,7 @@ interface Shape {
   readonly dtype?: ConvDType;
   readonly bias?: boolean;
   readonly residual?: boolean;
+  readonly residualRepeat?: number;
   readonly activation?: Activation;
   readonly outColumn?: number;
   readonly scale?: number;
@@ -35,7 +36,7 @@ function padColumns(values: Float32Array, rows: number, channels: number): Float
 
 function convCase(shape: Shape): KernelCase {
   const { rows, inChannels, outChannels, kernel, stride = 1, padding = 0, dilation = 1, dtype = 'f32', outColumn = 0, scale = 1 } = shape;
-  const { bias: hasBias = false, residual: hasResidual = false, activation = 'none', extraRows = 0 } = shape;
+  const { bias: hasBias = false, residual: hasResidual = false, residualRepeat = 1, activation = 'none', extraRows = 0 } = shape;
   return {
     name: `conv1d ${JSON.stringify(shape)}`,
     build(rng) {
@@ -51,7 +52,9 @@ function convCase(shape: Shape): KernelCase {
       const expected = new Float32Array(outRows * width).fill(7);
       for (let l = 0; l < outRows; l++) {
         for (let n = 0; n < outChannels; n++) {
-          const y = activate(activation, sums[l * outChannels + n]!) + (hasResidual ? residual.values[l * (outChannels + 3) + n]! : 0);
+          const y =
+            activate(activation, sums[l * outChannels + n]!) +
+            (hasResidual ? residual.values[Math.floor(l / residualRepeat) * (outChannels + 3) + n]! : 0);
           expected[l * width + outColumn + n] = y * scale;
         }
       }
@@ -63,7 +66,7 @@ function convCase(shape: Shape): KernelCase {
           const packed = packConv1d(device, 'w', weight.values, geometry, hasBias ? bias.values : undefined, dtype);
           const residualTensor = hasResidual ? t['residual'] : undefined;
           const geometryArgs = { stride, padding, dilation, rows, outColumn, scale, activation };
-          conv1d(rec, { x: t['x']!, weight: packed, out: t['out']!, residual: residualTensor, ...geometryArgs });
+          conv1d(rec, { x: t['x']!, weight: packed, out: t['out']!, residual: residualTensor, residualRepeat, ...geometryArgs });
         },
         expected: { out: expected },
       };
@@ -138,6 +141,7 @@ for (const dtype of ['f32', 'f16'] as const) {
 cases.push(
   convCase({ rows: 9, inChannels: 4, outChannels: 6, kernel: 3, padding: 1, outColumn: 5, activation: 'leaky_relu', residual: true }),
 );
+cases.push(convCase({ rows: 9, inChannels: 4, outChannels: 6, kernel: 3, padding: 1, residual: true, residualRepeat: 2, scale: 0.7 }));
 cases.push(convCase({ rows: 9, inChannels: 4, outChannels: 257, kernel: 3, padding: 1 }));
 for (const rows of [1, 3, 64, 65]) cases.push(transposeCase({ rows, inChannels: 6, outChannels: 5, kernel: 12, stride: 6, padding: 3 }));
 cases.push(transposeCase({ rows: 7, inChannels: 4, outChannels: 3, kernel: 3, stride: 2, padding: 1, outputPadding: 1 }));

@@ -250,10 +250,11 @@ def check_speech():
     print(f"  parameters {sum(v.numel() for v in weights.values()):,}; {tensors['audio'].shape[-1] / 24000:.2f} s of audio")
 
 
-with torch.no_grad():
-    torch.set_num_threads(2)
-    check_chat()
-    check_transcription()
-    check_speech()
-print("all fixtures agree" if not failures else f"{len(failures)} stages differ: {', '.join(failures)}")
-sys.exit(1 if failures else 0)
+if __name__ == "__main__":
+    with torch.no_grad():
+        torch.set_num_threads(2)
+        check_chat()
+        check_transcription()
+        check_speech()
+    print("all fixtures agree" if not failures else f"{len(failures)} stages differ: {', '.join(failures)}")
+    sys.exit(1 if failures else 0)

@@ -1,0 +1,205 @@
+/** iSTFTNet vocoder with a harmonic-plus-noise source (Kaneko et al. 2022; istftnet.py Generator). */
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { conv1d, convTranspose1d } from '../../ops/conv.ts';
+import type { ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
+import { createShortFourier, istftHead, stftPolar } from '../../ops/istft.ts';
+import type { FourierScratch, ShortFourier } from '../../ops/istft.ts';
+import { averageLeaky, mirrorAdd } from '../../ops/rows.ts';
+import { harmonicSource } from '../../ops/source.ts';
+import type { NoiseKey } from '../../ops/source.ts';
+import { alignUp } from '../../util/math.ts';
+import { loadSnakeResBlock, snakeResBlock } from './blocks.ts';
+import type { BlockScratch, SnakeResBlock } from './blocks.ts';
+import type { KokoroConfig } from './config.ts';
+import { loadConv, loadConvTranspose } from './weights.ts';
+import type { KokoroLoader } from './weights.ts';
+
+/** Fundamental and eight overtones. */
+const HARMONICS = 9;
+const SLOPE = 0.1;
+const LAST_SLOPE = 0.01;
+const POST_KERNEL = 7;
+/** Kernels and dilations of the residual blocks that the source goes through; larger at the last stage. */
+const NOISE_KERNEL = 7;
+const LAST_NOISE_KERNEL = 11;
+const NOISE_DILATIONS = [1, 3, 5];
+
+interface Stage {
+  readonly channels: number;
+  readonly up: ConvTransposeWeight;
+  readonly upPadding: number;
+  readonly noiseConv: ConvWeight;
+  readonly noiseStride: number;
+  readonly noisePadding: number;
+  readonly noiseRes: SnakeResBlock;
+  readonly blocks: readonly SnakeResBlock[];
+  readonly last: boolean;
+}
+
+export interface GeneratorWeights {
+  readonly stages: readonly Stage[];
+  readonly post: ConvWeight;
+  /** [HARMONICS + 1]: the source's merging weights, then its bias. */
+  readonly merge: Tensor;
+  readonly fourier: ShortFourier;
+}
+
+/** Loads `decoder.generator.*`. */
+export async function loadGenerator(loader: KokoroLoader, config: KokoroConfig): Promise<GeneratorWeights> {
+  const { generator } = config;
+  const { weights } = loader;
+  const stages: Stage[] = [];
+  for (let i = 0; i < generator.upsampleRates.length; i++) stages.push(await loadStage(loader, config, i));
+  const merge = new Float32Array(HARMONICS + 1);
+  merge.set(await weights.data('decoder.generator.m_source.l_linear.weight', [1, HARMONICS]));
+  merge.set(await weights.data('decoder.generator.m_source.l_linear.bias', [1]), HARMONICS);
+  const post = { outChannels: generator.nFft + 2, inChannels: stages.at(-1)!.channels, kernel: POST_KERNEL };
+  return {
+    stages,
+    post: await loadConv(loader, 'decoder.generator.conv_post', post),
+    merge: weights.device.upload('source merge', 'f32', [HARMONICS + 1], merge),
+    fourier: createShortFourier(weights.device, generator.nFft, generator.hop),
+  };
+}
+
+async function loadStage(loader: KokoroLoader, { generator }: KokoroConfig, i: number): Promise<Stage> {
+  const { upsampleRates, upsampleKernels, resblockKernels, resblockDilations } = generator;
+  const name = 'decoder.generator';
+  const last = i === upsampleRates.length - 1;
+  const channels = generator.channels / 2 ** (i + 1);
+  const kernel = upsampleKernels[i]!;
+  const stride = upsampleRates[i]!;
+  // The source has the last stage's rate: earlier stages take it in steps.
+  const noiseStride = upsampleRates.slice(i + 1).reduce((a, b) => a * b, 1);
+  const noiseKernel = last ? 1 : 2 * noiseStride;
+  const blocks: SnakeResBlock[] = [];
+  for (const [j, blockKernel] of resblockKernels.entries()) {
+    const shape = { channels, kernel: blockKernel, dilations: resblockDilations[j]! };
+    blocks.push(await loadSnakeResBlock(loader, `${name}.resblocks.${i * resblockKernels.length + j}`, shape));
+  }
+  const up = { outChannels: channels, inChannels: 2 * channels, kernel, stride };
+  const noise = { outChannels: channels, inChannels: generator.nFft + 2, kernel: noiseKernel };
+  const noiseRes = { channels, kernel: last ? LAST_NOISE_KERNEL : NOISE_KERNEL, dilations: NOISE_DILATIONS };
+  return {
+    channels,
+    up: await loadConvTranspose(loader, `${name}.ups.${i}`, up),
+    upPadding: (kernel - stride) / 2,
+    noiseConv: await loadConv(loader, `${name}.noise_convs.${i}`, noise),
+    noiseStride,
+    noisePadding: last ? 0 : Math.floor((noiseStride + 1) / 2),
+    noiseRes: await loadSnakeResBlock(loader, `${name}.noise_res.${i}`, noiseRes),
+    blocks,
+    last,
+  };
+}
+
+/** Rows and values of the generator's stages for a number of token frames. */
+export function generatorSize({ generator }: KokoroConfig, frames: number): { readonly spectra: number; readonly elements: number } {
+  let rows = 2 * frames;
+  let elements = rows * generator.channels;
+  generator.upsampleRates.forEach((rate, i) => {
+    rows *= rate;
+    elements = Math.max(elements, alignUp(rows + 1, 64) * (generator.channels / 2 ** (i + 1)));
+  });
+  return { spectra: rows + 1, elements };
+}
+
+export interface GeneratorWorkspace {
+  /** [2 frames, HARMONICS]. */
+  readonly phase: Tensor;
+  /** [samples]: the source signal. */
+  readonly source: Tensor;
+  /** [spectra, 2 bins padded to 4]: magnitudes and angles of the source; the padding stays zero. */
+  readonly harmonics: Tensor;
+  /** [spectra, 2 bins padded to 4]: the last convolution's output. */
+  readonly post: Tensor;
+  readonly fourier: FourierScratch;
+  /** Flat: seen as [stage rows, stage channels]. */
+  readonly x: Tensor;
+  readonly up: Tensor;
+  readonly parts: Tensor;
+  /** Capacity in rows of each stage, a multiple of 64. */
+  readonly capacities: readonly number[];
+  /** [samples]: the audio. */
+  readonly audio: Tensor;
+}
+
+/** Allocates for at most `frames` token frames. */
+export function createGeneratorWorkspace(device: Device, config: KokoroConfig, frames: number): GeneratorWorkspace {
+  const { generator, samplesPerF0Frame } = config;
+  const { spectra, elements } = generatorSize(config, frames);
+  const width = alignUp(generator.nFft + 2, 4);
+  const tensor = (label: string, shape: readonly number[]): Tensor => device.tensor(`generator ${label}`, 'f32', shape);
+  let rows = 2 * frames;
+  const capacities = generator.upsampleRates.map((rate) => alignUp((rows *= rate) + 1, 64));
+  return {
+    phase: tensor('phase', [2 * frames, HARMONICS]),
+    source: tensor('source', [2 * frames * samplesPerF0Frame]),
+    harmonics: tensor('harmonics', [spectra, width]),
+    post: tensor('post', [spectra, width]),
+    fourier: { frames: tensor('frames', [spectra, generator.nFft]), spectrum: tensor('spectrum', [spectra, width]) },
+    x: tensor('x', [elements]),
+    up: tensor('up', [elements]),
+    parts: tensor('parts', [generator.resblockKernels.length * elements]),
+    capacities,
+    audio: tensor('audio', [2 * frames * samplesPerF0Frame]),
+  };
+}
+
+/** F0 [2 frames, CURVE_COLUMNS] -> ws.harmonics. */
+export function generatorSource(
+  rec: Recorder,
+  w: GeneratorWeights,
+  config: KokoroConfig,
+  ws: GeneratorWorkspace,
+  { f0, frames, noise }: { readonly f0: Tensor; readonly frames: number; readonly noise: NoiseKey },
+): void {
+  const { samplesPerF0Frame, sampleRate } = config;
+  const common = { f0, frames: 2 * frames, phase: ws.phase, merge: w.merge, out: ws.source };
+  harmonicSource(rec, { ...common, samplesPerFrame: samplesPerF0Frame, sampleRate, noise });
+  const samples = 2 * frames * samplesPerF0Frame;
+  stftPolar(rec, w.fourier, { signal: ws.source, samples, out: ws.harmonics, scratch: ws.fourier });
+}
+
+export interface StageArgs {
+  /** Decoder output [2 frames, channels]; read by stage 0. */
+  readonly decoded: Tensor;
+  readonly frames: number;
+  readonly style: Tensor;
+  readonly scratch: Omit<BlockScratch, 'capacity'>;
+}
+
+/** Stage `i`: upsamples ws.x (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.x. */
+export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, i: number, args: StageArgs): void {
+  const { decoded, frames, style } = args;
+  const stage = w.stages[i]!;
+  const { channels, last } = stage;
+  const capacity = ws.capacities[i]!;
+  const scratch = { ...args.scratch, capacity };
+  const view = (tensor: Tensor): Tensor => tensor.reshape([capacity, channels]);
+  const x = view(ws.x);
+  const parts = ws.parts.reshape([stage.blocks.length, capacity, channels]);
+  const part = (j: number): Tensor => view(parts.rows(j, j + 1));
+  const rowsIn = 2 * frames * w.stages.slice(0, i).reduce((product, { up }) => product * up.stride, 1);
+  const input = ws.x.reshape([i === 0 ? decoded.shape[0]! : ws.capacities[i - 1]!, 2 * channels]);
+  if (i === 0) averageLeaky(rec, { parts: decoded.reshape([1, ...decoded.shape]), out: input, rows: rowsIn, slope: SLOPE });
+  const upRows = convTranspose1d(rec, { x: input, weight: stage.up, out: view(ws.up), padding: stage.upPadding, rows: rowsIn });
+  const rows = upRows + (last ? 1 : 0);
+  const spectra = 2 * frames * w.stages.reduce((product, { up }) => product * up.stride, 1) + 1;
+  conv1d(rec, { x: ws.harmonics, weight: stage.noiseConv, out: x, stride: stage.noiseStride, padding: stage.noisePadding, rows: spectra });
+  snakeResBlock(rec, stage.noiseRes, { x, out: part(0), rows, style, scratch });
+  mirrorAdd(rec, { x: view(ws.up), y: part(0), out: x, rows, pad: last ? 1 : 0 });
+  stage.blocks.forEach((block, j) => snakeResBlock(rec, block, { x, out: part(j), rows, style, scratch }));
+  averageLeaky(rec, { parts, out: x, rows, slope: last ? LAST_SLOPE : SLOPE });
+}
+
+/** ws.x of the last stage -> ws.audio; returns the number of samples. */
+export function generatorHead(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, frames: number): number {
+  const last = w.stages.at(-1)!;
+  const rows = 2 * frames * w.stages.reduce((product, { up }) => product * up.stride, 1) + 1;
+  const x = ws.x.reshape([ws.capacities.at(-1)!, last.channels]);
+  conv1d(rec, { x, weight: w.post, out: ws.post, padding: (POST_KERNEL - 1) / 2, rows });
+  return istftHead(rec, w.fourier, { x: ws.post, frames: rows, out: ws.audio, scratch: ws.fourier });
+}

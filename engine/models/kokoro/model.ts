@@ -1,0 +1,173 @@
+/** Kokoro (StyleTTS 2 with iSTFTNet; hexgrad/kokoro): phoneme ids and a style vector to audio, in pieces that a runner submits one by one. */
+import { assert } from '../../errors.ts';
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { adainScratch } from '../../ops/adain.ts';
+import type { ConvDType } from '../../ops/conv.ts';
+import { linear } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/linear.ts';
+import type { NoiseKey } from '../../ops/source.ts';
+import { alignUp } from '../../util/math.ts';
+import type { Checkpoint } from '../../weights/safetensors.ts';
+import { WeightLoader } from '../../weights/weight-loader.ts';
+import { albert, createAlbertWorkspace, loadAlbert } from './albert.ts';
+import type { AlbertWeights, AlbertWorkspace } from './albert.ts';
+import type { BlockScratch } from './blocks.ts';
+import type { KokoroConfig } from './config.ts';
+import { createDecoderWorkspace, decoder, loadDecoder } from './decoder.ts';
+import type { DecoderWeights, DecoderWorkspace } from './decoder.ts';
+import { createGeneratorWorkspace, generatorHead, generatorSize, generatorSource, generatorStage, loadGenerator } from './generator.ts';
+import type { GeneratorWeights, GeneratorWorkspace } from './generator.ts';
+import { createProsodyWorkspace, loadProsody, predictCurves, predictDurations } from './prosody.ts';
+import type { ProsodyWeights, ProsodyWorkspace } from './prosody.ts';
+import { createTextEncoderWorkspace, loadTextEncoder, textEncoder } from './text-encoder.ts';
+import type { TextEncoderWeights, TextEncoderWorkspace } from './text-encoder.ts';
+import { StyleBuilder, projectStyle } from './weights.ts';
+import type { StyleProjection } from './weights.ts';
+
+export interface KokoroWeights {
+  readonly parameters: number;
+  readonly bert: AlbertWeights;
+  readonly bertEncoder: { readonly weight: LinearWeight; readonly bias: Tensor };
+  readonly prosody: ProsodyWeights;
+  readonly text: TextEncoderWeights;
+  readonly decoder: DecoderWeights;
+  readonly generator: GeneratorWeights;
+  /** The second half of a voice: rhythm and pitch. */
+  readonly prosodyStyle: StyleProjection;
+  /** The first half of a voice: timbre. */
+  readonly decoderStyle: StyleProjection;
+}
+
+/** Loads every tensor of a checkpoint; throws EngineError('invalid_model') for missing, misshapen or unknown ones. */
+export async function loadKokoro(device: Device, checkpoint: Checkpoint, config: KokoroConfig, dtype: ConvDType): Promise<KokoroWeights> {
+  const weights = new WeightLoader(device, checkpoint, dtype);
+  const prosodyLoader = { weights, dtype, style: new StyleBuilder(config.styleDim) };
+  const decoderLoader = { weights, dtype, style: new StyleBuilder(config.styleDim) };
+  const bert = await loadAlbert(weights, config.bert, config.symbols);
+  const bertEncoder = {
+    weight: await weights.linear('bert_encoder.weight', config.hidden, config.bert.hidden),
+    bias: await weights.tensor('bert_encoder.bias', [config.hidden]),
+  };
+  const prosody = await loadProsody(prosodyLoader, config);
+  const text = await loadTextEncoder(prosodyLoader, config);
+  const decoderWeights = await loadDecoder(decoderLoader, config);
+  const generator = await loadGenerator(decoderLoader, config);
+  weights.finish();
+  const prosodyStyle = prosodyLoader.style.build(device, 'prosody');
+  const decoderStyle = decoderLoader.style.build(device, 'decoder');
+  return {
+    parameters: weights.parameters,
+    bert,
+    bertEncoder,
+    prosody,
+    text,
+    decoder: decoderWeights,
+    generator,
+    prosodyStyle,
+    decoderStyle,
+  };
+}
+
+/** Every tensor a sentence needs, made once for the longest one; a shorter sentence uses their first rows. */
+export interface KokoroWorkspace {
+  readonly maxTokens: number;
+  /** Token frames. */
+  readonly maxFrames: number;
+  /** [maxTokens] u32. */
+  readonly ids: Tensor;
+  /** [maxFrames] u32: the token of each frame. */
+  readonly index: Tensor;
+  readonly bert: AlbertWorkspace;
+  /** [maxTokens, hidden]: d_en. */
+  readonly phonemes: Tensor;
+  readonly prosody: ProsodyWorkspace;
+  readonly text: TextEncoderWorkspace;
+  readonly decoder: DecoderWorkspace;
+  readonly generator: GeneratorWorkspace;
+  readonly gates: Tensor;
+  readonly scratch: BlockScratch;
+}
+
+const FRAME_STEP = 64;
+
+/** Largest number of token frames (a multiple of 64, at most `wanted`) whose tensors this adapter can bind. */
+export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: number): number {
+  const parts = config.generator.resblockKernels.length;
+  let frames = alignUp(wanted, FRAME_STEP);
+  while (frames > FRAME_STEP && generatorSize(config, frames).elements * parts * 4 > device.caps.maxBindingBytes) frames -= FRAME_STEP;
+  return frames;
+}
+
+/** Allocates a workspace; `maxFrames` as given by maxKokoroFrames. */
+export function createKokoroWorkspace(device: Device, config: KokoroConfig, maxTokens: number, maxFrames: number): KokoroWorkspace {
+  const { hidden, decoderDim, asrResDim, generator } = config;
+  const widest = alignUp(Math.max(decoderDim + asrResDim + 2, hidden + 2, generator.channels), 4);
+  const elements = Math.max(generatorSize(config, maxFrames).elements, 2 * maxFrames * widest);
+  const flat = (label: string): Tensor => device.tensor(`block ${label}`, 'f32', [elements]);
+  return {
+    maxTokens,
+    maxFrames,
+    ids: device.tensor('phoneme ids', 'u32', [maxTokens]),
+    index: device.tensor('frame index', 'u32', [maxFrames]),
+    bert: createAlbertWorkspace(device, config.bert, maxTokens),
+    phonemes: device.tensor('phonemes', 'f32', [maxTokens, hidden]),
+    prosody: createProsodyWorkspace(device, config, maxTokens, maxFrames),
+    text: createTextEncoderWorkspace(device, hidden, maxTokens),
+    decoder: createDecoderWorkspace(device, config, maxFrames),
+    generator: createGeneratorWorkspace(device, config, maxFrames),
+    gates: device.tensor('lstm gates', 'f32', [Math.max(maxTokens, maxFrames), 4 * hidden]),
+    scratch: {
+      capacity: 2 * maxFrames,
+      normed: flat('normed'),
+      pooled: flat('pooled'),
+      mid: flat('mid'),
+      shortcut: flat('shortcut'),
+      adain: adainScratch(device, elements, widest),
+    },
+  };
+}
+
+/** Ids and both styles (already written) -> ws.prosody.durations [tokens] and ws.text.encoded [tokens, hidden]. */
+export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, tokens: number): void {
+  assert(tokens <= ws.maxTokens, `kokoro: ${tokens} tokens, the workspace holds ${ws.maxTokens}`);
+  projectStyle(rec, w.prosodyStyle);
+  projectStyle(rec, w.decoderStyle);
+  albert(rec, w.bert, config.bert, ws.bert, ws.ids, tokens);
+  linear(rec, { x: ws.bert.hidden, ...w.bertEncoder, out: ws.phonemes, rows: tokens });
+  predictDurations(rec, w.prosody, ws.prosody, { x: ws.phonemes, style: w.prosodyStyle.output, gates: ws.gates, tokens });
+  textEncoder(rec, w.text, ws.text, { ids: ws.ids, gates: ws.gates, tokens });
+}
+
+/** The frames' tokens (written to ws.index) -> F0 and energy, then the vocoder's input in ws.decoder.out. */
+export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, frames: number): void {
+  assert(frames <= ws.maxFrames, `kokoro: ${frames} frames, the workspace holds ${ws.maxFrames}`);
+  const { index, gates, scratch } = ws;
+  predictCurves(rec, w.prosody, ws.prosody, { index, style: w.prosodyStyle.output, gates, frames, scratch });
+  const curves = { f0: ws.prosody.f0, energy: ws.prosody.energy };
+  decoder(rec, w.decoder, config, ws.decoder, { text: ws.text.encoded, index, ...curves, style: w.decoderStyle.output, frames, scratch });
+}
+
+/** F0 -> the source's spectrum. */
+export function forwardSource(
+  rec: Recorder,
+  w: KokoroWeights,
+  config: KokoroConfig,
+  ws: KokoroWorkspace,
+  frames: number,
+  noise: NoiseKey,
+): void {
+  generatorSource(rec, w.generator, config, ws.generator, { f0: ws.prosody.f0, frames, noise });
+}
+
+/** One upsampling stage of the vocoder. */
+export function forwardStage(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, stage: number, frames: number): void {
+  const args = { decoded: ws.decoder.out, frames, style: w.decoderStyle.output, scratch: ws.scratch };
+  generatorStage(rec, w.generator, ws.generator, stage, args);
+}
+
+/** The vocoder's end -> ws.generator.audio; returns the number of samples. */
+export function forwardHead(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, frames: number): number {
+  return generatorHead(rec, w.generator, ws.generator, frames);
+}
