@@ -22,11 +22,8 @@ import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
 const OUT = join(ROOT, 'dist', 'web');
-/** The browsers' kernel self-test runs the project's own kernel cases; these two stand in for what only Node has. */
-const SELF_TEST_ALIASES = [
-  { find: /^vitest$/, replacement: join(ROOT, 'test', 'support', 'browser', 'vitest.ts') },
-  { find: /^\.\.\/support\/device\.ts$|^\.\/device\.ts$/, replacement: join(ROOT, 'test', 'support', 'browser', 'device.ts') },
-];
+/** What stands in for Node-only modules when kernel cases run in a page (its self-test). */
+const STAND_INS = join(ROOT, 'test', 'support', 'browser');
 
 const CSP = [
   "default-src 'self'",
@@ -110,6 +107,20 @@ function place(from: string, to: string): void {
   }
 }
 
+/** Lets the files of test/kernels run in a page: vitest and the test device are replaced for them, and for nothing else. */
+function kernelCases(): Plugin {
+  const below = (folder: string, path: string | undefined): boolean => path !== undefined && path.startsWith(join(ROOT, folder));
+  return {
+    name: 'parley-kernel-cases',
+    enforce: 'pre',
+    resolveId(source, importer) {
+      if (!below('test', importer)) return undefined;
+      if (source === 'vitest') return join(STAND_INS, 'vitest.ts');
+      return /^\.{1,2}\/(support\/)?device\.ts$/.test(source) ? join(STAND_INS, 'device.ts') : undefined;
+    },
+  };
+}
+
 /** Writes the list of built files into the service worker, so that a new build is a new worker; and the CSP into the page. */
 function offlineShell(): Plugin {
   return {
@@ -143,9 +154,8 @@ export default defineConfig({
   root: WEB,
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
-  plugins: [modelFolder(), offlineShell()],
-  worker: { format: 'es' },
-  resolve: { alias: SELF_TEST_ALIASES },
+  plugins: [modelFolder(), kernelCases(), offlineShell()],
+  worker: { format: 'es', plugins: () => [kernelCases()] },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },

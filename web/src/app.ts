@@ -1,5 +1,5 @@
 /** Everything the views share, made once in main.tsx and handed down by context. */
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
@@ -7,6 +7,8 @@ import { EngineSession } from './backend/engine-session.ts';
 import { RemoteEngine } from './backend/remote-engine.ts';
 import type { TaskEngine } from './backend/remote-engine.ts';
 import { guessServers } from './backend/servers.ts';
+import { Responsiveness } from './device/responsiveness.ts';
+import { SelfTest } from './device/self-test.ts';
 import { ConversationStore } from './chat/conversation-store.ts';
 import { canCompute, detectEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
@@ -23,6 +25,8 @@ export class App {
   readonly settings: Settings;
   readonly router = new Router();
   readonly announcer = new Announcer();
+  readonly selfTest = new SelfTest();
+  readonly responsiveness = new Responsiveness();
   readonly store = new ModelStore();
   readonly library: ModelLibrary;
   readonly conversations: ConversationStore;
@@ -33,6 +37,11 @@ export class App {
   readonly online = signal(navigator.onLine);
   /** A newer build waits to take over. */
   readonly updateReady = signal<ServiceWorker | undefined>(undefined);
+  /** What any loaded engine says about the device they share. */
+  readonly loadedInfo = computed(() => {
+    for (const { state } of Object.values(this.sessions)) if (state.value.name === 'ready') return state.value.info;
+    return undefined;
+  });
   #remote: RemoteEngine | undefined;
 
   constructor(settings: Settings) {

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { EngineClient } from '../../../engine/client.ts';
-import type { EngineInfo } from '../../../engine/api.ts';
+import type { EngineInfo, ProfileEntry } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
@@ -13,7 +13,7 @@ import type { ModelStore } from '../models/model-store.ts';
 import { startWorker } from '../trusted-types.ts';
 import { messagePort } from '../worker/message-port.ts';
 import { STORE_SCHEME } from '../worker/protocol.ts';
-import type { LoadMessage, WorkerMessage } from '../worker/protocol.ts';
+import type { PageMessage, WorkerMessage } from '../worker/protocol.ts';
 import workerUrl from '../worker/engine-worker.ts?worker&url';
 
 export type SessionState =
@@ -85,6 +85,22 @@ export class EngineSession {
     this.state.value = { name: 'idle' };
   }
 
+  /** Times every dispatch from now on, or stops; returns what was measured so far. Throws an Error where that is impossible. */
+  async profile(enable: boolean): Promise<readonly ProfileEntry[]> {
+    const worker = this.#worker;
+    if (!worker) throw new EngineError('device_lost', 'the engine of this tab is not running');
+    return new Promise((resolve, reject) => {
+      const onMessage = ({ data }: MessageEvent<WorkerMessage>): void => {
+        if (data.type !== 'profile') return;
+        worker.removeEventListener('message', onMessage);
+        if (data.problem === '') resolve(data.entries);
+        else reject(new Error(data.problem));
+      };
+      worker.addEventListener('message', onMessage);
+      worker.postMessage({ type: 'profile', enable } satisfies PageMessage);
+    });
+  }
+
   /** Gets the model complete and undamaged into the store. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
     const total = 1;
@@ -121,12 +137,12 @@ export class EngineSession {
       worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
         if (data.type === 'log') this.#note(data.line);
         else if (data.type === 'failed') reject(new EngineError(data.error.code, data.error.message));
-        else this.#lose();
+        else if (data.type === 'lost') this.#lose();
       });
       // Browsers give no message when the script itself could not be loaded.
       worker.addEventListener('error', (event) => reject(new Error(event.message || 'the engine worker could not be started')));
     });
-    worker.postMessage({ type: 'load', config, port: port2 } satisfies LoadMessage, [port2]);
+    worker.postMessage({ type: 'load', config, port: port2 } satisfies PageMessage, [port2]);
     await Promise.race([client.ready, failed]);
     worker.addEventListener('error', (event) => this.#fail(failure('internal', event.message || 'the engine worker stopped')));
     return client.info();

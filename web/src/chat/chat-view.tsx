@@ -41,10 +41,10 @@ export function ChatView() {
             Settings
           </button>
         </div>
-        <div class="scroller" ref={box}>
+        <div class="scroller" ref={box} role="log" aria-live="off" aria-label="Conversation" tabIndex={0}>
           <div ref={content} class="document">
             {messages.length === 0 && <Welcome onPick={send} />}
-            <ol class="messages" role="log" aria-live="off" aria-label="Conversation">
+            <ol class="messages">
               {messages.map((message, index) => (
                 <MessageArticle
                   key={message.id}

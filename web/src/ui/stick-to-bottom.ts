@@ -5,7 +5,11 @@ import type { RefObject } from 'preact';
 const NEAR = 40; // px
 
 /** Attach the refs to the scrolling box and to what grows inside; `key` changes when another document is shown. */
-export function useStickToBottom(key: string): { box: RefObject<HTMLDivElement>; content: RefObject<HTMLDivElement>; stick(): void } {
+export function useStickToBottom(key: string): {
+  box: RefObject<HTMLDivElement | null>;
+  content: RefObject<HTMLDivElement | null>;
+  stick(): void;
+} {
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const sticking = useRef(true);

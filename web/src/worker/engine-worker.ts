@@ -6,7 +6,7 @@ import { createBrowserPlatform, fetchFile } from '../../../engine/platform/brows
 import { ModelStore, StoreError } from '../models/model-store.ts';
 import { messagePort } from './message-port.ts';
 import { STORE_SCHEME } from './protocol.ts';
-import type { LoadMessage, WorkerMessage } from './protocol.ts';
+import type { LoadMessage, PageMessage, WorkerMessage } from './protocol.ts';
 import { bundledShaders } from './shaders.ts';
 
 /** How often the engine is asked whether its device is still there, ms. */
@@ -34,15 +34,29 @@ function watch(engine: Engine): void {
   }, WATCH_INTERVAL);
 }
 
-self.addEventListener('message', async (event: MessageEvent<LoadMessage>) => {
-  const { config, port } = event.data;
-  const log = (line: string): void => tell({ type: 'log', line });
+let engine: Engine | undefined;
+const log = (line: string): void => tell({ type: 'log', line });
+
+async function load({ config, port }: LoadMessage): Promise<void> {
   try {
-    const engine = await createEngine(createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log }), resolveConfig(config));
+    engine = await createEngine(createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log }), resolveConfig(config));
     serveEngine(engine, messagePort(port), log);
     watch(engine);
   } catch (error) {
     log(error instanceof Error ? (error.stack ?? error.message) : String(error));
     tell({ type: 'failed', error: toPlainError(error) });
   }
+}
+
+async function profile(enable: boolean): Promise<void> {
+  try {
+    tell({ type: 'profile', entries: (await engine?.profile?.(enable)) ?? [], problem: '' });
+  } catch (error) {
+    tell({ type: 'profile', entries: [], problem: toPlainError(error).message });
+  }
+}
+
+self.addEventListener('message', ({ data }: MessageEvent<PageMessage>) => {
+  if (data.type === 'load') void load(data);
+  else void profile(data.enable);
 });

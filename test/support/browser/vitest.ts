@@ -1,0 +1,81 @@
+/**
+ * Stands in for vitest when the kernel cases run in a page's self-test: the bundler puts it in vitest's place. It collects what a test file registers and
+ * throws like vitest where an expectation fails; a matcher it lacks is an error, never a pass.
+ */
+import { expectation } from './expectation.ts';
+
+type Work = () => unknown;
+
+export interface CollectedTest {
+  readonly name: string;
+  readonly run: Work;
+}
+
+/** A describe block: `before` and `after` run once around its tests. */
+export interface Suite {
+  readonly name: string;
+  readonly before: Work[];
+  readonly after: Work[];
+  readonly tests: CollectedTest[];
+}
+
+const suites: Suite[] = [];
+const open: Suite[] = [];
+
+/** What has been registered so far, in order; the caller takes it all. */
+export function takeSuites(): Suite[] {
+  return suites.splice(0).filter((suite) => suite.tests.length > 0);
+}
+
+function current(): Suite {
+  const suite = open.at(-1) ?? suites.findLast(({ name }) => name === '');
+  return suite ?? newSuite('');
+}
+
+function newSuite(name: string): Suite {
+  const suite: Suite = { name, before: [], after: [], tests: [] };
+  suites.push(suite);
+  return suite;
+}
+
+function register(name: string, run: Work): void {
+  current().tests.push({ name, run });
+}
+
+/** `%s` in a title is the row's first value, as in vitest. */
+function each(rows: readonly unknown[]) {
+  return (title: string, run: (...values: unknown[]) => unknown): void => {
+    for (const row of rows) {
+      const values: readonly unknown[] = Array.isArray(row) ? row : [row];
+      let next = 0;
+      register(
+        title.replace(/%[sdif]/g, () => String(values[next++])),
+        () => run(...values),
+      );
+    }
+  };
+}
+
+export function describe(name: string, define: Work): void {
+  const outer = open.map((suite) => suite.name);
+  const suite = newSuite([...outer, name].join(' › '));
+  suite.before.push(...open.flatMap(({ before }) => before));
+  open.push(suite);
+  try {
+    define();
+  } finally {
+    open.pop();
+  }
+}
+
+export const test = Object.assign(register, { each });
+export const it = test;
+export const expect = expectation;
+
+export function beforeAll(work: Work): void {
+  current().before.push(work);
+}
+
+export function afterAll(work: Work): void {
+  current().after.push(work);
+}

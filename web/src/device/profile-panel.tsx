@@ -1,0 +1,90 @@
+/** Times every dispatch of the chat engine while it answers, and shows which kernels took the time. */
+import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import type { Engine, ProfileEntry } from '../../../engine/api.ts';
+import { useApp } from '../app.ts';
+import type { ModelTask } from '../models/manifest.ts';
+
+const QUESTION = 'Tell me a short story about a fox.';
+const TASKS: readonly ModelTask[] = ['chat', 'speech', 'transcription'];
+
+export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntry[]> }) {
+  const app = useApp();
+  const task = useSignal<ModelTask>('chat');
+  const busy = useSignal(false);
+  const problem = useSignal('');
+  const measure = async (): Promise<void> => {
+    busy.value = true;
+    problem.value = '';
+    try {
+      const session = app.sessions[task.value];
+      if (session.state.peek().name !== 'ready') await app.load(task.value);
+      await session.profile(true);
+      for await (const event of runOnce(app.sessions[task.value].engine, task.value)) void event;
+      profile.value = await session.profile(false);
+    } catch (error) {
+      problem.value = error instanceof Error ? error.message : String(error);
+    }
+    busy.value = false;
+  };
+  const total = profile.value.reduce((sum, entry) => sum + entry.milliseconds, 0);
+  return (
+    <section class="stack" aria-label="Profiler">
+      <h2>Where the time goes</h2>
+      <p class="label">One request, each dispatch timed on the GPU by itself, so the sum is more than a normal run takes.</p>
+      <div class="row">
+        <select aria-label="Task" onChange={(event) => (task.value = event.currentTarget.value as ModelTask)}>
+          {TASKS.map((name) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <button disabled={busy} onClick={() => void measure()}>
+          {busy.value ? 'Measuring' : 'Measure'}
+        </button>
+        {total > 0 && <span class="number">{total.toFixed(1)} ms on the GPU</span>}
+      </div>
+      {problem.value && (
+        <p class="failure" role="alert">
+          {problem}
+        </p>
+      )}
+      {total > 0 && (
+        <div class="scroll" tabIndex={0}>
+          <table class="profile">
+            <thead>
+              <tr>
+                <th scope="col">kernel</th>
+                <th scope="col">times</th>
+                <th scope="col">ms</th>
+                <th scope="col">share</th>
+              </tr>
+            </thead>
+            <tbody>
+              {profile.value.slice(0, 30).map(({ label, count, milliseconds }) => (
+                <tr key={label}>
+                  <td>{label}</td>
+                  <td>{count}</td>
+                  <td>{milliseconds.toFixed(2)}</td>
+                  <td>
+                    <meter value={milliseconds} max={total} aria-label={`${Math.round((milliseconds / total) * 100)} %`} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** A small piece of work of the task. */
+function runOnce(engine: Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>, task: ModelTask): AsyncIterable<unknown> {
+  const { signal } = new AbortController();
+  if (task === 'chat')
+    return engine.chat({ messages: [{ role: 'user', content: QUESTION }], sampling: { temperature: 0 }, maxTokens: 32 }, signal);
+  if (task === 'speech') return engine.synthesize({ text: 'This sentence is timed.', voice: 'aus-male-3', seed: 1 }, signal);
+  return engine.transcribe({ samples: new Float32Array(16000), timestamps: 'none', temperature: 0 }, signal);
+}

@@ -1,0 +1,35 @@
+/** The device page as Markdown, for a bug report. Holds nothing of conversations. */
+import type { ProfileEntry } from '../../../engine/api.ts';
+import type { App } from '../app.ts';
+import type { DeviceFacts } from './facts.ts';
+
+/** Everything the page shows. */
+export function reportText(app: App, facts: DeviceFacts, profile: readonly ProfileEntry[]): string {
+  const { selfTest } = app;
+  const list = (pairs: readonly (readonly [string, string | number])[]): string =>
+    pairs.map(([name, value]) => `- ${name}: ${value}`).join('\n');
+  const info = app.loadedInfo.peek();
+  const parts = [
+    '## Parley device report',
+    `${selfTest.verdict()}`,
+    list(facts.adapter),
+    info ? `- kernel family: ${info.adapter.family}\n- features used: ${info.adapter.features.join(', ')}` : '- engine: not loaded',
+    `### Features\n${facts.features.join(', ') || 'none'}`,
+    `### Limits\n${list(facts.limits)}`,
+    `### Page\n${list(facts.browser)}`,
+    ...(selfTest.failures.peek().length > 0
+      ? [
+          `### Failed kernel cases\n${selfTest.failures
+            .peek()
+            .map(({ suite, name, problem }) => `- ${suite} / ${name}: ${problem}`)
+            .join('\n')}`,
+        ]
+      : []),
+    ...(profile.length > 0
+      ? [
+          `### Profile\n| kernel | times | ms |\n|---|---|---|\n${profile.map(({ label, count, milliseconds }) => `| ${label} | ${count} | ${milliseconds.toFixed(2)} |`).join('\n')}`,
+        ]
+      : []),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}

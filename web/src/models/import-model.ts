@@ -1,0 +1,52 @@
+/** Models from elsewhere: a folder of the person's, or a repository of the Hugging Face hub. */
+import type { ManifestFile, ModelManifest, ModelTask } from './manifest.ts';
+
+const TASKS: Readonly<Record<string, ModelTask>> = {
+  llama: 'chat',
+  qwen2: 'chat',
+  qwen3: 'chat',
+  mistral: 'chat',
+  whisper: 'transcription',
+  kokoro: 'speech',
+};
+/** What a checkpoint consists of; other files of a folder are left where they are. */
+const WANTED = /\.(json|safetensors|txt|pth|jinja|model)$/;
+const HUB = 'https://huggingface.co';
+
+/** The task of a model type; throws for types the engine has no definition of. */
+export function taskOf(modelType: string | undefined): ModelTask {
+  const task = TASKS[modelType ?? ''];
+  if (!task) throw new Error(`config.json says model_type ${modelType ?? '(nothing)'}; known are ${Object.keys(TASKS).join(', ')}`);
+  return task;
+}
+
+/** Describes the files of a picked folder. Throws a readable Error when it is no checkpoint. */
+export async function describeFolder(files: readonly File[]): Promise<{ manifest: ModelManifest; blobs: ReadonlyMap<string, Blob> }> {
+  const own = files.filter((file) => file.webkitRelativePath.split('/').length <= 2 && WANTED.test(file.name));
+  const config = own.find((file) => file.name === 'config.json');
+  if (!config) throw new Error('this folder has no config.json, so it is no checkpoint');
+  if (!own.some((file) => /\.(safetensors|pth)$/.test(file.name))) throw new Error('this folder has no .safetensors file');
+  const modelType = (JSON.parse(await config.text()) as { model_type?: string }).model_type;
+  const id = config.webkitRelativePath.split('/')[0] || 'local-model';
+  const described: ManifestFile[] = own.map((file) => ({ name: file.name, size: file.size, sha256: [] }));
+  const manifest: ModelManifest = { id, task: taskOf(modelType), modelType: modelType!, source: 'local', files: described };
+  return { manifest, blobs: new Map(own.map((file) => [file.name, file])) };
+}
+
+/** Describes a hub repository such as `openai/whisper-tiny`. Throws a readable Error. */
+export async function describeHubModel(id: string, base = HUB): Promise<ModelManifest> {
+  if (!/^[\w.-]+\/[\w.-]+$/.test(id)) throw new Error('a hub id looks like owner/name');
+  const answer = await fetch(`${base}/api/models/${id}/tree/main`).catch(() => undefined);
+  if (!answer) throw new Error('the hub cannot be reached from here');
+  if (!answer.ok)
+    throw new Error(
+      answer.status === 404 || answer.status === 401 ? `the hub has no open model ${id}` : `the hub answered HTTP ${answer.status}`,
+    );
+  const tree = (await answer.json()) as { type: string; path: string; size: number }[];
+  const url = (name: string): string => `${base}/${id}/resolve/main/${name}`;
+  const wanted = tree.filter(({ type, path }) => type === 'file' && WANTED.test(path) && !path.endsWith('.pth'));
+  if (!wanted.some(({ path }) => path.endsWith('.safetensors'))) throw new Error(`${id} has no .safetensors files`);
+  const config = (await (await fetch(url('config.json'))).json()) as { model_type?: string };
+  const files = wanted.map(({ path, size }) => ({ name: path, size, url: url(path), sha256: [] }));
+  return { id, task: taskOf(config.model_type), modelType: config.model_type!, source: 'hub', files };
+}
