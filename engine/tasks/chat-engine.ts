@@ -146,7 +146,9 @@ export class ChatEngine {
   #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Request {
     if (this.#closed) throw this.#closed;
     const { tokenizer, template, scheduler, context } = this.#parts;
-    const promptTokens = tokenizer.encode(template.render(options.messages, options.templateKwargs));
+    const promptTokens = tokenizer.encode(template.render(options.messages, options.templateKwargs), {
+      addSpecialTokens: template.isPlain,
+    });
     const prompt = promptTokens.length;
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param: 'messages' });
     if (prompt >= context || prompt + (options.maxTokens ?? 1) > context) {

@@ -32,6 +32,11 @@ export class ChatTemplate {
     return new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' });
   }
 
+  /** A base model's prompt lacks the special tokens that a template writes: the tokenizer has to add them. */
+  get isPlain(): boolean {
+    return this.#template === undefined;
+  }
+
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const plain = messages.map((message) => this.#plain(message));

@@ -47,7 +47,7 @@ export function parseLlamaConfig(json: Json): LlamaConfig {
     eps: number(json, 'rms_norm_eps', 1e-6),
     rope: parseRope(json, headDim),
     qkvBias: type === 'qwen2' || json['attention_bias'] === true,
-    outputBias: type === 'llama' && json['attention_bias'] === true,
+    outputBias: type !== 'qwen2' && json['attention_bias'] === true,
     qkNorm: type === 'qwen3',
     tied: typeof json['tie_word_embeddings'] === 'boolean' ? json['tie_word_embeddings'] : undefined,
     eosTokenIds: tokenIds(json['eos_token_id']),

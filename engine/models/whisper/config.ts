@@ -1,0 +1,148 @@
+import { EngineError } from '../../errors.ts';
+import type { Activation } from '../../ops/activation.ts';
+import type { MelSettings } from '../../ops/spectral.ts';
+
+/** Sizes of a Whisper checkpoint, from config.json and preprocessor_config.json. */
+export interface WhisperConfig {
+  readonly vocabulary: number;
+  readonly channels: number;
+  readonly encoder: StackConfig;
+  readonly decoder: StackConfig;
+  /** Positions the encoder puts out for a window. */
+  readonly sourcePositions: number;
+  /** Tokens of prompt and transcript together. */
+  readonly targetPositions: number;
+  readonly activation: Activation;
+  readonly mel: MelSettings;
+  /** Mel frames of a window: two an encoder position. */
+  readonly frames: number;
+}
+
+export interface StackConfig {
+  readonly layers: number;
+  readonly heads: number;
+  readonly ffn: number;
+}
+
+/** Ids that steer decoding, from generation_config.json, config.json and the tokenizer's added tokens. */
+export interface WhisperTokens {
+  readonly start: number;
+  readonly eos: number;
+  /** ISO 639-1 code -> id; empty for English-only checkpoints. */
+  readonly languages: ReadonlyMap<string, number>;
+  readonly transcribe: number | undefined;
+  readonly noTimestamps: number | undefined;
+  /** Begins the text that precedes the audio. */
+  readonly previous: number | undefined;
+  readonly noSpeech: number | undefined;
+  /** First timestamp id; the vocabulary's size where there are none. */
+  readonly timestampBegin: number;
+  /** Latest first timestamp, in steps of 20 ms. */
+  readonly maxInitialTimestamp: number;
+  readonly suppress: readonly number[];
+  /** Suppressed as first token of a transcript. */
+  readonly beginSuppress: readonly number[];
+}
+
+export type Json = Readonly<Record<string, unknown>>;
+
+const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
+  ['gelu', 'gelu'], ['gelu_new', 'gelu_tanh'], ['gelu_pytorch_tanh', 'gelu_tanh'], ['relu', 'relu'], ['silu', 'silu'],
+]); // prettier-ignore
+
+/** Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. */
+export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperConfig {
+  const size = (json: Json, file: string, name: string): number => {
+    const value = json[name];
+    if (!Number.isInteger(value) || (value as number) <= 0) {
+      throw new EngineError('invalid_model', `${file}: ${name} is ${JSON.stringify(value)}, expected a positive integer`);
+    }
+    return value as number;
+  };
+  const model = (name: string): number => size(config, 'config.json', name);
+  const audio = (name: string): number => size(preprocessor, 'preprocessor_config.json', name);
+  const activation = ACTIVATIONS.get(config['activation_function']);
+  if (!activation) throw new EngineError('invalid_model', `config.json: unknown activation_function ${String(config['activation_function'])}`);
+  if (config['scale_embedding'] === true) throw new EngineError('invalid_model', 'config.json: scale_embedding is not supported');
+  const channels = model('d_model');
+  const stack = (side: string): StackConfig => {
+    const heads = model(`${side}_attention_heads`);
+    if (channels % (4 * heads) !== 0) {
+      throw new EngineError('invalid_model', `config.json: ${channels} channels in ${heads} heads, expected a multiple of 4 a head`);
+    }
+    return { layers: model(`${side}_layers`), heads, ffn: model(`${side}_ffn_dim`) };
+  };
+  const sourcePositions = model('max_source_positions');
+  const mel: MelSettings = {
+    sampleRate: audio('sampling_rate'),
+    fftSize: audio('n_fft'),
+    hop: audio('hop_length'),
+    mels: model('num_mel_bins'),
+  };
+  if (audio('feature_size') !== mel.mels) {
+    throw new EngineError('invalid_model', `preprocessor_config.json: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`);
+  }
+  return {
+    vocabulary: model('vocab_size'),
+    channels,
+    encoder: stack('encoder'),
+    decoder: stack('decoder'),
+    sourcePositions,
+    targetPositions: model('max_target_positions'),
+    activation,
+    mel,
+    frames: 2 * sourcePositions,
+  };
+}
+
+/**
+ * Collects the special ids. Newer checkpoints name them in generation_config.json; older ones only in the tokenizer (`added`) or as
+ * forced_decoder_ids [[1, language], [2, task], [3, no timestamps]].
+ */
+export function parseWhisperTokens(config: Json, generation: Json, added: ReadonlyMap<string, number>, vocabulary: number): WhisperTokens {
+  const id = (name: string): number | undefined => integer(generation[name]) ?? integer(config[name]);
+  const start = id('decoder_start_token_id') ?? added.get('<|startoftranscript|>');
+  const eos = firstOf(generation['eos_token_id']) ?? firstOf(config['eos_token_id']) ?? added.get('<|endoftext|>');
+  if (start === undefined || eos === undefined) {
+    throw new EngineError('invalid_model', 'the checkpoint names no decoder_start_token_id or no eos_token_id');
+  }
+  const noTimestamps = id('no_timestamps_token_id') ?? added.get('<|notimestamps|>');
+  const named = recordOf(generation['lang_to_id']);
+  const multilingual = generation['is_multilingual'] !== false && (named.size > 0 || added.has('<|transcribe|>'));
+  const fromTokenizer = [...added].filter(([name, token]) => /^<\|[a-z]{2,3}\|>$/.test(name) && token > start);
+  const languages = new Map([...(named.size > 0 ? named : fromTokenizer)].map(([name, token]) => [name.replace(/[<|>]/g, ''), token]));
+  const begin = noTimestamps === undefined ? vocabulary : noTimestamps + 1;
+  return {
+    start,
+    eos,
+    languages: multilingual ? languages : new Map(),
+    transcribe: multilingual ? (recordOf(generation['task_to_id']).get('transcribe') ?? added.get('<|transcribe|>')) : undefined,
+    noTimestamps,
+    previous: id('prev_sot_token_id') ?? added.get('<|startofprev|>'),
+    noSpeech: added.get('<|nospeech|>') ?? added.get('<|nocaptions|>'),
+    timestampBegin: Math.min(begin, vocabulary),
+    maxInitialTimestamp: id('max_initial_timestamp_index') ?? 50,
+    suppress: integers(generation['suppress_tokens'] ?? config['suppress_tokens']),
+    beginSuppress: integers(generation['begin_suppress_tokens'] ?? config['begin_suppress_tokens']),
+  };
+}
+
+/** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
+export function transcriptPrompt(tokens: WhisperTokens, language: string | undefined, timestamps: boolean): number[] {
+  const prompt = [tokens.start];
+  const languageId = language === undefined ? undefined : tokens.languages.get(language);
+  if (languageId !== undefined) prompt.push(languageId);
+  if (tokens.transcribe !== undefined) prompt.push(tokens.transcribe);
+  if (!timestamps && tokens.noTimestamps !== undefined) prompt.push(tokens.noTimestamps);
+  return prompt;
+}
+
+const integer = (value: unknown): number | undefined => (Number.isInteger(value) ? (value as number) : undefined);
+const firstOf = (value: unknown): number | undefined => integer(Array.isArray(value) ? value[0] : value);
+/** -1 in a list of ids means "the tokenizer's non-speech tokens", which the published lists spell out. */
+const integers = (value: unknown): number[] => (Array.isArray(value) ? value.filter((id) => Number.isInteger(id) && id >= 0) : []);
+
+function recordOf(value: unknown): Map<string, number> {
+  if (typeof value !== 'object' || value === null) return new Map();
+  return new Map(Object.entries(value).filter((entry): entry is [string, number] => Number.isInteger(entry[1])));
+}

@@ -1,0 +1,168 @@
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { denseAttention, denseStore } from '../../ops/dense-attention.ts';
+import { add } from '../../ops/elementwise.ts';
+import { embedding } from '../../ops/embedding.ts';
+import { linear } from '../../ops/linear.ts';
+import { layerNorm } from '../../ops/norm.ts';
+import { gatherRows } from '../../ops/sample.ts';
+import { alignUp } from '../../util/math.ts';
+import type { WhisperConfig } from './config.ts';
+import { LAYER_NORM_EPS, feedForward } from './encoder.ts';
+import type { DecoderLayer, WhisperWeights } from './weights.ts';
+
+/** What a step of the decoder reads; T rows, each one token of some sequence, B of them sampled. */
+export interface DecoderInput {
+  /** [T] u32. */
+  readonly ids: Tensor;
+  /** [T] u32: position of the token in its sequence. */
+  readonly positions: Tensor;
+  /** [T] u32: row of the self-attention cache that takes the token's key and value. */
+  readonly cacheRows: Tensor;
+  /** [T, 2] u32: rows of the cache the token attends to, itself included: (first, count). */
+  readonly selfRanges: Tensor;
+  /** [T, 2] u32: rows of its window's keys and values. */
+  readonly crossRanges: Tensor;
+  /** [B] u32: rows whose logits are wanted. */
+  readonly sampledRows: Tensor;
+  readonly rows: number;
+  readonly samples: number;
+}
+
+/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. */
+export interface DecoderCache {
+  readonly slots: number;
+  /** Rows from slot to slot. */
+  readonly selfRows: number;
+  readonly crossRows: number;
+  readonly self: readonly Tensor[];
+  readonly cross: readonly Tensor[];
+  /** crossViews[slot][layer]: the rows of one slot. */
+  readonly crossViews: readonly (readonly Tensor[])[];
+}
+
+/** Bytes one slot of a cache takes. */
+export function decoderSlotBytes(config: WhisperConfig): number {
+  return config.decoder.layers * (crossRowsOf(config) + config.targetPositions) * 2 * config.channels * 4;
+}
+
+/** Views start at multiples of 256 bytes. */
+const crossRowsOf = (config: WhisperConfig): number => alignUp(config.sourcePositions, 64);
+
+/** Allocates the caches of `slots` sequences. */
+export function createDecoderCache(device: Device, config: WhisperConfig, slots: number): DecoderCache {
+  const { channels: C, targetPositions, sourcePositions } = config;
+  const crossRows = crossRowsOf(config);
+  const layers = Array.from({ length: config.decoder.layers }, (_, i) => i);
+  const cross = layers.map((i) => device.tensor(`cross cache ${i}`, 'f32', [slots * crossRows, 2 * C]));
+  return {
+    slots,
+    selfRows: targetPositions,
+    crossRows,
+    self: layers.map((i) => device.tensor(`self cache ${i}`, 'f32', [slots * targetPositions, 2 * C])),
+    cross,
+    crossViews: Array.from({ length: slots }, (_, slot) =>
+      cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + sourcePositions)),
+    ),
+  };
+}
+
+/** Tensors a step is computed in. */
+export interface DecoderWorkspace {
+  readonly tokens: Tensor;
+  readonly places: Tensor;
+  /** [T, C]: the residual stream; each sublayer moves it to the next of the three. */
+  readonly stream: readonly [Tensor, Tensor, Tensor];
+  readonly normed: Tensor;
+  /** [T, 3 C]. */
+  readonly qkv: Tensor;
+  readonly query: Tensor;
+  readonly attended: Tensor;
+  readonly ffn: Tensor;
+  /** [B, C]. */
+  readonly last: Tensor;
+  readonly lastNormed: Tensor;
+  /** [B, V]. */
+  readonly logits: Tensor;
+}
+
+/** Allocates a step's tensors for up to `rows` rows, `samples` of them sampled. */
+export function createDecoderWorkspace(device: Device, config: WhisperConfig, rows: number, samples: number): DecoderWorkspace {
+  const { channels: C, vocabulary, decoder } = config;
+  const f32 = (name: string, shape: readonly number[]): Tensor => device.tensor(`decoder ${name}`, 'f32', shape);
+  return {
+    tokens: f32('tokens', [rows, C]),
+    places: f32('places', [rows, C]),
+    stream: [f32('stream 0', [rows, C]), f32('stream 1', [rows, C]), f32('stream 2', [rows, C])],
+    normed: f32('normed', [rows, C]),
+    qkv: f32('qkv', [rows, 3 * C]),
+    query: f32('query', [rows, C]),
+    attended: f32('attended', [rows, C]),
+    ffn: f32('ffn', [rows, decoder.ffn]),
+    last: f32('last', [samples, C]),
+    lastNormed: f32('last normed', [samples, C]),
+    logits: f32('logits', [samples, vocabulary]),
+  };
+}
+
+export interface DecoderArgs {
+  readonly config: WhisperConfig;
+  readonly weights: WhisperWeights;
+  readonly workspace: DecoderWorkspace;
+  readonly cache: DecoderCache;
+  readonly input: DecoderInput;
+}
+
+/** Logits [B, V] of the sampled rows into workspace.logits; stores the keys and values of all rows. */
+export function decode(rec: Recorder, { config, weights: { decoder }, workspace: ws, cache, input }: DecoderArgs): void {
+  const { rows, samples } = input;
+  embedding(rec, { ids: input.ids, table: decoder.tokens, out: ws.tokens, rows });
+  embedding(rec, { ids: input.positions, table: decoder.positions, out: ws.places, rows });
+  add(rec, { a: ws.tokens, b: ws.places, out: ws.stream[0], count: rows * config.channels });
+  decoder.layers.forEach((layer, i) => {
+    selfAttention(rec, config, layer, ws, cache, input, i);
+    crossAttention(rec, config, layer, ws, cache, input, i);
+    feedForward(rec, config, layer.ffn, { x: ws.stream[2], normed: ws.normed, ffn: ws.ffn, out: ws.stream[0], rows });
+  });
+  gatherRows(rec, { x: ws.stream[0], indices: input.sampledRows, out: ws.last, rows: samples });
+  layerNorm(rec, { x: ws.last, ...decoder.norm, out: ws.lastNormed, eps: LAYER_NORM_EPS, rows: samples });
+  linear(rec, { x: ws.lastNormed, weight: decoder.tokens, out: ws.logits, rows: samples });
+}
+
+/** stream[0] -> stream[1]. */
+function selfAttention(
+  rec: Recorder,
+  { channels: C, decoder: { heads } }: WhisperConfig,
+  { self }: DecoderLayer,
+  ws: DecoderWorkspace,
+  cache: DecoderCache,
+  { rows, cacheRows, selfRanges }: DecoderInput,
+  index: number,
+): void {
+  const tensor = cache.self[index]!;
+  layerNorm(rec, { x: ws.stream[0], ...self.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
+  linear(rec, { x: ws.normed, ...self.qkv, out: ws.qkv, rows });
+  denseStore(rec, { x: ws.qkv, column: C, slots: cacheRows, cache: tensor, rows });
+  const keyValue = { k: { tensor }, v: { tensor, column: C }, ranges: selfRanges, sequences: rows };
+  denseAttention(rec, { q: { tensor: ws.qkv }, ...keyValue, out: ws.attended, heads, headDim: C / heads, queries: 1 });
+  linear(rec, { x: ws.attended, ...self.out, residual: ws.stream[0], out: ws.stream[1], rows });
+}
+
+/** stream[1] -> stream[2]. */
+function crossAttention(
+  rec: Recorder,
+  { channels: C, decoder: { heads } }: WhisperConfig,
+  { cross }: DecoderLayer,
+  ws: DecoderWorkspace,
+  cache: DecoderCache,
+  { rows, crossRanges }: DecoderInput,
+  index: number,
+): void {
+  const tensor = cache.cross[index]!;
+  layerNorm(rec, { x: ws.stream[1], ...cross.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
+  linear(rec, { x: ws.normed, ...cross.query, out: ws.query, rows });
+  const keyValue = { k: { tensor }, v: { tensor, column: C }, ranges: crossRanges, sequences: rows };
+  denseAttention(rec, { q: { tensor: ws.query }, ...keyValue, out: ws.attended, heads, headDim: C / heads, queries: 1 });
+  linear(rec, { x: ws.attended, ...cross.out, residual: ws.stream[1], out: ws.stream[2], rows });
+}

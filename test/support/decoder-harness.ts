@@ -1,0 +1,122 @@
+/** Runs a decoder without scheduler and sampler: rows in, logits out, stages traced. */
+import { join } from 'node:path';
+import type { Device } from '../../engine/gpu/device.ts';
+import { decoderFor } from '../../engine/models/registry.ts';
+import type { Decoder, DecoderWorkspace } from '../../engine/models/registry.ts';
+import { createKVCache } from '../../engine/ops/kv.ts';
+import type { KVCache, KVType } from '../../engine/ops/kv.ts';
+import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ceilDiv } from '../../engine/util/math.ts';
+import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import { WeightLoader } from '../../engine/weights/weight-loader.ts';
+
+const PAGE = 16;
+const MAX_ROWS = 600;
+
+/** Tokens of one sequence at consecutive positions. */
+export interface Chunk {
+  readonly sequence: number;
+  readonly start: number;
+  readonly tokens: readonly number[];
+}
+
+export class DecoderHarness {
+  readonly device: Device;
+  readonly decoder: Decoder;
+  readonly #kv: KVCache;
+  readonly #workspace: DecoderWorkspace;
+  readonly #context: number;
+
+  private constructor(device: Device, decoder: Decoder, kv: KVCache, context: number) {
+    this.device = device;
+    this.decoder = decoder;
+    this.#kv = kv;
+    this.#workspace = decoder.createWorkspace(device, MAX_ROWS, MAX_ROWS);
+    this.#context = context;
+  }
+
+  static async load(
+    device: Device,
+    folder: string,
+    { dtype = 'f32', sequences = 4, context = 512 }: { dtype?: KVType; sequences?: number; context?: number } = {},
+  ): Promise<DecoderHarness> {
+    // prettier-ignore
+    const platform = createNodePlatform();
+    const json = JSON.parse(await platform.readText(join(folder, 'config.json'))) as Record<string, unknown>;
+    const checkpoint = await Checkpoint.open(platform, folder);
+    const decoder = await decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context);
+    await checkpoint.close();
+    const { layers, kvHeads, headDim } = decoder.shape;
+    const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype }, sequences * ceilDiv(context, PAGE));
+    return new DecoderHarness(device, decoder, kv, context);
+  }
+
+  /**
+   * One step over chunks; decodes (chunks of one token) come first. Returns logits by row: [T][V]. `trace` gets every stage's values
+   * of all rows.
+   */
+  async step(chunks: readonly Chunk[], trace?: (stage: string, values: Float32Array) => void): Promise<Float32Array[]> {
+    const { device } = this;
+    const perSequence = ceilDiv(this.#context, PAGE);
+    // Sequences take interleaved pages, so that neighbours in a sequence are not neighbours in memory.
+    const page = (sequence: number, index: number): number => index * (this.#kv.pages / perSequence) + sequence;
+    const decodes = chunks.filter(({ tokens }) => tokens.length === 1);
+    const prefills = chunks.filter(({ tokens }) => tokens.length > 1);
+    if ([...decodes, ...prefills].some((chunk, i) => chunk !== chunks[i])) throw new Error('chunks of one token come first');
+    const { heads, kvHeads, vocabulary } = this.decoder.shape;
+    const tileRows = attentionTileRows(heads, kvHeads);
+    const [ids, positions, slots, tiles]: number[][] = [[], [], [], []];
+    for (const { sequence, start, tokens } of chunks) {
+      const step = tokens.length === 1 ? 1 : tileRows;
+      for (let i = 0; i < tokens.length; i += step) tiles!.push(ids!.length + i, Math.min(step, tokens.length - i), sequence, start + i);
+      tokens.forEach((token, i) => {
+        ids!.push(token);
+        positions!.push(start + i);
+        slots!.push(page(sequence, Math.floor((start + i) / PAGE)) * PAGE + ((start + i) % PAGE));
+      });
+    }
+    const upload = (name: string, values: readonly number[], shape: readonly number[]) => device.upload(name, 'u32', shape, Uint32Array.from(values)); // prettier-ignore
+    const rows = ids!.length;
+    const sequences = this.#kv.pages / perSequence;
+    const table = Array.from({ length: sequences * perSequence }, (_, i) => page(Math.floor(i / perSequence), i % perSequence));
+    const stages: { stage: string; values: ReturnType<Device['tensor']> }[] = [];
+    const rec = device.record('harness');
+    const logits = this.#workspace.forward(
+      rec,
+      {
+        rows,
+        tokens: upload('ids', ids!, [rows]),
+        positions: upload('positions', positions!, [rows]),
+        slots: upload('slots', slots!, [rows]),
+        blockTable: upload('table', table, [sequences, perSequence]),
+        tiles: upload('tiles', tiles!, [tiles!.length / 4, 4]),
+        decodeTiles: decodes.length,
+        prefillTiles: tiles!.length / 4 - decodes.length,
+        prefillTileRows: tileRows,
+        split: undefined,
+        logitIndices: undefined,
+        logitRows: rows,
+        ...(trace && {
+          trace: (stage, value) => {
+            const copy = device.tensor(stage, 'f32', [rows, value.shape[1]!]);
+            rec.copy(value, copy, copy.byteLength);
+            stages.push({ stage, values: copy });
+          },
+        }),
+      },
+      this.#kv,
+    );
+    rec.submit();
+    for (const { stage, values } of stages) trace!(stage, (await device.read(values)) as Float32Array);
+    const all = (await device.read(logits)) as Float32Array;
+    return Array.from({ length: rows }, (_, row) => all.slice(row * vocabulary, (row + 1) * vocabulary));
+  }
+}
+
+/** Index of the largest value. */
+export function argmax(values: ArrayLike<number>): number {
+  let best = 0;
+  for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
+  return best;
+}
