@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { ChatMessage } from '../../engine/api.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatTemplate } from '../../engine/text/chat-template.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const user = (content: ChatMessage['content']): ChatMessage => ({ role: 'user', content });
+
+describe('ChatTemplate', () => {
+  test('the bundled model gets the prompt and the ids it was trained on', async () => {
+    const platform = createNodePlatform();
+    const folder = join(ROOT, 'models', 'parley-chat');
+    const tokenizer = await Tokenizer.load(platform, folder);
+    const template = await ChatTemplate.load(platform, folder, tokenizer);
+    const golden = JSON.parse(readFileSync(join(ROOT, 'test', 'fixtures', 'parley-chat', 'golden.json'), 'utf8')) as {
+      messages: ChatMessage[];
+      prompt: string;
+      prompt_ids: number[];
+    };
+    const prompt = template.render(golden.messages);
+    expect(prompt).toBe(golden.prompt);
+    expect(tokenizer.encode(prompt)).toEqual(golden.prompt_ids);
+  });
+
+  test('templates see tokens, extra variables, joined parts, parsed tool arguments and tojson with indent', () => {
+    const template = new ChatTemplate(
+      '{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson(indent=2) }}{% endfor %}{% endfor %}{{ mood }}',
+      { bos_token: '<s>' },
+    );
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
+    const messages: ChatMessage[] = [
+      user([
+        { type: 'text', text: 'a' },
+        { type: 'text', text: 'b' },
+      ]),
+      { role: 'assistant', content: null, tool_calls: [call] },
+    ];
+    expect(template.render(messages, { mood: 'calm' })).toBe('<s>[user]ab[assistant]{\n  "x": 1\n}calm');
+  });
+
+  test('developer is system for templates that do not know it', () => {
+    const developer: ChatMessage = { role: 'developer', content: 'x' };
+    expect(new ChatTemplate('{{ messages[0].role }}').render([developer])).toBe('system');
+    expect(new ChatTemplate('{# developer #}{{ messages[0].role }}').render([developer])).toBe('developer');
+  });
+
+  test("a refusal is the caller's error and says why", () => {
+    const template = new ChatTemplate("{{ raise_exception('roles must alternate') }}");
+    expect(() => template.render([user('a')])).toThrow(/refuses these messages: .*roles must alternate/);
+    const bad = { role: 'assistant', content: null, tool_calls: [{ function: { arguments: '{' } }] } as const;
+    expect(() => new ChatTemplate('x').render([bad])).toThrow(/arguments is not JSON/);
+  });
+
+  test('strftime_now gives a date', () => {
+    expect(new ChatTemplate("{{ strftime_now('%Y') }}").render([])).toMatch(/^20\d\d$/);
+  });
+
+  test('a template that does not parse is a broken model, a base model gets plain text', () => {
+    expect(() => new ChatTemplate('{% for %}')).toThrow(/chat template does not parse/);
+    const plain = new ChatTemplate(undefined);
+    expect(plain.isPlain).toBe(true);
+    expect(plain.render([user('one'), user('two')])).toBe('one\ntwo');
+  });
+});
