@@ -1,7 +1,5 @@
 /** Mounts the page, starts what it needs, and registers the service worker of built pages. */
-import '@fontsource-variable/newsreader/wght.css';
-import '@fontsource-variable/newsreader/wght-italic.css';
-import '@fontsource-variable/jetbrains-mono/wght.css';
+import './style/fonts.css';
 import './style/tokens.css';
 import './style/base.css';
 import './style/shell.css';

@@ -1,0 +1,42 @@
+/** Starts Chromium with its software WebGPU adapter, so that browser tests run on machines without a GPU. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+export const DIST = join(ROOT, 'dist', 'web');
+
+const QUIET = [
+  '--no-sandbox',
+  '--disable-background-networking',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-component-update',
+  '--disable-sync',
+];
+const WEBGPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+
+/** Path of a Chromium, or undefined: then browser tests skip and say so. PARLEY_CHROMIUM overrides. */
+export function findChromium(): string | undefined {
+  const given = process.env['PARLEY_CHROMIUM'];
+  if (given) return given;
+  const folders = (process.env['PATH'] ?? '').split(delimiter);
+  const names = ['chromium', 'chromium-browser', 'google-chrome'];
+  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find((path) => existsSync(path));
+}
+
+/** A headless browser; `webgpu: false` is one whose pages find no adapter. */
+export async function launchChromium({ webgpu = true, args = [] as readonly string[] } = {}): Promise<Browser> {
+  return chromium.launch({ executablePath: findChromium()!, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
+}
+
+/** Builds the playground into dist/web, as `npm run build` does. */
+export function buildPlayground(): void {
+  const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
+  const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--logLevel', 'error'];
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`the playground does not build:\n${stderr}`);
+}
