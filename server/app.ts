@@ -130,11 +130,16 @@ export function createApp(context: ListenerContext, addRoutes: (router: IRouter)
   addModels(router, context);
   addRoutes(router);
   app.use('/v1', router);
-  if (context.options.staticFolder !== undefined) app.use(express.static(context.options.staticFolder, { redirect: false }));
+  if (context.options.staticFolder !== undefined) app.use(playground(context.options.staticFolder));
   app.use(router);
   app.use((request) => {
     throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);
   });
   app.use(sendError(context));
   return app;
+}
+
+/** The built playground; browsers keep its files and ask whether they are still right. */
+function playground(folder: string) {
+  return express.static(folder, { redirect: false, setHeaders: (response) => response.setHeader('cache-control', 'no-cache') });
 }

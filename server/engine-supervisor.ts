@@ -37,6 +37,8 @@ const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 32_000;
 /** Deaths in a row, each within LIVED_MS of getting ready (or before), after which it is not tried again. */
 const MAX_ATTEMPTS = 10;
+/** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
+const MAX_FIRST_ATTEMPTS = 3;
 const LIVED_MS = 10_000;
 const WATCH_INTERVAL_MS = 250;
 /** How long a process that was asked to close may take. */
@@ -127,7 +129,7 @@ export class EngineSupervisor implements Engine {
     if (run.livedMs > LIVED_MS) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
     if (run.failure && !this.#info) return onGiveUp(run.failure);
-    if (++this.#attempts >= MAX_ATTEMPTS) {
+    if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
       return onGiveUp(
         run.failure ?? new EngineError('device_lost', `the engine process died ${this.#attempts} times in a row; the last time: ${how}`),
       );

@@ -43,6 +43,7 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
   server.maxConnections = MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
+  const silent = trackSilent(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {
@@ -52,13 +53,27 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
   });
   return {
     port: (server.address() as AddressInfo).port,
-    drain: () => drain(server),
+    drain: () => drain(server, silent),
     destroy: () => server.closeAllConnections(),
   };
 }
 
-async function drain(server: Server): Promise<void> {
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+/** Connections that have not asked anything yet; Node does not count those as idle. */
+function trackSilent(server: Server): ReadonlySet<Socket> {
+  const silent = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    silent.add(socket);
+    socket.on('close', () => silent.delete(socket));
+  });
+  server.on('request', (request) => silent.delete(request.socket));
+  return silent;
+}
+
+async function drain(server: Server, silent: ReadonlySet<Socket>): Promise<void> {
+  const sweep = setInterval(() => {
+    server.closeIdleConnections();
+    for (const socket of silent) socket.destroy();
+  }, SWEEP_MS);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearInterval(sweep);
 }

@@ -11,6 +11,12 @@ export type Task = 'chat' | 'speech' | 'transcription';
 const LATENCY_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200];
 const TOKEN_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
+const FACTOR_BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10];
+const AUDIO_NAMES = {
+  speech: ['parley_audio_seconds_total', 'parley_tts_rtf'],
+  transcription: ['parley_asr_audio_seconds_total', 'parley_asr_rtf'],
+} as const;
+
 /** One finished request, as the metrics see it. */
 export interface RequestRecord {
   readonly route: string;
@@ -27,9 +33,9 @@ export class ListenerMetrics {
   readonly #aborted: Counter<'model_name'>;
   readonly #latency: Histogram<'model_name'>;
   readonly #firstToken: Histogram<'model_name'>;
-  readonly #perToken: Histogram<'model_name'>;
-  readonly #audio: Counter<'model_name'>;
-  readonly #realTimeFactor: Histogram<'model_name'>;
+  readonly #perToken: Histogram<'model_name'> | undefined;
+  readonly #audio: Counter<'model_name'> | undefined;
+  readonly #realTimeFactor: Histogram<'model_name'> | undefined;
 
   constructor(task: Task, model: string, engine: Engine) {
     const registers = [this.registry];
@@ -51,11 +57,12 @@ export class ListenerMetrics {
       new Histogram({ name, help, labelNames, buckets, registers });
     this.#latency = histogram('sglang:e2e_request_latency_seconds', 'Request to last byte', LATENCY_BUCKETS);
     this.#firstToken = histogram('sglang:time_to_first_token_seconds', 'Request to first token, sound or segment', LATENCY_BUCKETS);
-    this.#perToken = histogram('sglang:inter_token_latency_seconds', 'Time from one token to the next', TOKEN_BUCKETS);
-    const audio = task === 'speech' ? 'parley_audio_seconds_total' : 'parley_asr_audio_seconds_total';
-    this.#audio = new Counter({ name: audio, help: 'Seconds of audio made or heard', labelNames, registers });
-    const factor = task === 'speech' ? 'parley_tts_rtf' : 'parley_asr_rtf';
-    this.#realTimeFactor = histogram(factor, 'Seconds of work a second of audio', [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]);
+    if (task === 'chat') this.#perToken = histogram('sglang:inter_token_latency_seconds', 'Time from one token to the next', TOKEN_BUCKETS);
+    else {
+      const [total, factor] = AUDIO_NAMES[task];
+      this.#audio = new Counter({ name: total, help: 'Seconds of audio made or heard', labelNames, registers });
+      this.#realTimeFactor = histogram(factor, 'Seconds of work a second of audio', FACTOR_BUCKETS);
+    }
     this.#addGauges(task, engine);
   }
 
@@ -70,12 +77,12 @@ export class ListenerMetrics {
   }
 
   tokens(count: number, seconds: number): void {
-    if (count > 0) this.#perToken.observe(this.#labels, seconds / count);
+    if (count > 0) this.#perToken?.observe(this.#labels, seconds / count);
   }
 
   audio(audioSeconds: number, workSeconds: number): void {
-    this.#audio.inc(this.#labels, audioSeconds);
-    if (audioSeconds > 0) this.#realTimeFactor.observe(this.#labels, workSeconds / audioSeconds);
+    this.#audio?.inc(this.#labels, audioSeconds);
+    if (audioSeconds > 0) this.#realTimeFactor?.observe(this.#labels, workSeconds / audioSeconds);
   }
 
   #addGauges(task: Task, engine: Engine): void {

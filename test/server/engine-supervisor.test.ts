@@ -105,11 +105,13 @@ test('a mistake in the configuration is given up at once, with its error', async
   expect(supervisor.restarts).toBe(0);
 });
 
-test('a crash at start is tried again', async () => {
+test('a crash at start is tried again, a few times', async () => {
   const { supervisor, failures } = start('crash');
-  await until(() => supervisor.restarts === 2);
-  expect(failures).toHaveLength(0);
+  await until(() => supervisor.restarts === 1);
   expect(supervisor.status().state).toBe('loading');
+  await until(() => failures.length === 1);
+  expect(supervisor.restarts).toBe(2);
+  expect(failures[0]).toMatchObject({ code: 'device_lost', message: expect.stringContaining('signal SIGKILL') });
 });
 
 test('close() ends the process, also while it loads', async () => {

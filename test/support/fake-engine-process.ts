@@ -32,5 +32,9 @@ runEngineProcess(async ({ config: { adapter } }, log) => {
   if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
   if (adapter === 'hang') return new HangingEngine();
-  return new FakeEngine(adapter === 'slow' ? { delay: 1e6 } : {});
+  if (adapter === 'slow') return new FakeEngine({ delay: 1e6 });
+  // About a second, and for ever.
+  if (adapter === 'steady') return new FakeEngine({ words: Array<string>(50).fill('x'), delay: 20 });
+  if (adapter === 'endless') return new FakeEngine({ words: Array<string>(100_000).fill('x'), delay: 20 });
+  return new FakeEngine();
 });

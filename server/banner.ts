@@ -1,0 +1,27 @@
+/** What the operator sees once everything is ready. */
+import { existsSync } from 'node:fs';
+import type { EngineInfo, ModelInfo } from '../engine/api.ts';
+import type { ServerConfig } from './config.ts';
+
+/** Adapter, base URLs and models; `ports` in the order of config.listeners. */
+export function describeStart(config: ServerConfig, { adapter, models }: EngineInfo, ports: readonly number[], seconds: number): string {
+  const host = ['0.0.0.0', '::', '127.0.0.1'].includes(config.host) ? 'localhost' : config.host;
+  const url = (port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const lines = [`adapter        ${adapter.name}${adapter.software ? ' (software: runs on the CPU)' : ''}`];
+  for (const [index, { task, modelId }] of config.listeners.entries()) {
+    const model = models.find((candidate) => candidate.task === task);
+    lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
+  }
+  const chat = config.listeners.findIndex(({ task }) => task === 'chat');
+  if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
+  const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);
+  if (isOpen) lines.push('note           other machines can reach this without a key; see --host and --api-key');
+  lines.push(`ready after ${seconds.toFixed(1)} s; Ctrl-C stops`);
+  return lines.join('\n');
+}
+
+function describeModel({ architecture, parameters, contextLength, voices }: ModelInfo): string {
+  const size = parameters >= 1e9 ? `${(parameters / 1e9).toFixed(1)} B` : `${(parameters / 1e6).toFixed(1)} M`;
+  const more = contextLength === undefined ? (voices ? `, ${voices.length} voices` : '') : `, context ${contextLength}`;
+  return `${architecture}, ${size} parameters${more}`;
+}

@@ -1,0 +1,115 @@
+/** Settings as the rest of the server uses them. The only file that knows the names of flags. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { EngineConfig, ModelSource } from '../engine/config.ts';
+import type { Task } from './metrics.ts';
+import type { OriginRules } from './origin.ts';
+import { SettingsError, readSettings } from './settings.ts';
+import type { Value } from './settings.ts';
+import type { SpeechFormat } from './speech-schema.ts';
+import { defined } from './validate.ts';
+
+/** The repository; bundled models and the built playground lie below it, wherever the server is started. */
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export interface ListenerSettings {
+  readonly task: Task;
+  readonly port: number;
+  readonly modelId: string;
+  readonly aliases: readonly string[];
+}
+
+export interface ServerConfig {
+  readonly help: boolean;
+  readonly engine: EngineConfig;
+  readonly toggles: 'default' | 'fast';
+  readonly host: string;
+  /** One for each task that has a model. */
+  readonly listeners: readonly ListenerSettings[];
+  readonly apiKey: string | undefined;
+  readonly origins: OriginRules;
+  readonly modelOptional: boolean;
+  readonly legacySpeech: boolean;
+  readonly speechDefaultFormat: SpeechFormat;
+  readonly maxInputChars: number;
+  readonly maxUploadBytes: number;
+  /** Milliseconds. */
+  readonly drainDelayMs: number;
+  readonly drainTimeoutMs: number;
+  readonly watchdogMs: number;
+  readonly logLevel: string;
+  /** Built playground, served by the chat listener if it is there. */
+  readonly staticFolder: string;
+  /** What /get_server_info shows: every setting by its flag's name, without the key. */
+  readonly shown: Readonly<Record<string, Value>>;
+}
+
+/** Reads argv, environment and --config; throws SettingsError with a one-line message. */
+export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
+  const settings = readSettings(argv, env, (path) => readFileSync(path, 'utf8'));
+  const text = (name: string): string | undefined => settings.get(name) as string | undefined;
+  const number = (name: string): number => settings.get(name) as number;
+  const flag = (name: string): boolean => settings.get(name) as boolean;
+  const list = (name: string): readonly string[] => settings.get(name) as readonly string[];
+  const sources = {
+    chat: modelSource(text('chat-model'), text('served-model-name')),
+    speech: modelSource(text('speech-model')),
+    transcription: modelSource(text('transcription-model')),
+  };
+  const ports = { chat: number('port'), speech: number('speech-port'), transcription: number('transcription-port') };
+  const listeners = (['chat', 'speech', 'transcription'] as const).flatMap((task) => {
+    const modelId = sources[task]?.id;
+    return modelId === undefined ? [] : [{ task, port: ports[task], modelId, aliases: list(`${task}-alias`) }];
+  });
+  if (listeners.length === 0) throw new SettingsError('there is no model to serve: all three are none');
+  checkPorts(listeners);
+  const memory = settings.get('device-memory') as number | undefined;
+  return {
+    help: flag('help'),
+    engine: defined({
+      ...sources,
+      adapter: text('adapter'),
+      maxRunningRequests: number('max-running-requests'),
+      contextLength: number('context-length'),
+      chunkedPrefillSize: number('chunked-prefill-size'),
+      memFractionStatic: number('mem-fraction-static'),
+      deviceMemory: memory === undefined ? undefined : memory * 2 ** 30,
+      maxQueuedRequests: number('max-queued-requests'),
+      pageSize: number('page-size'),
+      dtype: text('dtype'),
+      kvCacheDtype: text('kv-cache-dtype'),
+    }) as EngineConfig,
+    toggles: text('dawn-toggles') as 'default' | 'fast',
+    host: text('host') ?? '0.0.0.0',
+    listeners,
+    apiKey: text('api-key'),
+    origins: { corsOrigins: list('cors-origin'), allowedHosts: list('allowed-hosts') },
+    modelOptional: flag('model-optional'),
+    legacySpeech: flag('legacy-speech'),
+    speechDefaultFormat: text('speech-default-format') as SpeechFormat,
+    maxInputChars: number('max-input-chars'),
+    maxUploadBytes: number('max-upload-mib') * 2 ** 20,
+    drainDelayMs: number('drain-delay') * 1000,
+    drainTimeoutMs: number('drain-timeout') * 1000,
+    watchdogMs: number('watchdog-timeout') * 1000,
+    logLevel: text('log-level') ?? 'warn',
+    staticFolder: resolve(ROOT, 'dist', 'web'),
+    shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
+  };
+}
+
+/** A folder below the working directory, else below the repository. */
+function modelSource(path: string | undefined, id?: string): (ModelSource & { readonly id: string }) | undefined {
+  if (path === undefined || path === 'none') return undefined;
+  const here = resolve(path);
+  const folder = existsSync(here) ? here : resolve(ROOT, path);
+  return { path: folder, id: id ?? basename(folder) };
+}
+
+/** Three listeners need three ports; 0 takes any free one. */
+function checkPorts(listeners: readonly ListenerSettings[]): void {
+  const ports = listeners.map(({ port }) => port).filter((port) => port !== 0);
+  const twice = ports.find((port, index) => ports.indexOf(port) !== index);
+  if (twice !== undefined) throw new SettingsError(`port ${twice} is given to two listeners; each needs its own`);
+}

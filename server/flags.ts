@@ -1,0 +1,131 @@
+/** The table of settings: command line, environment, --config file and --help are all made from it. */
+
+export type FlagType = 'string' | 'int' | 'number' | 'boolean' | 'list';
+
+export interface Flag {
+  /** Without the dashes; also the key in a --config file, and PARLEY_<NAME> in the environment. */
+  readonly name: string;
+  readonly type: FlagType;
+  readonly help: string;
+  readonly default?: string | number | boolean;
+  /** Placeholder of the value in --help. */
+  readonly value?: string;
+  readonly min?: number;
+  readonly max?: number;
+  readonly choices?: readonly string[];
+  /** Values that are understood and not built yet: refused with the reason. */
+  readonly notBuilt?: (value: string | number | boolean) => string | undefined;
+  readonly group: string;
+}
+
+const only = (built: readonly string[], what: string) => (value: string | number | boolean) =>
+  built.includes(String(value)) ? undefined : `${what}; built: ${built.join(', ')}`;
+
+type Fields = Omit<Flag, 'group'>;
+type Extra = Partial<Pick<Flag, 'min' | 'max' | 'notBuilt'>>;
+const text = (name: string, value: string, help: string, standard?: string, extra: Extra = {}): Fields => ({
+  name,
+  type: 'string',
+  value,
+  help,
+  ...(standard !== undefined && { default: standard }),
+  ...extra,
+});
+const list = (name: string, value: string, help: string, standard = ''): Fields => ({ name, type: 'list', value, help, default: standard });
+const int = (name: string, value: string, help: string, standard: number, extra: Extra): Fields => ({
+  name,
+  type: 'int',
+  value,
+  help,
+  default: standard,
+  ...extra,
+});
+const number = (name: string, value: string, help: string, standard: number | undefined, extra: Extra): Fields => ({
+  name,
+  type: 'number',
+  value,
+  help,
+  ...(standard !== undefined && { default: standard }),
+  ...extra,
+});
+const choice = (name: string, choices: readonly string[], help: string, standard: string, extra: Extra = {}): Fields => ({
+  name,
+  type: 'string',
+  choices,
+  help,
+  default: standard,
+  ...extra,
+});
+const toggle = (name: string, help: string, standard = false, extra: Extra = {}): Fields => ({
+  name,
+  type: 'boolean',
+  help,
+  default: standard,
+  ...extra,
+});
+
+const PORT = { min: 0, max: 65535 };
+const TRUST = (value: unknown) => (value === true ? 'model folders with their own code are not loaded yet' : undefined);
+const SPLIT = (value: unknown) =>
+  value === 'auto' || value === '1' ? undefined : 'splitting a model across adapters is not built yet; use 1 or auto';
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
+  Models: [
+    text('chat-model', 'FOLDER', 'chat checkpoint (Hugging Face layout), or none', 'models/parley-chat'),
+    text('speech-model', 'FOLDER', 'speech checkpoint, or none', 'models/parley-speech'),
+    text('transcription-model', 'FOLDER', 'transcription checkpoint, or none', 'models/parley-transcribe'),
+    text('served-model-name', 'ID', "id of the chat model; default: its folder's name"),
+    list('chat-alias', 'IDS', 'other ids the chat model answers to'),
+    list('speech-alias', 'IDS', 'other ids the speech model answers to', 'tts-1,tts-1-hd,gpt-4o-mini-tts'),
+    list('transcription-alias', 'IDS', 'other ids the transcription model answers to', 'whisper-1'),
+    toggle('trust-remote-code', "run a model folder's own parley_model.mjs", false, { notBuilt: TRUST }),
+  ],
+  Listeners: [
+    text('host', 'ADDRESS', 'interface of the three listeners', '0.0.0.0'),
+    int('port', 'N', 'chat listener; 0 = any free port', 3000, PORT),
+    int('speech-port', 'N', 'speech listener', 3001, PORT),
+    int('transcription-port', 'N', 'transcription listener', 3002, PORT),
+    text('api-key', 'KEY', 'require Authorization: Bearer KEY (better given as PARLEY_API_KEY)'),
+    list('cors-origin', 'ORIGINS', 'origins of pages that may use the listeners, besides loopback and own ones; * = any'),
+    list('allowed-hosts', 'NAMES', 'host names to answer to, besides addresses, localhost, single labels and *.svc; * = any'),
+  ],
+  'Chat scheduling (names and meaning as in SGLang)': [
+    int('max-running-requests', 'N', 'sequences in one batch', 128, { min: 1, max: 4096 }),
+    int('context-length', 'TOKENS', "prompt + output; the model's own limit also holds", 32768, { min: 16 }),
+    int('chunked-prefill-size', 'TOKENS', 'prompt tokens computed in one step', 4096, { min: 16 }),
+    int('max-queued-requests', 'N', 'waiting requests beyond which new ones get 503', 512, { min: 1 }),
+    int('page-size', 'TOKENS', 'tokens a KV page', 16, { min: 1, max: 256 }),
+    choice('schedule-policy', ['fcfs', 'lpm', 'random', 'dfs-weight'], 'order of waiting requests', 'fcfs', {
+      notBuilt: only(['fcfs'], 'this order is not built yet'),
+    }),
+  ],
+  Device: [
+    text('adapter', 'NAME', "part of the GPU's name; default: the platform's best"),
+    number('mem-fraction-static', 'SHARE', 'share of the device memory for weights and KV pages', 0.8, { min: 0.05, max: 1 }),
+    number('device-memory', 'GIB', 'device memory, which WebGPU does not report; default: probed', undefined, { min: 0.1 }),
+    text('tp-size', 'N', 'adapters the chat model is split across', 'auto', { notBuilt: SPLIT }),
+    choice('dtype', ['auto', 'f32', 'f16'], 'storage of weights; arithmetic is f32', 'auto'),
+    choice('kv-cache-dtype', ['auto', 'f32', 'f16'], 'storage of KV pages', 'auto'),
+    choice('attention-backend', ['paged', 'triton'], "paged attention in WGSL; 'triton' is another name for it", 'paged'),
+    choice('dawn-toggles', ['default', 'fast'], 'fast drops checks that guard against untrusted shaders', 'default'),
+  ],
+  'API behaviour': [
+    toggle('model-optional', "accept requests without 'model'"),
+    toggle('legacy-speech', 'accept the earlier speech form {text, voice_ref}', true),
+    choice('speech-default-format', ['mp3', 'wav', 'pcm'], 'speech when response_format is absent', 'mp3'),
+    int('max-input-chars', 'N', 'characters of text in a speech request', 4096, { min: 1, max: 1_000_000 }),
+    int('max-upload-mib', 'N', 'size of an audio upload', 25, { min: 1, max: 1024 }),
+  ],
+  Process: [
+    number('drain-delay', 'SECONDS', 'after a signal, keep serving this long with readiness off', 0, { min: 0 }),
+    number('drain-timeout', 'SECONDS', 'then let running requests take this long', 45, { min: 0 }),
+    number('watchdog-timeout', 'SECONDS', 'restart the engine after this long without GPU progress', 60, { min: 1 }),
+    choice('log-level', LEVELS, 'JSON lines on stderr; info has one line a request', 'warn'),
+    text('config', 'FILE', 'JSON object with these names as keys; command line and environment win'),
+    toggle('help', 'print this'),
+  ],
+};
+
+/** Every setting of the server, in the order of --help. Names that SGLang has are SGLang's. */
+export const FLAGS: readonly Flag[] = Object.entries(GROUPS).flatMap(([group, flags]) => flags.map((flag) => ({ ...flag, group })));

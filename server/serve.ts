@@ -1,0 +1,173 @@
+/** The whole server: starts its parts, says so, and takes them down in order. */
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Express } from 'express';
+import type { EngineErrorCode } from '../engine/errors.ts';
+import type { AppOptions } from './app.ts';
+import { describeStart } from './banner.ts';
+import { createChatApp } from './chat.ts';
+import { CodecPool } from './codec-pool.ts';
+import { parseServerConfig } from './config.ts';
+import type { ListenerSettings, ServerConfig } from './config.ts';
+import { EngineSupervisor } from './engine-supervisor.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { listen } from './listen.ts';
+import type { Listener } from './listen.ts';
+import { createLog } from './log.ts';
+import type { Logger } from './log.ts';
+import { SettingsError, helpText } from './settings.ts';
+import { createSpeechApp } from './speech.ts';
+import { createTranscriptionApp } from './transcription.ts';
+
+/** Exit codes; 0 = drained. */
+const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
+/** Uploads over slow lines. */
+const UPLOAD_TIMEOUT_MS = 300_000;
+/** After the drain deadline, the time to write typed errors to what still runs. */
+const LAST_WORDS_MS = 1_000;
+/** A terminal and `npm start` may both pass on one Ctrl-C; a second signal means "now" only after this long. */
+const SAME_SIGNAL_MS = 500;
+
+/** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
+export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
+  const config = settingsOrExit(argv, env);
+  if (config.help) return print(helpText());
+  const started = performance.now();
+  const log = createLog(config.logLevel);
+  const parts = startParts(config, log, engineEntry);
+  const stop = stopper(config, log, parts);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.onSignal());
+  try {
+    await parts.listenAll();
+  } catch (error) {
+    print(describeListenError(error as NodeJS.ErrnoException));
+    return stop.now(EXIT.crash);
+  }
+  await parts.supervisor.ready;
+  print(describeStart(config, parts.supervisor.info(), parts.ports(), (performance.now() - started) / 1000));
+}
+
+const print = (text: string): void => void process.stdout.write(`${text}\n`);
+
+function settingsOrExit(argv: readonly string[], env: NodeJS.ProcessEnv): ServerConfig {
+  try {
+    return parseServerConfig(argv, env);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(EXIT.badConfiguration);
+  }
+}
+
+interface Parts {
+  readonly supervisor: EngineSupervisor;
+  readonly lifecycle: Lifecycle;
+  readonly codec: CodecPool;
+  readonly listeners: Listener[];
+  listenAll(): Promise<void>;
+  /** Ports by the order of config.listeners. */
+  ports(): readonly number[];
+}
+
+const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = { no_adapter: EXIT.noAdapter, invalid_model: EXIT.badConfiguration };
+
+function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
+  const lifecycle = new Lifecycle();
+  const codec = new CodecPool();
+  const listeners: Listener[] = [];
+  const supervisor = new EngineSupervisor({
+    start: { config: config.engine, toggles: config.toggles },
+    log,
+    watchdogMs: config.watchdogMs,
+    onGiveUp: (error) => {
+      process.stderr.write(`the engine cannot run: ${error.message}\n`);
+      process.exit(EXIT_BY_CODE[error.code] ?? EXIT.crash);
+    },
+    ...(engineEntry && { entry: engineEntry }),
+  });
+  const listenOne = async (settings: ListenerSettings): Promise<Listener> => {
+    const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, log });
+    const timeout = settings.task === 'transcription' ? { requestTimeoutMs: UPLOAD_TIMEOUT_MS } : {};
+    return listen(app, { host: config.host, port: settings.port, ...timeout });
+  };
+  return {
+    supervisor,
+    lifecycle,
+    codec,
+    listeners,
+    listenAll: async () => {
+      for (const settings of config.listeners) listeners.push(await listenOne(settings));
+    },
+    ports: () => listeners.map(({ port }) => port),
+  };
+}
+
+type Shared = Pick<Parts, 'supervisor' | 'lifecycle' | 'codec'> & { readonly log: Logger };
+
+function createListenerApp(settings: ListenerSettings, config: ServerConfig, { supervisor, lifecycle, codec, log }: Shared): Express {
+  const options: AppOptions = {
+    engine: supervisor,
+    modelId: settings.modelId,
+    aliases: settings.aliases,
+    modelOptional: config.modelOptional,
+    ...(config.apiKey !== undefined && { apiKey: config.apiKey }),
+    origins: config.origins,
+    log,
+    lifecycle,
+    settings: config.shown,
+  };
+  if (settings.task === 'speech') {
+    const { maxInputChars: maxInput, speechDefaultFormat: defaultFormat, legacySpeech: legacy } = config;
+    return createSpeechApp({ ...options, codec, maxInput, defaultFormat, legacy });
+  }
+  if (settings.task === 'transcription') return createTranscriptionApp({ ...options, codec, maxFileBytes: config.maxUploadBytes });
+  const playground = existsSync(config.staticFolder) ? { staticFolder: config.staticFolder } : {};
+  return createChatApp({ ...options, ...playground, maxRunningRequests: config.engine.maxRunningRequests });
+}
+
+interface Stopper {
+  /** First signal: drain and exit 0. Second: now. */
+  onSignal(): void;
+  now(code: number): Promise<void>;
+}
+
+function stopper(config: ServerConfig, log: Logger, parts: Parts): Stopper {
+  let signalled: number | undefined;
+  const now = async (code: number): Promise<void> => {
+    for (const listener of parts.listeners) listener.destroy();
+    await Promise.all([parts.supervisor.close(), parts.codec.close()]);
+    process.exit(code);
+  };
+  return {
+    now,
+    onSignal: () => {
+      if (signalled === undefined) {
+        signalled = performance.now();
+        void drain(config, log, parts).then(now);
+      } else if (performance.now() - signalled > SAME_SIGNAL_MS) process.exit(EXIT.interrupted);
+    },
+  };
+}
+
+/** Readiness off, then no new work, then the running requests to their end or the deadline; returns the exit code. */
+async function drain(config: ServerConfig, log: Logger, { lifecycle, listeners }: Parts): Promise<number> {
+  lifecycle.state = 'leaving';
+  log.info({ running: lifecycle.inFlight }, 'draining');
+  await sleep(config.drainDelayMs);
+  lifecycle.state = 'draining';
+  const drained = Promise.all(listeners.map((listener) => listener.drain())).then(() => true);
+  const deadline = new AbortController();
+  const inTime = await Promise.race([drained, sleep(config.drainTimeoutMs, false, { signal: deadline.signal })]);
+  deadline.abort();
+  if (inTime) return 0;
+  lifecycle.abortAll();
+  await Promise.race([drained, sleep(LAST_WORDS_MS)]);
+  return EXIT.drainDeadline;
+}
+
+function describeListenError(error: NodeJS.ErrnoException & { readonly port?: number; readonly address?: string }): string {
+  const where = `${error.address ?? ''}:${error.port ?? ''}`;
+  if (error.code === 'EADDRINUSE') return `${where} is in use; choose other ports with --port, --speech-port and --transcription-port`;
+  if (error.code === 'EACCES') return `${where} needs more rights; choose a port above 1023`;
+  return `cannot listen on ${where}: ${error.message}`;
+}

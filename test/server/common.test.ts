@@ -1,0 +1,335 @@
+/** What all three listeners do alike: errors for every path and method, limits, origins, keys, health, models, metrics. */
+import { connect } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
+import type { EngineErrorCode } from '../../engine/errors.ts';
+import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
+import type { Started } from '../support/listeners.ts';
+
+const ROUTES = { chat: '/v1/chat/completions', speech: '/v1/audio/speech', transcription: '/v1/audio/transcriptions' } as const;
+const NAMES = Object.keys(ROUTES) as (keyof typeof ROUTES)[];
+const GOOD = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
+
+const eachOf = async (
+  started: Started,
+  check: (base: string, route: string, name: keyof typeof ROUTES) => Promise<void>,
+): Promise<void> => {
+  for (const name of NAMES) await check(started[name], ROUTES[name], name);
+};
+
+/** The shape every error has: all four keys, code a slug. */
+const errorBody = (code: string, type = 'invalid_request_error') => ({
+  error: { message: expect.stringMatching(/./), type, param: null, code },
+});
+
+describe('paths and methods', () => {
+  test('an unknown path is a JSON 404, whatever the method', async () => {
+    await eachOf(await startListeners(), async (base) => {
+      for (const [method, path] of [
+        ['GET', '/'],
+        ['GET', '/nothing'],
+        ['POST', '/v1/embeddings'],
+        ['DELETE', '/v1'],
+        ['GET', '/v1/%E0%A4%A'],
+        ['PATCH', '/v1/chat/completions/extra'],
+      ] as const) {
+        const { status, headers, json } = await send(base + path, { method });
+        expect([path, status]).toEqual([path, 404]);
+        expect(headers['content-type']).toMatch(/^application\/json/);
+        expect(json).toEqual(errorBody('unknown_url'));
+      }
+    });
+  });
+
+  test("another listener's route is unknown here", async () => {
+    const { chat, speech } = await startListeners();
+    expect((await postJson(chat + ROUTES.speech, {})).status).toBe(404);
+    expect((await postJson(speech + ROUTES.chat, GOOD)).status).toBe(404);
+  });
+
+  test('a wrong method is a JSON 405 that says what is allowed', async () => {
+    await eachOf(await startListeners(), async (base, route) => {
+      for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
+        const { status, headers, json } = await send(base + route, { method });
+        expect(status).toBe(405);
+        expect(headers['allow']).toBe('POST, OPTIONS');
+        expect(json).toEqual(errorBody('method_not_allowed'));
+      }
+      expect((await send(`${base}/v1/models`, { method: 'POST' })).headers['allow']).toBe('GET, HEAD, OPTIONS');
+      expect((await send(`${base}/health`, { method: 'HEAD' })).status).toBe(200);
+    });
+  });
+});
+
+describe('bodies', () => {
+  const long = (depth: number): string => `{"model":"parley-chat","messages":${'['.repeat(depth)}${']'.repeat(depth)}}`;
+  test.each([
+    ['broken JSON', '{"model": ', JSON_TYPE, 400, 'invalid_json'],
+    ['no body', '', JSON_TYPE, 400, 'invalid_json'],
+    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), JSON_TYPE, 400, 'invalid_json'],
+    ['an array', '[]', JSON_TYPE, 400, 'invalid_type'],
+    ['a string', '"hello"', JSON_TYPE, 400, 'invalid_type'],
+    ['null', 'null', JSON_TYPE, 400, 'invalid_type'],
+    ['200,000 levels', long(200_000), JSON_TYPE, 400, 'invalid_json'],
+    ['a million elements', `[${'0,'.repeat(1_000_000)}0]`, JSON_TYPE, 400, 'invalid_json'],
+    ['17 MiB', ' '.repeat(17 << 20), JSON_TYPE, 413, 'request_too_large'],
+    ['text', 'hello', { 'content-type': 'text/plain' }, 415, 'unsupported_media_type'],
+    ['no type', '{}', {}, 415, 'unsupported_media_type'],
+    ['a form', 'a=b', { 'content-type': 'application/x-www-form-urlencoded' }, 415, 'unsupported_media_type'],
+    ['a type that only begins like JSON', '{}', { 'content-type': 'application/json5' }, 415, 'unsupported_media_type'],
+    ['compression', '{}', { ...JSON_TYPE, 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
+  ] as const)('%s', async (_, body, headers, status, code) => {
+    const { chat, speech } = await startListeners();
+    for (const url of [chat + ROUTES.chat, speech + ROUTES.speech]) {
+      const answer = await send(url, { body, headers });
+      expect(answer.status).toBe(status);
+      expect(answer.json).toEqual(errorBody(code));
+    }
+    expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
+  });
+
+  test('JSON with a charset, brackets in strings and chunked encoding is fine', async () => {
+    const { chat } = await startListeners();
+    const body = JSON.stringify({ ...GOOD, messages: [{ role: 'user', content: '[{"\\'.repeat(1000) }] });
+    const headers = { 'content-type': 'application/json; charset=utf-8', 'transfer-encoding': 'chunked' };
+    expect((await send(chat + ROUTES.chat, { body, headers })).status).toBe(200);
+  });
+
+  test('what is no HTTP, or ambiguous HTTP, gets a JSON 400', async () => {
+    const { chat } = await startListeners();
+    const talk = (text: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const socket = connect(Number(new URL(chat).port), '127.0.0.1', () => socket.write(text));
+        let answer = '';
+        socket.on('data', (chunk) => (answer += chunk.toString()));
+        socket.on('end', () => resolve(answer));
+        socket.on('error', reject);
+      });
+    for (const text of [
+      'hello\r\n\r\n',
+      `POST ${ROUTES.chat} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n`,
+    ]) {
+      const [head = '', body = ''] = (await talk(text)).split('\r\n\r\n');
+      expect(head).toMatch(/^HTTP\/1.1 400 Bad Request/);
+      expect(JSON.parse(body)).toEqual(errorBody('invalid_value'));
+    }
+    expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
+  });
+});
+
+describe('errors of the engine', () => {
+  const TABLE: readonly (readonly [EngineErrorCode, number, string, string])[] = [
+    ['invalid_request', 400, 'invalid_request_error', 'invalid_value'],
+    ['context_length_exceeded', 400, 'invalid_request_error', 'context_length_exceeded'],
+    ['invalid_audio', 400, 'invalid_request_error', 'invalid_audio'],
+    ['unsupported', 400, 'invalid_request_error', 'unsupported_value'],
+    ['queue_full', 503, 'server_error', 'queue_full'],
+    ['out_of_memory', 503, 'server_error', 'out_of_memory'],
+    ['device_lost', 503, 'server_error', 'device_lost'],
+    ['shutting_down', 503, 'server_error', 'shutting_down'],
+    ['internal', 500, 'server_error', 'internal_error'],
+    ['aborted', 500, 'server_error', 'internal_error'],
+  ];
+  test.each(TABLE)('%s -> %i %s %s', async (code, status, type, slug) => {
+    const { chat } = await startListeners({ failAfter: 0, failWith: new EngineError(code, 'secret prompt text') });
+    const { status: got, json, headers } = await postJson(chat + ROUTES.chat, GOOD);
+    expect([got, json.error.type, json.error.code]).toEqual([status, type, slug]);
+    expect(Object.keys(json.error)).toEqual(['message', 'type', 'param', 'code']);
+    if (status === 503) expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    if (status === 500) {
+      expect(headers['x-should-retry']).toBe('false');
+      expect(json.error.message).not.toContain('secret');
+    }
+  });
+
+  test('a bug keeps its text inside', async () => {
+    const { chat } = await startListeners({ failAfter: 0, failWith: new TypeError('secret prompt text') });
+    const { status, text } = await postJson(chat + ROUTES.chat, GOOD);
+    expect(status).toBe(500);
+    expect(text).not.toContain('secret');
+  });
+});
+
+describe('request ids and keys', () => {
+  test('an id of the client is returned, a bad one replaced', async () => {
+    const { chat } = await startListeners();
+    expect((await send(`${chat}/health`, { headers: { 'x-request-id': 'abc-123' } })).headers['x-request-id']).toBe('abc-123');
+    for (const id of ['x'.repeat(129), 'with space']) {
+      expect((await send(`${chat}/health`, { headers: { 'x-request-id': id } })).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+    expect((await postJson(`${chat}/nothing`, {})).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('any key is fine when none is set; the right one is needed when one is', async () => {
+    const open = await startListeners();
+    expect((await postJson(open.chat + ROUTES.chat, GOOD, { authorization: 'Bearer anything' })).status).toBe(200);
+    const started = await startListeners({}, { apiKey: 'sesame' });
+    await eachOf(started, async (base, route) => {
+      for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: 'sesame' }] as Record<string, string>[]) {
+        for (const path of [route, route.replace('/v1', ''), '/v1/models', '/models']) {
+          const { status, json } = await send(base + path, { method: path.endsWith('models') ? 'GET' : 'POST', headers });
+          expect(status).toBe(401);
+          expect(json).toEqual(errorBody('invalid_api_key', 'authentication_error'));
+        }
+      }
+      for (const path of ['/health', '/v1/health', '/livez']) expect((await send(base + path)).status).toBe(200);
+      expect((await send(`${base}/v1/models`, { headers: { authorization: 'Bearer sesame' } })).status).toBe(200);
+    });
+    const { text } = await send(`${started.chat}/get_server_info`);
+    expect(text).not.toContain('sesame');
+  });
+});
+
+describe('hosts and origins', () => {
+  const allowed = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
+
+  test('a preflight echoes the asked-for headers for an allowed origin', async () => {
+    await eachOf(await startListeners(), async (base, route) => {
+      for (const origin of allowed) {
+        const asked = 'authorization,content-type,x-stainless-os,x-stainless-retry-count';
+        const { status, headers } = await send(base + route, {
+          method: 'OPTIONS',
+          headers: {
+            origin,
+            'access-control-request-method': 'POST',
+            'access-control-request-headers': asked,
+            'access-control-request-private-network': 'true',
+          },
+        });
+        expect(status).toBe(204);
+        expect(headers).toMatchObject({
+          'access-control-allow-origin': origin,
+          'access-control-allow-methods': 'GET,POST,OPTIONS',
+          'access-control-allow-headers': asked,
+          'access-control-allow-private-network': 'true',
+          'access-control-max-age': '600',
+        });
+      }
+    });
+  });
+
+  test('answers to an allowed origin carry the headers, errors too; strangers get none, and may not write', async () => {
+    const { chat, engine } = await startListeners();
+    const good = await postJson(chat + ROUTES.chat, GOOD, { origin: 'http://localhost:5173' });
+    expect(good.headers['access-control-allow-origin']).toBe('http://localhost:5173');
+    expect(good.headers['access-control-expose-headers']).toContain('x-request-id');
+    const bad = await postJson(chat + ROUTES.chat, {}, { origin: 'http://localhost:5173' });
+    expect([bad.status, bad.headers['access-control-allow-origin']]).toEqual([400, 'http://localhost:5173']);
+    engine.chats.length = 0;
+    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://']) {
+      const { status, headers, json } = await postJson(chat + ROUTES.chat, GOOD, { origin });
+      expect(status).toBe(403);
+      expect(json).toEqual(errorBody('origin_not_allowed', 'permission_error'));
+      expect(headers['access-control-allow-origin']).toBeUndefined();
+      const preflight = await send(chat + ROUTES.chat, { method: 'OPTIONS', headers: { origin } });
+      expect(preflight.headers['access-control-allow-origin']).toBeUndefined();
+    }
+    expect(engine.chats).toHaveLength(0);
+  });
+
+  test('a page of the same host may use another port; configured origins may too', async () => {
+    const { chat } = await startListeners({}, { origins: { corsOrigins: ['https://app.example'], allowedHosts: [] } });
+    const from = (origin: string, host: string) => postJson(chat + ROUTES.chat, GOOD, { origin, host });
+    expect((await from('http://192.168.1.5:3000', '192.168.1.5:3001')).status).toBe(200);
+    expect((await from('http://192.168.1.6:3000', '192.168.1.5:3001')).status).toBe(403);
+    expect((await from('https://app.example', 'localhost')).status).toBe(200);
+  });
+
+  test.each([
+    ['localhost:3000', 200],
+    ['127.0.0.1', 200],
+    ['[::1]:3000', 200],
+    ['chat.localhost', 200],
+    ['gpu-box', 200],
+    ['parley.default.svc', 200],
+    ['parley.default.svc.cluster.local', 200],
+    ['evil.example', 403],
+    ['localhost.evil.example', 403],
+  ])('host %s -> %i', async (host, status) => {
+    const { chat } = await startListeners();
+    const answer = await send(`${chat}/v1/models`, { headers: { host } });
+    expect(answer.status).toBe(status);
+    if (status === 403) expect(answer.json).toEqual(errorBody('host_not_allowed', 'permission_error'));
+  });
+
+  test('other hosts are fine when configured, or when a key protects', async () => {
+    const named = await startListeners({}, { origins: { corsOrigins: [], allowedHosts: ['ai.example'] } });
+    expect((await send(`${named.chat}/v1/models`, { headers: { host: 'ai.example:3000' } })).status).toBe(200);
+    const keyed = await startListeners({}, { apiKey: 'k' });
+    expect((await send(`${keyed.chat}/health`, { headers: { host: 'ai.example' } })).status).toBe(200);
+  });
+});
+
+describe('neighbours', () => {
+  test('health follows the engine', async () => {
+    const started = await startListeners();
+    for (const [state, status, code] of [
+      ['ready', 200, undefined],
+      ['loading', 503, 'model_loading'],
+      ['lost', 503, 'device_lost'],
+      ['closing', 503, 'shutting_down'],
+    ] as const) {
+      started.engine.state = state;
+      await eachOf(started, async (base, route) => {
+        for (const path of ['/health', '/healthz', '/v1/health']) {
+          const answer = await send(base + path);
+          expect(answer.status).toBe(status);
+          expect(answer.json).toEqual(code ? errorBody(code, 'server_error') : { status: 'ok' });
+        }
+        expect((await send(`${base}/livez`)).status).toBe(200);
+        expect((await send(`${base}/v1/models`)).status).toBe(200);
+        if (code) expect((await postJson(base + route, {})).json).toEqual(errorBody(code, 'server_error'));
+      });
+    }
+  });
+
+  test("models lists this listener's model and its aliases only", async () => {
+    const { chat, speech, transcription } = await startListeners();
+    const ids = async (base: string) => (await send(`${base}/v1/models`)).json.data.map(({ id }: { id: string }) => id);
+    expect(await ids(chat)).toEqual(['parley-chat']);
+    expect(await ids(speech)).toEqual(['parley-speech', 'tts-1', 'tts-1-hd']);
+    expect(await ids(transcription)).toEqual(['parley-transcribe', 'whisper-1']);
+    expect((await send(`${chat}/models/parley-chat`)).json).toEqual({
+      id: 'parley-chat',
+      object: 'model',
+      created: expect.any(Number),
+      owned_by: 'local',
+      max_model_len: 1024,
+      meta: { architecture: 'llama', parameters: 1000, weight_bytes: 4000 },
+    });
+    const unknown = await send(`${chat}/v1/models/org/other-model`);
+    expect(unknown.status).toBe(404);
+    expect(unknown.json.error).toMatchObject({ code: 'model_not_found', param: 'model' });
+  });
+
+  test('metrics are Prometheus text with one series a gauge', async () => {
+    const { chat, speech } = await startListeners();
+    await postJson(chat + ROUTES.chat, GOOD);
+    await postJson(chat + ROUTES.chat, {});
+    await postJson(speech + ROUTES.speech, { model: 'tts-1', input: 'Hello. World.', voice: 'oni' });
+    const { headers, text } = await send(`${chat}/metrics`);
+    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    expect(text).toContain('parley_requests_total{route="/chat/completions",status="200"} 1');
+    expect(text).toContain('parley_requests_total{route="/chat/completions",status="400"} 1');
+    for (const name of ['num_running_reqs', 'num_queue_reqs', 'token_usage', 'cache_hit_rate', 'num_pages']) {
+      expect(text.match(new RegExp(`^sglang:${name}\\{.*$`, 'gm'))).toEqual([
+        expect.stringMatching(/\{model_name="parley-chat"\} [\d.]+$/),
+      ]);
+    }
+    // What the fake engine handed out: 5 events of the chat and 4 of the speech.
+    expect(text).toContain('sglang:generation_tokens_total{model_name="parley-chat"} 9');
+    expect(text).toContain('sglang:time_to_first_token_seconds_count{model_name="parley-chat"} 1');
+    expect((await send(`${speech}/metrics`)).text).toContain('parley_audio_seconds_total{model_name="parley-speech"} 0.2');
+  });
+
+  test('server info shows settings and adapter', async () => {
+    const { chat } = await startListeners({}, { settings: { 'context-length': 32768 } });
+    expect((await send(`${chat}/get_server_info`)).json).toMatchObject({
+      served_model_name: 'parley-chat',
+      state: 'ready',
+      'context-length': 32768,
+      adapter: { name: 'fake adapter' },
+      status: { running: 0 },
+    });
+  });
+});

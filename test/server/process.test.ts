@@ -1,0 +1,158 @@
+/** The whole server as a process (with a fake engine in its engine process): start, drain, signals, exit codes. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { connect, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { TSX_ARGV } from '../../server/tsx.ts';
+import { JSON_TYPE, postJson, send, until } from '../support/listeners.ts';
+
+const ENTRY = fileURLToPath(new URL('../support/serve-fake.ts', import.meta.url));
+const CHAT = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly lines: string[];
+  readonly exit: Promise<number | null>;
+  /** Base addresses by task. */
+  readonly urls: Readonly<Record<string, string>>;
+}
+
+function spawnServer(argv: readonly string[]): Omit<Running, 'urls'> & { readonly ready: Promise<void> } {
+  const anyPort = ['--port=0', '--speech-port=0', '--transcription-port=0', '--host=127.0.0.1'];
+  const child = spawn(process.execPath, [...TSX_ARGV, ENTRY, ...anyPort, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const lines: string[] = [];
+  for (const stream of [child.stdout, child.stderr]) createInterface(stream!).on('line', (line) => lines.push(line));
+  const exit = once(child, 'close').then(([code]) => code as number | null);
+  const ready = until(() => lines.some((line) => line.startsWith('ready after')) || child.exitCode !== null);
+  return { child, lines, exit, ready };
+}
+
+async function startServer(...argv: string[]): Promise<Running> {
+  const { ready, ...server } = spawnServer(argv);
+  await ready;
+  const urls = Object.fromEntries(
+    server.lines.flatMap((line) => (/^(\w+)\s+(http:\/\/[^/]+)\/v1/.exec(line) ? [line.split(/\s+/).slice(0, 2)] : [])),
+  );
+  return { ...server, urls };
+}
+
+/** An answer that comes in pieces: resolves at its first byte. */
+async function openStream(url: string, body: object): Promise<{ readonly end: Promise<string> }> {
+  const request = httpRequest(url, { method: 'POST', headers: JSON_TYPE });
+  request.end(JSON.stringify(body));
+  const [response] = await once(request, 'response');
+  let text = '';
+  response.on('error', () => {});
+  response.on('data', (chunk: Buffer) => (text += chunk.toString()));
+  return { end: new Promise((resolve) => response.on('close', () => resolve(text))) };
+}
+
+test('it says where it listens, answers on three ports, and Ctrl-C ends it with 0 within 2 s when idle', async () => {
+  const { child, exit, urls, lines } = await startServer();
+  expect(lines[0]).toBe('adapter        fake adapter (software: runs on the CPU)');
+  expect(lines.find((line) => line.startsWith('chat'))).toMatch(/\/v1 {2}parley-chat \(llama, 0.0 M parameters, context 1024\)$/);
+  expect(Object.keys(urls)).toEqual(['chat', 'speech', 'transcription']);
+  for (const url of Object.values(urls)) expect((await send(`${url}/health`)).status).toBe(200);
+  expect((await postJson(`${urls['chat']}/chat/completions`, CHAT)).json.choices[0].message.content).toBe('Hello there!');
+  // Idle keep-alive connections and one that never asked anything must not hold it.
+  const idle = connect(Number(new URL(urls['chat']!).port), '127.0.0.1');
+  idle.on('error', () => {});
+  const started = performance.now();
+  child.kill('SIGINT');
+  expect(await exit).toBe(0);
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
+test('a drain lets a running stream finish, refuses new work, and ends with 0', async () => {
+  const { child, exit, urls, lines } = await startServer('--adapter', 'steady');
+  const stream = await openStream(`${urls['chat']}/chat/completions`, { ...CHAT, stream: true });
+  child.kill('SIGTERM');
+  let refusal = '';
+  while (refusal === '') {
+    await send(`${urls['speech']}/health`).catch((error: Error) => (refusal = error.message));
+  }
+  expect(refusal).toMatch(/ECONNREFUSED/);
+  expect((await stream.end).endsWith('data: [DONE]\n\n')).toBe(true);
+  expect(await exit).toBe(0);
+  expect(lines.filter((line) => line.includes('"level":50'))).toEqual([]);
+});
+
+test('at the drain deadline a stream gets a typed error and the exit code says so', async () => {
+  const { child, exit, urls } = await startServer('--adapter', 'endless', '--drain-timeout', '0.3');
+  const stream = await openStream(`${urls['chat']}/chat/completions`, { ...CHAT, stream: true });
+  child.kill('SIGTERM');
+  expect(await stream.end).toMatch(
+    /data: \{"error":\{"message":"the server is shutting down",[^\n]*"code":"shutting_down"\}\}\n\ndata: \[DONE\]\n\n$/,
+  );
+  expect(await exit).toBe(75);
+});
+
+test('with --drain-delay readiness goes first while work is still taken', async () => {
+  const { child, exit, urls } = await startServer('--drain-delay', '1.5');
+  child.kill('SIGTERM');
+  let health = await send(`${urls['chat']}/health`);
+  while (health.status === 200) health = await send(`${urls['chat']}/health`);
+  expect(health.json.error.code).toBe('shutting_down');
+  expect(health.headers.connection).toBe('close');
+  expect((await postJson(`${urls['chat']}/chat/completions`, CHAT)).status).toBe(200);
+  expect(await exit).toBe(0);
+});
+
+test('a second signal ends it at once', async () => {
+  const { child, exit, urls } = await startServer('--adapter', 'endless');
+  await openStream(`${urls['chat']}/chat/completions`, { ...CHAT, stream: true });
+  child.kill('SIGTERM');
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  child.kill('SIGTERM');
+  expect(await exit).toBe(130);
+});
+
+test.each([
+  ['a setting that is none', ['--colour=red'], 2, /^--colour: there is no such setting/],
+  ['a flag that is not built yet', ['--tp-size=2'], 2, /not built yet/],
+  ['no adapter', ['--adapter=fail'], 78, /^the engine cannot run: no adapter is called that/],
+])('%s ends it with a line and its code', async (_, argv, code, message) => {
+  const { exit, lines, ready } = spawnServer(argv);
+  expect(await exit).toBe(code);
+  await ready;
+  expect(lines.filter((line) => message.test(line))).toHaveLength(1);
+});
+
+test('a port in use ends it with a line that says what to do', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void other.close());
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const { exit, lines } = spawnServer([`--port=${port}`]);
+  expect(await exit).toBe(1);
+  expect(lines).toContain(`127.0.0.1:${port} is in use; choose other ports with --port, --speech-port and --transcription-port`);
+});
+
+test('--help prints the settings and ends with 0', async () => {
+  const { exit, lines } = spawnServer(['--help']);
+  expect(await exit).toBe(0);
+  expect(lines[0]).toMatch(/^Usage: npm start/);
+});
+
+test('logs carry counts and codes, never content', async () => {
+  const { child, exit, urls, lines } = await startServer('--log-level', 'trace');
+  const secret = 'canary-4711';
+  await postJson(`${urls['chat']}/chat/completions`, { ...CHAT, messages: [{ role: 'user', content: secret }], user: secret });
+  await postJson(`${urls['chat']}/chat/completions`, { ...CHAT, model: secret });
+  await postJson(`${urls['speech']}/audio/speech`, { model: 'tts-1', input: secret, voice: 'oni' }, { authorization: `Bearer ${secret}` });
+  await send(`${urls['chat']}/${secret}?q=${secret}`);
+  child.kill('SIGTERM');
+  expect(await exit).toBe(0);
+  const text = lines.join('\n');
+  expect(text).not.toContain(secret);
+  expect(text).toMatch(/"route":"\/chat\/completions","status":200,.*"prompt_tokens":10/);
+  expect(text).toMatch(/"status":404,.*"code":"model_not_found"/);
+  expect(text).toMatch(/"route":"unmatched","status":404/);
+  expect(text).toMatch(/"route":"\/audio\/speech","status":200,.*"characters":11/);
+});

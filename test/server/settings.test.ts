@@ -1,0 +1,115 @@
+import { resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { parseServerConfig } from '../../server/config.ts';
+import { FLAGS } from '../../server/flags.ts';
+import { SettingsError, helpText, readSettings } from '../../server/settings.ts';
+
+const noFile = (path: string): string => {
+  throw new Error(`${path} is not there`);
+};
+
+describe('parseServerConfig', () => {
+  test("has the interface document's values as defaults", () => {
+    const config = parseServerConfig([], {});
+    expect(config.engine).toMatchObject({
+      maxRunningRequests: 128,
+      contextLength: 32768,
+      chunkedPrefillSize: 4096,
+      memFractionStatic: 0.8,
+    });
+    expect(config.host).toBe('0.0.0.0');
+    expect(config.listeners).toEqual([
+      { task: 'chat', port: 3000, modelId: 'parley-chat', aliases: [] },
+      { task: 'speech', port: 3001, modelId: 'parley-speech', aliases: ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'] },
+      { task: 'transcription', port: 3002, modelId: 'parley-transcribe', aliases: ['whisper-1'] },
+    ]);
+    expect(config.engine.chat?.path).toBe(resolve('models/parley-chat'));
+  });
+
+  test("agrees with the engine's own defaults", () => {
+    const { chat, speech, transcription, ...rest } = parseServerConfig([], {}).engine;
+    expect([chat, speech, transcription].every(Boolean)).toBe(true);
+    expect(rest).toEqual(DEFAULT_ENGINE_CONFIG);
+  });
+
+  test('leaves a listener out whose model is none, and refuses to serve nothing', () => {
+    const config = parseServerConfig(['--speech-model', 'none', '--transcription-model=none', '--served-model-name', 'bot'], {});
+    expect(config.listeners).toEqual([{ task: 'chat', port: 3000, modelId: 'bot', aliases: [] }]);
+    expect(config.engine.speech).toBeUndefined();
+    expect(() => parseServerConfig(['--chat-model=none', '--speech-model=none', '--transcription-model=none'], {})).toThrow(SettingsError);
+  });
+
+  test('refuses one port for two listeners, but not 0', () => {
+    expect(() => parseServerConfig(['--speech-port', '3000'], {})).toThrow(/port 3000 is given to two/);
+    expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
+  });
+
+  test('shows every setting but the key', () => {
+    const { shown } = parseServerConfig(['--api-key', 'sesame'], {});
+    expect(JSON.stringify(shown)).not.toContain('sesame');
+    expect(shown).toMatchObject({ port: 3000, 'tp-size': 'auto', 'attention-backend': 'paged' });
+  });
+});
+
+describe('readSettings', () => {
+  test('command line wins over environment, that over the file, that over defaults', () => {
+    const file = JSON.stringify({ port: 1, 'speech-port': 2, transcription_port: 3, 'legacy-speech': false, 'cors-origin': ['a', 'b'] });
+    const settings = readSettings(['--port', '10', '--config', 'x.json'], { PARLEY_PORT: '20', PARLEY_SPEECH_PORT: '21' }, () => file);
+    const names = ['port', 'speech-port', 'transcription-port', 'legacy-speech', 'cors-origin', 'page-size'];
+    expect(names.map((name) => settings.get(name))).toEqual([10, 21, 3, false, ['a', 'b'], 16]);
+  });
+
+  test('takes --name=value, switches and their opposites', () => {
+    const settings = readSettings(['--host=::1', '--model-optional', '--no-legacy-speech', '--cors-origin', 'a, b'], {}, noFile);
+    expect(['host', 'model-optional', 'legacy-speech', 'cors-origin'].map((name) => settings.get(name))).toEqual([
+      '::1',
+      true,
+      false,
+      ['a', 'b'],
+    ]);
+  });
+
+  test.each([
+    [['--colour', 'red'], /--colour: there is no such setting/],
+    [['port'], /port: settings begin with --/],
+    [['--port'], /--port needs a value/],
+    [['--port', '--host'], /--port needs a value/],
+    [['--port', 'abc'], /--port abc: must be an integer/],
+    [['--port', '1.5'], /must be an integer/],
+    [['--port', '70000'], /must be from 0 to 65535/],
+    [['--mem-fraction-static', '1.5'], /must be from 0.05 to 1/],
+    [['--dtype', 'int3'], /must be one of auto, f32, f16/],
+    [['--legacy-speech=maybe'], /must be true or false/],
+    [['--tp-size', '2'], /splitting a model across adapters is not built yet/],
+    [['--schedule-policy', 'lpm'], /this order is not built yet; built: fcfs/],
+    [['--trust-remote-code'], /not loaded yet/],
+    [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
+    [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
+  ] as const)('%j is refused in one line', (argv, message) => {
+    expect(() => readSettings(argv, {}, noFile)).toThrow(message);
+    try {
+      readSettings(argv, {}, noFile);
+    } catch (error) {
+      expect(error).toBeInstanceOf(SettingsError);
+      expect((error as Error).message).not.toContain('\n');
+    }
+  });
+
+  test.each([
+    ['[]', /must hold a JSON object/],
+    ['{', /--config x.json: /],
+    ['{"colour": 1}', /'colour' in x.json: there is no such setting/],
+    ['{"port": "x"}', /must be an integer/],
+  ])('a file holding %s is refused', (text, message) => {
+    expect(() => readSettings(['--config', 'x.json'], {}, () => text)).toThrow(message);
+  });
+});
+
+test('--help names every flag and every default', () => {
+  const help = helpText();
+  for (const flag of FLAGS) {
+    expect(help).toContain(flag.default === true ? `--no-${flag.name}` : `--${flag.name}`);
+    if (typeof flag.default === 'number') expect(help).toContain(`(${flag.default})`);
+  }
+});
