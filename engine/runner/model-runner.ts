@@ -57,7 +57,8 @@ export class ModelRunner {
   readonly #plans = new Map<string, Plan>();
   readonly #tileRows: number;
 
-  constructor(device: Device, decoder: Decoder, kv: KVCache, table: BlockTable, options: RunnerOptions) {
+  /** `workspace` holds maxRunning + prefillChunk rows. */
+  constructor(device: Device, decoder: Decoder, workspace: DecoderWorkspace, kv: KVCache, table: BlockTable, options: RunnerOptions) {
     this.#device = device;
     this.#decoder = decoder;
     this.#kv = kv;
@@ -81,7 +82,7 @@ export class ModelRunner {
       logitIndices: make('logit rows', [maxRunning]),
       blockTable: make('block table', [table.rows, table.columns]),
     };
-    this.#workspace = decoder.createWorkspace(device, rows, maxRunning);
+    this.#workspace = workspace;
     this.#sampler = new Sampler(device, vocabulary, maxRunning);
     const partialRows = this.#buckets().map((bucket) => bucket * this.#maxParts(bucket));
     const largest = Math.max(0, ...partialRows.filter((_, i) => this.#maxParts(this.#buckets()[i]!) > 1));

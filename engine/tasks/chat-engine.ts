@@ -94,13 +94,14 @@ export class ChatEngine {
     const { layers, kvHeads, headDim } = shape;
     const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
     const limits = runnerLimits(device, shape, config, wanted);
+    const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning);
     const pages = kvPageCount(device, kvShape, { ...config, maxRunningRequests: limits.maxRunning }, wanted);
     const context = Math.min(wanted, pages * config.pageSize);
     const kv = createKVCache(device, kvShape, pages);
     const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
     const pool = new PagePool(pages);
     const scheduler = new Scheduler(pool, table, { ...limits, pageSize: config.pageSize, maxQueued: config.maxQueuedRequests });
-    const runner = new ModelRunner(device, decoder, kv, table, { ...limits, context });
+    const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
     await runner.warmUp();
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
     platform.log(`${id}: ${pages} KV pages of ${config.pageSize} tokens (${kvType}), context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore

@@ -1,0 +1,187 @@
+/** ChatEngine on the bundled model: what a caller sees, and what a step costs. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ChatEvent, ChatRequest, SamplingParams } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import { EngineError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { testDevice } from '../support/device.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const STORY = 'Tell me a short story about a fox.';
+const GREEDY: SamplingParams = { temperature: 0 };
+
+interface Answer {
+  readonly texts: string[];
+  readonly finishes: Extract<ChatEvent, { type: 'finish' }>[];
+  readonly start: Extract<ChatEvent, { type: 'start' }> | undefined;
+}
+
+async function ask(engine: ChatEngine, content: string, options: Partial<ChatRequest> = {}): Promise<Answer> {
+  const request: ChatRequest = { messages: [{ role: 'user', content }], sampling: GREEDY, ...options };
+  const texts = new Array<string>(options.n ?? 1).fill('');
+  const finishes: Answer['finishes'] = [];
+  let start: Answer['start'];
+  for await (const event of engine.generate(request, new AbortController().signal)) {
+    if (event.type === 'start') start = event;
+    else if (event.type === 'delta') texts[event.index] += event.text;
+    else finishes[event.index] = event;
+  }
+  return { texts, finishes, start };
+}
+
+async function load(device: Device, config: Partial<EngineConfig> = {}): Promise<ChatEngine> {
+  return ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: FOLDER }, resolveConfig(config));
+}
+
+async function failure(promise: Promise<unknown>): Promise<EngineError> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(EngineError);
+  return error as EngineError;
+}
+
+describe('ChatEngine', () => {
+  let device: Device;
+  let engine: ChatEngine;
+  beforeAll(async () => {
+    device = await testDevice();
+    engine = await load(device, { maxRunningRequests: 20, maxQueuedRequests: 8 });
+  });
+  afterAll(async () => {
+    expect(device.errors).toEqual([]);
+    await engine.close();
+    device.close();
+  });
+
+  const prompts = Array.from({ length: 16 }, (_, i) => `${['Hello', 'What is the capital of France?', STORY, 'Count.'][i % 4]} ${'Please. '.repeat(i)}`); // prettier-ignore
+
+  test('says what it is', () => {
+    expect(engine.info).toMatchObject({ id: 'parley-chat', task: 'chat', architecture: 'llama', parameters: 5475584, contextLength: 2048 });
+  });
+
+  test('16 requests at once get the words each gets alone, greedy and seeded', async () => {
+    for (const sampling of [GREEDY, { temperature: 0.9, topP: 0.95, topK: 200, seed: 77 }]) {
+      const options = { sampling, maxTokens: 24, ignoreEos: true };
+      const together = await Promise.all(prompts.map((prompt) => ask(engine, prompt, options)));
+      for (const i of [0, 3, 10, 15]) expect((await ask(engine, prompts[i]!, options)).texts).toEqual(together[i]!.texts);
+      expect(new Set(together.flatMap(({ texts }) => texts)).size).toBeGreaterThan(4);
+    }
+  });
+
+  test('a decode step is one submit, reads 4 bytes a sequence back and creates no GPU object', async () => {
+    const run = (count: number) => Promise.all(prompts.slice(0, count).map((p) => ask(engine, p, { maxTokens: 40, ignoreEos: true })));
+    await run(5);
+    const before = { ...device.stats };
+    await run(5);
+    const { stats } = device;
+    const created = (name: 'buffers' | 'bufferBytes' | 'pipelines' | 'bindGroups') => stats[name] - before[name];
+    expect([created('buffers'), created('bufferBytes'), created('pipelines'), created('bindGroups')]).toEqual([0, 0, 0, 0]);
+    // 40 tokens: the prompt's step gives the first; nothing is computed beyond the last.
+    expect(stats.submits - before.submits).toBe(40);
+    expect(stats.bytesRead - before.bytesRead).toBe(5 * 40 * 4);
+  });
+
+  test('ends at the end of turn, at a stop string, a stop token or the maximum, and says which', async () => {
+    const whole = await ask(engine, STORY);
+    expect(whole.finishes[0]).toMatchObject({ reason: 'stop', stopReason: null });
+    expect(whole.texts[0]).not.toContain('<|');
+    const word = whole.texts[0]!.split(' ')[5]!;
+    const stopped = await ask(engine, STORY, { stop: ['never said', ` ${word}`] });
+    expect(stopped.finishes[0]).toMatchObject({ reason: 'stop', stopReason: ` ${word}` });
+    expect(whole.texts[0]!.startsWith(`${stopped.texts[0]} ${word}`)).toBe(true);
+    const short = await ask(engine, STORY, { maxTokens: 3 });
+    expect(short.finishes[0]).toMatchObject({ reason: 'length', completionTokens: 3 });
+    expect(whole.texts[0]!.startsWith(short.texts[0]!)).toBe(true);
+    const golden = 1460; // second token of the golden answer
+    const token = await ask(engine, STORY, { stopTokenIds: [golden] });
+    expect(token.finishes[0]).toMatchObject({ reason: 'stop', stopReason: golden, completionTokens: 2 });
+    expect(token.start?.promptTokens).toBe(20);
+  });
+
+  test('n choices of a seeded request differ from each other and repeat with the seed', async () => {
+    const options = { n: 3, sampling: { temperature: 1.5, seed: 5 }, maxTokens: 12, ignoreEos: true };
+    const first = await ask(engine, STORY, options);
+    expect(new Set(first.texts).size).toBe(3);
+    expect(first.finishes.map(({ completionTokens }) => completionTokens)).toEqual([12, 12, 12]);
+    expect((await ask(engine, STORY, options)).texts).toEqual(first.texts);
+    expect((await ask(engine, STORY, { ...options, sampling: { temperature: 1.5, seed: 6 } })).texts).not.toEqual(first.texts);
+  });
+
+  test('a prompt beyond the context is refused with both numbers, also with the output it asks for', async () => {
+    const error = await failure(ask(engine, 'word '.repeat(3000)));
+    expect(error).toMatchObject({ code: 'context_length_exceeded', param: 'messages', details: { n_ctx: 2048 } });
+    expect(error.details!['n_prompt_tokens']).toBeGreaterThan(3000);
+    expect((await failure(ask(engine, 'Hi', { maxTokens: 2048 }))).code).toBe('context_length_exceeded');
+  });
+
+  test('an abort ends the request and frees its pages within a step; others go on', async () => {
+    const controller = new AbortController();
+    const request: ChatRequest = { messages: [{ role: 'user', content: STORY }], sampling: GREEDY, ignoreEos: true };
+    const other = ask(engine, STORY, { maxTokens: 60, ignoreEos: true });
+    let deltas = 0;
+    const aborted = (async () => {
+      for await (const event of engine.generate(request, controller.signal)) {
+        if (event.type === 'delta' && ++deltas === 5) controller.abort();
+      }
+    })();
+    expect((await failure(aborted)).code).toBe('aborted');
+    expect(deltas).toBe(5);
+    expect((await other).finishes[0]).toMatchObject({ completionTokens: 60 });
+    // Leaving the loop is an abort too.
+    for await (const event of engine.generate(request, new AbortController().signal)) if (event.type === 'delta') break;
+    await ask(engine, 'Hi', { maxTokens: 2 });
+    expect(engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
+  });
+
+  test('more requests than the queue holds are refused, the others are answered', async () => {
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => ask(engine, 'Hello', { maxTokens: 4 })));
+    const refused = results.filter((result) => result.status === 'rejected');
+    expect(refused).toHaveLength(40 - 28);
+    for (const { reason } of refused) expect((reason as EngineError).code).toBe('queue_full');
+  });
+});
+
+test('with too few pages for all, sequences are retracted and still get the words they get alone', async () => {
+  const device = await testDevice();
+  const roomy = await load(device, { maxRunningRequests: 8 });
+  const alone = await ask(roomy, STORY, { maxTokens: 200, ignoreEos: true });
+  await roomy.close();
+  const tight = await loadWithPages(device, 24);
+  expect(tight.status().kvPagesTotal).toBe(24);
+  const answers = await Promise.all(Array.from({ length: 4 }, () => ask(tight, STORY, { maxTokens: 200, ignoreEos: true })));
+  for (const { texts } of answers) expect(texts).toEqual(alone.texts);
+  expect(tight.status().kvPagesUsed).toBe(0);
+  await tight.close();
+  device.close();
+});
+
+/** An engine with room for just so many pages. Each of the four requests above comes to 220 tokens, which is 14 pages. */
+async function loadWithPages(device: Device, pages: number): Promise<ChatEngine> {
+  // Keys and values of 16 tokens: 2 heads of 64 channels, 6 layers, f16.
+  const pageBytes = 16 * 2 * 64 * 6 * 2 * 2;
+  const limits = { maxRunningRequests: 4, memFractionStatic: 1 };
+  const before = device.stats.bufferBytes;
+  const deviceMemory = before + 32 * 2 ** 20;
+  const probe = await load(device, { ...limits, deviceMemory });
+  await probe.close();
+  const spare = (probe.status().kvPagesTotal - pages) * pageBytes;
+  // Closing an engine leaves its buffers to the device.
+  return load(device, { ...limits, deviceMemory: deviceMemory - spare + device.stats.bufferBytes - before });
+}
+
+test('a lost device fails running requests and refuses new ones with device_lost', async () => {
+  const device = await testDevice();
+  const engine = await load(device, { maxRunningRequests: 4 });
+  const running = ask(engine, STORY, { maxTokens: 2000, ignoreEos: true });
+  await ask(engine, 'Hi', { maxTokens: 2 });
+  device.close();
+  expect((await failure(running)).code).toBe('device_lost');
+  expect((await failure(ask(engine, 'Hi'))).code).toBe('device_lost');
+});
