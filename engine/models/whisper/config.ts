@@ -62,7 +62,8 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
   const model = (name: string): number => size(config, 'config.json', name);
   const audio = (name: string): number => size(preprocessor, 'preprocessor_config.json', name);
   const activation = ACTIVATIONS.get(config['activation_function']);
-  if (!activation) throw new EngineError('invalid_model', `config.json: unknown activation_function ${String(config['activation_function'])}`);
+  if (!activation)
+    throw new EngineError('invalid_model', `config.json: unknown activation_function ${String(config['activation_function'])}`);
   if (config['scale_embedding'] === true) throw new EngineError('invalid_model', 'config.json: scale_embedding is not supported');
   const channels = model('d_model');
   const stack = (side: string): StackConfig => {
@@ -80,7 +81,10 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
     mels: model('num_mel_bins'),
   };
   if (audio('feature_size') !== mel.mels) {
-    throw new EngineError('invalid_model', `preprocessor_config.json: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`);
+    throw new EngineError(
+      'invalid_model',
+      `preprocessor_config.json: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`,
+    );
   }
   return {
     vocabulary: model('vocab_size'),

@@ -62,13 +62,14 @@ export interface EncoderArgs {
   readonly frames: number;
 }
 
-/** Samples -> encoder output [S, C] in workspace.normed. */
-export function encodeAudio(rec: Recorder, args: EncoderArgs): void {
+/** Samples -> encoder output [S, C] in workspace.normed; returns the number of positions. */
+export function encodeAudio(rec: Recorder, args: EncoderArgs): number {
   const { workspace: ws, frames } = args;
   logMel(rec, { logMel: args.logMel, workspace: ws.mel, samples: ws.samples, out: ws.features, frames });
   const rows = encoderStem(rec, args);
   for (let i = 0; i < args.weights.encoder.layers.length; i++) encoderLayer(rec, args, i, rows);
   layerNorm(rec, { x: ws.hidden, ...args.weights.encoder.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
+  return rows;
 }
 
 /** Two convolutions, the second of stride 2, and the positions: features -> hidden; returns the number of positions. */

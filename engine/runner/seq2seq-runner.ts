@@ -1,0 +1,206 @@
+/** Runs Whisper: encodes windows into slots and steps the decoder over the tokens of any of them. */
+import { EngineError, assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes } from '../models/whisper/decoder.ts';
+import type { DecoderCache, DecoderInput, DecoderWorkspace } from '../models/whisper/decoder.ts';
+import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
+import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
+import type { WhisperModel } from '../models/whisper/load.ts';
+import { TOKEN_ROW_WORDS, constrainedToken, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
+import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
+import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
+import { melInput } from '../ops/spectral.ts';
+
+/** Which tokens a sampled row may take; `languages` are the language ids alone. */
+export type MaskName = (typeof MASKS)[number];
+const MASKS = ['text', 'firstText', 'timestamps', 'firstTimestamps', 'languages'] as const;
+
+/** One token that goes through the decoder. */
+export interface StepRow {
+  readonly slot: number;
+  /** Position in its sequence. */
+  readonly position: number;
+  /** Absent = the token sampled last for this slot, which the host may not have seen yet. */
+  readonly token?: number;
+  /** Choose a token after this one. */
+  readonly sample?: Omit<TokenRow, 'slot' | 'mask' | 'position'> & { readonly mask: MaskName };
+}
+
+/** What a sampled row chose. */
+export interface SampledToken {
+  readonly token: number;
+  /** Of the token among those allowed; of `probe` among all. */
+  readonly logprob: number;
+}
+
+/** Rows of one step: prompts longer than this take several. A section of the step's upload is 256 bytes a row of 64 words. */
+export const MAX_STEP_ROWS = 64;
+const SECTION = 64;
+/** First section of each array in the step's upload. */
+const AT = { tokens: 0, positions: 1, cacheRows: 2, selfRanges: 3, crossRanges: 5, sampledRows: 7, settings: 8 } as const;
+const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
+
+/** Sequences that decode side by side. */
+const MAX_SLOTS = 16;
+/** Keys and values take this much unless the operator says how much memory there is. */
+const DEFAULT_CACHE_BYTES = 1 << 30;
+/** Share of the memory given to the three tasks that transcription's keys and values may take. */
+const CACHE_SHARE = 1 / 8;
+/** Mel frames of the warm-up: enough for every kernel, a fraction of a window's work. */
+const WARM_UP_FRAMES = 32;
+
+export class Seq2SeqRunner {
+  readonly model: WhisperModel;
+  readonly slots: number;
+  readonly #device: Device;
+  readonly #encoder: EncoderWorkspace;
+  readonly #decoder: DecoderWorkspace;
+  readonly #cache: DecoderCache;
+  readonly #rules: TokenRules;
+  readonly #masks: Tensor;
+  readonly #state: Tensor;
+  readonly #lastTokens: Tensor;
+  readonly #results: Tensor;
+  readonly #ids: Tensor;
+  readonly #upload: Tensor;
+  readonly #words = new Uint32Array(SECTIONS * SECTION);
+  readonly #sections: Omit<DecoderInput, 'rows' | 'samples' | 'ids'> & { readonly tokens: Tensor; readonly settings: Tensor };
+
+  constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
+    const { config, tokens } = model;
+    this.model = model;
+    this.slots = slotsFor(device, model, maxRunning, memory);
+    this.#device = device;
+    this.#encoder = createEncoderWorkspace(device, config);
+    this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
+    this.#cache = createDecoderCache(device, config, this.slots);
+    const { timestampBegin, eos, maxInitialTimestamp } = tokens;
+    this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
+    const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
+    const words = masks[0]!.length;
+    const all = new Uint32Array(masks.length * words);
+    masks.forEach((mask, i) => all.set(mask, i * words));
+    this.#masks = device.upload('token masks', 'u32', [masks.length, words], all);
+    this.#state = device.tensor('timestamp state', 'u32', [this.slots, 4]);
+    this.#lastTokens = device.tensor('last tokens', 'u32', [this.slots]);
+    this.#results = device.tensor('sampled tokens', 'u32', [MAX_STEP_ROWS, 2]);
+    this.#ids = device.tensor('decoder ids', 'u32', [MAX_STEP_ROWS]);
+    this.#upload = device.tensor('decoder step', 'u32', [SECTIONS, SECTION]);
+    const section = (first: number, shape: readonly number[]): Tensor => {
+      const size = shape.reduce((a, b) => a * b, 1);
+      return this.#upload.rows(first, first + Math.ceil(size / SECTION)).reshape(shape);
+    };
+    this.#sections = {
+      tokens: section(AT.tokens, [MAX_STEP_ROWS]),
+      positions: section(AT.positions, [MAX_STEP_ROWS]),
+      cacheRows: section(AT.cacheRows, [MAX_STEP_ROWS]),
+      selfRanges: section(AT.selfRanges, [MAX_STEP_ROWS, 2]),
+      crossRanges: section(AT.crossRanges, [MAX_STEP_ROWS, 2]),
+      sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
+      settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
+    };
+  }
+
+  /** Compiles and runs every kernel once: a short window, one row, several rows. */
+  async warmUp(): Promise<void> {
+    await this.#device.warmUp((rec) => this.#recordWindow(rec, 0, WARM_UP_FRAMES));
+    const sample = { mask: 'text' } as const;
+    for (const rows of [1, 2]) {
+      const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample }));
+      this.#write(plan);
+      await this.#device.warmUp((rec) => this.#recordStep(rec, rows, rows));
+      await this.step(plan).tokens();
+    }
+  }
+
+  /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */
+  encode(slot: number, samples: Float32Array): void {
+    const { mel, frames } = this.model.config;
+    this.#device.write(this.#encoder.samples, melInput(mel, samples, frames * mel.hop));
+    const rec = this.#device.record('encode window');
+    this.#recordWindow(rec, slot, frames);
+    rec.submit();
+  }
+
+  /** Submits one step; rows of one slot come in order of position. The tokens of sampled rows arrive in order of the rows. */
+  step(rows: readonly StepRow[]): { tokens(): Promise<readonly SampledToken[]> } {
+    const samples = this.#write(rows);
+    const rec = this.#device.record('transcription step');
+    this.#recordStep(rec, rows.length, samples);
+    const readback = rec.readback(this.#results, Math.max(8, samples * 8));
+    rec.submit();
+    return {
+      tokens: async () => {
+        const data = await readback.data();
+        const [ids, logprobs] = [new Uint32Array(data), new Float32Array(data)];
+        return Array.from({ length: samples }, (_, i) => ({ token: ids[2 * i]!, logprob: logprobs[2 * i + 1]! }));
+      },
+    };
+  }
+
+  #recordWindow(rec: Recorder, slot: number, frames: number): void {
+    const { config, weights, logMel } = this.model;
+    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.frames) };
+    const rows = encodeAudio(rec, args);
+    encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
+  }
+
+  #recordStep(rec: Recorder, rows: number, samples: number): void {
+    const { config, weights } = this.model;
+    const { tokens, settings, ...sections } = this.#sections;
+    const input = { ...sections, ids: this.#ids, rows, samples };
+    const [lastTokens, state] = [this.#lastTokens, this.#state];
+    resolveTokens(rec, { tokens, lastTokens, ids: this.#ids, rows });
+    decode(rec, { config, weights, workspace: this.#decoder, cache: this.#cache, input });
+    const { logits } = this.#decoder;
+    const tables = { rules: this.#rules, masks: this.#masks, state, lastTokens };
+    constrainedToken(rec, { logits, ...tables, settings, results: this.#results, rows: samples });
+  }
+
+  /** Lays the rows out and uploads them in one piece; returns how many are sampled. */
+  #write(rows: readonly StepRow[]): number {
+    assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
+    const { selfRows, crossRows } = this.#cache;
+    const words = this.#words;
+    const settings = words.subarray(AT.settings * SECTION);
+    let samples = 0;
+    rows.forEach(({ slot, position, token, sample }, i) => {
+      assert(slot < this.slots && position < selfRows, `position ${position} of slot ${slot}`);
+      words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + slot;
+      words[AT.positions * SECTION + i] = position;
+      words[AT.cacheRows * SECTION + i] = slot * selfRows + position;
+      words[AT.selfRanges * SECTION + 2 * i] = slot * selfRows;
+      words[AT.selfRanges * SECTION + 2 * i + 1] = position + 1;
+      words[AT.crossRanges * SECTION + 2 * i] = slot * crossRows;
+      words[AT.crossRanges * SECTION + 2 * i + 1] = this.model.config.sourcePositions;
+      if (!sample) return;
+      words[AT.sampledRows * SECTION + samples] = i;
+      writeTokenRow(settings, samples++, { ...sample, slot, position, mask: MASKS.indexOf(sample.mask) });
+    });
+    this.#device.write(this.#upload, words);
+    return samples;
+  }
+}
+
+/** What a mask forbids. Timestamps are never text: without them asked for they would only be dropped again. */
+function banned(name: MaskName, { tokens, config }: WhisperModel): (token: number) => boolean {
+  if (name === 'languages') {
+    const languages = new Set(tokens.languages.values());
+    return (token) => !languages.has(token);
+  }
+  const first = name.startsWith('first');
+  const never = new Set([...tokens.suppress, ...(first ? tokens.beginSuppress : [])]);
+  if (tokens.noTimestamps !== undefined) never.add(tokens.noTimestamps);
+  const end = name === 'text' || name === 'firstText' ? tokens.timestampBegin : config.vocabulary;
+  return (token) => never.has(token) || token >= end;
+}
+
+function slotsFor(device: Device, { config }: WhisperModel, maxRunning: number, memory: number | undefined): number {
+  const bytes = decoderSlotBytes(config);
+  const budget = memory === undefined ? DEFAULT_CACHE_BYTES : memory * CACHE_SHARE;
+  const bindable = Math.floor((device.caps.maxBindingBytes * config.decoder.layers) / bytes);
+  if (bindable < 1) throw new EngineError('out_of_memory', `one window's keys and values exceed this adapter's bindings`);
+  return Math.max(1, Math.min(MAX_SLOTS, maxRunning, bindable, Math.floor(budget / bytes)));
+}

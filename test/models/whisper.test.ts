@@ -1,0 +1,247 @@
+/** Whisper against transformers: a tiny random checkpoint stage by stage, and the bundled one with its golden fixture. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import type { Recorder } from '../../engine/gpu/recorder.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
+import { transcriptPrompt } from '../../engine/models/whisper/config.ts';
+import { createDecoderCache, createDecoderWorkspace, decode } from '../../engine/models/whisper/decoder.ts';
+import { createEncoderWorkspace, encodeAudio, encodeKeyValues, encoderLayer, encoderStem } from '../../engine/models/whisper/encoder.ts';
+import type { EncoderArgs } from '../../engine/models/whisper/encoder.ts';
+import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
+import type { WhisperModel } from '../../engine/models/whisper/load.ts';
+import { logMel, melInput } from '../../engine/ops/spectral.ts';
+import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
+import type { SampledToken, StepRow } from '../../engine/runner/seq2seq-runner.ts';
+import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import { expectClose, nmse } from '../support/compare.ts';
+import { testDevice } from '../support/device.ts';
+
+const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const json = <T>(name: string): T => JSON.parse(readFileSync(path(name), 'utf8')) as T;
+
+/** Device, model and golden values of a folder. */
+async function open(folder: string, golden: string): Promise<{ device: Device; model: WhisperModel; golden: Checkpoint }> {
+  const device = await testDevice();
+  const model = await loadWhisperModel(device, device.platform, path(folder), 'f32');
+  return { device, model, golden: await Checkpoint.open(device.platform, path(golden), 'golden.safetensors') };
+}
+
+/** Records, submits and reads one tensor back. */
+async function compute(device: Device, out: Tensor, record: (rec: Recorder) => void): Promise<Float32Array> {
+  const rec = device.record('test');
+  record(rec);
+  rec.submit();
+  return (await device.read(out)) as Float32Array;
+}
+
+/** [A, B] -> [B, A]. */
+function transpose(values: ArrayLike<number>, a: number, b: number): Float32Array {
+  return Float32Array.from({ length: a * b }, (_, i) => values[(i % a) * b + Math.floor(i / a)]!);
+}
+
+/** Logits of every position of `ids` after the window in `samples`, all in one step. */
+async function forcedLogits(device: Device, model: WhisperModel, samples: Float32Array, ids: readonly number[]): Promise<Float32Array> {
+  const { config, weights } = model;
+  const rows = ids.length;
+  const encoder: EncoderArgs = { ...model, workspace: createEncoderWorkspace(device, config), frames: config.frames };
+  const cache = createDecoderCache(device, config, 2);
+  const workspace = createDecoderWorkspace(device, config, rows, rows);
+  const slot = 1;
+  const u32 = (shape: readonly number[], value: (i: number) => number): Tensor =>
+    device.upload(
+      'input',
+      'u32',
+      shape,
+      Uint32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => value(i)),
+    );
+  const input = {
+    ids: u32([rows], (i) => ids[i]!),
+    positions: u32([rows], (i) => i),
+    cacheRows: u32([rows], (i) => slot * cache.selfRows + i),
+    selfRanges: u32([rows, 2], (i) => (i % 2 === 0 ? slot * cache.selfRows : (i >> 1) + 1)),
+    crossRanges: u32([rows, 2], (i) => (i % 2 === 0 ? slot * cache.crossRows : config.sourcePositions)),
+    sampledRows: u32([rows], (i) => i),
+    rows,
+    samples: rows,
+  };
+  device.write(encoder.workspace.samples, melInput(config.mel, samples, config.frames * config.mel.hop));
+  return compute(device, workspace.logits, (rec) => {
+    encodeKeyValues(rec, encoder, cache.crossViews[slot]!, encodeAudio(rec, encoder));
+    decode(rec, { config, weights, workspace, cache, input });
+  });
+}
+
+interface Job {
+  readonly slot: number;
+  readonly prompt: readonly number[];
+  readonly timestamps?: boolean;
+}
+
+/** Greedy tokens of several slots side by side, the next step submitted before the last one is read. */
+async function greedy(runner: Seq2SeqRunner, jobs: readonly Job[], count: number): Promise<SampledToken[][]> {
+  const found: SampledToken[][] = jobs.map(() => []);
+  const sampled = (timestamps: boolean | undefined, first: boolean): NonNullable<StepRow['sample']> =>
+    timestamps ? { mask: first ? 'firstTimestamps' : 'timestamps', timestamps, first } : { mask: first ? 'firstText' : 'text', first };
+  let pending: Promise<readonly SampledToken[]> | undefined;
+  const take = async (): Promise<void> => (await pending)?.forEach((token, i) => found[i]!.push(token));
+  for (let step = 0; step < count; step++) {
+    const rows = jobs.flatMap(({ slot, prompt, timestamps }): StepRow[] => {
+      const sample = sampled(timestamps, step === 0);
+      if (step > 0) return [{ slot, position: prompt.length + step - 1, sample }];
+      return prompt.map((token, position) => ({ slot, position, token, ...(position === prompt.length - 1 ? { sample } : {}) }));
+    });
+    const next = runner.step(rows).tokens();
+    await take();
+    pending = next;
+  }
+  await take();
+  return found;
+}
+
+const ids = (tokens: readonly SampledToken[]): number[] => tokens.map(({ token }) => token);
+
+describe('a tiny random checkpoint', () => {
+  const folder = 'test/fixtures/whisper-tiny-random';
+  const tokens = json<{ forced: number[]; greedy: number[] }>(`${folder}/golden.json`);
+  let device: Device;
+  let model: WhisperModel;
+  let golden: Checkpoint;
+  let audio: Float32Array;
+  beforeAll(async () => {
+    ({ device, model, golden } = await open(folder, folder));
+    audio = await golden.read('audio');
+  });
+  afterAll(() => device.close());
+
+  test('agrees with transformers from the mel features to the cross-attention keys and values', async () => {
+    const { config, logMel: mel } = model;
+    const workspace = createEncoderWorkspace(device, config);
+    const args: EncoderArgs = { ...model, workspace, frames: config.frames };
+    device.write(workspace.samples, melInput(config.mel, audio, config.frames * config.mel.hop));
+    const columns = workspace.features.shape[1]!;
+    const features = await compute(device, workspace.features, (rec) =>
+      logMel(rec, { logMel: mel, workspace: workspace.mel, samples: workspace.samples, out: workspace.features, frames: config.frames }),
+    );
+    const wanted = transpose(await golden.read('features'), config.mel.mels, config.frames);
+    expectClose('features', features.filter((_, i) => i % columns < config.mel.mels), wanted, 1e-6); // prettier-ignore
+    const stem = await compute(device, workspace.hidden, (rec) => encoderStem(rec, args));
+    expectClose('stem', stem, await golden.read('stem'), 1e-6);
+    for (let i = 0; i < config.encoder.layers; i++) {
+      const hidden = await compute(device, workspace.hidden, (rec) => encoderLayer(rec, args, i, config.sourcePositions));
+      expectClose(`encoder layer ${i}`, hidden, await golden.read(`encoder_layer${i}`), 1e-6);
+    }
+    const cache = createDecoderCache(device, config, 2);
+    const encoded = await compute(device, workspace.normed, (rec) =>
+      encodeKeyValues(rec, args, cache.crossViews[1]!, encodeAudio(rec, args)),
+    );
+    expectClose('encoder', encoded, await golden.read('encoder'), 1e-6);
+    for (let i = 0; i < config.decoder.layers; i++) {
+      const all = (await device.read(cache.cross[i]!)) as Float32Array;
+      const pairs = all.subarray(cache.crossRows * 2 * config.channels);
+      const keys = Float32Array.from({ length: config.sourcePositions * config.channels }, (_, at) => {
+        return pairs[Math.floor(at / config.channels) * 2 * config.channels + (at % config.channels)]!;
+      });
+      expectClose(`cross keys ${i}`, keys, await golden.read(`cross_key${i}`), 1e-6);
+      const values = keys.map((_, at) => pairs[(Math.floor(at / config.channels) * 2 + 1) * config.channels + (at % config.channels)]!);
+      expectClose(`cross values ${i}`, values, await golden.read(`cross_value${i}`), 1e-6);
+    }
+  });
+
+  test('agrees with transformers on the logits of forced tokens', async () => {
+    expectClose('logits', await forcedLogits(device, model, audio, tokens.forced), await golden.read('forced_logits'), 1e-6);
+  });
+
+  test('continues with the same 64 greedy tokens', async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    await runner.warmUp();
+    runner.encode(0, audio);
+    const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 4) }], 64);
+    expect(ids(found!)).toEqual(tokens.greedy);
+  });
+
+  test('chooses the same tokens, to the last bit of their probabilities, alone and beside others', async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 4 });
+    await runner.warmUp();
+    const noise = Float32Array.from({ length: 24000 }, (_, i) => 0.1 * Math.sin(i * i * 1e-5));
+    const prompt = transcriptPrompt(model.tokens, 'en', false);
+    runner.encode(2, audio);
+    const [alone] = await greedy(runner, [{ slot: 2, prompt }], 24);
+    [0, 1, 3].forEach((slot) => runner.encode(slot, noise.subarray(slot * 1000)));
+    runner.encode(2, audio);
+    const jobs = [0, 1, 2, 3].map((slot) => ({ slot, prompt: slot === 1 ? [...prompt, 5, 6, 7] : prompt, timestamps: slot === 3 }));
+    const together = await greedy(runner, jobs, 24);
+    expect(together[2]).toEqual(alone);
+    expect(ids(together[0]!)).not.toEqual(ids(alone!));
+  });
+
+  test('a step creates no GPU object, submits once and reads 8 bytes a sequence', async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    await runner.warmUp();
+    const prompt = transcriptPrompt(model.tokens, 'en', false);
+    const jobs = [0, 1].map((slot) => ({ slot, prompt }));
+    jobs.forEach(({ slot }) => runner.encode(slot, audio));
+    await greedy(runner, jobs, 3);
+    const before = { ...device.stats };
+    await greedy(runner, jobs, 10);
+    const { buffers, bindGroups, pipelines, submits, bytesRead } = device.stats;
+    expect({ buffers, bindGroups, pipelines }).toEqual({
+      buffers: before.buffers,
+      bindGroups: before.bindGroups,
+      pipelines: before.pipelines,
+    });
+    expect(submits - before.submits).toBe(10);
+    expect(bytesRead - before.bytesRead).toBe(10 * 2 * 8);
+  });
+});
+
+describe('the bundled checkpoint', () => {
+  const fixtures = 'test/fixtures/parley-transcribe';
+  const wanted = json<{ prompt_ids: number[]; greedy_ids: number[]; timestamp_prompt_ids: number[]; greedy_ids_timestamps: number[] }>(
+    `${fixtures}/golden.json`,
+  );
+  const audio = wavToMono(parseWav(readFileSync(path(`${fixtures}/clip.wav`))));
+  let device: Device;
+  let model: WhisperModel;
+  let golden: Checkpoint;
+  beforeAll(async () => {
+    ({ device, model, golden } = await open('models/parley-transcribe', fixtures));
+  });
+  afterAll(() => device.close());
+
+  test('agrees with PyTorch on features, encoder output and the logits of the prompt', async () => {
+    const { config } = model;
+    const workspace = createEncoderWorkspace(device, config);
+    device.write(workspace.samples, melInput(config.mel, audio, config.frames * config.mel.hop));
+    const encoded = await compute(device, workspace.normed, (rec) => encodeAudio(rec, { ...model, workspace, frames: config.frames }));
+    const features = (await device.read(workspace.features)) as Float32Array;
+    expectClose('features', features, transpose(await golden.read('input_features'), config.mel.mels, config.frames), 1e-6);
+    expectClose('encoder', encoded, await golden.read('encoder_out'), 1e-6);
+    expectClose('logits', await forcedLogits(device, model, audio, wanted.prompt_ids), await golden.read('prompt_logits'), 1e-6);
+  });
+
+  test('transcribes its clip to the same tokens, with and without timestamps', async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    await runner.warmUp();
+    expect(transcriptPrompt(model.tokens, 'en', false)).toEqual(wanted.prompt_ids);
+    expect(transcriptPrompt(model.tokens, 'en', true)).toEqual(wanted.timestamp_prompt_ids);
+    [0, 1].forEach((slot) => runner.encode(slot, audio));
+    const jobs = [{ slot: 0, prompt: wanted.prompt_ids }, { slot: 1, prompt: wanted.timestamp_prompt_ids, timestamps: true }]; // prettier-ignore
+    const [text, timed] = await greedy(runner, jobs, wanted.greedy_ids_timestamps.length + 1);
+    const { eos } = model.tokens;
+    expect(ids(text!).slice(0, wanted.greedy_ids.length + 1)).toEqual([...wanted.greedy_ids, eos]);
+    expect(ids(timed!)).toEqual([...wanted.greedy_ids_timestamps, eos]);
+  });
+
+  test('half-precision weights change the encoder output by rounding only', async () => {
+    const half = await loadWhisperModel(device, device.platform, path('models/parley-transcribe'), 'f16');
+    const { config } = half;
+    const workspace = createEncoderWorkspace(device, config);
+    device.write(workspace.samples, melInput(config.mel, audio, config.frames * config.mel.hop));
+    const encoded = await compute(device, workspace.normed, (rec) => encodeAudio(rec, { ...half, workspace, frames: config.frames }));
+    expect(half.weightBytes).toBeLessThan(0.6 * model.weightBytes);
+    expect(nmse(encoded, await golden.read('encoder_out'))).toBeLessThan(1e-6);
+  });
+});
