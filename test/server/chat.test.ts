@@ -7,11 +7,19 @@ import { JSON_TYPE, postJson, send, startListeners, until } from '../support/lis
 
 const PATH = '/v1/chat/completions';
 const GOOD = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
-const frames = (text: string): any[] =>
+interface Chunk {
+  readonly id: string;
+  readonly created: number;
+  readonly system_fingerprint: string;
+  readonly choices: readonly { readonly index: number }[];
+  readonly usage: { readonly completion_tokens: number } | null;
+}
+
+const frames = (text: string): Chunk[] =>
   text
     .split('\n\n')
     .filter((frame) => frame.startsWith('data: {'))
-    .map((frame) => JSON.parse(frame.slice(6)));
+    .map((frame) => JSON.parse(frame.slice(6)) as Chunk);
 
 describe('a good request', () => {
   test('gets a chat completion', async () => {
@@ -114,7 +122,7 @@ describe('a good request', () => {
       n: 2,
       templateKwargs: { enable_thinking: false, thinking: false, custom: 1 },
     });
-    expect(json.choices.map((choice: any) => [choice.index, choice.message.content, choice.finish_reason])).toEqual([
+    expect(json.choices.map((choice) => [choice.index, choice.message.content, choice.finish_reason])).toEqual([
       [0, 'Hello there', 'length'],
       [1, 'Hello there', 'length'],
     ]);
@@ -244,7 +252,7 @@ describe('streaming', () => {
       'x-accel-buffering': 'no',
     });
     expect(headers['content-length']).toBeUndefined();
-    const first = frames(text)[0];
+    const first = frames(text)[0]!;
     const head = `"id":"${first.id}","created":${first.created},"model":"parley-chat","system_fingerprint":"${first.system_fingerprint}","object":"chat.completion.chunk"`;
     const choice = (rest: string): string => `data: {${head},"choices":[{"index":0,${rest}}]}\n\n`;
     expect(text).toBe(
@@ -271,7 +279,7 @@ describe('streaming', () => {
     const { chat } = await startListeners();
     const options = { include_usage: true, continuous_usage_stats: true };
     const { text } = await postJson(chat + PATH, { ...GOOD, stream: true, stream_options: options });
-    expect(frames(text).map((chunk) => chunk.usage.completion_tokens)).toEqual([0, 1, 2, 3, 3, 3]);
+    expect(frames(text).map((chunk) => chunk.usage?.completion_tokens)).toEqual([0, 1, 2, 3, 3, 3]);
   });
 
   test('a failure before the first byte is a plain error', async () => {

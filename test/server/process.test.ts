@@ -59,7 +59,7 @@ test('it says where it listens, answers on three ports, and Ctrl-C ends it with 
   expect(lines.find((line) => line.startsWith('chat'))).toMatch(/\/v1 {2}parley-chat \(llama, 0.0 M parameters, context 1024\)$/);
   expect(Object.keys(urls)).toEqual(['chat', 'speech', 'transcription']);
   for (const url of Object.values(urls)) expect((await send(`${url}/health`)).status).toBe(200);
-  expect((await postJson(`${urls['chat']}/chat/completions`, CHAT)).json.choices[0].message.content).toBe('Hello there!');
+  expect((await postJson(`${urls['chat']}/chat/completions`, CHAT)).json.choices[0]!.message.content).toBe('Hello there!');
   // Idle keep-alive connections and one that never asked anything must not hold it.
   const idle = connect(Number(new URL(urls['chat']!).port), '127.0.0.1');
   idle.on('error', () => {});

@@ -55,7 +55,20 @@ export interface Answer {
   readonly bytes: Buffer;
   readonly text: string;
   /** Parsed body; undefined when it is no JSON. */
-  readonly json: any;
+  readonly json: AnswerJson;
+}
+
+/** What tests look at in the bodies of the API; which of it is there depends on the route. */
+export interface AnswerJson {
+  readonly error: { readonly message: string; readonly type: string; readonly param: string | null; readonly code: string };
+  readonly choices: readonly {
+    readonly index: number;
+    readonly message: { readonly content: string };
+    readonly finish_reason: string;
+  }[];
+  readonly usage: Readonly<Record<string, unknown>>;
+  readonly data: readonly { readonly id: string }[];
+  readonly text: string;
 }
 
 export interface Send {
@@ -74,7 +87,7 @@ export async function send(url: string, { method, headers = {}, body }: Send = {
       response.on('end', () => {
         const bytes = Buffer.concat(chunks);
         const text = bytes.toString('utf8');
-        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text, json: tryJson(text) });
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, bytes, text, json: tryJson(text) as AnswerJson });
       });
     });
     request.on('error', reject);
