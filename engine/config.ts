@@ -25,6 +25,10 @@ export interface EngineConfig {
   readonly deviceMemory?: number;
   /** Waiting requests beyond which new ones are refused. */
   readonly maxQueuedRequests: number;
+  /** Order of the waiting queue: longest cached prefix first (with ageing), or first come, first served. */
+  readonly schedulePolicy: 'lpm' | 'fcfs';
+  /** Share the KV pages of equal prefixes between requests. */
+  readonly radixCache: boolean;
   /** Tokens a KV page. */
   readonly pageSize: number;
   /** Weight storage; 'auto' = f16 where the adapter has it, else f32. */
@@ -38,6 +42,8 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   chunkedPrefillSize: 4096,
   memFractionStatic: 0.8,
   maxQueuedRequests: 512,
+  schedulePolicy: 'lpm',
+  radixCache: true,
   pageSize: 16,
   dtype: 'auto',
   kvCacheDtype: 'auto',

@@ -69,19 +69,19 @@ export class RadixCache {
   }
 
   /**
-   * The longest cached prefix of `tokens` within namespace `salt`. Changes the tree only by splitting an edge at the end of
+   * The longest cached prefix of the first `limit` tokens within namespace `salt`. Changes the tree only by splitting an edge at the end of
    * the match and by marking the path as used.
    */
-  match(tokens: ArrayLike<number>, salt = ''): PrefixMatch {
+  match(tokens: ArrayLike<number>, salt = '', limit = tokens.length): PrefixMatch {
     let node = this.#root(salt);
     const pages: number[] = [];
     const time = ++this.#clock;
     node.used = time;
     for (;;) {
       const at = pages.length * this.pageSize;
-      const child = at + this.pageSize <= tokens.length ? node.children.get(this.#key(tokens, at)) : undefined;
+      const child = at + this.pageSize <= limit ? node.children.get(this.#key(tokens, at)) : undefined;
       if (!child) break;
-      const shared = this.#sharedPages(child, tokens, at);
+      const shared = this.#sharedPages(child, tokens, at, limit);
       node = shared < child.pages.length ? this.#split(child, shared) : child;
       node.used = time;
       pages.push(...node.pages);
@@ -91,13 +91,13 @@ export class RadixCache {
   }
 
   /** Length in tokens of what `match` would find; changes nothing (the scheduler orders its queue with it). */
-  peek(tokens: ArrayLike<number>, salt = ''): number {
+  peek(tokens: ArrayLike<number>, salt = '', limit = tokens.length): number {
     let node = this.#roots.get(salt);
     let length = 0;
-    while (node && length + this.pageSize <= tokens.length) {
+    while (node && length + this.pageSize <= limit) {
       const child = node.children.get(this.#key(tokens, length));
       if (!child) break;
-      const shared = this.#sharedPages(child, tokens, length);
+      const shared = this.#sharedPages(child, tokens, length, limit);
       length += shared * this.pageSize;
       if (shared < child.pages.length) break;
       node = child;
@@ -161,6 +161,17 @@ export class RadixCache {
     return this.evict(this.numEvictable);
   }
 
+  /** Every page the tree holds. */
+  pages(): number[] {
+    const pages: number[] = [];
+    const visit = (node: RadixNode): void => {
+      pages.push(...node.pages);
+      for (const child of node.children.values()) visit(child);
+    };
+    for (const root of this.#roots.values()) visit(root);
+    return pages;
+  }
+
   /** Throws when a count or a link is wrong; cheap enough to run whenever the engine is idle. */
   checkIntegrity(): void {
     const seen = new Set<number>();
@@ -208,10 +219,10 @@ export class RadixCache {
   }
 
   /** Whole pages of a node's edge that agree with tokens from `at` on. */
-  #sharedPages(node: RadixNode, tokens: ArrayLike<number>, at: number): number {
-    const limit = Math.min(node.tokens.length, tokens.length - at);
+  #sharedPages(node: RadixNode, tokens: ArrayLike<number>, at: number, limit: number): number {
+    const most = Math.min(node.tokens.length, limit - at);
     let i = 0;
-    while (i < limit && node.tokens[i] === tokens[at + i]) i++;
+    while (i < most && node.tokens[i] === tokens[at + i]) i++;
     return Math.floor(i / this.pageSize);
   }
 

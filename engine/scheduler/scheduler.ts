@@ -1,8 +1,9 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
 import { EngineError, assert } from '../errors.ts';
-import { ceilDiv } from '../util/math.ts';
+import { RadixCache } from '../cache/radix-cache.ts';
 import type { Batch, BatchItem } from './batch.ts';
+import { CacheManager } from './cache-manager.ts';
 import { FCFS } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
 import type { Sequence } from './sequence.ts';
@@ -15,7 +16,12 @@ export interface SchedulerOptions {
   readonly prefillChunk: number;
   readonly maxQueued: number;
   readonly policy?: SchedulePolicy;
+  /** Share the pages of equal prefixes; default off. */
+  readonly prefixCache?: boolean;
 }
+
+/** Shared tokens from which it is worth waiting for another sequence to compute them first (SGLang's threshold). */
+const WORTH_WAITING = 32;
 
 /**
  * Decides what the next step computes. Continuous batching: every running sequence decodes in every step, and prompts fill the
@@ -24,8 +30,8 @@ export interface SchedulerOptions {
  * when its last step completes.
  */
 export class Scheduler {
-  readonly #pool: PagePool;
-  readonly #table: BlockTable;
+  readonly #cache: CacheManager;
+  readonly #pages: number;
   readonly #options: SchedulerOptions;
   readonly #policy: SchedulePolicy;
   /** In order of arrival, retracted ones first. */
@@ -36,9 +42,10 @@ export class Scheduler {
   readonly #leaving = new Set<Sequence>();
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
-    this.#pool = pool;
-    this.#table = table;
+    const { pageSize, prefixCache } = options;
+    this.#cache = new CacheManager(pool, table, pageSize, prefixCache ? new RadixCache(pageSize) : undefined);
     this.#options = options;
+    this.#pages = pool.size;
     this.#policy = options.policy ?? FCFS;
   }
 
@@ -88,8 +95,12 @@ export class Scheduler {
     for (const sequence of [...this.#running]) {
       if (sequence.status === 'running' && !scheduled.has(sequence) && sequence.uncomputed > 0) prefill(sequence);
     }
-    for (const sequence of this.#policy.order([...this.#waiting])) {
-      if (budget === 0 || !this.#admit(sequence)) break;
+    const computing = this.#computing();
+    for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {
+      if (budget === 0) break;
+      if (computing && this.#sharesMore(sequence, computing)) continue;
+      if (!this.#admit(sequence)) break;
+      computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);
       prefill(sequence);
     }
     // Retracting may have taken pages of a sequence that was scheduled before.
@@ -114,6 +125,7 @@ export class Scheduler {
       sequence.tokens.push(tokens[i]!);
       wanted.push({ sequence, token: tokens[i]! });
     });
+    for (const { sequence } of batch.prefills) this.#cache.publish(sequence);
     for (const { sequence } of [...batch.decodes, ...batch.prefills]) {
       sequence.inFlight--;
       if (sequence.inFlight > 0) continue;
@@ -123,13 +135,35 @@ export class Scheduler {
     return wanted;
   }
 
+  /** Pages in use that could not be had for the asking. */
+  get numPagesHeld(): number {
+    return this.#pages - this.#cache.numAvailable;
+  }
+
+  /** Forgets every cached prefix that no running sequence reads. */
+  flushCache(): void {
+    this.#cache.flush();
+  }
+
   /** Throws unless pages and rows add up; call it when nothing is in flight. */
   checkIntegrity(): void {
-    this.#pool.checkIntegrity();
-    const held = this.#running.reduce((sum, { pages }) => sum + pages.length, 0);
-    assert(held === this.#pool.numUsed, `${this.#pool.numUsed} pages are used, running sequences hold ${held}`);
-    const rows = this.#table.rows - this.#table.numFreeRows;
-    assert(rows === this.#running.length, `${rows} rows are used by ${this.#running.length} running sequences`);
+    this.#cache.checkIntegrity(this.#running);
+  }
+
+  /** Prompts that running sequences are still computing, by prefix; undefined without a prefix cache or without a choice to make. */
+  #computing(): RadixCache | undefined {
+    if (!this.#options.prefixCache || this.#waiting.length === 0) return undefined;
+    const tree = new RadixCache(this.#options.pageSize);
+    for (const sequence of this.#running) {
+      const complete = sequence.published * this.#options.pageSize + this.#options.pageSize > sequence.numPrompt;
+      if (!complete) tree.insert(sequence.tokens, placeholders(sequence), sequence.salt);
+    }
+    return tree;
+  }
+
+  /** Whether a sequence that runs computes much more of this one's prompt than the cache has: then it waits for that. */
+  #sharesMore(sequence: Sequence, computing: RadixCache): boolean {
+    return computing.peek(sequence.tokens, sequence.salt) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING;
   }
 
   #item(sequence: Sequence, count: number): BatchItem {
@@ -140,12 +174,11 @@ export class Scheduler {
 
   /** Takes a waiting sequence in if a row is free, and pages for all its tokens beside one for each running sequence. */
   #admit(sequence: Sequence): boolean {
-    if (this.#running.length >= this.#options.maxRunning || this.#table.numFreeRows === 0) return false;
-    // A prefix cache matches and locks here: `cached` and `computed` start at the match, its pages go to the row first.
-    const needed = ceilDiv(sequence.length, this.#options.pageSize);
-    if (this.#running.length > 0 && needed + this.#running.length > this.#pool.numFree) return false;
-    this.#waiting = this.#waiting.filter((other) => other !== sequence);
-    sequence.row = this.#table.takeRow()!;
+    if (this.#running.length >= this.#options.maxRunning) return false;
+    if (!this.#cache.admit(sequence, this.#running.length > 0 ? this.#running.length : undefined)) return false;
+    const index = this.#waiting.indexOf(sequence);
+    for (const overtaken of this.#waiting.slice(0, index)) overtaken.overtaken++;
+    this.#waiting.splice(index, 1);
     sequence.status = 'running';
     this.#running.push(sequence);
     return true;
@@ -155,19 +188,15 @@ export class Scheduler {
   #grow(sequence: Sequence, count: number): boolean {
     // The last token that may be generated is never an input.
     if (!sequence.canGrow) return false;
-    const needed = ceilDiv(sequence.computed + count, this.#options.pageSize) - sequence.pages.length;
-    if (needed <= 0) return true;
-    while (this.#pool.numFree < needed) {
+    const needed = this.#cache.missingPages(sequence, count);
+    while (!this.#cache.grow(sequence, needed)) {
       // Pages that come back when submitted steps complete are worth waiting a step for.
       const leaving = [...this.#leaving].reduce((sum, { pages }) => sum + pages.length, 0);
-      if (this.#pool.numFree + leaving >= needed) return false;
+      if (this.#cache.numAvailable + leaving >= needed) return false;
       const victim = this.#running.findLast(({ status }) => status === 'running')!;
       this.#retract(victim);
       if (victim === sequence) return false;
     }
-    const pages = this.#pool.allocate(needed)!;
-    this.#table.set(sequence.row, sequence.pages.length, pages);
-    sequence.pages.push(...pages);
     return true;
   }
 
@@ -188,9 +217,12 @@ export class Scheduler {
 
   #release(sequence: Sequence): void {
     this.#leaving.delete(sequence);
-    this.#pool.release(sequence.pages);
-    sequence.pages = [];
-    if (sequence.row >= 0) this.#table.freeRow(sequence.row);
-    sequence.row = -1;
+    this.#cache.publish(sequence);
+    this.#cache.release(sequence);
   }
+}
+
+/** The tree of prompts being computed only answers how long a shared prefix is: which pages does not matter. */
+function placeholders({ tokens }: Sequence): number[] {
+  return Array.from({ length: tokens.length }, () => 0);
 }

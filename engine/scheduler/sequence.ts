@@ -1,3 +1,4 @@
+import type { RadixNode } from '../cache/radix-cache.ts';
 import { assert } from '../errors.ts';
 
 export type SequenceStatus = 'waiting' | 'running' | 'retracted' | 'finished';
@@ -19,6 +20,8 @@ export interface SequenceOptions {
   readonly sampling: ResolvedSampling;
   /** Index of the choice of its request. */
   readonly choice: number;
+  /** Namespace of the prefix cache; default shared. */
+  readonly salt?: string;
 }
 
 /**
@@ -36,6 +39,7 @@ export class Sequence {
   readonly maxTokens: number;
   readonly sampling: ResolvedSampling;
   readonly choice: number;
+  readonly salt: string;
   status: SequenceStatus = 'waiting';
   /** Positions whose keys and values submitted steps write. */
   computed = 0;
@@ -47,8 +51,14 @@ export class Sequence {
   pages: number[] = [];
   /** Row of the block table while running, else -1. */
   row = -1;
+  /** End of the path in the prefix cache that is locked for this sequence. */
+  node: RadixNode | undefined;
+  /** Pages the prefix cache knows. */
+  published = 0;
+  /** How often a sequence that arrived later was admitted before this one. */
+  overtaken = 0;
 
-  constructor({ id, promptTokens, maxTokens, sampling, choice }: SequenceOptions) {
+  constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '' }: SequenceOptions) {
     assert(promptTokens.length > 0 && maxTokens > 0, `sequence ${id}: ${promptTokens.length} prompt tokens, ${maxTokens} to generate`);
     this.id = id;
     this.tokens = [...promptTokens];
@@ -56,6 +66,7 @@ export class Sequence {
     this.maxTokens = maxTokens;
     this.sampling = sampling;
     this.choice = choice;
+    this.salt = salt;
   }
 
   /** Tokens that exist, also those only the device knows. */

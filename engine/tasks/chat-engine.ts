@@ -13,6 +13,7 @@ import { kvPageCount } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
+import { schedulePolicy } from '../scheduler/policy.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { Sequence } from '../scheduler/sequence.ts';
 import type { ResolvedSampling } from '../scheduler/sequence.ts';
@@ -100,7 +101,13 @@ export class ChatEngine {
     const kv = createKVCache(device, kvShape, pages);
     const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
     const pool = new PagePool(pages);
-    const scheduler = new Scheduler(pool, table, { ...limits, pageSize: config.pageSize, maxQueued: config.maxQueuedRequests });
+    const scheduler = new Scheduler(pool, table, {
+      ...limits,
+      pageSize: config.pageSize,
+      maxQueued: config.maxQueuedRequests,
+      policy: schedulePolicy(config.schedulePolicy),
+      prefixCache: config.radixCache,
+    });
     const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
     await runner.warmUp();
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
@@ -118,7 +125,7 @@ export class ChatEngine {
   > {
     const { scheduler, pool } = this.#parts;
     const { numRunning: running, numWaiting: waiting } = scheduler;
-    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed: pool.numUsed, ...this.#counters };
+    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed: scheduler.numPagesHeld, ...this.#counters };
   }
 
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */

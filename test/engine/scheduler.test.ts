@@ -5,6 +5,7 @@ import { PagePool } from '../../engine/cache/page-pool.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { StepResult } from '../../engine/runner/model-runner.ts';
 import type { Batch } from '../../engine/scheduler/batch.ts';
+import { FCFS, LPM, MAX_OVERTAKEN } from '../../engine/scheduler/policy.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -20,16 +21,24 @@ class Rig {
   #submitted: { batch: Batch; result: StepResult } | undefined;
   #ids = 0;
 
-  constructor({ pages = 64, maxRunning = 8, prefillChunk = 16, maxQueued = 100 } = {}) {
+  constructor({ pages = 64, maxRunning = 8, prefillChunk = 16, maxQueued = 100, prefixCache = false, policy = FCFS } = {}) {
     this.pool = new PagePool(pages);
     const table = new BlockTable(maxRunning, pages);
-    this.scheduler = new Scheduler(this.pool, table, { pageSize: PAGE, maxRunning, prefillChunk, maxQueued });
+    this.scheduler = new Scheduler(this.pool, table, { pageSize: PAGE, maxRunning, prefillChunk, maxQueued, prefixCache, policy });
   }
 
   sequence(promptLength: number, maxTokens: number): Sequence {
     const id = this.#ids++;
     const promptTokens = Array.from({ length: promptLength }, (_, i) => (id * 31 + i * 7) % 500);
     return new Sequence({ id, promptTokens, maxTokens, sampling: GREEDY, choice: 0 });
+  }
+
+  /** A sequence whose prompt is `shared` tokens that depend on `family` only, then its own. */
+  related(family: number, shared: number, own: number, maxTokens: number, salt = ''): Sequence {
+    const id = this.#ids++;
+    const prefix = Array.from({ length: shared }, (_, i) => 1000 * (family + 1) + i);
+    const promptTokens = [...prefix, ...Array.from({ length: own }, (_, i) => (id * 31 + i * 7) % 500)];
+    return new Sequence({ id, promptTokens, maxTokens, sampling: GREEDY, choice: 0, salt });
   }
 
   /** One round of the engine's loop: submit the next step, then take the one before. False when nothing was left to do. */
@@ -61,7 +70,7 @@ function expectDone(rig: Rig, sequences: readonly Sequence[]): void {
     expect(generated(sequence)).toEqual(alone(sequence));
     expect(generated(sequence)).toHaveLength(sequence.maxTokens);
   }
-  expect(rig.pool.numUsed).toBe(0);
+  expect(rig.scheduler.numPagesHeld).toBe(0);
   expect([rig.scheduler.numRunning, rig.scheduler.numWaiting]).toEqual([0, 0]);
   rig.scheduler.checkIntegrity();
 }
@@ -182,5 +191,134 @@ describe('Scheduler', () => {
     await rig.drain();
     expectDone(rig, [...finished, ...live]);
     expect(finished.length + live.length).toBeGreaterThan(20);
+  });
+});
+
+describe('Scheduler with a prefix cache', () => {
+  const on = { prefixCache: true, policy: LPM };
+
+  test('computes a shared prefix once and reports it as cached', async () => {
+    const rig = new Rig(on);
+    const first = rig.related(0, 40, 2, 3);
+    rig.scheduler.add([first]);
+    await rig.drain();
+    const computed = rig.runner.computed;
+    const second = rig.related(0, 40, 3, 3);
+    rig.scheduler.add([second]);
+    await rig.drain();
+    expectDone(rig, [first, second]);
+    expect([first.cached, second.cached]).toEqual([0, 40]);
+    expect(rig.runner.computed - computed).toBe(3 + 2);
+  });
+
+  test('the answer is cached too: the next turn of a conversation computes only what is new', async () => {
+    const rig = new Rig(on);
+    const first = rig.related(0, 10, 0, 9);
+    rig.scheduler.add([first]);
+    await rig.drain();
+    const turn = new Sequence({ id: 99, promptTokens: [...first.tokens, 1, 2, 3], maxTokens: 2, sampling: GREEDY, choice: 0 });
+    rig.scheduler.add([turn]);
+    await rig.drain();
+    expectDone(rig, [first, turn]);
+    // 18 of the 19 tokens of the first turn were computed: the last was never an input.
+    expect(turn.cached).toBe(16);
+  });
+
+  test('of requests that arrive together only one computes the common prefix', async () => {
+    const rig = new Rig({ ...on, prefillChunk: 1000 });
+    const sequences = Array.from({ length: 5 }, () => rig.related(0, 48, 3, 4));
+    rig.scheduler.add(sequences);
+    await rig.drain();
+    expectDone(rig, sequences);
+    expect(sequences.map(({ cached }) => cached)).toEqual([0, 48, 48, 48, 48]);
+  });
+
+  test('a namespace shares with itself only', async () => {
+    const rig = new Rig(on);
+    for (const [salt, cached] of [['a', 0], ['b', 0], ['a', 40]] as const) {
+      const sequence = rig.related(0, 40, 1, 2, salt);
+      rig.scheduler.add([sequence]);
+      await rig.drain();
+      expectDone(rig, [sequence]);
+      expect(sequence.cached).toBe(cached);
+    }
+  }); // prettier-ignore
+
+  test('prompts that are wholly cached still compute their last token', async () => {
+    const rig = new Rig(on);
+    for (let i = 0; i < 2; i++) {
+      const sequence = rig.related(0, 40, 0, 3);
+      rig.scheduler.add([sequence]);
+      await rig.drain();
+      expectDone(rig, [sequence]);
+      expect(sequence.cached).toBe(i === 0 ? 0 : 36);
+    }
+  });
+
+  test('cached prefixes give way to running sequences, least recently used first', async () => {
+    const rig = new Rig({ ...on, pages: 20 });
+    const cold = rig.related(0, 30, 1, 2);
+    const warm = rig.related(1, 30, 1, 2);
+    for (const sequence of [cold, warm]) {
+      rig.scheduler.add([sequence]);
+      await rig.drain();
+    }
+    const large = rig.related(2, 36, 1, 2);
+    rig.scheduler.add([large]);
+    await rig.drain();
+    const again = rig.related(1, 30, 1, 2);
+    rig.scheduler.add([again]);
+    await rig.drain();
+    expectDone(rig, [cold, warm, large, again]);
+    expect(again.cached).toBe(28);
+  });
+
+  test('longest prefix first, but nobody is overtaken for ever', async () => {
+    const rig = new Rig({ ...on, maxRunning: 1, prefillChunk: 1000 });
+    const seed = rig.related(0, 40, 1, 1);
+    rig.scheduler.add([seed]);
+    await rig.drain();
+    const cold = rig.related(1, 40, 1, 1);
+    rig.scheduler.add([rig.related(0, 40, 1, 30), cold]);
+    await rig.step();
+    const warm: Sequence[] = [];
+    for (let i = 0; i < 40; i++) warm.push(rig.related(0, 40, 1, 1));
+    rig.scheduler.add(warm);
+    await rig.drain();
+    expect(cold.overtaken).toBe(MAX_OVERTAKEN);
+    expectDone(rig, [cold, ...warm]);
+  });
+
+  test('flushing forgets what nobody reads', async () => {
+    const rig = new Rig(on);
+    rig.scheduler.add([rig.related(0, 40, 1, 1)]);
+    await rig.drain();
+    expect(rig.pool.numUsed).toBeGreaterThan(0);
+    rig.scheduler.flushCache();
+    expect(rig.pool.numUsed).toBe(0);
+    rig.scheduler.checkIntegrity();
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])('random arrivals, families, aborts and shortage give everyone its own tokens (seed %i)', async (seed) => {
+    const rng = createRng(seed);
+    const rig = new Rig({ ...on, pages: 24 + rng.integer(40), maxRunning: 1 + rng.integer(8), prefillChunk: 4 + rng.integer(60) });
+    const kept: Sequence[] = [];
+    let aborted: Sequence[] = [];
+    for (let round = 0; round < 400; round++) {
+      if (rng.uniform() < 0.25) {
+        const sequence = rig.related(rng.integer(3), rng.integer(50), 1 + rng.integer(8), 1 + rng.integer(20), rng.integer(4) ? '' : 'x');
+        rig.scheduler.add([sequence]);
+        (rng.uniform() < 0.2 ? aborted : kept).push(sequence);
+      }
+      if (rng.uniform() < 0.1) {
+        aborted.forEach((sequence) => rig.scheduler.finish(sequence));
+        aborted = [];
+      }
+      if (rng.uniform() < 0.02) rig.scheduler.flushCache();
+      await rig.step();
+    }
+    aborted.forEach((sequence) => rig.scheduler.finish(sequence));
+    await rig.drain();
+    expectDone(rig, kept);
   });
 });

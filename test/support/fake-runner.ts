@@ -17,15 +17,17 @@ export function expectedTokens(model: FakeModel, prompt: readonly number[], coun
 }
 
 /**
- * Checks what a real device would rely on: positions in order, every position in a page of its sequence, no page written by two sequences,
+ * Checks what a real device would rely on: every position in a page of its sequence that was computed after the same tokens,
  * tokens from the device only where the step before sampled them.
  */
 export class FakeRunner {
   readonly batches: Batch[] = [];
+  /** Positions computed so far: what a prefix cache saves is missing here. */
+  computed = 0;
   readonly #model: FakeModel;
   readonly #pageSize: number;
-  /** What "KV" holds: page slot -> sequence and token. */
-  readonly #slots = new Map<number, { readonly sequence: Sequence; readonly position: number; readonly token: number }>();
+  /** What "KV" holds: page slot -> position, token, and the tokens before it, which keys and values depend on. */
+  readonly #slots = new Map<number, { readonly position: number; readonly token: number; readonly before: number }>();
   /** Last token sampled by block table row. */
   readonly #lastTokens = new Map<number, number>();
 
@@ -41,7 +43,9 @@ export class FakeRunner {
       for (let position = start; position < start + count; position++) {
         const token = fromDevice ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
-        this.#slots.set(this.#slot(sequence, position), { sequence, position, token });
+        const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
+        this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });
+        this.computed++;
       }
       if (samples) tokens.push(this.#model(this.#history(sequence, start + count)));
     }
@@ -49,13 +53,16 @@ export class FakeRunner {
     return { tokens: () => Promise.resolve(Uint32Array.from(tokens)) };
   }
 
-  /** What attention would read: every earlier position from its page. */
+  /** What attention would read: every earlier position from its page, each computed after the same tokens. */
   #history(sequence: Sequence, length: number): number[] {
+    let before = 0;
     return Array.from({ length }, (_, position) => {
       const slot = this.#slots.get(this.#slot(sequence, position));
-      if (slot?.sequence !== sequence || slot.position !== position) {
-        throw new Error(`position ${position} of sequence ${sequence.id} is not in its page (sequence ${slot?.sequence.id}, position ${slot?.position})`); // prettier-ignore
+      const own = sequence.tokens[position];
+      if (slot?.position !== position || slot.before !== before || (own !== undefined && own !== slot.token)) {
+        throw new Error(`position ${position} of sequence ${sequence.id} is not in its page: ${JSON.stringify(slot)}`);
       }
+      before = chain(slot);
       return slot.token;
     });
   }
@@ -66,3 +73,5 @@ export class FakeRunner {
     return page * this.#pageSize + (position % this.#pageSize);
   }
 }
+
+const chain = ({ before, token }: { readonly before: number; readonly token: number }): number => Math.imul(before ^ (token + 1), 16777619) >>> 0; // prettier-ignore
