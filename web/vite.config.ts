@@ -21,7 +21,6 @@ import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest
 
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
-const OUT = join(ROOT, 'dist', 'web');
 /** What stands in for Node-only modules when kernel cases run in a page (its self-test). */
 const STAND_INS = join(ROOT, 'test', 'support', 'browser');
 
@@ -73,8 +72,12 @@ function describeModel(id: string, folder: string): ModelManifest {
 
 /** Serves models/ while developing; links (or copies) it into the build. */
 function modelFolder(): Plugin {
+  let out = '';
   return {
     name: 'parley-models',
+    configResolved({ build }) {
+      out = build.outDir;
+    },
     configureServer(server) {
       server.middlewares.use('/models', (request, response, next) => {
         const path = join(ROOT, 'models', decodeURIComponent(request.url ?? '').replace(/\?.*$/, ''));
@@ -87,12 +90,12 @@ function modelFolder(): Plugin {
     closeBundle() {
       const index = bundledModels();
       for (const model of index.models) {
-        const target = join(OUT, 'models', model.id);
+        const target = join(out, 'models', model.id);
         mkdirSync(target, { recursive: true });
         for (const name of [...model.files.map((file) => file.name), 'README.md'])
           place(join(ROOT, 'models', model.id, name), join(target, name));
       }
-      writeFileSync(join(OUT, 'models', 'index.json'), JSON.stringify(index));
+      writeFileSync(join(out, 'models', 'index.json'), JSON.stringify(index));
     },
   };
 }
@@ -160,7 +163,7 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },
   build: {
-    outDir: OUT,
+    outDir: join(ROOT, 'dist', 'web'),
     emptyOutDir: true,
     target: 'es2023',
     modulePreload: false,

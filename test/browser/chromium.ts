@@ -7,7 +7,6 @@ import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-export const DIST = join(ROOT, 'dist', 'web');
 
 const QUIET = [
   '--no-sandbox',
@@ -33,10 +32,12 @@ export async function launchChromium({ webgpu = true, args = [] as readonly stri
   return chromium.launch({ executablePath: findChromium()!, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
 }
 
-/** Builds the playground into dist/web, as `npm run build` does. */
-export function buildPlayground(): void {
+/** Builds the playground into a folder of the tests' own (somebody may be serving dist/web) and returns it. */
+export function buildPlayground(name: string): string {
+  const folder = join(ROOT, '.parley', `web-${name}`);
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
-  const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--logLevel', 'error'];
+  const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--outDir', folder, '--logLevel', 'error'];
   const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   if (status !== 0) throw new Error(`the playground does not build:\n${stderr}`);
+  return folder;
 }

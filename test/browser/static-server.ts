@@ -42,7 +42,9 @@ export async function serveFolder(folder: string): Promise<StaticServer> {
       createReadStream(file).pipe(response);
       return;
     }
-    createReadStream(file, { end: Math.floor(size * 0.9) }).on('end', () => response.destroy()).pipe(response, { end: false });
+    createReadStream(file, { end: Math.floor(size * 0.9) })
+      .on('end', () => response.destroy())
+      .pipe(response, { end: false });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -108,12 +108,11 @@ export class App {
     if (state.value.name === 'ready') this.announcer.say(`${manifest.id} is ready`);
   }
 
-  /** A Parley server serves this page itself when its model list is at /v1/models. */
+  /** A Parley server puts a request id on everything it serves, this page included. */
   async #probeServer(): Promise<void> {
     try {
-      const response = await fetch(new URL('/v1/models', location.href));
-      if (response.headers.get('content-type')?.includes('json') !== true) return;
-      this.guessedServers.value = guessServers(location.href, true);
+      const response = await fetch(document.baseURI, { method: 'HEAD' });
+      if (response.headers.has('x-request-id')) this.guessedServers.value = guessServers(location.href, true);
     } catch {
       // A static host, or none: the guess of the constructor stays.
     }

@@ -1,5 +1,5 @@
 /** The words for every state of a task: one word for the rail, one sentence and one action for its view. Pure, so that it is tested as a table. */
-import type { SessionState } from './backend/engine-session.ts';
+import type { SessionState } from './backend/session-state.ts';
 import type { Environment } from './environment.ts';
 import type { Remedy } from './failure.ts';
 import { formatBytes } from './util.ts';

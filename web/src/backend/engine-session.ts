@@ -14,15 +14,8 @@ import { startWorker } from '../trusted-types.ts';
 import { messagePort } from '../worker/message-port.ts';
 import { STORE_SCHEME } from '../worker/protocol.ts';
 import type { PageMessage, WorkerMessage } from '../worker/protocol.ts';
+import type { SessionState } from './session-state.ts';
 import workerUrl from '../worker/engine-worker.ts?worker&url';
-
-export type SessionState =
-  | { readonly name: 'idle' }
-  | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number }
-  | { readonly name: 'loading' }
-  | { readonly name: 'ready'; readonly info: EngineInfo }
-  | { readonly name: 'lost' }
-  | { readonly name: 'failed'; readonly failure: Failure };
 
 /** Settings of an engine that shares the machine with a browser: a few conversations, a modest cache. */
 const TAB_CONFIG: Partial<EngineConfig> = {

@@ -4,7 +4,7 @@ import type { SettingsData } from '../settings.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import type { Conversation } from './conversation.ts';
-import { samplingOf } from './conversation.ts';
+import { samplingOf } from './sampling.ts';
 
 export function ChatSettings({ conversation }: { conversation: Conversation }) {
   const app = useApp();

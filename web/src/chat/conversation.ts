@@ -5,9 +5,9 @@ import type { ChatMessage, FinishReason } from '../../../engine/api.ts';
 import type { App } from '../app.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import type { SettingsData } from '../settings.ts';
-import { newId } from '../util.ts';
 import { TextPacer } from '../ui/text-pacer.ts';
+import { newId } from '../util.ts';
+import { samplingOf, titleOf } from './sampling.ts';
 
 export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
 
@@ -225,23 +225,4 @@ class AnswerMeter {
       reason: this.#reason,
     };
   }
-}
-
-/** The engine's sampling fields for the page's settings; an empty seed is random. */
-export function samplingOf({ temperature, topP, topK, minP, seed, maxTokens, stop }: SettingsData['chat']) {
-  const stops = stop
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-  return {
-    sampling: { temperature, topP, topK, minP, ...(/^-?\d+$/.test(seed.trim()) && { seed: Number(seed) }) },
-    maxTokens,
-    ...(stops.length > 0 && { stop: stops }),
-  };
-}
-
-/** The first words of the first question. */
-export function titleOf(text: string): string {
-  const line = text.trim().split('\n')[0]!;
-  return line.length <= 48 ? line : `${line.slice(0, 47).trimEnd()}…`;
 }

@@ -1,0 +1,226 @@
+/** The parts of the playground that need no browser. */
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
+import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
+import { guessServers } from '../../web/src/backend/servers.ts';
+import { sseData } from '../../web/src/backend/sse.ts';
+import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
+import { failure, isAbort, toFailure } from '../../web/src/failure.ts';
+import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
+import { taskOf } from '../../web/src/models/import-model.ts';
+import { DEFAULT_SETTINGS, Settings, mergeDefaults } from '../../web/src/settings.ts';
+import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
+import type { SessionState } from '../../web/src/backend/session-state.ts';
+import type { Environment } from '../../web/src/environment.ts';
+import { formatTranscript, timestamp } from '../../web/src/transcribe/formats.ts';
+import { formatBytes, formatTime } from '../../web/src/util.ts';
+import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
+
+const STATES: readonly SessionState[] = [
+  { name: 'idle' },
+  { name: 'downloading', done: 5, total: 10 },
+  { name: 'checking', done: 5, total: 10 },
+  { name: 'loading' },
+  { name: 'ready', info: { adapter: {} as never, models: [] } },
+  { name: 'lost' },
+  { name: 'failed', failure: failure('quota', 'no space') },
+];
+
+describe('what the page says of a state', () => {
+  test.each(STATES.map((state) => [state.name, state] as const))(
+    '%s has a word, and unless it is ready a sentence and an action',
+    (name, state) => {
+      const words = describeSession(state, 'ready', 1e7, false);
+      expect(words.word).not.toBe('');
+      expect(words.sentence === undefined).toBe(name === 'ready');
+      expect(words.actions.length > 0).toBe(name !== 'ready');
+      for (const action of words.actions) expect(ACTION_WORDS[action]).not.toBe('');
+    },
+  );
+
+  test.each(['insecure', 'no-webgpu', 'no-adapter'] as const satisfies Environment[])(
+    '%s comes before every other state and offers the server',
+    (why) => {
+      const sentences = STATES.map((state) => describeSession(state, why, 1e7, false));
+      expect(new Set(sentences.map(({ sentence }) => sentence)).size).toBe(1);
+      expect(sentences[0]!.actions).toContain('useServer');
+      expect(sentences[0]!.isProblem).toBe(true);
+    },
+  );
+
+  test('a model that is not here names its size before it is fetched; a stored one does not', () => {
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false).sentence).toContain('11 MB');
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true).sentence).not.toContain('MB');
+  });
+
+  test('a full disk offers to run without storing', () => {
+    expect(describeSession(STATES.at(-1)!, 'ready', 1, false).actions).toContain('runWithoutStoring');
+  });
+});
+
+describe('failures', () => {
+  test('keep the engine code and say what can be done', () => {
+    expect(toFailure(new EngineError('device_lost', 'gone'))).toEqual({
+      code: 'device_lost',
+      message: 'gone',
+      remedies: ['restart', 'useServer'],
+    });
+    expect(toFailure('odd')).toEqual({ code: 'internal', message: 'odd', remedies: ['retry'] });
+  });
+
+  test('what the person stopped is none', () => {
+    expect(isAbort(new EngineError('aborted', 'x'))).toBe(true);
+    expect(isAbort(new DOMException('x', 'AbortError'))).toBe(true);
+    expect(isAbort(new EngineError('internal', 'x'))).toBe(false);
+  });
+});
+
+describe('settings', () => {
+  test('take only what has the type of the default', () => {
+    const found = { theme: 'dark', chat: { temperature: 'hot', topK: 40, unknown: 1 }, where: null };
+    const merged = mergeDefaults(DEFAULT_SETTINGS, found);
+    expect(merged.theme).toBe('dark');
+    expect(merged.chat).toEqual({ ...DEFAULT_SETTINGS.chat, topK: 40 });
+    expect(merged.where).toEqual(DEFAULT_SETTINGS.where);
+  });
+
+  test('survive a reload, and a storage that holds rubbish', () => {
+    const items = new Map<string, string>();
+    const storage = {
+      getItem: (key: string) => items.get(key) ?? null,
+      setItem: (key: string, text: string) => items.set(key, text),
+    } as unknown as Storage;
+    new Settings(storage).update('speech', { voice: 'oni' });
+    expect(new Settings(storage).value.speech.voice).toBe('oni');
+    for (const key of items.keys()) items.set(key, '{');
+    expect(new Settings(storage).value).toEqual(DEFAULT_SETTINGS);
+  });
+});
+
+describe('sentences of a growing answer', () => {
+  const pieces = (text: string, size: number): string[] => text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g'))!;
+
+  test.each([1, 3, 7, 1000])('are the same whatever the pieces (%s characters)', (size) => {
+    const splitter = new SentenceSplitter();
+    const text = 'It costs 3.50 euros today. “Is that so?” she asked. Yes! It is. And this has no end';
+    const found = pieces(text, size).flatMap((piece) => splitter.push(piece));
+    expect([...found, ...splitter.flush()]).toEqual([
+      'It costs 3.50 euros today.',
+      '“Is that so?”',
+      'she asked. Yes!',
+      'It is. And this has no end',
+    ]);
+  });
+
+  test('come after 200 characters without an end, at a space', () => {
+    const splitter = new SentenceSplitter();
+    const [first] = splitter.push('word '.repeat(60));
+    expect(first!.length).toBeLessThanOrEqual(200);
+    expect(first!.endsWith('word')).toBe(true);
+  });
+
+  test('are spoken without the marks of Markdown', () => {
+    expect(speakable('## Title\n- **bold** and `code`, see [this](http://x)\n```js\nx\n```')).toBe('Title bold and code, see this');
+  });
+});
+
+describe('transcripts as files', () => {
+  const segments = [
+    { start: 0, end: 2.5, text: ' Hello.' },
+    { start: 3661.0004, end: 3662.9996, text: 'Later.' },
+  ];
+
+  test('SRT and VTT have the right marks and carry hours', () => {
+    expect(timestamp(3661.9996, ',')).toBe('01:01:02,000');
+    expect(formatTranscript('srt', segments)).toBe(
+      '1\n00:00:00,000 --> 00:00:02,500\nHello.\n\n2\n01:01:01,000 --> 01:01:03,000\nLater.\n',
+    );
+    expect(formatTranscript('vtt', segments)).toBe(
+      'WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nHello.\n\n01:01:01.000 --> 01:01:03.000\nLater.\n',
+    );
+  });
+
+  test('text and JSON hold the words', () => {
+    expect(formatTranscript('txt', segments)).toBe('Hello.\nLater.\n');
+    expect(JSON.parse(formatTranscript('json', segments))).toEqual({
+      segments: [
+        { start: 0, end: 2.5, text: 'Hello.' },
+        { start: 3661.0004, end: 3662.9996, text: 'Later.' },
+      ],
+    });
+  });
+});
+
+describe('chat settings', () => {
+  test('an empty seed is random, lines are stop strings', () => {
+    const chat = { ...DEFAULT_SETTINGS.chat, stop: 'END\n\n  ###  ', seed: ' ' };
+    expect(samplingOf(chat).sampling).not.toHaveProperty('seed');
+    expect(samplingOf(chat).stop).toEqual(['END', '###']);
+    expect(samplingOf({ ...chat, seed: ' 42 ' }).sampling.seed).toBe(42);
+  });
+
+  test('a title is the beginning of the first line', () => {
+    expect(titleOf('  short\nmore')).toBe('short');
+    expect(titleOf('x'.repeat(100))).toHaveLength(48);
+  });
+});
+
+describe('server addresses', () => {
+  test('are beside the page when a Parley server serves it', () => {
+    expect(guessServers('http://192.168.1.5:8000/#/chat', true)).toEqual({
+      chat: 'http://192.168.1.5:8000/v1',
+      speech: 'http://192.168.1.5:8001/v1',
+      transcription: 'http://192.168.1.5:8002/v1',
+    });
+  });
+
+  test('are on this machine when a static host does', () => {
+    expect(guessServers('https://example.org/parley/', false).speech).toBe('http://localhost:3001/v1');
+    expect(guessServers('http://127.0.0.1:9999/', false).chat).toBe('http://127.0.0.1:3000/v1');
+  });
+});
+
+describe('the remote engine', () => {
+  const answer = (text: string): Response => new Response(text, { headers: { 'content-type': 'text/event-stream' } });
+  const collect = async (source: AsyncIterable<unknown>): Promise<unknown[]> => {
+    const items: unknown[] = [];
+    for await (const item of source) items.push(item);
+    return items;
+  };
+
+  test('reads events whatever their line ends, without comments', async () => {
+    expect(await collect(sseData(answer(': hello\n\ndata: a\r\n\r\ndata:b\n\ndata: cut')))).toEqual(['a', 'b']);
+  });
+
+  test('a server that refuses is quoted with its code and field', async () => {
+    const engine = new RemoteEngine({ servers: { chat: 'http://x/v1', speech: '', transcription: '' }, apiKey: '' });
+    const body = { error: { message: 'temperature is too high', code: 'invalid_value', param: 'temperature' } };
+    const answers = [Response.json({ data: [{ id: 'm' }] }), Response.json(body, { status: 400 })];
+    const original = globalThis.fetch;
+    globalThis.fetch = async () => answers.shift()!;
+    try {
+      const call = collect(engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, new AbortController().signal));
+      await expect(call).rejects.toMatchObject({
+        code: 'invalid_request',
+        param: 'temperature',
+        message: expect.stringContaining('temperature is too high'),
+      });
+    } finally {
+      globalThis.fetch = original;
+    }
+  });
+});
+
+test('a file is stored in chunks of 8 MiB, an empty one in one', () => {
+  expect([0, 1, CHUNK_BYTES, CHUNK_BYTES + 1].map(chunkCount)).toEqual([1, 1, 1, 2]);
+});
+
+test('model types the engine does not know are refused by name', () => {
+  expect(taskOf('whisper')).toBe('transcription');
+  expect(() => taskOf('bert')).toThrow(/model_type bert/);
+});
+
+test('numbers for people', () => {
+  expect([999, 10_957_152, 1_500, 3.2e9].map(formatBytes)).toEqual(['999 B', '11 MB', '1.5 kB', '3.2 GB']);
+  expect([0, 59.9, 61, 3600].map(formatTime)).toEqual(['0:00', '0:59', '1:01', '60:00']);
+});

@@ -1,0 +1,11 @@
+import type { EngineInfo } from '../../../engine/api.ts';
+import type { Failure } from '../failure.ts';
+
+/** The life of one task's engine in the tab. */
+export type SessionState =
+  | { readonly name: 'idle' }
+  | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number }
+  | { readonly name: 'loading' }
+  | { readonly name: 'ready'; readonly info: EngineInfo }
+  | { readonly name: 'lost' }
+  | { readonly name: 'failed'; readonly failure: Failure };
