@@ -1,0 +1,38 @@
+import { EngineError } from '../../errors.ts';
+import type { Checkpoint } from '../../weights/safetensors.ts';
+
+/** A voice: style vectors by the number of phonemes (public voices have 510), or one for every length. */
+export interface Voice {
+  readonly rows: number;
+  /** [rows, 2 styleDim]: the decoder's half, then the prosody's half. */
+  readonly values: Float32Array;
+}
+
+/** Reads voices.safetensors; tensors are [rows, 2 styleDim] or [rows, 1, 2 styleDim]. */
+export async function loadVoices(checkpoint: Checkpoint, styleDim: number): Promise<ReadonlyMap<string, Voice>> {
+  const voices = new Map<string, Voice>();
+  for (const name of [...checkpoint.names()].sort()) {
+    const shape = checkpoint.shape(name) ?? [];
+    if (shape.at(-1) !== 2 * styleDim) {
+      throw new EngineError(
+        'invalid_model',
+        `voices.safetensors: ${name} has shape [${shape.join(', ')}], expected ${2 * styleDim} columns`,
+      );
+    }
+    const values = await checkpoint.read(name);
+    voices.set(name, { rows: values.length / (2 * styleDim), values });
+  }
+  if (voices.size === 0) throw new EngineError('invalid_model', 'voices.safetensors holds no voice');
+  return voices;
+}
+
+/** Both halves of a voice for a number of phonemes. */
+export function voiceStyle(
+  { rows, values }: Voice,
+  phonemes: number,
+  styleDim: number,
+): { readonly decoder: Float32Array; readonly prosody: Float32Array } {
+  const first = Math.min(Math.max(phonemes, 1), rows) - 1;
+  const at = first * 2 * styleDim;
+  return { decoder: values.subarray(at, at + styleDim), prosody: values.subarray(at + styleDim, at + 2 * styleDim) };
+}

@@ -1,0 +1,141 @@
+import { EngineError } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { KokoroConfig } from '../models/kokoro/config.ts';
+import { forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText } from '../models/kokoro/model.ts';
+import type { KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
+import { voiceStyle } from '../models/kokoro/voices.ts';
+import type { Voice } from '../models/kokoro/voices.ts';
+
+/** One piece of text to speak. */
+export interface SpeechPiece {
+  /** Phoneme ids without the zeros at both ends. */
+  readonly ids: readonly number[];
+  readonly voice: Voice;
+  /** Divides durations. */
+  readonly speed: number;
+  /** u32 key of the noise. */
+  readonly seed: number;
+  /** Samples of the utterance before this piece: the noise goes on where it stopped. */
+  readonly firstSample: number;
+}
+
+export interface SpokenPiece {
+  readonly samples: Float32Array;
+  readonly frames: number;
+}
+
+/**
+ * Runs pieces one at a time on one workspace. A piece is a few submissions with waits between them, so that a chat step
+ * need not wait for a whole sentence; the noise is keyed by sample number, so nothing that runs beside it can change a piece.
+ */
+export class SpeechRunner {
+  readonly config: KokoroConfig;
+  readonly maxIds: number;
+  readonly #device: Device;
+  readonly #weights: KokoroWeights;
+  readonly #ws: KokoroWorkspace;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, workspace: KokoroWorkspace) {
+    this.config = config;
+    this.maxIds = workspace.maxTokens - 2;
+    this.#device = device;
+    this.#weights = weights;
+    this.#ws = workspace;
+  }
+
+  /** Compiles every kernel and runs each once. */
+  async warmUp(): Promise<void> {
+    const [tokens, frames] = [4, 8];
+    const noise = { seed: 0, firstSample: 0, scale: 1 };
+    await this.#device.warmUp((rec) => {
+      forwardText(rec, this.#weights, this.config, this.#ws, tokens);
+      this.#decode(rec, frames, noise);
+      this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
+      forwardHead(rec, this.#weights, this.#ws, frames);
+    });
+  }
+
+  /** Audio of a piece; undefined when it is longer than the workspace. Pieces wait for each other in order of the calls. */
+  async run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
+    const before = this.#last;
+    const mine = before.then(() => this.#run(piece, signal));
+    this.#last = mine.catch(() => undefined);
+    return mine;
+  }
+
+  /** Resolves when no piece is running. */
+  async idle(): Promise<void> {
+    await this.#last;
+  }
+
+  async #run({ ids, voice, speed, seed, firstSample }: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
+    if (ids.length > this.maxIds) return undefined;
+    const tokens = ids.length + 2;
+    const index = frameIndex(await this.#durations(ids, voice, signal), tokens, speed);
+    const frames = index.length;
+    if (frames > this.#ws.maxFrames) return undefined;
+    this.#device.write(this.#ws.index, index);
+    await this.#step('speech decoder', signal, (rec) => this.#decode(rec, frames, { seed, firstSample, scale: 1 }));
+    const stages = this.config.generator.upsampleRates.length;
+    for (let stage = 0; stage < stages - 1; stage++) {
+      await this.#step(`speech stage ${stage}`, signal, (rec) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
+    }
+    throwIfAborted(signal);
+    const rec = this.#device.record('speech head');
+    forwardStage(rec, this.#weights, this.#ws, stages - 1, frames);
+    const samples = forwardHead(rec, this.#weights, this.#ws, frames);
+    // All of the tensor, whatever the piece's length: staging buffers come in powers of two, and a new size would be a new buffer.
+    const readback = rec.readback(this.#ws.generator.audio);
+    rec.submit();
+    return { samples: new Float32Array(await readback.data()).slice(0, samples), frames };
+  }
+
+  /** Frames of each token at speed 1, not yet rounded. */
+  async #durations(ids: readonly number[], voice: Voice, signal: AbortSignal): Promise<Float32Array> {
+    throwIfAborted(signal);
+    const { decoder, prosody } = voiceStyle(voice, ids.length, this.config.styleDim);
+    this.#device.write(this.#ws.ids, Uint32Array.from([0, ...ids, 0]));
+    this.#device.write(this.#weights.decoderStyle.input, decoder);
+    this.#device.write(this.#weights.prosodyStyle.input, prosody);
+    const rec = this.#device.record('speech text');
+    forwardText(rec, this.#weights, this.config, this.#ws, ids.length + 2);
+    const readback = rec.readback(this.#ws.prosody.durations);
+    rec.submit();
+    return new Float32Array(await readback.data());
+  }
+
+  #decode(rec: Recorder, frames: number, noise: Parameters<typeof forwardSource>[5]): void {
+    forwardDecoder(rec, this.#weights, this.config, this.#ws, frames);
+    forwardSource(rec, this.#weights, this.config, this.#ws, frames, noise);
+  }
+
+  async #step(label: string, signal: AbortSignal, forward: (rec: Recorder) => void): Promise<void> {
+    throwIfAborted(signal);
+    const rec = this.#device.record(label);
+    forward(rec);
+    await rec.submit().finished();
+  }
+}
+
+function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+}
+
+/** The token of each frame: durations over speed, rounded half to even as PyTorch does, at least one frame a token. */
+function frameIndex(durations: Float32Array, tokens: number, speed: number): Uint32Array<ArrayBuffer> {
+  const counts = Array.from({ length: tokens }, (_, token) => Math.max(1, roundHalfToEven(durations[token]! / speed)));
+  const index = new Uint32Array(counts.reduce((a, b) => a + b, 0));
+  let at = 0;
+  counts.forEach((count, token) => {
+    index.fill(token, at, at + count);
+    at += count;
+  });
+  return index;
+}
+
+function roundHalfToEven(value: number): number {
+  const rounded = Math.round(value);
+  return rounded - value === 0.5 && rounded % 2 !== 0 ? rounded - 1 : rounded;
+}

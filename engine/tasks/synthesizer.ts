@@ -1,0 +1,206 @@
+/** Text to speech: normalises and splits text, turns it into phonemes, speaks piece by piece. */
+import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { parseKokoroConfig } from '../models/kokoro/config.ts';
+import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
+import { loadVoices } from '../models/kokoro/voices.ts';
+import type { Voice } from '../models/kokoro/voices.ts';
+import type { Platform } from '../platform/platform.ts';
+import { SpeechRunner } from '../runner/speech-runner.ts';
+import { DEFAULT_PHONEME_RULES, parsePhonemeRules, phonemeIds } from '../text/phonemes.ts';
+import type { PhonemeRules } from '../text/phonemes.ts';
+import { halveText, normalizeText, splitSentences } from '../text/speech-text.ts';
+import { Checkpoint } from '../weights/safetensors.ts';
+
+/** Longest piece in one go, in seconds; the workspace is made for it. */
+const MAX_PIECE_SECONDS = 20;
+/** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
+const MAX_PIECE_IDS = 160;
+/** Silence after a sentence, a paragraph, and a piece cut off inside a sentence, in seconds at speed 1. */
+const PAUSE = { sentence: 0.2, paragraph: 0.45, clause: 0.06 } as const;
+/** Ramp at both ends of a piece, in seconds: joins with silence must not click. */
+const FADE_SECONDS = 0.004;
+
+const SPEED_RANGE = [0.25, 4] as const;
+
+interface Piece {
+  readonly text: string;
+  readonly ids: readonly number[];
+  /** Seconds at speed 1. */
+  readonly pause: number;
+}
+
+interface Parts {
+  readonly runner: SpeechRunner;
+  readonly voices: ReadonlyMap<string, Voice>;
+  readonly rules: PhonemeRules;
+}
+
+export class Synthesizer {
+  readonly info: ModelInfo;
+  readonly #parts: Parts;
+  #closed = false;
+
+  constructor(info: ModelInfo, parts: Parts) {
+    this.info = info;
+    this.#parts = parts;
+  }
+
+  /** Loads a checkpoint folder (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json) and warms up. */
+  static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
+    const folder = source.path;
+    const json = parseJson(await platform.readText(platform.join(folder, 'config.json')), 'config.json');
+    const config = parseKokoroConfig(json);
+    const rulesPath = platform.join(folder, 'phoneme_rules.json');
+    const rules = (await platform.exists(rulesPath))
+      ? parsePhonemeRules(parseJson(await platform.readText(rulesPath), 'phoneme_rules.json'))
+      : DEFAULT_PHONEME_RULES;
+    const dtype = engine.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : engine.dtype;
+    const before = device.stats.bufferBytes;
+    const checkpoint = await Checkpoint.open(platform, folder);
+    const weights = await loadKokoro(device, checkpoint, config, dtype);
+    await checkpoint.close();
+    const weightBytes = device.stats.bufferBytes - before;
+    const voiceFile = await Checkpoint.open(platform, folder, 'voices.safetensors');
+    const voices = await loadVoices(voiceFile, config.styleDim);
+    await voiceFile.close();
+    const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
+    const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
+    const runner = new SpeechRunner(device, config, weights, workspace);
+    await runner.warmUp();
+    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    const architecture = String((json as Record<string, unknown>)['model_type'] ?? 'kokoro');
+    const { sampleRate } = config;
+    const info: ModelInfo = {
+      id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
+    }; // prettier-ignore
+    return new Synthesizer(info, { runner, voices, rules });
+  }
+
+  /**
+   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed out of range or a text without
+   * anything to say. The same (seed, text, voice, speed) gives the same samples whatever else runs.
+   */
+  async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
+    if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
+    const { speed = 1, seed = randomSeed() } = request;
+    const voice = this.#voice(request.voice);
+    if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {
+      throw new EngineError('invalid_request', `speed must be between ${SPEED_RANGE[0]} and ${SPEED_RANGE[1]}, got ${speed}`, {
+        param: 'speed',
+      });
+    }
+    if (!Number.isSafeInteger(seed))
+      throw new EngineError('invalid_request', `seed must be a safe integer, got ${seed}`, { param: 'seed' });
+    const pieces = this.#pieces(request.text);
+    let next = pieces.next();
+    let { value: piece } = await next;
+    if (!piece) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
+    const sampleRate = this.info.sampleRate!;
+    yield { type: 'start', seed, sampleRate };
+    const state = { voice, speed, seed: noiseKey(seed), samples: 0, frames: 0, ids: 0 };
+    while (piece) {
+      // The phonemes of the next piece are found while the device speaks this one.
+      next = pieces.next();
+      next.catch(() => undefined);
+      for await (const { text, samples } of this.#speak(piece, state, signal)) yield { type: 'audio', text, samples };
+      ({ value: piece } = await next);
+    }
+    yield { type: 'finish', inputTokens: state.ids, frames: state.frames, seconds: state.samples / sampleRate };
+  }
+
+  /** Refuses new requests and waits for the piece that is being spoken. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#parts.runner.idle();
+  }
+
+  #voice(name: string): Voice {
+    const voice = this.#parts.voices.get(name);
+    if (voice) return voice;
+    const known = [...this.#parts.voices.keys()].join(', ');
+    throw new EngineError('invalid_request', `there is no voice '${name}'; voices: ${known}`, { param: 'voice' });
+  }
+
+  /** Pieces of a text that fit the model, in order; those without anything to say are left out. */
+  async *#pieces(text: string): AsyncGenerator<Piece, undefined> {
+    for (const sentence of splitSentences(normalizeText(text))) {
+      const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
+      yield* this.#fitting(ended, sentence.endsParagraph ? PAUSE.paragraph : PAUSE.sentence);
+    }
+  }
+
+  async *#fitting(text: string, pause: number): AsyncGenerator<Piece, undefined> {
+    const { runner, rules } = this.#parts;
+    const { ids, speakable } = await phonemeIds(text, rules, runner.config.vocab);
+    if (!speakable) return;
+    const halves = ids.length > Math.min(runner.maxIds, MAX_PIECE_IDS) ? halveText(text) : undefined;
+    if (!halves) {
+      yield { text, ids, pause };
+      return;
+    }
+    yield* this.#fitting(halves[0], PAUSE.clause);
+    yield* this.#fitting(halves[1], pause);
+  }
+
+  /** Audio of a piece with the pause after it; a piece that turns out too long for the workspace is halved. */
+  async *#speak(piece: Piece, state: SpeechState, signal: AbortSignal): AsyncGenerator<{ text: string; samples: Float32Array }> {
+    const { runner } = this.#parts;
+    const { voice, speed, seed } = state;
+    const spoken = await runner.run({ ids: piece.ids, voice, speed, seed, firstSample: state.samples }, signal);
+    if (!spoken) {
+      const halves = halveText(piece.text);
+      if (!halves) throw new EngineError('internal', `'${piece.text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
+      for (const [i, text] of halves.entries()) {
+        for await (const half of this.#fitting(text, i === 0 ? PAUSE.clause : piece.pause)) yield* this.#speak(half, state, signal);
+      }
+      return;
+    }
+    const samples = joinable(spoken.samples, this.info.sampleRate!, piece.pause / speed);
+    state.samples += samples.length;
+    state.frames += spoken.frames;
+    state.ids += piece.ids.length;
+    yield { text: piece.text, samples };
+  }
+}
+
+interface SpeechState {
+  readonly voice: Voice;
+  readonly speed: number;
+  readonly seed: number;
+  samples: number;
+  frames: number;
+  ids: number;
+}
+
+/** A piece with ramped ends and `pause` seconds of silence after it. */
+function joinable(samples: Float32Array, sampleRate: number, pause: number): Float32Array {
+  const out = new Float32Array(samples.length + Math.round(pause * sampleRate));
+  out.set(samples);
+  const ramp = Math.min(Math.round(FADE_SECONDS * sampleRate), samples.length >> 1);
+  for (let i = 0; i < ramp; i++) {
+    out[i]! *= i / ramp;
+    out[samples.length - 1 - i]! *= i / ramp;
+  }
+  return out;
+}
+
+function randomSeed(): number {
+  return Math.floor(Math.random() * 2 ** 32);
+}
+
+/** The noise generator's 32-bit key; seeds below 2^32 are their own key, the others fold their upper bits in. */
+function noiseKey(seed: number): number {
+  const high = Math.floor(seed / 2 ** 32);
+  return (seed ^ Math.imul(high, 0x9e3779b1)) >>> 0;
+}
+
+function parseJson(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new EngineError('invalid_model', `${file} is not JSON: ${String(cause)}`, { cause });
+  }
+}

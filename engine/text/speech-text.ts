@@ -1,0 +1,191 @@
+/** Written English to speakable English, and speakable English to sentences. Plain text in, plain text out. */
+
+const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
+  [/\b[Dd]r\.(?=\s+[A-Z])/g, 'Doctor'],
+  [/\b[Mm]r\.(?=\s)/g, 'Mister'],
+  [/\b[Mm]rs\.(?=\s)/g, 'Missus'],
+  [/\b[Mm]s\.(?=\s+[A-Z])/g, 'Miss'],
+  [/\bProf\.(?=\s)/g, 'Professor'],
+  [/\bSt\.(?=\s+[A-Z])/g, 'Saint'],
+  [/\b(\w+) St\.(?=,?\s+[a-z\d])/g, '$1 Street'],
+  [/\b(\w+) St\./g, '$1 Street.'],
+  [/\bMt\.(?=\s+[A-Z])/g, 'Mount'],
+  [/\bJr\./g, 'Junior'],
+  [/\bSr\./g, 'Senior'],
+  [/\bvs\.?(?=\s)/g, 'versus'],
+  [/\be\.g\.,?/gi, 'for example,'],
+  [/\bi\.e\.,?/gi, 'that is,'],
+  [/\betc\.(?=\s+[a-z,;])/g, 'et cetera'],
+  [/\betc\./g, 'et cetera.'],
+  [/\bNo\.(?=\s*\d)/g, 'Number'],
+  [/\bapprox\./g, 'approximately'],
+  [/\bdept\./gi, 'department'],
+];
+
+const UNITS: readonly (readonly [string, string, string])[] = [
+  ['°C', 'degree Celsius', 'degrees Celsius'], ['°F', 'degree Fahrenheit', 'degrees Fahrenheit'], ['°', 'degree', 'degrees'],
+  ['km/h', 'kilometer per hour', 'kilometers per hour'], ['mph', 'mile per hour', 'miles per hour'], ['m/s', 'meter per second', 'meters per second'],
+  ['km', 'kilometer', 'kilometers'], ['cm', 'centimeter', 'centimeters'], ['mm', 'millimeter', 'millimeters'], ['m', 'meter', 'meters'],
+  ['kg', 'kilogram', 'kilograms'], ['mg', 'milligram', 'milligrams'], ['g', 'gram', 'grams'], ['lbs', 'pounds', 'pounds'], ['lb', 'pound', 'pounds'],
+  ['oz', 'ounce', 'ounces'], ['ml', 'milliliter', 'milliliters'], ['L', 'liter', 'liters'], ['ft', 'foot', 'feet'], ['mi', 'mile', 'miles'],
+  ['GHz', 'gigahertz', 'gigahertz'], ['MHz', 'megahertz', 'megahertz'], ['kHz', 'kilohertz', 'kilohertz'], ['Hz', 'hertz', 'hertz'],
+  ['TB', 'terabyte', 'terabytes'], ['GB', 'gigabyte', 'gigabytes'], ['MB', 'megabyte', 'megabytes'], ['KB', 'kilobyte', 'kilobytes'],
+  ['kW', 'kilowatt', 'kilowatts'], ['W', 'watt', 'watts'], ['ms', 'millisecond', 'milliseconds'], ['min', 'minute', 'minutes'],
+  ['hrs', 'hours', 'hours'], ['hr', 'hour', 'hours'], ['s', 'second', 'seconds'],
+]; // prettier-ignore
+
+const CURRENCIES: ReadonlyMap<string, readonly [string, string, string, string]> = new Map([
+  ['$', ['dollar', 'dollars', 'cent', 'cents']],
+  ['£', ['pound', 'pounds', 'penny', 'pence']],
+  ['€', ['euro', 'euros', 'cent', 'cents']],
+  ['¥', ['yen', 'yen', 'sen', 'sen']],
+]);
+
+const MONTHS = 'January February March April May June July August September October November December'.split(' ');
+const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
+
+/**
+ * Spells out what a phonemizer would stumble over: titles, money, times, dates, years, ranges, decimals, units, symbols. Whole
+ * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
+ */
+export function normalizeText(text: string): string {
+  let t = plainPunctuation(text.normalize('NFC'));
+  for (const [pattern, spoken] of ABBREVIATIONS) t = t.replace(pattern, spoken);
+  // U.S. and the like; the last point also ends the text where it ends it.
+  t = t.replace(
+    /\b(?:[A-Z]\.){2,}/g,
+    (letters, at: number) => letters.replace(/\./g, '') + (at + letters.length >= t.trimEnd().length ? '.' : ''),
+  );
+  t = t.replace(
+    /\b(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\b/g,
+    (_, y: string, m: string, d: string) => `${MONTHS[Number(m) - 1]} ${Number(d)}, ${y}`,
+  );
+  t = t.replace(/(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, (digits) => digits.match(/\d+/g)!.map((group) => [...group].join(' ')).join(', ')); // prettier-ignore
+  t = t.replace(/([$£€¥])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
+  t = t.replace(/\b(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?:\s?([ap])\.?m\b\.?)?/gi, clock);
+  t = t.replace(/\b(\d{1,2})\s?([ap])\.?m\b\.?/gi, (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
+  t = t.replace(/(?<=[AP]M)\s?[-–]\s?(?=\d)/g, ' to ');
+  t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0s\b/g, decade);
+  t = t.replace(/(\d),(?=\d{3}\b)/g, '$1');
+  t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
+  t = units(t);
+  t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
+  t = t.replace(/(\d*)\.(\d+)/g, decimal);
+  return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
+}
+
+/** Typographic variants become the few marks the phoneme alphabet has. */
+function plainPunctuation(text: string): string {
+  return text
+    .replace(/\r\n?/g, '\n')
+    .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
+    .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ')
+    .replace(/[‘’ʼ`´]/g, "'")
+    .replace(/[«»„‟″]/g, '"')
+    .replace(/[、，]/g, ', ')
+    .replace(/。/g, '. ')
+    .replace(/！/g, '! ')
+    .replace(/？/g, '? ')
+    .replace(/：/g, ': ')
+    .replace(/；/g, '; ')
+    .replace(/¿|¡/g, '')
+    .replace(/\.{2,}/g, '…')
+    .replace(/\s+[–—]+\s+|\s+-{1,2}\s+|—|--/g, ' — ')
+    .replace(/[{}[\]]/g, ' ')
+    .replace(/[*_#>|~^\\]{2,}/g, ' ');
+}
+
+function plural(count: string, one: string, many: string): string {
+  return Number(count) === 1 ? one : many;
+}
+
+function money(_: string, symbol: string, whole: string, fraction: string | undefined, scale: string | undefined): string {
+  const [one, many, cent, cents] = CURRENCIES.get(symbol)!;
+  const amount = whole.replace(/,/g, '');
+  if (scale) {
+    const letter = scale.trim()[0]!.toLowerCase();
+    const word = scale.trim().length > 2 ? scale.trim() : { k: 'thousand', m: 'million', b: 'billion' }[letter]!;
+    return `${amount}${fraction ? ` point ${[...fraction].join(' ')}` : ''} ${word} ${many}`;
+  }
+  if (!fraction || Number(fraction) === 0) return `${amount} ${plural(amount, one, many)}`;
+  const small = fraction.length === 1 ? `${fraction}0` : fraction.slice(0, 2);
+  const pence = `${Number(small)} ${plural(small, cent, cents)}`;
+  return Number(amount) === 0 ? pence : `${amount} ${plural(amount, one, many)} and ${pence}`;
+}
+
+function clock(_: string, hour: string, minute: string, second: string | undefined, half: string | undefined): string {
+  const minutes = minute === '00' ? (half || second ? '' : " o'clock") : ` ${minute.replace(/^0/, 'oh ')}`;
+  return `${Number(hour)}${minutes}${second ? ` and ${Number(second)} seconds` : ''}${half ? ` ${half.toUpperCase()}M` : ''}`;
+}
+
+function year(digits: string): string {
+  const century = digits.slice(0, 2);
+  const rest = digits.slice(2);
+  return rest === '00' ? `${century} hundred` : `${century} ${rest.replace(/^0/, 'oh ')}`;
+}
+
+function decade(_: string, digits: string): string {
+  const tens = Number(digits[2]);
+  if (tens === 0) return digits === '200' ? 'two thousands' : `${digits.slice(0, 2)} hundreds`;
+  return `${digits.slice(0, 2)} ${DECADES[tens]}`;
+}
+
+function decimal(_: string, whole: string, fraction: string): string {
+  return `${whole || 'zero'} point ${[...fraction].join(' ')}`;
+}
+
+function units(text: string): string {
+  let t = text;
+  for (const [symbol, one, many] of UNITS) {
+    const escaped = symbol.replace(/[/°]/g, '\\$&');
+    t = t.replace(new RegExp(`(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])`, 'g'), (_, n: string) => `${n} ${plural(n, one, many)}`);
+  }
+  return t;
+}
+
+function symbols(text: string): string {
+  return text
+    .replace(/\s?&\s?/g, ' and ')
+    .replace(/#(?=\d)/g, 'number ')
+    .replace(/(\S)@(?=\S)/g, '$1 at ')
+    .replace(/(\d)\s?%/g, '$1 percent')
+    .replace(/(\d)\s?[x×]\s?(?=\d)/g, '$1 times ')
+    .replace(/(\d)\s?\+\s?(?=\d)/g, '$1 plus ')
+    .replace(/(\d)\s?÷\s?(?=\d)/g, '$1 divided by ')
+    .replace(/\s=\s/g, ' equals ')
+    .replace(/~(?=\d)/g, 'about ');
+}
+
+/** A sentence of speakable text and the pause that follows it. */
+export interface Sentence {
+  readonly text: string;
+  /** The text breaks into a new paragraph here. */
+  readonly endsParagraph: boolean;
+}
+
+/** Splits normalised text after . ! ? … (with closing quotes) and at line breaks; every character but white space is in some sentence. */
+export function splitSentences(text: string): Sentence[] {
+  const sentences: Sentence[] = [];
+  const paragraphs = text.split(/\n+/).map((p) => p.trim()).filter((p) => p.length > 0); // prettier-ignore
+  for (const paragraph of paragraphs) {
+    // A single capital before the point is an initial, not an end.
+    const parts = paragraph.split(/(?<=(?<!\b[A-Z])[.!?…]["”')]*)\s+/);
+    parts.forEach((part, i) => sentences.push({ text: part, endsParagraph: i === parts.length - 1 }));
+  }
+  return sentences;
+}
+
+/** Splits text near its middle: after a clause mark, else at a space, else anywhere; undefined when it is a single character. */
+export function halveText(text: string): readonly [string, string] | undefined {
+  const middle = text.length / 2;
+  for (const pattern of [/[,;:—.!?…]["”')]*\s+/g, /\s+/g]) {
+    const ends = [...text.matchAll(pattern)].map((match) => match.index + match[0].length).filter((end) => end < text.length);
+    // A clause that leaves less than a fifth on one side is no better than a space in the middle.
+    const best = ends.filter((end) => Math.abs(end - middle) < 0.6 * middle).sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0];
+    if (best !== undefined) return [text.slice(0, best).trim(), text.slice(best).trim()];
+  }
+  const characters = [...text];
+  if (characters.length < 2) return undefined;
+  const half = Math.floor(characters.length / 2);
+  return [characters.slice(0, half).join(''), characters.slice(half).join('')];
+}

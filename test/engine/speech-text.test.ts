@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
+import { parsePhonemeRules, phonemeIds } from '../../engine/text/phonemes.ts';
+import { halveText, normalizeText, splitSentences } from '../../engine/text/speech-text.ts';
+
+const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
+
+describe('normalizeText spells out', () => {
+  test.each([
+    ['Dr. Smith met Mr. Jones.', 'Doctor Smith met Mister Jones.'],
+    ['Mrs. Lee lives on Main St. now.', 'Missus Lee lives on Main Street now.'],
+    ['It costs $5.50, not $1.', 'It costs 5 dollars and 50 cents, not 1 dollar.'],
+    ['A $3.2 million deal for £0.99', 'A 3 point 2 million dollars deal for 99 pence'],
+    ['$1,250,000', '1250000 dollars'],
+    ['At 12:00 and 9:05 pm and 7:30.', "At 12 o'clock and 9 oh 5 PM and 7 30."],
+    ['Open 9am-5pm', 'Open 9 AM to 5 PM'],
+    ['In 1984 and 2024, not 2005.', 'In 19 84 and 20 24, not 2005.'],
+    ['the 1980s and 1905', 'the 19 eighties and 19 oh 5'],
+    ['on 2024-03-09', 'on March 9, 20 24'],
+    ['pi is 3.14159', 'pi is 3 point 1 4 1 5 9'],
+    ['1,234,567 people', '1234567 people'],
+    ['pages 10-12', 'pages 10 to 12'],
+    ['-5°C outside, 20 km away at 1 km', 'minus 5 degrees Celsius outside, 20 kilometers away at 1 kilometer'],
+    ['R&D grew 12%', 'R and D grew 12 percent'],
+    ['e.g. the U.S. economy', 'for example, the US economy'],
+    ['“Curly” ‘quotes’ — and… more...', "“Curly” 'quotes' — and… more…"],
+    ['Call 555-1234 now', 'Call 5 5 5, 1 2 3 4 now'],
+    ['plain words stay as they are', 'plain words stay as they are'],
+  ])('%s', (written, spoken) => {
+    expect(normalizeText(written)).toBe(spoken);
+  });
+});
+
+describe('splitSentences', () => {
+  test('ends at . ! ? … and at line breaks, not at initials', () => {
+    const texts = splitSentences('One. Two! "Three?" Four… J. R. Smith came.\nNew line').map((s) => s.text);
+    expect(texts).toEqual(['One.', 'Two!', '"Three?"', 'Four…', 'J. R. Smith came.', 'New line']);
+  });
+
+  test('marks paragraphs', () => {
+    expect(splitSentences('A b. C d.\n\nE f.').map((s) => s.endsParagraph)).toEqual([false, true, true]);
+  });
+});
+
+test('halveText loses nothing and prefers clauses near the middle', () => {
+  expect(halveText('The long first clause, the long second clause')).toEqual(['The long first clause,', 'the long second clause']);
+  expect(halveText('Oh, this clause mark is far too early to be useful here')).toEqual([
+    'Oh, this clause mark is far',
+    'too early to be useful here',
+  ]);
+  expect(halveText('abcd')).toEqual(['ab', 'cd']);
+  expect(halveText('a')).toBeUndefined();
+});
+
+describe('phonemeIds', () => {
+  const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
+  const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
+  const golden = read('test/fixtures/parley-speech/golden.json') as { phonemize_examples: { text: string; tokens: string }[] };
+
+  test.each(golden.phonemize_examples.map(({ text, tokens }) => [text, tokens] as const))('%s', async (text, tokens) => {
+    const { phonemes, ids, speakable } = await phonemeIds(normalizeText(text), rules, vocab);
+    expect(phonemes).toBe(tokens);
+    expect(ids).toEqual([...tokens].map((symbol) => vocab.get(symbol)));
+    expect(speakable).toBe(true);
+  });
+
+  test('punctuation alone is not speakable', async () => {
+    expect((await phonemeIds('... !', rules, vocab)).speakable).toBe(false);
+  });
+});
