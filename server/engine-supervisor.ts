@@ -41,6 +41,7 @@ const MAX_ATTEMPTS = 10;
 const MAX_FIRST_ATTEMPTS = 3;
 const LIVED_MS = 10_000;
 const WATCH_INTERVAL_MS = 250;
+const KEPT_LINES = 20;
 /** How long a process that was asked to close may take. */
 const CLOSE_MS = 1_000;
 
@@ -125,7 +126,7 @@ export class EngineSupervisor implements Engine {
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
     const { log, onGiveUp } = this.#options;
-    log.error({ how }, 'engine process ended');
+    log.error({ how, stderr: run.lastErrors }, 'engine process ended');
     if (run.livedMs > LIVED_MS) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
     if (run.failure && !this.#info) return onGiveUp(run.failure);
@@ -146,6 +147,8 @@ class EngineRun {
   readonly client: EngineClient;
   /** How it ended, for the log. */
   readonly ended: Promise<string>;
+  /** The last lines of its stderr. */
+  readonly lastErrors: string[] = [];
   /** What it said before it gave up. */
   failure: EngineError | undefined;
   isReady = false;
@@ -161,7 +164,14 @@ class EngineRun {
     const { child } = this;
     const engineLog = log.child({ source: 'engine' });
     if (child.stdout) createInterface(child.stdout).on('line', (line) => engineLog.info(line));
-    if (child.stderr) createInterface(child.stderr).on('line', (line) => engineLog.warn(line));
+    // Drivers warn about much; it matters when the process then dies.
+    if (child.stderr) {
+      createInterface(child.stderr).on('line', (line) => {
+        engineLog.info(line);
+        this.lastErrors.push(line);
+        if (this.lastErrors.length > KEPT_LINES) this.lastErrors.shift();
+      });
+    }
     this.ended = new Promise((resolve) => {
       child.on('error', (error) => resolve(`could not be run: ${error.message}`));
       child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
