@@ -33,9 +33,9 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
   const server = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: HEADERS_MS,
+      headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
       requestTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: CHECK_MS,
+      connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
       noDelay: true,
     },
     app,

@@ -1,8 +1,12 @@
 /** What all three listeners do alike: errors for every path and method, limits, origins, keys, health, models, metrics. */
+import { once } from 'node:events';
 import { connect } from 'node:net';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
+import { createChatApp } from '../../server/chat.ts';
+import { listen } from '../../server/listen.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
 import type { Started } from '../support/listeners.ts';
 
@@ -115,6 +119,19 @@ describe('bodies', () => {
     }
     expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
   });
+});
+
+test('a request that does not arrive in time gets a JSON 408', async () => {
+  const app = createChatApp({ engine: new FakeEngine(), modelId: 'parley-chat' });
+  const listener = await listen(app, { host: '127.0.0.1', port: 0, requestTimeoutMs: 200 });
+  onTestFinished(() => listener.destroy());
+  const socket = connect(listener.port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (chunk) => (answer += chunk.toString()));
+  socket.write(`POST ${ROUTES.chat} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"model":`);
+  await once(socket, 'close');
+  expect(answer).toMatch(/^HTTP\/1.1 408 Request Timeout/);
+  expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual(errorBody('request_timeout', 'timeout_error'));
 });
 
 describe('errors of the engine', () => {

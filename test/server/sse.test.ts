@@ -1,0 +1,79 @@
+/** Time and back-pressure of event streams, on a response whose socket is a test's to fill; no real clock. */
+import { EventEmitter } from 'node:events';
+import type { Response } from 'express';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { EventStream } from '../../server/sse.ts';
+
+/** As much of an Express response as EventStream uses. */
+class FakeResponse extends EventEmitter {
+  written = '';
+  writableLength = 0;
+  destroyed = false;
+  ended = false;
+  status = () => this;
+  set = () => this;
+  flushHeaders = () => {};
+
+  write(data: string): boolean {
+    this.written += data;
+    return true;
+  }
+
+  end(): void {
+    this.ended = true;
+    this.emit('close');
+  }
+
+  destroy(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function open() {
+  const response = new FakeResponse();
+  const stream = new EventStream(response as unknown as Response);
+  stream.begin();
+  return { response, stream };
+}
+
+test('a comment keeps the connection alive after 15 s of silence, and no sooner', async () => {
+  const { response, stream } = open();
+  vi.advanceTimersByTime(14_000);
+  await stream.send({ a: 1 });
+  vi.advanceTimersByTime(14_000);
+  expect(response.written).toBe('data: {"a":1}\n\n');
+  vi.advanceTimersByTime(1_000);
+  expect(response.written).toBe('data: {"a":1}\n\n: ping\n\n');
+  stream.end();
+  vi.advanceTimersByTime(60_000);
+  expect(response.written).toBe('data: {"a":1}\n\n: ping\n\n');
+});
+
+test('send() waits while more than 1 MiB is queued, until it has drained', async () => {
+  const { response, stream } = open();
+  response.writableLength = (1 << 20) + 1;
+  let sent = false;
+  const sending = stream.send({}).then(() => (sent = true));
+  await vi.advanceTimersByTimeAsync(59_000);
+  expect(sent).toBe(false);
+  response.emit('drain');
+  await sending;
+  expect(response.listenerCount('drain')).toBe(0);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(response.destroyed).toBe(false);
+});
+
+test('a client that takes nothing for a minute is given up', async () => {
+  const { response, stream } = open();
+  response.writableLength = 1 << 21;
+  const sending = stream.send({});
+  await vi.advanceTimersByTimeAsync(60_000);
+  await sending;
+  expect(response.destroyed).toBe(true);
+  await stream.send({ late: true });
+  expect(response.written).not.toContain('late');
+});
