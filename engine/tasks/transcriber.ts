@@ -1,0 +1,327 @@
+/** Transcription: windows at pauses -> encoder -> batched decoding -> segments, with the next step submitted before the last one's tokens are read. */
+import type { ModelInfo, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
+import { splitAtPauses } from '../audio/windows.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError, assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { transcriptPrompt } from '../models/whisper/config.ts';
+import { loadWhisperModel } from '../models/whisper/load.ts';
+import type { Platform } from '../platform/platform.ts';
+import { MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
+import type { MaskName, SampledToken, StepRow } from '../runner/seq2seq-runner.ts';
+import { Tokenizer } from '../text/tokenizer.ts';
+import { AsyncQueue } from '../util/async-queue.ts';
+import { toSegments } from './transcript.ts';
+
+/** OpenAI's test for a window that holds no speech although the decoder wrote something. */
+const NO_SPEECH_PROB = 0.6;
+const NO_SPEECH_LOGPROB = -1;
+
+/** A request while it runs. */
+interface Job {
+  readonly options: TranscriptionRequest;
+  readonly events: AsyncQueue<TranscriptionEvent>;
+  /** Ids of the prompt text, without the token that begins it. */
+  readonly hint: readonly number[];
+  readonly windows: Window[];
+  language: string | undefined;
+  /** Windows whose segments were sent. */
+  emitted: number;
+  segments: number;
+  text: string;
+  inputTokens: number;
+  outputTokens: number;
+}
+
+/** One window on its way through a slot. */
+interface Window {
+  readonly job: Job;
+  readonly index: number;
+  readonly start: number;
+  readonly samples: Float32Array;
+  slot: number | undefined;
+  prompt: readonly number[];
+  /** Tokens of the prompt that were submitted. */
+  fed: number;
+  /** Tokens whose choice was submitted. */
+  planned: number;
+  readonly tokens: number[];
+  logprobs: number;
+  noSpeechProb: number;
+  done: boolean;
+}
+
+/** What a sampled row is for. */
+interface Sampled {
+  readonly window: Window;
+  readonly kind: 'token' | 'no speech' | 'language';
+}
+
+export class Transcriber {
+  readonly info: ModelInfo;
+  readonly #runner: Seq2SeqRunner;
+  readonly #tokenizer: Tokenizer;
+  readonly #maxQueued: number;
+  /** Windows without a slot, in order of arrival, and those with one. */
+  #waiting: Window[] = [];
+  readonly #active = new Set<Window>();
+  readonly #freeSlots: number[];
+  readonly #jobs = new Set<Job>();
+  #closed: EngineError | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(info: ModelInfo, runner: Seq2SeqRunner, tokenizer: Tokenizer, maxQueued: number) {
+    this.info = info;
+    this.#runner = runner;
+    this.#tokenizer = tokenizer;
+    this.#maxQueued = maxQueued;
+    this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => slot);
+  }
+
+  /** Loads a checkpoint folder, allocates its slots, compiles and warms up. */
+  static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
+    const folder = source.path;
+    const tokenizer = await Tokenizer.load(platform, folder);
+    const dtype = config.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : config.dtype;
+    const model = await loadWhisperModel(device, platform, folder, dtype);
+    const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
+    await runner.warmUp();
+    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    const { parameters, weightBytes } = model;
+    const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes };
+    return new Transcriber(info, runner, tokenizer, config.maxQueuedRequests);
+  }
+
+  /** Transcribes a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
+  async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
+    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    const job = this.#enqueue(request);
+    const aborted = (): void => job.events.fail(new EngineError('aborted', 'the request was aborted'));
+    signal.addEventListener('abort', aborted, { once: true });
+    try {
+      this.#flush(job);
+      this.#wake();
+      yield* job.events;
+    } finally {
+      signal.removeEventListener('abort', aborted);
+      this.#drop(job);
+    }
+  }
+
+  /** Aborts what runs and waits for the last step. */
+  async close(): Promise<void> {
+    this.#fail(new EngineError('shutting_down', 'the engine is closing'));
+    await this.#running;
+  }
+
+  #enqueue(options: TranscriptionRequest): Job {
+    if (this.#closed) throw this.#closed;
+    const { config, tokens } = this.#runner.model;
+    const { sampleRate, hop } = config.mel;
+    if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'file' });
+    if (this.#jobs.size >= this.#maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
+    const language = this.#language(options.language);
+    const text = options.prompt?.trim();
+    // As in OpenAI's decoder, half of the positions are for the prompt and half for the transcript.
+    const room = Math.floor(config.targetPositions / 2) - 1;
+    const hint = text && tokens.previous !== undefined ? this.#tokenizer.encode(` ${text}`).slice(-room) : [];
+    const job: Job = {
+      options, hint, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
+      inputTokens: Math.ceil(options.samples.length / (2 * hop)),
+    }; // prettier-ignore
+    splitAtPauses(options.samples, sampleRate, (config.frames * hop) / sampleRate).forEach(({ start, samples, silent }, index) => {
+      const window: Window = {
+        job, index, start: start / sampleRate, samples, slot: undefined, prompt: [], fed: 0, planned: 0, tokens: [], logprobs: 0,
+        noSpeechProb: silent ? 1 : 0, done: silent,
+      }; // prettier-ignore
+      job.windows.push(window);
+      if (!silent) this.#waiting.push(window);
+    });
+    // Nothing to hear a language in.
+    if (job.windows.every(({ done }) => done)) job.language ??= [...tokens.languages.keys()][0] ?? 'en';
+    this.#jobs.add(job);
+    if (job.language !== undefined) this.#start(job, job.language);
+    return job;
+  }
+
+  /** The language asked for or the model's only one; undefined = to be detected. */
+  #language(asked: string | undefined): string | undefined {
+    const known = [...this.#runner.model.tokens.languages.keys()];
+    if (known.length === 0) known.push('en');
+    if (asked !== undefined && !known.includes(asked)) {
+      const message = `this model does not know the language '${asked}'; it knows ${known.slice(0, 8).join(', ')}${known.length > 8 ? ', ...' : ''}`;
+      throw new EngineError('invalid_request', message, { param: 'language' });
+    }
+    return asked ?? (known.length === 1 ? known[0] : undefined);
+  }
+
+  #start(job: Job, language: string): void {
+    const { tokens, config } = this.#runner.model;
+    job.language = language;
+    const prefix = job.hint.length > 0 ? [tokens.previous!, ...job.hint] : [];
+    const prompt = [...prefix, ...transcriptPrompt(tokens, language, job.options.timestamps === 'segment')];
+    for (const window of job.windows) {
+      window.prompt = prompt;
+      if (!window.done) job.inputTokens += prompt.length;
+    }
+    job.events.push({ type: 'start', duration: job.options.samples.length / config.mel.sampleRate, language });
+  }
+
+  /** Starts the loop unless it runs. */
+  #wake(): void {
+    this.#running ??= this.#loop().catch((error: unknown) => {
+      this.#fail(new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error }));
+    });
+  }
+
+  /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
+  async #loop(): Promise<void> {
+    let submitted: { readonly sampled: readonly Sampled[]; readonly result: { tokens(): Promise<readonly SampledToken[]> } } | undefined;
+    try {
+      await Promise.resolve();
+      while (submitted || this.#active.size + this.#waiting.length > 0) {
+        this.#admit();
+        const rows: StepRow[] = [];
+        const sampled: Sampled[] = [];
+        for (const window of this.#active) this.#plan(window, rows, sampled);
+        assert(rows.length > 0 || submitted, `nothing to do for ${this.#active.size} active and ${this.#waiting.length} waiting windows`);
+        const current = rows.length > 0 ? { sampled, result: this.#runner.step(rows) } : undefined;
+        if (submitted) {
+          const tokens = await submitted.result.tokens();
+          submitted.sampled.forEach((row, i) => this.#take(row, tokens[i]!));
+        }
+        submitted = current;
+      }
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  /** Gives the next window a slot. A request's language is detected in its first window before the others follow. */
+  #admit(): void {
+    const detecting = new Set([...this.#active].filter(({ prompt }) => prompt.length === 0).map(({ job }) => job));
+    const next = this.#waiting.findIndex(({ job }) => !detecting.has(job));
+    if (next < 0 || this.#freeSlots.length === 0) return;
+    const [window] = this.#waiting.splice(next, 1) as [Window];
+    window.slot = this.#freeSlots.pop()!;
+    this.#active.add(window);
+    this.#runner.encode(window.slot, window.samples);
+  }
+
+  /** Appends the rows of a window's next step. */
+  #plan(window: Window, rows: StepRow[], sampled: Sampled[]): void {
+    const { tokens } = this.#runner.model;
+    const slot = window.slot!;
+    const { prompt } = window;
+    if (prompt.length === 0) {
+      if (window.fed > 0) return;
+      window.fed = 1;
+      rows.push({ slot, position: 0, token: tokens.start, sample: { mask: 'languages', probe: tokens.eos } });
+      sampled.push({ window, kind: 'language' });
+      return;
+    }
+    if (window.planned > 0) {
+      if (window.planned >= this.#limit(window) || rows.length >= MAX_STEP_ROWS) return;
+      rows.push({ slot, position: prompt.length + window.planned - 1, sample: this.#sample(window) });
+      sampled.push({ window, kind: 'token' });
+      window.planned++;
+      return;
+    }
+    while (window.fed < prompt.length && rows.length < MAX_STEP_ROWS) {
+      const position = window.fed++;
+      const token = prompt[position]!;
+      if (position === prompt.length - 1) {
+        rows.push({ slot, position, token, sample: this.#sample(window) });
+        sampled.push({ window, kind: 'token' });
+        window.planned = 1;
+      } else if (token === tokens.start && tokens.noSpeech !== undefined) {
+        rows.push({ slot, position, token, sample: { mask: 'text', probe: tokens.noSpeech } });
+        sampled.push({ window, kind: 'no speech' });
+      } else {
+        rows.push({ slot, position, token });
+      }
+    }
+  }
+
+  #sample({ job, index, planned }: Window): NonNullable<StepRow['sample']> {
+    const timestamps = job.options.timestamps === 'segment';
+    const first = planned === 0;
+    const mask: MaskName = timestamps ? (first ? 'firstTimestamps' : 'timestamps') : first ? 'firstText' : 'text';
+    return { mask, timestamps, first, temperature: job.options.temperature ?? 0, seed: index };
+  }
+
+  /** Tokens a window may have. */
+  #limit({ prompt }: Window): number {
+    const { targetPositions } = this.#runner.model.config;
+    return Math.min(Math.floor(targetPositions / 2), targetPositions - prompt.length);
+  }
+
+  #take({ window, kind }: Sampled, { token, logprob }: SampledToken): void {
+    if (window.done) return;
+    const { tokens } = this.#runner.model;
+    if (kind === 'no speech') {
+      window.noSpeechProb = Math.exp(logprob);
+    } else if (kind === 'language') {
+      window.fed = 0;
+      this.#start(window.job, [...tokens.languages].find(([, id]) => id === token)![0]);
+    } else {
+      window.logprobs += logprob;
+      if (token !== tokens.eos) window.tokens.push(token);
+      if (token === tokens.eos || window.tokens.length >= this.#limit(window)) {
+        this.#release(window);
+        this.#flush(window.job);
+      }
+    }
+  }
+
+  /** Takes a window's slot back; a step still in flight may write there, before whatever comes next. */
+  #release(window: Window): void {
+    window.done = true;
+    if (!this.#active.delete(window)) return;
+    this.#freeSlots.push(window.slot!);
+  }
+
+  /** Sends the segments of windows that are done, in order, and the end after the last. */
+  #flush(job: Job): void {
+    const { tokens, config } = this.#runner.model;
+    const { sampleRate, hop } = config.mel;
+    const times = { begin: tokens.timestampBegin, step: (2 * hop) / sampleRate };
+    for (; job.windows[job.emitted]?.done; job.emitted++) {
+      const window = job.windows[job.emitted]!;
+      const avgLogprob = window.logprobs / (window.tokens.length + 1);
+      job.outputTokens += window.tokens.length;
+      if (window.noSpeechProb > NO_SPEECH_PROB && avgLogprob < NO_SPEECH_LOGPROB) continue;
+      const { start, noSpeechProb } = window;
+      const seconds = window.samples.length / sampleRate;
+      const scored = { tokens: window.tokens, start, seconds, avgLogprob, noSpeechProb };
+      for (const segment of toSegments(scored, times, job.segments, (ids) => this.#tokenizer.decode(ids))) {
+        job.segments++;
+        job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
+        job.events.push({ type: 'segment', segment });
+      }
+    }
+    if (job.emitted < job.windows.length) return;
+    const { inputTokens, outputTokens } = job;
+    const duration = job.options.samples.length / sampleRate;
+    job.events.push({ type: 'finish', text: job.text.trim(), duration, inputTokens, outputTokens });
+    job.events.end();
+    this.#jobs.delete(job);
+  }
+
+  /** Forgets a request. */
+  #drop(job: Job): void {
+    this.#jobs.delete(job);
+    this.#waiting = this.#waiting.filter((window) => window.job !== job);
+    for (const window of job.windows) this.#release(window);
+  }
+
+  /** Ends every request with an error and refuses new ones. */
+  #fail(error: EngineError): void {
+    this.#closed = error;
+    for (const job of [...this.#jobs]) {
+      job.events.fail(error);
+      this.#drop(job);
+    }
+  }
+}
