@@ -45,8 +45,8 @@ export class SpeechRunner {
     this.#ws = workspace;
   }
 
-  /** Compiles every kernel and runs each once. */
-  async warmUp(): Promise<void> {
+  /** Compiles every kernel and speaks a first piece, so that later ones create nothing. */
+  async warmUp(voice: Voice): Promise<void> {
     const [tokens, frames] = [4, 8];
     const noise = { seed: 0, firstSample: 0, scale: 1 };
     await this.#device.warmUp((rec) => {
@@ -55,6 +55,7 @@ export class SpeechRunner {
       this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
       forwardHead(rec, this.#weights, this.#ws, frames);
     });
+    await this.run({ ids: [0, 0], voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
   }
 
   /** Audio of a piece; undefined when it is longer than the workspace. Pieces wait for each other in order of the calls. */

@@ -69,7 +69,10 @@ export class Synthesizer {
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
     const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
     const runner = new SpeechRunner(device, config, weights, workspace);
-    await runner.warmUp();
+    for (const voice of voices.values()) {
+      await runner.warmUp(voice);
+      break;
+    }
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
     const architecture = String((json as Record<string, unknown>)['model_type'] ?? 'kokoro');
     const { sampleRate } = config;

@@ -1,0 +1,167 @@
+/** The Synthesizer on the tiny random checkpoint (test/tools/dump_kokoro.py) and, where sound matters, on the bundled one. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SpeechEvent, SpeechRequest } from '../../engine/api.ts';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { EngineError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
+import { testDevice } from '../support/device.ts';
+
+const ROOT = new URL('../../', import.meta.url).pathname;
+
+function load(device: Device, folder: string): Promise<Synthesizer> {
+  return Synthesizer.load(device, createNodePlatform(), { path: join(ROOT, folder) }, DEFAULT_ENGINE_CONFIG);
+}
+
+async function speak(synthesizer: Synthesizer, request: SpeechRequest, signal = new AbortController().signal): Promise<SpeechEvent[]> {
+  const events: SpeechEvent[] = [];
+  for await (const event of synthesizer.synthesize(request, signal)) events.push(event);
+  return events;
+}
+
+function samplesOf(events: readonly SpeechEvent[]): Float32Array {
+  const chunks = events.flatMap((event) => (event.type === 'audio' ? [event.samples] : []));
+  const all = new Float32Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0));
+  let at = 0;
+  for (const chunk of chunks) {
+    all.set(chunk, at);
+    at += chunk.length;
+  }
+  return all;
+}
+
+const textsOf = (events: readonly SpeechEvent[]): string[] => events.flatMap((event) => (event.type === 'audio' ? [event.text] : []));
+
+async function failure(events: Promise<unknown>): Promise<EngineError> {
+  const error = await events.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(EngineError);
+  return error as EngineError;
+}
+
+describe('a tiny Synthesizer', () => {
+  let device: Device;
+  let synthesizer: Synthesizer;
+  const voice = 'random';
+  beforeAll(async () => {
+    device = await testDevice();
+    synthesizer = await load(device, 'test/fixtures/kokoro-tiny-random');
+  }, 60000);
+  afterAll(async () => {
+    await synthesizer.close();
+    device.close();
+  });
+
+  test('speaks sentence by sentence: start, audio, finish', async () => {
+    const events = await speak(synthesizer, { text: 'Hello there, Dr. Smith. It is late!\n\nGood night', voice, seed: 5 });
+    expect(events.map((event) => event.type)).toEqual(['start', 'audio', 'audio', 'audio', 'finish']);
+    expect(textsOf(events)).toEqual(['Hello there, Doctor Smith.', 'It is late!', 'Good night.']);
+    const samples = samplesOf(events);
+    expect(events[0]).toEqual({ type: 'start', seed: 5, sampleRate: 24000 });
+    expect(events.at(-1)).toMatchObject({ seconds: samples.length / 24000 });
+    expect(samples.every(Number.isFinite)).toBe(true);
+    expect(samples.some((value) => Math.abs(value) > 0.01)).toBe(true);
+  });
+
+  test('repeats a seed to the bit, also beside other requests; another seed differs', async () => {
+    const request = { text: 'Say it once. Say it twice.', voice, seed: 77 };
+    const alone = samplesOf(await speak(synthesizer, request));
+    const others = ['Something else entirely.', 'And more of it, too.'].map((text, seed) => speak(synthesizer, { text, voice, seed }));
+    const beside = samplesOf(await speak(synthesizer, request));
+    await Promise.all(others);
+    expect(beside).toEqual(alone);
+    expect(samplesOf(await speak(synthesizer, { ...request, seed: 78 }))).not.toEqual(alone);
+    // A seed above 2^32 is more than its lower half.
+    expect(samplesOf(await speak(synthesizer, { ...request, seed: 77 + 2 ** 32 }))).not.toEqual(alone);
+  });
+
+  test('chooses a seed when none is given, and says which', async () => {
+    const [start, ...rest] = await speak(synthesizer, { text: 'Any seed.', voice });
+    const { seed } = start as Extract<SpeechEvent, { type: 'start' }>;
+    expect(samplesOf(await speak(synthesizer, { text: 'Any seed.', voice, seed }))).toEqual(samplesOf(rest));
+  });
+
+  test('speed divides durations', async () => {
+    const frames = async (speed: number): Promise<number> => {
+      const finish = (await speak(synthesizer, { text: 'How long does this take?', voice, seed: 1, speed })).at(-1);
+      return (finish as Extract<SpeechEvent, { type: 'finish' }>).frames;
+    };
+    const [slow, normal, fast] = [await frames(0.5), await frames(1), await frames(2)];
+    expect(slow / normal).toBeCloseTo(2, 0);
+    expect(normal).toBeGreaterThan(fast * 1.5);
+  });
+
+  test('cuts long sentences at clauses and drops no word', async () => {
+    const text = `${Array.from({ length: 30 }, (_, i) => `clause ${'abcdefghij'[i % 10]} goes on`).join(', ')}.`;
+    const events = await speak(synthesizer, { text, voice, seed: 1 });
+    const texts = textsOf(events);
+    expect(texts.length).toBeGreaterThan(3);
+    expect(texts.join(' ')).toBe(text);
+    expect(texts.slice(0, -1).every((piece) => piece.endsWith(','))).toBe(true);
+  });
+
+  test('halves what does not fit the workspace, and a word without end', async () => {
+    const word = 'babe'.repeat(150);
+    expect(textsOf(await speak(synthesizer, { text: word, voice, seed: 1, speed: 0.25 })).join('')).toBe(`${word}.`);
+  });
+
+  test('refuses an unknown voice, an empty text and a speed out of range before any event', async () => {
+    const unknown = await failure(speak(synthesizer, { text: 'Hello.', voice: 'nobody' }));
+    expect(unknown).toMatchObject({ code: 'invalid_request', param: 'voice' });
+    expect(unknown.message).toContain('random');
+    for (const text of ['', '   ', '... !?', '\n\n']) {
+      expect(await failure(speak(synthesizer, { text, voice }))).toMatchObject({ code: 'invalid_request', param: 'text' });
+    }
+    expect(await failure(speak(synthesizer, { text: 'Hello.', voice, speed: 9 }))).toMatchObject({ param: 'speed' });
+    expect(await failure(speak(synthesizer, { text: 'Hello.', voice, seed: 1.5 }))).toMatchObject({ param: 'seed' });
+  });
+
+  test('stops when its caller goes away, and serves the next one', async () => {
+    const controller = new AbortController();
+    const iterator = synthesizer.synthesize({ text: 'One. Two. Three.', voice, seed: 1 }, controller.signal)[Symbol.asyncIterator]();
+    await iterator.next();
+    controller.abort();
+    expect(await failure(iterator.next())).toMatchObject({ code: 'aborted' });
+    expect(await speak(synthesizer, { text: 'Next.', voice, seed: 1 })).toHaveLength(3);
+  });
+
+  test('creates no GPU object in fifty calls of different lengths', async () => {
+    const before = { ...device.stats };
+    for (let i = 0; i < 50; i++) await speak(synthesizer, { text: `${'word '.repeat(1 + (i % 12))}${i}.`, voice, seed: i });
+    const { buffers, bufferBytes, bindGroups, pipelines } = device.stats;
+    const expected = {
+      buffers: before.buffers,
+      bufferBytes: before.bufferBytes,
+      bindGroups: before.bindGroups,
+      pipelines: before.pipelines,
+    };
+    expect({ buffers, bufferBytes, bindGroups, pipelines }).toEqual(expected);
+    expect(device.errors).toEqual([]);
+  }, 60000);
+});
+
+test('the bundled checkpoint speaks in all its voices, each its own, without clipping or clicks', async () => {
+  const device = await testDevice();
+  const synthesizer = await load(device, 'models/parley-speech');
+  expect(synthesizer.info).toMatchObject({ task: 'speech', architecture: 'kokoro', sampleRate: 24000 });
+  expect(synthesizer.info.voices).toHaveLength(19);
+  const heard = new Set<string>();
+  for (const voice of synthesizer.info.voices!) {
+    const samples = samplesOf(await speak(synthesizer, { text: 'Hello world.', voice, seed: 3 }));
+    const seconds = samples.length / 24000;
+    expect(seconds).toBeGreaterThan(0.5);
+    expect(seconds).toBeLessThan(3);
+    const loudest = samples.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    expect(loudest).toBeGreaterThan(0.05);
+    expect(loudest).toBeLessThan(1);
+    expect(Math.abs(samples[0]!) + Math.abs(samples.at(-1)!)).toBe(0);
+    heard.add(String(samples.reduce((sum, value) => sum + value * value, 0)));
+  }
+  expect(heard.size).toBe(19);
+  await synthesizer.close();
+  device.close();
+}, 120000);
