@@ -50,12 +50,16 @@ async function failure(promise: Promise<unknown>): Promise<EngineError> {
 describe('ChatEngine', () => {
   let device: Device;
   let engine: ChatEngine;
+  let pipelines: number;
   beforeAll(async () => {
     device = await testDevice();
     engine = await load(device, { maxRunningRequests: 20, maxQueuedRequests: 8 });
+    pipelines = device.stats.pipelines;
   });
   afterAll(async () => {
     expect(device.errors).toEqual([]);
+    // Greedy and sampled, one and many, short and long: all was compiled at load.
+    expect(device.stats.pipelines).toBe(pipelines);
     await engine.close();
     device.close();
   });

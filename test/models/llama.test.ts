@@ -103,6 +103,23 @@ test('half-precision weights and pages stay close to f32 and have the same bits 
   expect(differing(batch.slice(2 * prompt.length, 3 * prompt.length), actual)).toBe(0);
 });
 
+test('an adapter without half precision and without subgroups gives the tokens of PyTorch and the same bits in chunks', async () => {
+  const plain = await testDevice({ disable: ['f16', 'subgroups'] });
+  const folder = join(FIXTURES, 'llama-tiny-random', 'llama');
+  const golden = readGolden(folder);
+  const harness = await DecoderHarness.load(plain, folder);
+  const all = [...golden.prompt, ...golden.greedy.slice(0, -1)];
+  const whole = await harness.step([{ sequence: 0, start: 0, tokens: all }]);
+  expect(whole.slice(golden.prompt.length - 1).map(argmax)).toEqual(golden.greedy);
+  const chunked = [];
+  for (const [from, to] of [[0, 1], [1, 34], [34, 35], [35, all.length]] as const) {
+    chunked.push(...(await harness.step([{ sequence: 1, start: from, tokens: all.slice(from, to) }])));
+  } // prettier-ignore
+  expect(differing(chunked, whole)).toBe(0);
+  expect(plain.errors).toEqual([]);
+  plain.close();
+});
+
 describe('the bundled chat model', () => {
   const folder = join(ROOT, 'models', 'parley-chat');
   const golden = JSON.parse(readFileSync(join(FIXTURES, 'parley-chat', 'golden.json'), 'utf8')) as {
