@@ -76,6 +76,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
       memFractionStatic: number('mem-fraction-static'),
       deviceMemory: memory === undefined ? undefined : memory * 2 ** 30,
       maxQueuedRequests: number('max-queued-requests'),
+      schedulePolicy: text('schedule-policy'),
+      radixCache: !flag('disable-radix-cache'),
       pageSize: number('page-size'),
       dtype: text('dtype'),
       kvCacheDtype: text('kv-cache-dtype'),

@@ -18,9 +18,6 @@ export interface Flag {
   readonly group: string;
 }
 
-const only = (built: readonly string[], what: string) => (value: string | number | boolean) =>
-  built.includes(String(value)) ? undefined : `${what}; built: ${built.join(', ')}`;
-
 type Fields = Omit<Flag, 'group'>;
 type Extra = Partial<Pick<Flag, 'min' | 'max' | 'notBuilt'>>;
 const text = (name: string, value: string, help: string, standard?: string, extra: Extra = {}): Fields => ({
@@ -96,9 +93,13 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     int('chunked-prefill-size', 'TOKENS', 'prompt tokens computed in one step', 4096, { min: 16 }),
     int('max-queued-requests', 'N', 'waiting requests beyond which new ones get 503', 512, { min: 1 }),
     int('page-size', 'TOKENS', 'tokens a KV page', 16, { min: 1, max: 256 }),
-    choice('schedule-policy', ['fcfs', 'lpm', 'random', 'dfs-weight'], 'order of waiting requests', 'fcfs', {
-      notBuilt: only(['fcfs'], 'this order is not built yet'),
-    }),
+    choice(
+      'schedule-policy',
+      ['lpm', 'fcfs'],
+      'order of waiting requests: longest cached prefix first, or first come, first served',
+      'lpm',
+    ),
+    toggle('disable-radix-cache', 'compute every prompt anew instead of sharing equal prefixes'),
   ],
   Device: [
     text('adapter', 'NAME', "part of the GPU's name; default: the platform's best"),

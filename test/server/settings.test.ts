@@ -82,7 +82,7 @@ describe('readSettings', () => {
     [['--dtype', 'int3'], /must be one of auto, f32, f16/],
     [['--legacy-speech=maybe'], /must be true or false/],
     [['--tp-size', '2'], /splitting a model across adapters is not built yet/],
-    [['--schedule-policy', 'lpm'], /this order is not built yet; built: fcfs/],
+    [['--schedule-policy', 'random'], /must be one of lpm, fcfs/],
     [['--trust-remote-code'], /not loaded yet/],
     [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
     [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
