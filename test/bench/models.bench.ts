@@ -11,7 +11,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { fixed, loadText, printTable } from './harness.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const NEVER = new AbortController().signal;
+const never = (): AbortSignal => new AbortController().signal;
 const DECODED = 64;
 const RUNS = 5;
 const SENTENCE = 'The quick brown fox jumps over the lazy dog.';
@@ -27,7 +27,7 @@ async function chatOnce(engine: Engine, index: number): Promise<{ first: number;
   const from = performance.now();
   let first = 0;
   let tokens = 0;
-  for await (const event of engine.chat(request, NEVER)) {
+  for await (const event of engine.chat(request, never())) {
     if (event.type === 'delta' && first === 0) first = performance.now();
     if (event.type === 'finish') tokens += event.completionTokens;
   }
@@ -62,7 +62,7 @@ async function speechRow(engine: Engine, voice: string): Promise<string[]> {
   let seconds = 0;
   for (let run = 0; run <= RUNS; run++) {
     const from = performance.now();
-    for await (const event of engine.synthesize({ text: SENTENCE, voice, seed: 7 }, NEVER)) {
+    for await (const event of engine.synthesize({ text: SENTENCE, voice, seed: 7 }, never())) {
       if (event.type === 'finish') seconds = event.seconds;
     }
     if (run > 0) factors.push((performance.now() - from) / 1000 / seconds);
@@ -78,7 +78,7 @@ async function transcriptionRow(engine: Engine, name: string, path: string): Pro
   let text = '';
   for (let run = 0; run <= 3; run++) {
     const from = performance.now();
-    for await (const event of engine.transcribe({ samples, language: 'en' }, NEVER)) if (event.type === 'finish') text = event.text;
+    for await (const event of engine.transcribe({ samples, language: 'en' }, never())) if (event.type === 'finish') text = event.text;
     if (run > 0) factors.push((performance.now() - from) / 1000 / seconds);
   }
   return [`transcription, ${name}`, fixed(seconds), fixed(median(factors), 3), loadText(), text.slice(0, 60)];
