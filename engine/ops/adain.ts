@@ -21,15 +21,18 @@ export const INSTANCE_AFFINE = defineKernel({
 
 export const ADAIN = defineKernel({
   file: 'norm/adain.wgsl',
-  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl'],
+  fragments: () => ['lib/sine.wgsl'],
   bindings: { x: 'read', affine: 'read', alpha: 'read', out: 'write' },
   params: { rows: 'u32', c4: 'u32', x_stride4: 'u32' },
-  overrides: { WG: 'u32', SNAKE: 'bool' },
+  overrides: { WG: 'u32', WG_ROWS: 'u32', ROWS: 'u32', SNAKE: 'bool' },
 });
 
 /** Rows whose statistics one invocation takes: enough workgroups for a sentence, few enough to combine in one go. */
 const CHUNK = 64;
 const EPS = 1e-5;
+/** Channel groups x rows of a workgroup, and rows an invocation walks through. */
+const CPU_TILE = { WG: 8, WG_ROWS: 1, ROWS: 16 } as const;
+const GPU_TILE = { WG: 8, WG_ROWS: 8, ROWS: 4 } as const;
 
 /** Intermediate results of `adain`; one set serves every call. */
 export interface AdainScratch {
@@ -83,9 +86,8 @@ export function adain(rec: Recorder, { x, out, style, styleFirst, channels, rows
   rec.dispatch(INSTANCE_STATS, { overrides }, { x, partial }, stats, [chunks, ceilDiv(c4, wg)]);
   const combine = { rows, c4, chunk: CHUNK, chunks, style_first4: styleFirst / 4, eps: EPS };
   rec.dispatch(INSTANCE_AFFINE, { overrides }, { partial, style, affine }, combine, [ceilDiv(c4, wg)]);
-  const applyWg = 64;
-  const variant = { overrides: { WG: applyWg, SNAKE: alpha ? 1 : 0 } };
-  rec.dispatch(ADAIN, variant, { x, affine, alpha: alpha ?? affine, out }, { rows, c4, x_stride4: xStride / 4 }, [
-    ceilDiv(rows * c4, applyWg),
-  ]);
+  const shape = rec.caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
+  const variant = { overrides: { ...shape, SNAKE: alpha ? 1 : 0 } };
+  const groups = [ceilDiv(rows, shape.WG_ROWS * shape.ROWS), ceilDiv(c4, shape.WG)];
+  rec.dispatch(ADAIN, variant, { x, affine, alpha: alpha ?? affine, out }, { rows, c4, x_stride4: xStride / 4 }, groups);
 }
