@@ -67,7 +67,7 @@ export class ModelRunner {
     const { maxRunning, prefillChunk } = options;
     const rows = maxRunning + prefillChunk;
     const { heads, kvHeads, headDim, vocabulary } = decoder.shape;
-    this.#tileRows = attentionTileRows(heads, kvHeads);
+    this.#tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
     // Every sequence may end with a tile that is not full.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.#tileRows);
     const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);

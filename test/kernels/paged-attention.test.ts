@@ -61,7 +61,7 @@ function attentionCase(
     name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}`,
     tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
     build(rng) {
-      const tileRows = mode === 'prefill' ? attentionTileRows(heads, kvHeads) : 1;
+      const tileRows = mode === 'prefill' ? Math.max(1, Math.floor((8 * kvHeads) / heads)) : 1;
       const { table, stride, pages, tiles, rows } = layOut(rng, spans, tileRows);
       const q = randomTensor(rng, [rows.length, heads * headDim], 2);
       const shape = [pages, kvHeads, headDim, PAGE];
@@ -156,7 +156,7 @@ describe('paged attention gives the same bits', () => {
       const values = await device.read(out);
       return new Uint32Array(values.buffer, 0, values.length);
     };
-    const tiled = await compute(attentionTileRows(heads, kvHeads), 0);
+    const tiled = await compute(attentionTileRows(device.caps, heads, kvHeads, headDim), 0);
     const differing = (words: Uint32Array): number => words.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
     expect(tiled.some((word) => word !== 0)).toBe(true);
     expect(differing(await compute(1, 0))).toBe(0);

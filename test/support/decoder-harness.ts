@@ -64,8 +64,8 @@ export class DecoderHarness {
     const decodes = chunks.filter(({ tokens }) => tokens.length === 1);
     const prefills = chunks.filter(({ tokens }) => tokens.length > 1);
     if ([...decodes, ...prefills].some((chunk, i) => chunk !== chunks[i])) throw new Error('chunks of one token come first');
-    const { heads, kvHeads, vocabulary } = this.decoder.shape;
-    const tileRows = attentionTileRows(heads, kvHeads);
+    const { heads, kvHeads, headDim, vocabulary } = this.decoder.shape;
+    const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
     const [ids, positions, slots, tiles]: number[][] = [[], [], [], []];
     for (const { sequence, start, tokens } of chunks) {
       const step = tokens.length === 1 ? 1 : tileRows;
