@@ -13,10 +13,6 @@ import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { toSegments } from './transcript.ts';
 
-/** OpenAI's test for a window that holds no speech although the decoder wrote something. */
-const NO_SPEECH_PROB = 0.6;
-const NO_SPEECH_LOGPROB = -1;
-
 /** A request while it runs. */
 interface Job {
   readonly options: TranscriptionRequest;
@@ -291,7 +287,7 @@ export class Transcriber {
       const window = job.windows[job.emitted]!;
       const avgLogprob = window.logprobs / (window.tokens.length + 1);
       job.outputTokens += window.tokens.length;
-      if (window.noSpeechProb > NO_SPEECH_PROB && avgLogprob < NO_SPEECH_LOGPROB) continue;
+      if (window.noSpeechProb > tokens.silence.probability && avgLogprob < tokens.silence.logprob) continue;
       const { start, noSpeechProb } = window;
       const seconds = window.samples.length / sampleRate;
       const scored = { tokens: window.tokens, start, seconds, avgLogprob, noSpeechProb };

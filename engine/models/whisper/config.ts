@@ -42,6 +42,8 @@ export interface WhisperTokens {
   readonly suppress: readonly number[];
   /** Suppressed as first token of a transcript. */
   readonly beginSuppress: readonly number[];
+  /** A window counts as silent when noSpeech is likelier than `probability` and its text less likely, on average, than `logprob`. */
+  readonly silence: { readonly probability: number; readonly logprob: number };
 }
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -128,6 +130,8 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
     maxInitialTimestamp: id('max_initial_timestamp_index') ?? 50,
     suppress: integers(generation['suppress_tokens'] ?? config['suppress_tokens']),
     beginSuppress: integers(generation['begin_suppress_tokens'] ?? config['begin_suppress_tokens']),
+    // The names are transformers', the defaults OpenAI's.
+    silence: { probability: numberOf(generation['no_speech_threshold']) ?? 0.6, logprob: numberOf(generation['logprob_threshold']) ?? -1 },
   };
 }
 
@@ -141,6 +145,7 @@ export function transcriptPrompt(tokens: WhisperTokens, language: string | undef
   return prompt;
 }
 
+const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 const integer = (value: unknown): number | undefined => (Number.isInteger(value) ? (value as number) : undefined);
 const firstOf = (value: unknown): number | undefined => integer(Array.isArray(value) ? value[0] : value);
 /** -1 in a list of ids means "the tokenizer's non-speech tokens", which the published lists spell out. */
