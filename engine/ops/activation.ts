@@ -29,9 +29,8 @@ export function activate(rec: Recorder, { x, out, activation }: { x: Tensor; out
 
 export const SILU_MUL = defineKernel({
   file: 'activation/silu_mul.wgsl',
-  fragments: () => ['lib/grid.wgsl'],
   bindings: { gate_up: 'read', out: 'write' },
-  params: { rows: 'u32', columns: 'u32' },
+  params: { columns: 'u32' },
   overrides: { WG: 'u32' },
 });
 
@@ -40,5 +39,5 @@ export function siluMul(rec: Recorder, { gateUp, out, rows }: { gateUp: Tensor; 
   const columns = out.shape[1] ?? 0;
   const count = rows ?? out.shape[0] ?? 0;
   assert(gateUp.shape[1] === 2 * columns, `silu_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
-  rec.dispatch(SILU_MUL, { overrides: { WG } }, { gate_up: gateUp, out }, { rows: count, columns }, [ceilDiv(count * columns, WG)]);
+  rec.dispatch(SILU_MUL, { overrides: { WG } }, { gate_up: gateUp, out }, { columns }, [ceilDiv(columns, WG), count]);
 }

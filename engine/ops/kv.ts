@@ -61,11 +61,11 @@ export function kvFragment(variant: Variant): string {
 
 export const ROPE_KV_STORE = defineKernel({
   file: 'kv/rope_kv_store.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', kvFragment(v)],
+  fragments: (v) => [kvFragment(v)],
   consts: ['PAGE'],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
-  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', d8: 'u32' },
-  overrides: { WG: 'u32' },
+  params: { heads: 'u32', kv_heads: 'u32' },
+  overrides: { WG: 'u32', D8: 'u32' },
 });
 
 export interface RopeKVStoreArgs {
@@ -92,9 +92,9 @@ export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, k
   const pages = kv.layers[layer]!;
   rec.dispatch(
     ROPE_KV_STORE,
-    { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG } },
+    { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8: headDim / 8 } },
     { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v },
-    { rows, heads, kv_heads: kvHeads, d8: headDim / 8 },
-    [ceilDiv((rows * (heads + kvHeads) * headDim) / 8, WG)],
+    { heads, kv_heads: kvHeads },
+    [ceilDiv(((heads + kvHeads) * headDim) / 8, WG), rows],
   );
 }

@@ -3,17 +3,17 @@
 // qkv [T, H + 2 K, D], heads of q, then k, then v; q [T, H, D]. Rotation is Hugging Face's half-split form: channel d < D/2 pairs with
 // d + D/2; cos_sin [S, D/2] of (cos, sin) interleaved in fours: row s holds D/8 times (4 cosines, 4 sines). Keys lie in pages as [P][K][D/4][PAGE] (attention
 // reads neighbouring positions), values as [P][K][PAGE][D/4] (attention reads neighbouring channels). A slot is page * PAGE + offset; rows
-// with slot 0xffffffff are padding and store nothing. One invocation: four channels and their partners of one head; the key's
+// with slot 0xffffffff are padding and store nothing. One invocation: four channels and their partners of one head, grid (H + K heads, T); the key's
 // invocation stores the value of the same head too. D is a multiple of 8. Reference: test/reference/kv.ts.
 override WG: u32;
+// D / 8: division by a constant is cheap, by a variable it is not.
+override D8: u32;
 
 const PADDING = 0xffffffffu;
 
 struct Params {
-  rows: u32,
   heads: u32,
   kv_heads: u32,
-  d8: u32,
 }
 
 @group(0) @binding(0) var<storage, read> qkv: array<vec4<f32>>;
@@ -26,39 +26,37 @@ struct Params {
 @group(0) @binding(7) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let d8 = params.d8;
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let rotated = params.heads + params.kv_heads;
-  let i = workgroup_index(group, groups) * WG + lane;
-  if (i >= params.rows * rotated * d8) {
+  let head = id.x / D8;
+  let d = id.x % D8;
+  let row = id.y;
+  if (head >= rotated) {
     return;
   }
-  let d = i % d8;
-  let head = i / d8 % rotated;
-  let row = i / (d8 * rotated);
-  let at = (row * (rotated + params.kv_heads) + head) * 2u * d8 + d;
+  let at = (row * (rotated + params.kv_heads) + head) * 2u * D8 + d;
   let low = qkv[at];
-  let high = qkv[at + d8];
-  let angle = (positions[row] * d8 + d) * 2u;
+  let high = qkv[at + D8];
+  let angle = (positions[row] * D8 + d) * 2u;
   let c = cos_sin[angle];
   let s = cos_sin[angle + 1u];
   let rotated_low = low * c - high * s;
   let rotated_high = high * c + low * s;
   if (head < params.heads) {
-    let to = (row * params.heads + head) * 2u * d8 + d;
+    let to = (row * params.heads + head) * 2u * D8 + d;
     q[to] = rotated_low;
-    q[to + d8] = rotated_high;
+    q[to + D8] = rotated_high;
     return;
   }
   let slot = slots[row];
   if (slot == PADDING) {
     return;
   }
-  let base = (slot / PAGE * params.kv_heads + head - params.heads) * 2u * d8 * PAGE;
+  let base = (slot / PAGE * params.kv_heads + head - params.heads) * 2u * D8 * PAGE;
   let offset = slot % PAGE;
   k_pages[base + d * PAGE + offset] = store_kv(rotated_low);
-  k_pages[base + (d + d8) * PAGE + offset] = store_kv(rotated_high);
-  let value = at + params.kv_heads * 2u * d8;
-  v_pages[base + offset * 2u * d8 + d] = store_kv(qkv[value]);
-  v_pages[base + offset * 2u * d8 + d + d8] = store_kv(qkv[value + d8]);
+  k_pages[base + (d + D8) * PAGE + offset] = store_kv(rotated_high);
+  let value = at + params.kv_heads * 2u * D8;
+  v_pages[base + offset * 2u * D8 + d] = store_kv(qkv[value]);
+  v_pages[base + offset * 2u * D8 + d + D8] = store_kv(qkv[value + D8]);
 }
