@@ -51,6 +51,8 @@ interface Choice {
   readonly index: number;
   readonly detokenizer: Detokenizer;
   readonly stops: StopMatcher;
+  /** Tokens whose text has not been sent: parts of a character, or of a possible stop string. */
+  unsent: number;
 }
 
 interface Request {
@@ -176,7 +178,7 @@ export class ChatEngine {
     scheduler.add(sequences);
     sequences.forEach((sequence, index) => {
       const detokenizer = new Detokenizer((ids) => tokenizer.decode(ids));
-      this.#choices.set(sequence, { request, index, detokenizer, stops: new StopMatcher(options.stop ?? []) });
+      this.#choices.set(sequence, { request, index, detokenizer, stops: new StopMatcher(options.stop ?? []), unsent: 0 });
     });
     return request;
   }
@@ -201,7 +203,8 @@ export class ChatEngine {
   /** Starts the loop unless it runs. */
   #wake(): void {
     this.#running ??= this.#loop().catch((error: unknown) => {
-      this.#fail(new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error }));
+      const lost = (): EngineError => new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error });
+      this.#fail(error instanceof EngineError ? error : lost());
     });
   }
 
@@ -245,23 +248,24 @@ export class ChatEngine {
   #take(sequence: Sequence, token: number): void {
     const choice = this.#choices.get(sequence);
     if (!choice) return;
-    const { options, events } = choice.request;
+    const { options } = choice.request;
     this.#counters.generatedTokens++;
+    choice.unsent++;
     const stopped = options.stopTokenIds?.includes(token) ?? false;
-    if (stopped || (this.#parts.eos.has(token) && !options.ignoreEos)) {
-      const { text, stop } = choice.stops.push(choice.detokenizer.flush());
-      const rest = text + (stop === undefined ? choice.stops.flush() : '');
-      if (rest) events.push({ type: 'delta', index: choice.index, text: rest, tokens: 0 });
-      this.#finish(sequence, choice, 'stop', stop ?? (stopped ? token : null));
-      return;
-    }
-    const last = sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
-    const decoded = choice.detokenizer.push(token) + (last ? choice.detokenizer.flush() : '');
+    const ended = stopped || (this.#parts.eos.has(token) && !options.ignoreEos);
+    const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
+    const decoded = (ended ? '' : choice.detokenizer.push(token)) + (last ? choice.detokenizer.flush() : '');
     const { text, stop } = choice.stops.push(decoded);
-    const rest = text + (last && stop === undefined ? choice.stops.flush() : '');
-    if (rest) events.push({ type: 'delta', index: choice.index, text: rest, tokens: 1 });
+    this.#send(choice, text + (last && stop === undefined ? choice.stops.flush() : ''));
     if (stop !== undefined) this.#finish(sequence, choice, 'stop', stop);
+    else if (ended) this.#finish(sequence, choice, 'stop', stopped ? token : null);
     else if (last) this.#finish(sequence, choice, 'length', null);
+  }
+
+  #send(choice: Choice, text: string): void {
+    if (text === '') return;
+    choice.request.events.push({ type: 'delta', index: choice.index, text, tokens: choice.unsent });
+    choice.unsent = 0;
   }
 
   #finish(sequence: Sequence, { request, index }: Choice, reason: FinishReason, stopReason: string | number | null): void {

@@ -19,6 +19,8 @@ interface Answer {
   readonly texts: string[];
   readonly finishes: Extract<ChatEvent, { type: 'finish' }>[];
   readonly start: Extract<ChatEvent, { type: 'start' }> | undefined;
+  /** Sum over the deltas. */
+  readonly deltaTokens: number;
 }
 
 async function ask(engine: ChatEngine, content: string, options: Partial<ChatRequest> = {}): Promise<Answer> {
@@ -26,12 +28,15 @@ async function ask(engine: ChatEngine, content: string, options: Partial<ChatReq
   const texts = new Array<string>(options.n ?? 1).fill('');
   const finishes: Answer['finishes'] = [];
   let start: Answer['start'];
+  let deltaTokens = 0;
   for await (const event of engine.generate(request, new AbortController().signal)) {
     if (event.type === 'start') start = event;
-    else if (event.type === 'delta') texts[event.index] += event.text;
-    else finishes[event.index] = event;
+    else if (event.type === 'delta') {
+      texts[event.index] += event.text;
+      deltaTokens += event.tokens;
+    } else finishes[event.index] = event;
   }
-  return { texts, finishes, start };
+  return { texts, finishes, start, deltaTokens };
 }
 
 async function load(device: Device, config: Partial<EngineConfig> = {}): Promise<ChatEngine> {
@@ -102,6 +107,7 @@ describe('ChatEngine', () => {
     expect(whole.texts[0]!.startsWith(`${stopped.texts[0]} ${word}`)).toBe(true);
     const short = await ask(engine, STORY, { maxTokens: 3 });
     expect(short.finishes[0]).toMatchObject({ reason: 'length', completionTokens: 3 });
+    expect(short.deltaTokens).toBe(3);
     expect(whole.texts[0]!.startsWith(short.texts[0]!)).toBe(true);
     const golden = 1460; // second token of the golden answer
     const token = await ask(engine, STORY, { stopTokenIds: [golden] });
