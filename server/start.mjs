@@ -16,9 +16,7 @@ await withSetup(() => {
 
 function run(argv) {
   const server = spawn(process.execPath, ['--import', 'tsx', 'server/main.ts', ...argv], { cwd: ROOT, stdio: 'inherit' });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    // Ctrl-C in a terminal reaches the whole process group, so there the server has it already.
-    process.on(signal, () => (signal === 'SIGINT' && process.stdin.isTTY) || server.kill(signal));
-  }
+  // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => server.kill(signal));
   server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }
