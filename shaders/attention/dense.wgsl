@@ -109,14 +109,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         acc[p][i] *= factor;
       }
     }
-    for (var j = 0u; j < KEYS; j++) {
-      lanes_barrier();
-      for (var i = 0u; i < QUERIES; i++) {
-        give_number(i, lane, score[i][j]);
-      }
-      lanes_barrier();
-      for (var p = 0u; p < PARTS; p++) {
-        let channel = params.v_column4 + head + min(p * LANES + lane, D4 - 1u);
+    for (var p = 0u; p < PARTS; p++) {
+      let channel = params.v_column4 + head + min(p * LANES + lane, D4 - 1u);
+      for (var j = 0u; j < KEYS; j++) {
+        lanes_barrier();
+        for (var i = 0u; i < QUERIES; i++) {
+          give_number(i, lane, score[i][j]);
+        }
+        lanes_barrier();
         for (var s = 0u; s < lane_count(); s++) {
           let value = v[(range.x + min(start + j * LANES + s, range.y - 1u)) * params.v_stride4 + channel];
           for (var i = 0u; i < QUERIES; i++) {
