@@ -25,6 +25,9 @@ export interface SpokenPiece {
   readonly frames: number;
 }
 
+/** Phonemes of a short sentence. */
+const WARM_UP_IDS = 32;
+
 /**
  * Runs pieces one at a time on one workspace. A piece is a few submissions with waits between them, so that a chat step
  * need not wait for a whole sentence; the noise is keyed by sample number, so nothing that runs beside it can change a piece.
@@ -55,7 +58,8 @@ export class SpeechRunner {
       this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
       forwardHead(rec, this.#weights, this.#ws, frames);
     });
-    await this.run({ ids: [0, 0], voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
+    const ids = new Array<number>(WARM_UP_IDS).fill(0);
+    await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
   }
 
   /** Audio of a piece; undefined when it is longer than the workspace. Pieces wait for each other in order of the calls. */

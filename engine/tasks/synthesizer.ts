@@ -73,6 +73,8 @@ export class Synthesizer {
       await runner.warmUp(voice);
       break;
     }
+    // The phonemizer unpacks its WebAssembly at the first call.
+    await phonemeIds('Ready.', rules, config.vocab);
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
     const architecture = String((json as Record<string, unknown>)['model_type'] ?? 'kokoro');
     const { sampleRate } = config;

@@ -7,7 +7,7 @@ const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
   [/\b[Mm]s\.(?=\s+[A-Z])/g, 'Miss'],
   [/\bProf\.(?=\s)/g, 'Professor'],
   [/\bSt\.(?=\s+[A-Z])/g, 'Saint'],
-  [/\b(\w+) St\.(?=,?\s+[a-z\d])/g, '$1 Street'],
+  [/\b(\w+) St\.(?=,|\s+[a-z\d])/g, '$1 Street'],
   [/\b(\w+) St\./g, '$1 Street.'],
   [/\bMt\.(?=\s+[A-Z])/g, 'Mount'],
   [/\bJr\./g, 'Junior'],
@@ -20,6 +20,7 @@ const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
   [/\bNo\.(?=\s*\d)/g, 'Number'],
   [/\bapprox\./g, 'approximately'],
   [/\bdept\./gi, 'department'],
+  [/\btel\.(?=\s)/gi, 'telephone'],
 ];
 
 const UNITS: readonly (readonly [string, string, string])[] = [
@@ -51,9 +52,13 @@ const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixt
 export function normalizeText(text: string): string {
   let t = plainPunctuation(text.normalize('NFC'));
   for (const [pattern, spoken] of ABBREVIATIONS) t = t.replace(pattern, spoken);
+  t = t.replace(/\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?=\s+\d)/g, (_, short: string) =>
+    MONTHS.find((m) => m.startsWith(short.slice(0, 3)))!,
+  );
+  t = addresses(t);
   // U.S. and the like; the last point also ends the text where it ends it.
   t = t.replace(
-    /\b(?:[A-Z]\.){2,}/g,
+    /\b(?:[A-Z][a-z]?\.){2,}/g,
     (letters, at: number) => letters.replace(/\./g, '') + (at + letters.length >= t.trimEnd().length ? '.' : ''),
   );
   t = t.replace(
@@ -62,15 +67,18 @@ export function normalizeText(text: string): string {
   );
   t = t.replace(/(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, (digits) => digits.match(/\d+/g)!.map((group) => [...group].join(' ')).join(', ')); // prettier-ignore
   t = t.replace(/([$£€¥])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
+  t = t.replace(/(?<![\d/.])([1-9])\/([2-9]|10)(?![\d/])/g, fraction).replace(/\b(\d)'\s?(\d{1,2})(?:"|'')/g, '$1 foot $2');
   t = t.replace(/\b(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?:\s?([ap])\.?m\b\.?)?/gi, clock);
   t = t.replace(/\b(\d{1,2})\s?([ap])\.?m\b\.?/gi, (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
   t = t.replace(/(?<=[AP]M)\s?[-–]\s?(?=\d)/g, ' to ');
   t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0s\b/g, decade);
+  t = t.replace(/(?<=\b(?:the|early|late|mid)[\s-])'?([2-9])0s\b|'([2-9])0s\b/g, (_, a?: string, b?: string) => DECADES[Number(a ?? b)]!);
   t = t.replace(/(\d),(?=\d{3}\b)/g, '$1');
   t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
-  t = t.replace(/(\d*)\.(\d+)/g, decimal);
+  t = t.replace(/\d*(?:\.\d+)+/g, decimal);
+  t = t.replace(/([a-z][.!?])(?=[A-Z])|([a-z][,;:])(?=[a-zA-Z])/g, '$& ');
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
 }
 
@@ -130,9 +138,37 @@ function decade(_: string, digits: string): string {
   return `${digits.slice(0, 2)} ${DECADES[tens]}`;
 }
 
-function decimal(_: string, whole: string, fraction: string): string {
-  return `${whole || 'zero'} point ${[...fraction].join(' ')}`;
+/** 3.14 -> 3 point 1 4; 1.2.3 -> 1 point 2 point 3. */
+function decimal(number: string): string {
+  const [whole, ...rest] = number.split('.');
+  if (rest.length > 1) return [whole, ...rest].join(' point ').trim();
+  return `${whole || 'zero'} point ${[...rest[0]!].join(' ')}`;
 }
+
+const PARTS = ['', '', 'half', 'third', 'quarter', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth'];
+
+function fraction(_: string, count: string, of: string): string {
+  const part = PARTS[Number(of)]!;
+  if (count === '1') return `one ${part}`;
+  return `${count} ${part === 'half' ? 'halves' : `${part}s`}`;
+}
+
+/** Web and mail addresses, whose marks are read out and must not end sentences. */
+function addresses(text: string): string {
+  const spoken = (address: string): string =>
+    address
+      .replace(/^https?:\/\//i, '')
+      .replace(/\/$/, '')
+      .replace(/[./@?=&:_-]/g, (mark) => ` ${MARKS[mark]!} `)
+      .replace(/[#%+~]/g, ' ');
+  const address =
+    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
+  return text.replace(address, spoken);
+}
+
+const MARKS: Readonly<Record<string, string>> = {
+  '.': 'dot', '/': 'slash', '@': 'at', '?': 'question mark', '=': 'equals', '&': 'and', ':': 'colon', '_': 'underscore', '-': 'dash',
+}; // prettier-ignore
 
 function units(text: string): string {
   let t = text;

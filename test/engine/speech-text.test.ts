@@ -26,6 +26,11 @@ describe('normalizeText spells out', () => {
     ['e.g. the U.S. economy', 'for example, the US economy'],
     ['“Curly” ‘quotes’ — and… more...', "“Curly” 'quotes' — and… more…"],
     ['Call 555-1234 now', 'Call 5 5 5, 1 2 3 4 now'],
+    ['on Jan. 5th, version 1.2.3', 'on January 5th, version 1 point 2 point 3'],
+    ['the 80s, 3/4 cup, a Ph.D.', 'the eighties, 3 quarters cup, a PhD.'],
+    ['See https://example.com/a?b=1 or me@x.org.', 'See example dot com slash a question mark b equals 1 or me at x dot org.'],
+    ['no space.Here,or there', 'no space. Here, or there'],
+    ['9 Main St., then 5\'10"', '9 Main Street, then 5 foot 10'],
     ['plain words stay as they are', 'plain words stay as they are'],
   ])('%s', (written, spoken) => {
     expect(normalizeText(written)).toBe(spoken);
