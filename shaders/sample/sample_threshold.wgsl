@@ -115,6 +115,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (row.inverse_temperature == 0.0) {
     return;
   }
+  if (row.top_k == 0u && row.top_p >= 1.0 && row.min_p == 0.0) {
+    if (lane == 0u) {
+      thresholds[group.x] = LOWEST;
+    }
+    return;
+  }
   let top = row_max(base, lane);
   var least = 0u;
   if (row.top_k > 0u && row.top_k < params.vocabulary) {
