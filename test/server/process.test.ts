@@ -1,46 +1,24 @@
 /** The whole server as a process (with a fake engine in its engine process): start, drain, signals, exit codes. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { TSX_ARGV } from '../../server/tsx.ts';
-import { JSON_TYPE, postJson, send, until } from '../support/listeners.ts';
+import { JSON_TYPE, postJson, send } from '../support/listeners.ts';
+import { spawnAt, whenReady } from '../support/server-process.ts';
+import type { Running, Spawned } from '../support/server-process.ts';
 
-const ENTRY = fileURLToPath(new URL('../support/serve-fake.ts', import.meta.url));
+const FAKE = new URL('../support/serve-fake.ts', import.meta.url);
+
+function spawnServer(argv: readonly string[]): Spawned {
+  const server = spawnAt(FAKE, argv);
+  onTestFinished(() => void server.child.kill('SIGKILL'));
+  return server;
+}
+
+const startServer = (...argv: string[]): Promise<Running> => whenReady(spawnServer(argv));
+
 const CHAT = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
-
-interface Running {
-  readonly child: ChildProcess;
-  readonly lines: string[];
-  readonly exit: Promise<number | null>;
-  /** Base addresses by task. */
-  readonly urls: Readonly<Record<string, string>>;
-}
-
-function spawnServer(argv: readonly string[]): Omit<Running, 'urls'> & { readonly ready: Promise<void> } {
-  const anyPort = ['--port=0', '--speech-port=0', '--transcription-port=0', '--host=127.0.0.1'];
-  const child = spawn(process.execPath, [...TSX_ARGV, ENTRY, ...anyPort, ...argv], { stdio: ['ignore', 'pipe', 'pipe'] });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const lines: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) createInterface(stream!).on('line', (line) => lines.push(line));
-  const exit = once(child, 'close').then(([code]) => code as number | null);
-  const ready = until(() => lines.some((line) => line.startsWith('ready after')) || child.exitCode !== null);
-  return { child, lines, exit, ready };
-}
-
-async function startServer(...argv: string[]): Promise<Running> {
-  const { ready, ...server } = spawnServer(argv);
-  await ready;
-  const urls = Object.fromEntries(
-    server.lines.flatMap((line) => (/^(\w+)\s+(http:\/\/[^/]+)\/v1/.exec(line) ? [line.split(/\s+/).slice(0, 2)] : [])),
-  );
-  return { ...server, urls };
-}
 
 /** An answer that comes in pieces: resolves at its first byte. */
 async function openStream(url: string, body: object): Promise<{ readonly end: Promise<string> }> {
@@ -94,7 +72,7 @@ test('at the drain deadline a stream gets a typed error and the exit code says s
 });
 
 test('with --drain-delay readiness goes first while work is still taken', async () => {
-  const { child, exit, urls } = await startServer('--drain-delay', '1.5');
+  const { child, exit, urls } = await startServer('--drain-delay', '3');
   child.kill('SIGTERM');
   let health = await send(`${urls['chat']}/health`);
   while (health.status === 200) health = await send(`${urls['chat']}/health`);
