@@ -37,7 +37,11 @@ export function buildPlayground(name: string): string {
   const folder = join(ROOT, '.parley', `web-${name}`);
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--outDir', folder, '--logLevel', 'error'];
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
+  const { status, stderr } = spawnSync(process.execPath, args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { ...process.env, NODE_ENV: 'production' },
+  });
   if (status !== 0) throw new Error(`the playground does not build:\n${stderr}`);
   return folder;
 }

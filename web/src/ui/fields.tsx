@@ -16,7 +16,7 @@ export function NumberField({ label, value, min, max, step, onChange }: NumberPr
     <label class="field">
       <span class="label">
         <span>{label}</span>
-        <output>{value.toFixed(digits)}</output>
+        <span>{value.toFixed(digits)}</span>
       </span>
       <input type="range" value={value} min={min} max={max} step={step} onInput={(event) => onChange(Number(event.currentTarget.value))} />
     </label>

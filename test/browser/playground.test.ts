@@ -1,0 +1,277 @@
+/**
+ * The built playground in Chromium on its software WebGPU adapter, from a plain static server, with the bundled checkpoints. Skips only where there is no
+ * Chromium.
+ */
+import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { ask, expectNamedControls, openPage, waitForState } from './playground.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+const CAPITAL = 'What is the capital of France?';
+
+describe.skipIf(findChromium() === undefined)('the playground in Chromium', () => {
+  let folder: string;
+  let server: StaticServer;
+  let browser: Browser;
+  let context: BrowserContext;
+
+  beforeAll(async () => {
+    folder = buildPlayground('chat');
+    server = await serveFolder(folder);
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    context = await browser.newContext();
+    server.requests.length = 0;
+    server.intercept = undefined;
+  });
+  afterEach(async () => {
+    await context.close();
+  });
+
+  test('weighs less than 2 MB compressed without models', () => {
+    const files = readdirSync(folder, { recursive: true }).map(String);
+    const own = files.filter((name) => !name.startsWith('models') && statSync(join(folder, name)).isFile());
+    const bytes = own.reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name))).length, 0);
+    expect(own.length).toBeGreaterThan(5);
+    expect(bytes).toBeLessThan(2e6);
+  });
+
+  test('answers with the network cut after load, and asks nobody but its own server', async () => {
+    const foreign: string[] = [];
+    const page = await openPage(context, server.url);
+    context.on(
+      'request',
+      (request) => !request.url().startsWith(server.url) && !/^(data|blob):/.test(request.url()) && foreign.push(request.url()),
+    );
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'ready');
+    await context.setOffline(true);
+    expect(await ask(page, CAPITAL)).toMatch(/Paris/);
+    expect(await ask(page, 'Hello!')).not.toBe('');
+    expect(foreign).toEqual([]);
+    await page.locator('.message.assistant .stats summary').last().click();
+    expect(await page.locator('.message.assistant .stats dl').last().innerText()).toMatch(/from cache/);
+  });
+
+  test('a reload keeps the conversation and the model, also without a network', async () => {
+    const page = await openPage(context, server.url);
+    const answer = await ask(page, CAPITAL);
+    await page.evaluate(async () => (await navigator.serviceWorker.ready).active?.state);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    server.requests.length = 0;
+    await page.reload();
+    await page.waitForSelector('.message.assistant[data-status="done"]');
+    expect(await page.locator('.message.assistant .markdown').innerText()).toBe(answer);
+    expect(await ask(page, 'What can you do?')).not.toBe('');
+    // The browser itself looks for a newer worker; the page asks for nothing.
+    expect(server.requests.filter((path) => path !== '/sw.js')).toEqual([]);
+  });
+
+  test('several conversations answer at once', async () => {
+    const page = await openPage(context, server.url);
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'ready');
+    for (const question of ['Tell me a short story about a fox.', 'Tell me a short story about a dog.']) {
+      await page.click('text=New conversation');
+      await page.fill('.composer textarea', question);
+      await page.press('.composer textarea', 'Enter');
+      await page.waitForSelector('.message.assistant');
+    }
+    expect(await page.locator('.conversations .running-mark').count()).toBe(2);
+    await page.waitForFunction(() => document.querySelectorAll('.conversations .running-mark').length === 0);
+    for (const name of ['fox', 'dog']) {
+      await page.locator('.conversations .title', { hasText: name }).click();
+      await page.waitForSelector('.message.assistant[data-status="done"]');
+      expect(await page.locator('.message.assistant .markdown').innerText()).not.toBe('');
+    }
+  });
+
+  test('stop, regenerate, edit and branch do what they say', async () => {
+    const page = await openPage(context, server.url);
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'ready');
+    await page.fill('.composer textarea', 'Tell me a short story about a fox.');
+    await page.press('.composer textarea', 'Enter');
+    await page.waitForSelector('.message.assistant[data-status="writing"]');
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.message.assistant[data-status="stopped"]');
+    const stopped = await page.locator('.message.assistant .markdown').innerText();
+    await page.click('text=Regenerate');
+    await page.waitForSelector('.message.assistant[data-status="done"]');
+    const whole = await page.locator('.message.assistant .markdown').innerText();
+    expect(whole.startsWith(stopped.trimEnd())).toBe(true);
+    expect(whole.length).toBeGreaterThan(stopped.length);
+    await page.locator('.message.assistant').getByText('Branch').click();
+    expect(await page.locator('.conversations li').count()).toBe(2);
+    await page.locator('.message.user').getByText('Edit').click();
+    await page.fill('.editor textarea', CAPITAL);
+    await page.click('text=Ask again');
+    await page.waitForFunction(() =>
+      /Paris/.test(document.querySelector('.message.assistant[data-status="done"] .markdown')?.textContent ?? ''),
+    );
+    expect(await page.locator('.message').count()).toBe(2);
+    await page.locator('.conversations .title').last().click();
+    expect(await page.locator('.message.assistant .markdown').innerText()).toBe(whole);
+  });
+
+  test('a damaged stored model is noticed and only its damaged part is fetched again', async () => {
+    const page = await openPage(context, server.url, 'models');
+    const model = page.locator('[data-model="parley-chat"]');
+    await model.getByText(/^Download/).click();
+    await model.and(page.locator('[data-stored="yes"]')).waitFor();
+    await page.evaluate(async () => {
+      const root = await navigator.storage.getDirectory();
+      const stored = await (await root.getDirectoryHandle('models')).getDirectoryHandle('parley-chat');
+      const chunk = await stored.getFileHandle('model.safetensors.0');
+      const writer = await chunk.createWritable({ keepExistingData: true });
+      await writer.write({ type: 'write', position: 5000, data: new Uint8Array(64) });
+      await writer.close();
+    });
+    server.requests.length = 0;
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'chat', 'ready');
+    expect(server.requests.filter((path) => path.startsWith('/models/parley-chat/'))).toEqual(['/models/parley-chat/model.safetensors']);
+    await page.goto(`${server.url}#/chat`);
+    expect(await ask(page, CAPITAL)).toMatch(/Paris/);
+  });
+
+  test('a download that breaks off says so and goes on where it stopped', async () => {
+    server.intercept = (path) => (path.endsWith('parley-chat/model.safetensors') ? 'cut' : undefined);
+    const page = await openPage(context, server.url, 'models');
+    const model = page.locator('[data-model="parley-chat"]');
+    await model.getByText(/^Download/).click();
+    await model.and(page.locator('[data-stored="part"]')).waitFor();
+    expect(await model.locator('.note').innerText()).toMatch(/connection broke|ended \d+ bytes early/);
+    server.intercept = undefined;
+    await model.getByText('Resume').click();
+    await model.and(page.locator('[data-stored="yes"]')).waitFor();
+    await model.getByText('Verify').click();
+    await model.getByText('Every byte is right').waitFor();
+    await model.getByText('Delete').click();
+    await model.and(page.locator('[data-stored="no"]')).waitFor();
+  });
+
+  test('a full store says so, and the model runs without being stored', async () => {
+    const page = await openPage(context, server.url);
+    const session = await context.newCDPSession(page);
+    await session.send('Storage.overrideQuotaForOrigin', { origin: new URL(server.url).origin, quotaSize: 5e6 });
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'failed');
+    expect(await page.locator('.notice').innerText()).toMatch(/no more space/);
+    await page.click('text=Run once without storing');
+    await waitForState(page, 'chat', 'ready');
+    expect(await ask(page, CAPITAL)).toMatch(/Paris/);
+  });
+
+  test('when the GPU is lost the conversation stays and one click brings the answer', async () => {
+    const page = await openPage(context, server.url);
+    await ask(page, CAPITAL);
+    await page.fill('.composer textarea', 'Tell me a short story about a fox.');
+    await page.press('.composer textarea', 'Enter');
+    await page.waitForSelector('.message.assistant[data-status="writing"]');
+    const crash: CDPSession = await browser.newBrowserCDPSession();
+    // The command's answer is lost with the process it ends.
+    crash.send('Browser.crashGpuProcess').catch(() => undefined);
+    await waitForState(page, 'chat', 'lost');
+    expect(await page.locator('.message').count()).toBe(4);
+    await page.locator('.document > .notice').getByText('Restart the engine').click();
+    await page.locator('.message.assistant').last().and(page.locator('[data-status="done"]')).waitFor({ timeout: 90_000 });
+    expect(await page.locator('.message').count()).toBe(4);
+    expect(await page.locator('.message.assistant .markdown').first().innerText()).toMatch(/Paris/);
+  });
+
+  test('markup in an answer is text, and its links are harmless', async () => {
+    const page = await openPage(context, server.url);
+    const text =
+      '<img src=x onerror="document.title=1"> [go](javascript:alert(1)) ![p](http://203.0.113.9/p.png)\n\n<script>document.title=2</script>\n\n**bold** | `a<b`\n\n| h |\n|---|\n| 1 |';
+    const message = (role: string, content: string) => ({ id: role, role, text: content, status: 'done' });
+    const conversation = {
+      id: 'c',
+      title: 'hostile',
+      created: 1,
+      updated: 1,
+      system: '',
+      messages: [message('user', 'hi'), message('assistant', text)],
+    };
+    const file = JSON.stringify({ format: 'parley-conversations', version: 1, conversations: [conversation] });
+    await page.locator('.plain-file input').setInputFiles({ name: 'x.json', mimeType: 'application/json', buffer: Buffer.from(file) });
+    const answer = page.locator('.message.assistant .markdown');
+    await answer.waitFor();
+    expect(await answer.innerText()).toContain('<img src=x onerror=');
+    expect(await answer.locator('img, script, a').count()).toBe(0);
+    expect(await answer.locator('strong').innerText()).toBe('bold');
+    expect(await answer.locator('td').innerText()).toBe('1');
+    expect(await page.title()).toBe('Chat · Parley');
+  });
+
+  test('every control of every view has a name, and a whole answer is announced twice, not by token', async () => {
+    const page = await openPage(context, server.url);
+    for (const route of ['speak', 'transcribe', 'models', 'device', 'chat']) {
+      await page.goto(`${server.url}#/${route}`);
+      await page.waitForSelector(`main.${route}`);
+      await expectNamedControls(page);
+    }
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'ready');
+    await page.evaluate(() => {
+      const region = document.querySelector('.shell > [role="status"]')!;
+      const said: string[] = [];
+      Object.assign(globalThis, { said });
+      new MutationObserver(() => said.push(region.textContent!)).observe(region, { childList: true, subtree: true, characterData: true });
+    });
+    await ask(page, CAPITAL);
+    expect(await page.evaluate(() => (globalThis as unknown as { said: string[] }).said)).toEqual([
+      'Answering',
+      expect.stringMatching(/^Answer complete/),
+    ]);
+  });
+
+  test('the keyboard alone reaches the views, the command list and the composer', async () => {
+    const page = await openPage(context, server.url, 'models');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('transc');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('main.transcribe');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('new conv');
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('main.chat');
+    await page.locator('.wordmark').click();
+    await page.keyboard.press('/');
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
+  });
+});
+
+describe.skipIf(findChromium() === undefined)('without WebGPU', () => {
+  test('the page says so and chooses the server', async () => {
+    const server = await serveFolder(buildPlayground('plain'));
+    const browser = await launchChromium({ webgpu: false });
+    try {
+      const page: Page = await openPage(await browser.newContext(), server.url);
+      await waitForState(page, 'chat', 'server');
+      await page.locator('.segments').getByText('in this tab').click();
+      await page
+        .locator('.notice')
+        .getByText(/WebGPU/)
+        .waitFor();
+      await page.locator('.notice').getByText('Use a server').click();
+      await waitForState(page, 'chat', 'server');
+      await page.goto(`${server.url}#/device`);
+      await page.getByText(/No WebGPU adapter is offered/).waitFor();
+    } finally {
+      await browser.close();
+      await server.close();
+    }
+  });
+});

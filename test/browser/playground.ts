@@ -1,0 +1,63 @@
+/** What the browser tests do with the page, in words. */
+import { expect } from 'vitest';
+import type { BrowserContext, Page } from 'playwright-core';
+
+/** Opens the page and waits until it knows where it runs. */
+export async function openPage(context: BrowserContext, url: string, route = 'chat'): Promise<Page> {
+  const page = await context.newPage();
+  // A page that fails silently would look like one that is slow.
+  if (process.env['PG_DEBUG']) page.on('console', (m) => console.log('console', m.text()));
+  page.on('pageerror', (error) => console.error(`page error: ${error.message}`));
+  await page.goto(`${url}#/${route}`);
+  await page.waitForSelector('.rail .state');
+  return page;
+}
+
+/** Waits for a task's state in the status rail. */
+export async function waitForState(page: Page, task: 'chat' | 'speech' | 'transcription', state: string): Promise<void> {
+  await page.waitForSelector(`.rail .state[data-task="${task}"][data-state="${state}"]`, { timeout: 30_000 });
+}
+
+/** Sends a question and returns the finished answer's text. */
+export async function ask(page: Page, question: string): Promise<string> {
+  const before = await page.locator('.message').count();
+  await page.fill('.composer textarea', question);
+  await page.press('.composer textarea', 'Enter');
+  const answer = page.locator('.message').nth(before + 1);
+  await answer.and(page.locator('[data-status="done"]')).waitFor({ timeout: 30_000 });
+  return answer.locator('.markdown').innerText();
+}
+
+/** Words of a text, lower case, without punctuation. */
+export function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(/[a-z']+/g) ?? [];
+}
+
+/** Share of the expected words that were found, in order. */
+export function wordsFound(expected: string, actual: string): number {
+  const want = wordsOf(expected);
+  const have = wordsOf(actual);
+  let at = 0;
+  let found = 0;
+  for (const word of want) {
+    const next = have.indexOf(word, at);
+    if (next < 0) continue;
+    found++;
+    at = next + 1;
+  }
+  return found / want.length;
+}
+
+/** Fails when anything on the page can be reached but not named. */
+export async function expectNamedControls(page: Page): Promise<void> {
+  const unnamed = await page.evaluate(() => {
+    const nameOf = (element: Element): string => {
+      const labels = (element as HTMLInputElement).labels;
+      const text = element.getAttribute('aria-label') ?? (labels?.length ? labels[0]!.textContent : element.textContent);
+      return (text ?? '').trim();
+    };
+    const controls = [...document.querySelectorAll('button, a[href], input, textarea, select, [tabindex="0"]')];
+    return controls.filter((element) => nameOf(element) === '').map((element) => element.outerHTML.slice(0, 120));
+  });
+  expect(unnamed).toEqual([]);
+}
