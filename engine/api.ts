@@ -33,6 +33,31 @@ export interface SamplingParams {
   readonly minP?: number;
   /** Any safe integer; absent = random. Keyed with (choice, position), so independent of the batch. */
   readonly seed?: number;
+  /** > 0; 1 = off. Over prompt and answer. */
+  readonly repetitionPenalty?: number;
+  /** -2..2, over the answer. Default 0. */
+  readonly presencePenalty?: number;
+  readonly frequencyPenalty?: number;
+  /** Token id -> -100..100, added to the logit. */
+  readonly logitBias?: Readonly<Record<string, number>>;
+}
+
+/** A function the model may call. */
+export interface ToolDefinition {
+  readonly name: string;
+  readonly description?: string;
+  /** JSON Schema of the arguments; absent = none. */
+  readonly parameters?: unknown;
+}
+
+/** What an answer must look like. */
+export type ResponseFormat = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
+
+/** One token and its log-probability; `bytes` are its UTF-8 bytes, of which several tokens may make one character. */
+export interface TokenLogprob {
+  readonly token: string;
+  readonly bytes: readonly number[];
+  readonly logprob: number;
 }
 
 export interface ChatRequest {
@@ -48,6 +73,20 @@ export interface ChatRequest {
   readonly n?: number;
   /** Extra variables for the chat template. */
   readonly templateKwargs?: Readonly<Record<string, unknown>>;
+  /** Report each token's log-probability with this many alternatives (0..20); absent = not. */
+  readonly logprobs?: number;
+  readonly responseFormat?: ResponseFormat;
+  readonly tools?: readonly ToolDefinition[];
+  /** Default auto where there are tools. */
+  readonly toolChoice?: 'none' | 'auto' | 'required' | { readonly name: string };
+  /** false = at most one call. Default true. */
+  readonly parallelToolCalls?: boolean;
+  /** Namespace of the prefix cache: requests share cached prefixes only within it. */
+  readonly cacheSalt?: string;
+  /** Go on with the last message, the assistant's, instead of answering it. */
+  readonly continueFinalMessage?: boolean;
+  /** false = leave a thinking model's tags in the text. Default true. */
+  readonly separateReasoning?: boolean;
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
@@ -58,7 +97,17 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
  */
 export type ChatEvent =
   | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
-  | { readonly type: 'delta'; readonly index: number; readonly text: string; readonly tokens: number }
+  | {
+      readonly type: 'delta';
+      readonly index: number;
+      readonly text: string;
+      readonly tokens: number;
+      /** A thinking model's thoughts, apart from the answer. */
+      readonly reasoning?: string;
+      /** `call` counts within the choice; the name comes first, then pieces of the arguments' JSON text. */
+      readonly toolCalls?: readonly { readonly call: number; readonly name?: string; readonly arguments?: string }[];
+      readonly logprobs?: readonly (TokenLogprob & { readonly top: readonly TokenLogprob[] })[];
+    }
   | {
       readonly type: 'finish';
       readonly index: number;

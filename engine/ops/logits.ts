@@ -68,7 +68,7 @@ export const PENALIZE_LOGITS = defineKernel({
 export interface PenalizeArgs {
   /** [B, PENALTY_WORDS]. */
   readonly penalties: Tensor;
-  /** [slots, V] u32 from countPrompt and countSampled. */
+  /** [slots, V] u32 from initialCounts and countTokens. */
   readonly counts: Tensor;
   /** [B, stride] f32, changed in place. */
   readonly logits: Tensor;
@@ -84,24 +84,30 @@ export function penalizeLogits(rec: Recorder, { penalties, counts, logits, rows 
 
 export const COUNT_TOKENS = defineKernel({
   file: 'sample/count_tokens.wgsl',
-  bindings: { entries: 'read', sampled: 'read', counts: 'update' },
-  params: { count: 'u32', vocabulary: 'u32' },
-  overrides: { WG: 'u32', PROMPT: 'bool' },
+  bindings: { slots: 'read', sampled: 'read', counts: 'update' },
+  params: { rows: 'u32', vocabulary: 'u32' },
+  overrides: { WG: 'u32' },
 });
 
-/** Marks `count` entries of (slot, token) as seen in a prompt. */
-export function countPrompt(rec: Recorder, { entries, counts, count }: { entries: Tensor; counts: Tensor; count: number }): void {
-  const params = { count, vocabulary: counts.shape[1]! };
-  rec.dispatch(COUNT_TOKENS, { overrides: { WG, PROMPT: 1 } }, { entries, sampled: entries, counts }, params, [ceilDiv(count, WG)]);
+/** Top bit of a count: the token is in the prompt. */
+export const IN_PROMPT = 0x80000000;
+
+/** Counts the tokens just sampled for their slots [B] u32; NO_SLOT rows are left out. */
+export function countTokens(
+  rec: Recorder,
+  { slots, sampled, counts, rows }: { slots: Tensor; sampled: Tensor; counts: Tensor; rows: number },
+): void {
+  rec.dispatch(COUNT_TOKENS, { overrides: { WG } }, { slots, sampled, counts }, { rows, vocabulary: counts.shape[1]! }, [
+    ceilDiv(rows, WG),
+  ]);
 }
 
-/** Counts the tokens just sampled for the slots in `entries` (slot, unused); NO_SLOT rows are left out. */
-export function countSampled(
-  rec: Recorder,
-  { entries, sampled, counts, rows }: { entries: Tensor; sampled: Tensor; counts: Tensor; rows: number },
-): void {
-  const params = { count: rows, vocabulary: counts.shape[1]! };
-  rec.dispatch(COUNT_TOKENS, { overrides: { WG, PROMPT: 0 } }, { entries, sampled, counts }, params, [ceilDiv(rows, WG)]);
+/** A slot's row of counts for a sequence that joins with these tokens. */
+export function initialCounts(vocabulary: number, prompt: Iterable<number>, answer: Iterable<number>): Uint32Array {
+  const counts = new Uint32Array(vocabulary);
+  for (const token of answer) counts[token]!++;
+  for (const token of prompt) counts[token]! |= IN_PROMPT;
+  return counts;
 }
 
 export const LOGPROBS = defineKernel({

@@ -10,7 +10,10 @@ import type { KVCache } from '../ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows } from '../ops/paged-attention.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 import type { Batch, BatchItem } from '../scheduler/batch.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
+import { LogitProcessors } from './logit-processors.ts';
+import type { LogitStep, TokenLogprobs } from './logit-processors.ts';
 import { Sampler } from './sampler.ts';
 
 /** Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). */
@@ -28,6 +31,16 @@ export interface RunnerOptions {
 export interface StepResult {
   /** The sampled tokens, one for each of batch.sampled; resolves when the step has completed. */
   tokens(): Promise<Uint32Array>;
+  /** Of the sequences that asked for them. */
+  logprobs?(): Promise<ReadonlyMap<Sequence, TokenLogprobs>>;
+}
+
+/** How a step ends: largest logit, a draw, or outside the captured plan because a sequence asks for more. */
+type Sampling = 'greedy' | 'sampled' | 'processed';
+
+interface CapturedDecode {
+  readonly plan: Plan;
+  readonly logits: Tensor;
 }
 
 /** Host copies of what a step reads, uploaded with one write each. */
@@ -51,10 +64,11 @@ export class ModelRunner {
   readonly #options: RunnerOptions;
   readonly #workspace: DecoderWorkspace;
   readonly #sampler: Sampler;
+  readonly #processors: LogitProcessors;
   readonly #host: HostRows;
   readonly #tensors: Readonly<Record<keyof HostRows | 'ids' | 'blockTable', Tensor>>;
   readonly #partials: Tensor | undefined;
-  readonly #plans = new Map<string, Plan>();
+  readonly #plans = new Map<string, CapturedDecode>();
   readonly #tileRows: number;
 
   /** `workspace` holds maxRunning + prefillChunk rows. */
@@ -84,6 +98,7 @@ export class ModelRunner {
     };
     this.#workspace = workspace;
     this.#sampler = new Sampler(device, vocabulary, maxRunning);
+    this.#processors = new LogitProcessors(device, vocabulary, maxRunning);
     const partialRows = this.#buckets().map((bucket) => bucket * this.#maxParts(bucket));
     const largest = Math.max(0, ...partialRows.filter((_, i) => this.#maxParts(this.#buckets()[i]!) > 1));
     this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, headDim + 4]) : undefined;
@@ -95,16 +110,16 @@ export class ModelRunner {
     this.#device.write(this.#tensors.slots, slots);
     this.#sampler.prepare([], this.#options.maxRunning);
     for (const bucket of this.#buckets().slice(0, 2)) {
-      for (const greedy of [true, false]) {
-        await this.#device.warmUp((rec) => this.#recordDecode(rec, bucket, this.#maxParts(bucket), greedy));
-        await this.#device.warmUp((rec) => this.#recordDecode(rec, bucket, 1, greedy));
+      for (const sampling of ['greedy', 'sampled'] as const) {
+        await this.#device.warmUp((rec) => void this.#recordDecode(rec, bucket, this.#maxParts(bucket), sampling));
+        await this.#device.warmUp((rec) => void this.#recordDecode(rec, bucket, 1, sampling));
       }
     }
     const prefillRows = Math.min(rows, 2 * this.#tileRows);
-    await this.#device.warmUp((rec) => this.#record(rec, this.#input(prefillRows, 0, 1, undefined, true, 1), true));
+    await this.#device.warmUp((rec) => void this.#record(rec, this.#input(prefillRows, 0, 1, undefined, true, 1), 'greedy'));
     for (const bucket of this.#buckets()) {
       for (let parts = 1; parts <= this.#maxParts(bucket); parts *= 2) {
-        for (const greedy of [true, false]) this.#plan(bucket, parts, greedy);
+        for (const sampling of ['greedy', 'sampled', 'processed'] as const) this.#plan(bucket, parts, sampling);
       }
     }
   }
@@ -115,33 +130,42 @@ export class ModelRunner {
       this.#device.write(this.#tensors.blockTable, pages, row * this.#table.columns + from);
     }
     const rec = this.#device.record('chat step');
-    if (batch.prefills.length === 0) this.#decode(rec, batch);
-    else this.#mixed(rec, batch);
     const count = batch.sampled.length;
+    const step = this.#processors.prepare(batch.sampled);
+    const logits = batch.prefills.length === 0 ? this.#decode(rec, batch, step) : this.#mixed(rec, batch, step);
     if (count === 0) {
       const { finished } = rec.submit();
       return { tokens: () => finished().then(() => new Uint32Array(0)) };
     }
+    const reported = step && this.#processors.finish(rec, step, logits, this.#sampler.sampled, count);
     const readback = rec.readback(this.#sampler.sampled, count * 4);
     rec.submit();
-    return { tokens: async () => new Uint32Array(await readback.data()) };
+    const tokens = async (): Promise<Uint32Array> => new Uint32Array(await readback.data());
+    if (!step || !reported) return { tokens };
+    return { tokens, logprobs: async () => this.#processors.parse(step, batch.sampled, await reported.data()) };
   }
 
-  #decode(rec: Recorder, { decodes, sampled }: Batch): void {
+  #decode(rec: Recorder, { decodes, sampled }: Batch, step: LogitStep | undefined): Tensor {
     const bucket = this.#buckets().find((size) => size >= decodes.length)!;
     this.#fill(decodes, [], bucket);
     const greedy = this.#sampler.prepare(sampled, bucket);
     const longest = decodes.reduce((most, { start }) => Math.max(most, start + 1), 0);
     const parts = Math.min(this.#maxParts(bucket), nextPowerOfTwo(ceilDiv(longest, ATTENTION_SPLIT)));
-    rec.replay(this.#plan(bucket, parts, greedy));
+    const { plan, logits } = this.#plan(bucket, parts, step ? 'processed' : greedy ? 'greedy' : 'sampled');
+    rec.replay(plan);
+    if (step) this.#sampler.record(rec, this.#processors.process(rec, step, logits, bucket), bucket, greedy);
+    return logits;
   }
 
-  #mixed(rec: Recorder, { decodes, prefills, sampled }: Batch): void {
+  #mixed(rec: Recorder, { decodes, prefills, sampled }: Batch, step: LogitStep | undefined): Tensor {
     const rows = decodes.length + prefills.reduce((sum, { count }) => sum + count, 0);
     const tiles = this.#fill(decodes, prefills, rows);
     const greedy = this.#sampler.prepare(sampled, sampled.length);
     const input = this.#input(rows, decodes.length, tiles - decodes.length, undefined, true, sampled.length);
-    this.#record(rec, input, greedy);
+    if (!step) return this.#record(rec, input, greedy ? 'greedy' : 'sampled');
+    const logits = this.#record(rec, input, 'processed');
+    this.#sampler.record(rec, this.#processors.process(rec, step, logits, sampled.length), sampled.length, greedy);
+    return logits;
   }
 
   /** Writes rows, tiles and logit rows of a batch, padded with rows that do nothing; returns the number of tiles. */
@@ -176,25 +200,31 @@ export class ModelRunner {
     return tile;
   }
 
-  #plan(bucket: number, parts: number, greedy: boolean): Plan {
-    const key = `decode ${bucket}, parts ${parts}, ${greedy ? 'greedy' : 'sampled'}`;
-    let plan = this.#plans.get(key);
-    if (!plan) {
-      plan = this.#device.capture(key, (rec) => this.#recordDecode(rec, bucket, parts, greedy));
-      this.#plans.set(key, plan);
+  #plan(bucket: number, parts: number, sampling: Sampling): CapturedDecode {
+    const key = `decode ${bucket}, parts ${parts}, ${sampling}`;
+    let captured = this.#plans.get(key);
+    if (!captured) {
+      let logits: Tensor | undefined;
+      const plan = this.#device.capture(key, (rec) => {
+        logits = this.#recordDecode(rec, bucket, parts, sampling);
+      });
+      captured = { plan, logits: logits! };
+      this.#plans.set(key, captured);
     }
-    return plan;
+    return captured;
   }
 
-  #recordDecode(rec: Recorder, bucket: number, parts: number, greedy: boolean): void {
+  #recordDecode(rec: Recorder, bucket: number, parts: number, sampling: Sampling): Tensor {
     const split = parts > 1 ? parts : undefined;
-    this.#record(rec, this.#input(bucket, bucket, 0, split, false, bucket), greedy);
+    return this.#record(rec, this.#input(bucket, bucket, 0, split, false, bucket), sampling);
   }
 
-  #record(rec: Recorder, input: ForwardInput, greedy: boolean): void {
+  /** Appends a forward pass and, unless the logits are processed first, sampling; returns the logits. */
+  #record(rec: Recorder, input: ForwardInput, sampling: Sampling): Tensor {
     this.#sampler.resolve(rec, this.#tensors.tokens, input.tokens, input.rows);
     const logits = this.#workspace.forward(rec, input, this.#kv);
-    if (input.logitRows > 0) this.#sampler.record(rec, logits, input.logitRows, greedy);
+    if (input.logitRows > 0 && sampling !== 'processed') this.#sampler.record(rec, logits, input.logitRows, sampling === 'greedy');
+    return logits;
   }
 
   #input(

@@ -80,7 +80,13 @@ export class Scheduler {
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
     for (const sequence of [...this.#running]) {
-      if (sequence.status === 'running' && sequence.uncomputed === 1 && sequence.computed > 0 && this.#grow(sequence, 1)) {
+      if (
+        sequence.status === 'running' &&
+        !sequence.isBlocked &&
+        sequence.uncomputed === 1 &&
+        sequence.computed > 0 &&
+        this.#grow(sequence, 1)
+      ) {
         decodes.push(this.#item(sequence, 1));
       }
     }
@@ -93,7 +99,7 @@ export class Scheduler {
     };
     const scheduled = new Set(decodes.map(({ sequence }) => sequence));
     for (const sequence of [...this.#running]) {
-      if (sequence.status === 'running' && !scheduled.has(sequence) && sequence.uncomputed > 0) prefill(sequence);
+      if (sequence.status === 'running' && !scheduled.has(sequence) && !sequence.isBlocked && sequence.uncomputed > 0) prefill(sequence);
     }
     const computing = this.#computing();
     for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {

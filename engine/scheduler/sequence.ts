@@ -11,6 +11,23 @@ export interface ResolvedSampling {
   readonly topK: number;
   readonly minP: number;
   readonly seed: number;
+  /** What changes logits before sampling, or reports them; absent = nothing does. */
+  readonly logits?: LogitOptions | undefined;
+}
+
+/** Per-sequence work between the vocabulary head and the sampler. */
+export interface LogitOptions {
+  /** 1 = none. */
+  readonly repetitionPenalty: number;
+  /** 0 = none. */
+  readonly presencePenalty: number;
+  readonly frequencyPenalty: number;
+  /** (token, bias) pairs. */
+  readonly bias: readonly (readonly [number, number])[];
+  /** Number of alternatives reported with each token's log-probability; undefined = no log-probabilities. */
+  readonly logprobs: number | undefined;
+  /** A grammar allows tokens by `Sequence.mask`. */
+  readonly constrained: boolean;
 }
 
 export interface SequenceOptions {
@@ -55,6 +72,8 @@ export class Sequence {
   node: RadixNode | undefined;
   /** Pages the prefix cache knows. */
   published = 0;
+  /** One bit a token that may come next; a constrained sequence without one is not computed. */
+  mask: Int32Array | undefined;
   /** How often a sequence that arrived later was admitted before this one. */
   overtaken = 0;
 
@@ -81,6 +100,11 @@ export class Sequence {
 
   get numGenerated(): number {
     return this.length - this.numPrompt;
+  }
+
+  /** Whether the next token hangs on what the host has not decided: a grammar needs each token before it can allow the next. */
+  get isBlocked(): boolean {
+    return this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined);
   }
 
   /** Whether another token may be sampled. */

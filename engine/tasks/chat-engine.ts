@@ -11,27 +11,27 @@ import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
 import { kvPageCount } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
+import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import type { ResolvedSampling } from '../scheduler/sequence.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
-import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
+import { Grammars } from '../text/grammar.ts';
+import type { GrammarLibrary, GrammarMatcher } from '../text/grammar.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { ceilDiv } from '../util/math.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 import { WeightLoader } from '../weights/weight-loader.ts';
+import { ChatChoice } from './chat-choice.ts';
+import { constraintOf, parserOptions, renderPrompt, resolveSampling } from './chat-request.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
 /** Prompt tokens a step on adapters where a step of more takes seconds: decodes beside it would stall. */
 const SOFTWARE_PREFILL_CHUNK = 256;
-
-/** Temperatures below this are greedy. */
-const GREEDY_BELOW = 1e-6;
 
 /** What surrounds the runner: everything with a test of its own without a GPU. */
 interface ChatParts {
@@ -43,22 +43,16 @@ interface ChatParts {
   readonly generation: Json;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
-}
-
-/** One choice of a request while it runs. */
-interface Choice {
-  readonly request: Request;
-  readonly index: number;
-  readonly detokenizer: Detokenizer;
-  readonly stops: StopMatcher;
-  /** Tokens whose text has not been sent: parts of a character, or of a possible stop string. */
-  unsent: number;
+  readonly vocabulary: number;
+  /** The model writes `<think>` before its answer. */
+  readonly thinks: boolean;
+  readonly grammars: () => Promise<Grammars>;
 }
 
 interface Request {
   readonly options: ChatRequest;
   readonly events: AsyncQueue<ChatEvent>;
-  readonly sequences: readonly Sequence[];
+  readonly choices: ReadonlyMap<Sequence, ChatChoice>;
   started: boolean;
   unfinished: number;
 }
@@ -66,8 +60,10 @@ interface Request {
 export class ChatEngine {
   readonly info: ModelInfo;
   readonly #parts: ChatParts;
-  readonly #choices = new Map<Sequence, Choice>();
+  readonly #requests = new Map<Sequence, Request>();
   readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
+  /** Masks under way: the next step waits for them. */
+  readonly #masks = new Set<Promise<void>>();
   #nextId = 0;
   #closed: EngineError | undefined;
   #running: Promise<void> | undefined;
@@ -117,7 +113,10 @@ export class ChatEngine {
     const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context }; // prettier-ignore
     const template = await ChatTemplate.load(platform, folder, tokenizer);
     const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
-    return new ChatEngine(info, { tokenizer, template, scheduler, pool, runner, generation, eos, context });
+    const { vocabulary } = shape;
+    const thinks = tokenizer.tokenId('<think>') !== undefined;
+    const grammars = lazyGrammars(platform, tokenizer, vocabulary, [...eos]);
+    return new ChatEngine(info, { tokenizer, template, scheduler, pool, runner, generation, eos, context, vocabulary, thinks, grammars });
   }
 
   /** Counters and gauges for the engine's snapshot. */
@@ -135,14 +134,15 @@ export class ChatEngine {
     const events = new AsyncQueue<ChatEvent>();
     const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
     if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
-    const { sequences } = this.#enqueue(request, events);
+    const { choices } = await this.#enqueue(request, events);
     signal.addEventListener('abort', aborted, { once: true });
+    if (signal.aborted) aborted();
     try {
       this.#wake();
       yield* events;
     } finally {
       signal.removeEventListener('abort', aborted);
-      for (const sequence of sequences) this.#drop(sequence);
+      for (const sequence of choices.keys()) this.#drop(sequence);
     }
   }
 
@@ -153,51 +153,43 @@ export class ChatEngine {
   }
 
   /** Validates, tokenises and queues a request. */
-  #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Request {
+  async #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Request> {
     if (this.#closed) throw this.#closed;
-    const { tokenizer, template, scheduler, context } = this.#parts;
-    const promptTokens = tokenizer.encode(template.render(options.messages, options.templateKwargs), {
-      addSpecialTokens: template.isPlain,
-    });
-    const prompt = promptTokens.length;
+    const { tokenizer, template, scheduler, generation, vocabulary, thinks } = this.#parts;
+    const prompt = renderPrompt(template, options);
+    const promptTokens = tokenizer.encode(prompt, { addSpecialTokens: template.isPlain });
+    const maxTokens = this.#maxTokens(promptTokens.length, options.maxTokens);
+    const constraint = constraintOf(options);
+    const sampling = resolveSampling(options, generation, vocabulary, constraint !== undefined);
+    const choices = new Map<Sequence, ChatChoice>();
+    const parser = parserOptions(options, prompt, thinks);
+    for (let index = 0; index < (options.n ?? 1); index++) {
+      const salt = options.cacheSalt === undefined ? {} : { salt: options.cacheSalt };
+      const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...salt });
+      const matcher = constraint && (await (await this.#parts.grammars()).start(constraint));
+      sequence.mask = await matcher?.bitmask();
+      choices.set(sequence, new ChatChoice(tokenizer, { index, stop: options.stop ?? [], parser, matcher }));
+    }
+    // Loading a grammar takes a moment, in which the engine may have closed.
+    if (this.#closed) throw this.#closed;
+    const request: Request = { options, events, choices, started: false, unfinished: choices.size };
+    scheduler.add([...choices.keys()]);
+    for (const sequence of choices.keys()) this.#requests.set(sequence, request);
+    return request;
+  }
+
+  /** Room for the answer; throws when prompt and answer do not fit. */
+  #maxTokens(prompt: number, asked: number | undefined): number {
+    const { context } = this.#parts;
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param: 'messages' });
-    if (prompt >= context || prompt + (options.maxTokens ?? 1) > context) {
-      const asked = options.maxTokens === undefined ? '' : ` and ${options.maxTokens} tokens were asked for`;
-      throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${asked}; the context holds ${context}`, {
+    if (prompt >= context || prompt + (asked ?? 1) > context) {
+      const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
+      throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
         param: 'messages',
         details: { n_prompt_tokens: prompt, n_ctx: context },
       });
     }
-    const maxTokens = Math.min(options.maxTokens ?? Infinity, context - prompt);
-    const sampling = this.#sampling(options);
-    const sequences = Array.from(
-      { length: options.n ?? 1 },
-      (_, choice) => new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice }),
-    );
-    const request: Request = { options, events, sequences, started: false, unfinished: sequences.length };
-    scheduler.add(sequences);
-    sequences.forEach((sequence, index) => {
-      const detokenizer = new Detokenizer((ids) => tokenizer.decode(ids));
-      this.#choices.set(sequence, { request, index, detokenizer, stops: new StopMatcher(options.stop ?? []), unsent: 0 });
-    });
-    return request;
-  }
-
-  /** Fills absent settings from generation_config.json, then from the API's defaults. */
-  #sampling({ sampling }: ChatRequest): ResolvedSampling {
-    const { generation } = this.#parts;
-    const configured = (name: string): number | undefined => {
-      const value = generation[name];
-      return typeof value === 'number' ? value : undefined;
-    };
-    const temperature = sampling.temperature ?? (generation['do_sample'] === false ? 0 : (configured('temperature') ?? 1));
-    return {
-      temperature: temperature < GREEDY_BELOW ? 0 : temperature,
-      topP: sampling.topP ?? configured('top_p') ?? 1,
-      topK: Math.max(0, sampling.topK ?? configured('top_k') ?? 0),
-      minP: sampling.minP ?? configured('min_p') ?? 0,
-      seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
-    };
+    return Math.min(asked ?? Infinity, context - prompt);
   }
 
   /** Starts the loop unless it runs. */
@@ -216,13 +208,16 @@ export class ChatEngine {
       // Requests of the same moment share the first step.
       await Promise.resolve();
       while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
+        while (this.#masks.size > 0) await Promise.all(this.#masks);
         const batch = scheduler.next();
         assert(batch || submitted, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
         const current = batch && { batch, result: runner.run(batch) };
         if (batch) this.#announce(batch);
         if (submitted) {
           const tokens = await submitted.result.tokens();
-          for (const { sequence, token } of scheduler.complete(submitted.batch, tokens)) this.#take(sequence, token);
+          const logprobs = await submitted.result.logprobs?.();
+          for (const { sequence, token } of scheduler.complete(submitted.batch, tokens))
+            this.#take(sequence, token, logprobs?.get(sequence));
         }
         submitted = current;
       }
@@ -234,7 +229,7 @@ export class ChatEngine {
   /** A request starts with its first step. */
   #announce({ prefills }: Batch): void {
     for (const { sequence } of prefills) {
-      const request = this.#choices.get(sequence)?.request;
+      const request = this.#requests.get(sequence);
       if (!request || request.started) continue;
       request.started = true;
       const { numPrompt: promptTokens, cached: cachedTokens } = sequence;
@@ -245,46 +240,53 @@ export class ChatEngine {
   }
 
   /** One new token of a sequence: text, stop conditions, events. */
-  #take(sequence: Sequence, token: number): void {
-    const choice = this.#choices.get(sequence);
-    if (!choice) return;
-    const { options } = choice.request;
+  #take(sequence: Sequence, token: number, logprobs: TokenLogprobs | undefined): void {
+    const request = this.#requests.get(sequence);
+    const choice = request?.choices.get(sequence);
+    if (!request || !choice) return;
+    const { options, events } = request;
     this.#counters.generatedTokens++;
-    choice.unsent++;
     const stopped = options.stopTokenIds?.includes(token) ?? false;
-    const ended = stopped || (this.#parts.eos.has(token) && !options.ignoreEos);
+    const allowed = choice.matcher?.accept(token) ?? true;
+    const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !options.ignoreEos);
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
-    const decoded = (ended ? '' : choice.detokenizer.push(token)) + (last ? choice.detokenizer.flush() : '');
-    const { text, stop } = choice.stops.push(decoded);
-    this.#send(choice, text + (last && stop === undefined ? choice.stops.flush() : ''));
-    if (stop !== undefined) this.#finish(sequence, choice, 'stop', stop);
-    else if (ended) this.#finish(sequence, choice, 'stop', stopped ? token : null);
-    else if (last) this.#finish(sequence, choice, 'length', null);
+    const { deltas, stop } = choice.take(token, { silent: ended, last, logprobs });
+    for (const delta of deltas) events.push(delta);
+    const reason = choice.calledTools ? 'tool_calls' : 'stop';
+    if (stop !== undefined) this.#finish(sequence, request, 'stop', stop);
+    else if (ended) this.#finish(sequence, request, reason, stopped ? token : null);
+    else if (last) this.#finish(sequence, request, 'length', null);
+    else if (choice.matcher) this.#refreshMask(sequence, choice.matcher);
   }
 
-  #send(choice: Choice, text: string): void {
-    if (text === '') return;
-    choice.request.events.push({ type: 'delta', index: choice.index, text, tokens: choice.unsent });
-    choice.unsent = 0;
+  #refreshMask(sequence: Sequence, matcher: GrammarMatcher): void {
+    sequence.mask = undefined;
+    const ready = matcher.bitmask().then((mask) => {
+      sequence.mask = mask;
+      this.#masks.delete(ready);
+    });
+    this.#masks.add(ready);
   }
 
-  #finish(sequence: Sequence, { request, index }: Choice, reason: FinishReason, stopReason: string | number | null): void {
+  #finish(sequence: Sequence, request: Request, reason: FinishReason, stopReason: string | number | null): void {
     const completionTokens = sequence.tokens.length - sequence.numPrompt;
+    const { index } = request.choices.get(sequence)!;
     request.events.push({ type: 'finish', index, reason, stopReason, completionTokens, cachedTokens: sequence.cached });
     this.#drop(sequence);
     if (--request.unfinished === 0) request.events.end();
   }
 
   #drop(sequence: Sequence): void {
-    this.#choices.delete(sequence);
+    this.#requests.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
+    this.#requests.delete(sequence);
     this.#parts.scheduler.finish(sequence);
   }
 
   /** Ends every request with an error and refuses new ones. */
   #fail(error: EngineError): void {
     this.#closed = error;
-    for (const [sequence, { request }] of [...this.#choices]) {
-      request.events.fail(error);
+    for (const [sequence, { events }] of [...this.#requests]) {
+      events.fail(error);
       this.#drop(sequence);
     }
   }
@@ -314,4 +316,21 @@ async function readJson(platform: Platform, path: string): Promise<Json> {
   } catch (error) {
     throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
   }
+}
+
+/** The grammar library is large: it is loaded at the first request that needs it. */
+function lazyGrammars(
+  platform: Platform,
+  tokenizer: Tokenizer,
+  vocabulary: number,
+  stopTokenIds: readonly number[],
+): () => Promise<Grammars> {
+  let loaded: Promise<Grammars> | undefined;
+  const load = async (): Promise<Grammars> => {
+    const { tokens, type } = tokenizer.vocabulary;
+    // Checkpoints pad their vocabulary: tokens that nothing spells can never be allowed.
+    const padded = Array.from({ length: vocabulary }, (_, id) => tokens[id] ?? '');
+    return Grammars.create((await platform.grammarLibrary()) as GrammarLibrary, { tokens: padded, type, stopTokenIds });
+  };
+  return () => (loaded ??= load());
 }

@@ -37,6 +37,20 @@ export class ChatTemplate {
     return this.#template === undefined;
   }
 
+  /** Whether the template shows tools to the model. */
+  get knowsTools(): boolean {
+    return this.#source.includes('tools');
+  }
+
+  /** The prompt up to and including the last message's text, for the model to go on with. */
+  renderOpen(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
+    const last = messages.at(-1);
+    const text = typeof last?.content === 'string' ? last.content : '';
+    const prompt = this.render(messages, { ...extra, add_generation_prompt: false });
+    const at = prompt.lastIndexOf(text.trim());
+    return at < 0 ? prompt : prompt.slice(0, at + text.trim().length);
+  }
+
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const plain = messages.map((message) => this.#plain(message));

@@ -16,9 +16,12 @@ type SpecialToken = string | { readonly content: string };
 export class Tokenizer {
   readonly config: TokenizerConfig;
   readonly #tokenizer: HuggingFaceTokenizer;
+  readonly #json: Readonly<Record<string, unknown>>;
+  #vocabulary: Vocabulary | undefined;
 
-  private constructor(tokenizer: HuggingFaceTokenizer, config: TokenizerConfig) {
+  private constructor(tokenizer: HuggingFaceTokenizer, json: Readonly<Record<string, unknown>>, config: TokenizerConfig) {
     this.#tokenizer = tokenizer;
+    this.#json = json;
     this.config = config;
   }
 
@@ -29,7 +32,7 @@ export class Tokenizer {
     const json = parseJson(path, await platform.readText(path));
     const config = (await platform.exists(configPath)) ? parseJson(configPath, await platform.readText(configPath)) : {};
     try {
-      return new Tokenizer(new HuggingFaceTokenizer(json, config), config);
+      return new Tokenizer(new HuggingFaceTokenizer(json, config), json, config);
     } catch (error) {
       throw new EngineError('invalid_model', `${path} cannot be used: ${String(error)}`, { cause: error });
     }
@@ -51,6 +54,22 @@ export class Tokenizer {
     return this.#tokenizer.token_to_id(token);
   }
 
+  /** Every token as tokenizer.json spells it, by id, and how it spells bytes. */
+  get vocabulary(): Vocabulary {
+    return (this.#vocabulary ??= readVocabulary(this.#json));
+  }
+
+  /** The UTF-8 bytes a token stands for: several tokens may make one character. */
+  bytes(id: number): Uint8Array {
+    const { tokens, type, special } = this.vocabulary;
+    const spelled = tokens[id] ?? '';
+    if (special.has(id)) return new TextEncoder().encode(spelled);
+    if (type === 'byte_level')
+      return Uint8Array.from([...spelled].flatMap((char) => BYTE_OF_CHAR.get(char) ?? [...new TextEncoder().encode(char)]));
+    const byte = type === 'byte_fallback' ? /^<0x([0-9A-F]{2})>$/.exec(spelled) : null;
+    return byte ? Uint8Array.of(parseInt(byte[1]!, 16)) : new TextEncoder().encode(spelled.replaceAll('\u2581', ' '));
+  }
+
   /** Spelling of bos_token or eos_token. */
   special(name: 'bos_token' | 'eos_token'): string | undefined {
     const token = this.config[name];
@@ -65,3 +84,33 @@ function parseJson(path: string, text: string): Record<string, unknown> {
     throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
   }
 }
+
+export interface Vocabulary {
+  readonly tokens: readonly string[];
+  readonly type: 'byte_level' | 'byte_fallback' | 'raw';
+  /** Ids of added tokens, which stand for themselves. */
+  readonly special: ReadonlySet<number>;
+}
+
+function readVocabulary(json: Readonly<Record<string, unknown>>): Vocabulary {
+  const model = json['model'] as { readonly vocab?: unknown; readonly byte_fallback?: boolean } | undefined;
+  const added = (json['added_tokens'] ?? []) as readonly { readonly id: number; readonly content: string }[];
+  const tokens: string[] = [];
+  // Unigram lists (token, score) pairs by id; the others map tokens to ids.
+  if (Array.isArray(model?.vocab)) (model.vocab as [string, number][]).forEach(([token], id) => (tokens[id] = token));
+  else for (const [token, id] of Object.entries((model?.vocab ?? {}) as Record<string, number>)) tokens[id] = token;
+  for (const { id, content } of added) tokens[id] = content;
+  const whole = Array.from(tokens, (token) => token ?? '');
+  const byteLevel = /"type":"ByteLevel"/.test(JSON.stringify([json['pre_tokenizer'], json['decoder']]));
+  const type = byteLevel ? 'byte_level' : model?.byte_fallback ? 'byte_fallback' : 'raw';
+  return { tokens: whole, type, special: new Set(added.map(({ id }) => id)) };
+}
+
+/** GPT-2's printable stand-ins: bytes that print stand for themselves, the others follow from U+0100 on, in order. */
+const BYTE_OF_CHAR: ReadonlyMap<string, number> = new Map(
+  (() => {
+    const printable = (byte: number): boolean => (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    let next = 256;
+    return Array.from({ length: 256 }, (_, byte) => [String.fromCharCode(printable(byte) ? byte : next++), byte] as const);
+  })(),
+);

@@ -1,5 +1,5 @@
 import {
-  LOGPROB_WORDS, NO_SLOT, PENALTY_WORDS, biasLogits, countPrompt, countSampled, logprobs, maskLogits, penalizeLogits,
+  LOGPROB_WORDS, NO_SLOT, PENALTY_WORDS, biasLogits, countTokens, initialCounts, logprobs, maskLogits, penalizeLogits,
 } from '../../engine/ops/logits.ts'; // prettier-ignore
 import { logSumExp, penalize, topTokens } from '../reference/logits.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
@@ -77,9 +77,11 @@ function penaltyCase(vocabulary: number): KernelCase {
         floats.set([repetition, presence, frequency], r * PENALTY_WORDS);
         penalties[r * PENALTY_WORDS + 3] = slots[r]!;
       });
-      const marks = prompts.flatMap((tokens, r) => tokens.flatMap((t) => [slots[r]!, t]));
-      const rounds = [0, 1, 2].map((i) => ({
-        entries: slots.flatMap((slot, r) => [answers[r]![i] === undefined ? NO_SLOT : slot, 0]),
+      // The first token of each answer is known to the host when the sequence joins, the others are counted on the device.
+      const counts = new Uint32Array(3 * vocabulary);
+      slots.forEach((slot, r) => counts.set(initialCounts(vocabulary, prompts[r]!, answers[r]!.slice(0, 1)), slot * vocabulary));
+      const rounds = [1, 2].map((i) => ({
+        slots: slots.map((slot, r) => (answers[r]![i] === undefined ? NO_SLOT : slot)),
         sampled: answers.map((tokens) => tokens[i] ?? 0),
       }));
       const expected = settings.flatMap((p, r) => [
@@ -88,16 +90,14 @@ function penaltyCase(vocabulary: number): KernelCase {
       const u32 = (values: number[]) => ({ dtype: 'u32' as const, shape: [values.length], values });
       return {
         inputs: {
-          marks: u32(marks),
           penalties: { dtype: 'u32', shape: [3, PENALTY_WORDS], values: penalties },
-          counts: { dtype: 'u32', shape: [3, vocabulary], values: new Uint32Array(3 * vocabulary) },
-          ...Object.fromEntries(rounds.flatMap(({ entries, sampled }, i) => [[`entries${i}`, u32(entries)], [`sampled${i}`, u32(sampled)]])), // prettier-ignore
+          counts: { dtype: 'u32', shape: [3, vocabulary], values: counts },
+          ...Object.fromEntries(rounds.flatMap(({ slots, sampled }, i) => [[`slots${i}`, u32(slots)], [`sampled${i}`, u32(sampled)]])), // prettier-ignore
         },
         outputs: { logits: { dtype: 'f32', shape: [3, vocabulary], initial: logits.values } },
         run(rec, t) {
           const counts = t['counts']!;
-          countPrompt(rec, { entries: t['marks']!, counts, count: marks.length / 2 });
-          for (let i = 0; i < 3; i++) countSampled(rec, { entries: t[`entries${i}`]!, sampled: t[`sampled${i}`]!, counts, rows: 3 });
+          for (let i = 0; i < 2; i++) countTokens(rec, { slots: t[`slots${i}`]!, sampled: t[`sampled${i}`]!, counts, rows: 3 });
           penalizeLogits(rec, { penalties: t['penalties']!, counts, logits: t['logits']!, rows: 3 });
         },
         expected: { logits: expected },

@@ -1,0 +1,89 @@
+import type { ChatEvent, TokenLogprob } from '../api.ts';
+import type { TokenLogprobs } from '../runner/logit-processors.ts';
+import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
+import type { GrammarMatcher } from '../text/grammar.ts';
+import { OutputParser } from '../text/output-parser.ts';
+import type { OutputEvent, OutputParserOptions } from '../text/output-parser.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
+
+type Delta = Extract<ChatEvent, { type: 'delta' }>;
+
+export interface ChoiceOptions {
+  readonly index: number;
+  readonly stop: readonly string[];
+  readonly parser: OutputParserOptions;
+  readonly matcher: GrammarMatcher | undefined;
+}
+
+/** One choice's way from tokens to what its client sees: characters, stop strings, reasoning, tool calls. */
+export class ChatChoice {
+  readonly index: number;
+  readonly matcher: GrammarMatcher | undefined;
+  readonly #tokenizer: Tokenizer;
+  readonly #detokenizer: Detokenizer;
+  readonly #stops: StopMatcher;
+  readonly #parser: OutputParser;
+  /** Tokens, and their log-probabilities, whose text has not been sent: parts of a character or of a possible stop string. */
+  #unsent = 0;
+  #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
+
+  constructor(tokenizer: Tokenizer, { index, stop, parser, matcher }: ChoiceOptions) {
+    this.index = index;
+    this.matcher = matcher;
+    this.#tokenizer = tokenizer;
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids));
+    this.#stops = new StopMatcher(stop);
+    this.#parser = new OutputParser(parser);
+  }
+
+  /** Whether the answer called tools. */
+  get calledTools(): boolean {
+    return this.#parser.calls > 0;
+  }
+
+  /**
+   * Takes one token. `silent`: it ends the answer and has no text of its own. `last`: nothing comes after it. Returns what can be sent and the stop
+   * string that was found, if one was.
+   */
+  take(
+    token: number,
+    { silent, last, logprobs }: { silent: boolean; last: boolean; logprobs: TokenLogprobs | undefined },
+  ): { deltas: Delta[]; stop: string | undefined } {
+    this.#unsent++;
+    if (logprobs && !silent) this.#logprobs.push(this.#describe(token, logprobs));
+    const decoded = (silent ? '' : this.#detokenizer.push(token)) + (last ? this.#detokenizer.flush() : '');
+    const { text, stop } = this.#stops.push(decoded);
+    const ended = last || stop !== undefined;
+    const whole = text + (last && stop === undefined ? this.#stops.flush() : '');
+    const events = [...this.#parser.push(whole), ...(ended ? this.#parser.finish() : [])];
+    const deltas = events.map((event) => this.#delta(event));
+    // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
+    if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
+    return { deltas, stop };
+  }
+
+  #delta(event: OutputEvent): Delta {
+    const base = {
+      type: 'delta' as const,
+      index: this.index,
+      text: '',
+      tokens: this.#unsent,
+      ...(this.#logprobs.length > 0 && { logprobs: this.#logprobs }),
+    };
+    this.#unsent = 0;
+    this.#logprobs = [];
+    if (event.type === 'content') return { ...base, text: event.text };
+    if (event.type === 'reasoning') return { ...base, reasoning: event.text };
+    if (event.type === 'call') return { ...base, toolCalls: [{ call: event.index, name: event.name }] };
+    return { ...base, toolCalls: [{ call: event.index, arguments: event.text }] };
+  }
+
+  #describe(token: number, { logprob, top }: TokenLogprobs): NonNullable<Delta['logprobs']>[number] {
+    const spell = (id: number, value: number): TokenLogprob => ({
+      token: this.#tokenizer.decode([id], { skipSpecialTokens: false }),
+      bytes: [...this.#tokenizer.bytes(id)],
+      logprob: value,
+    });
+    return { ...spell(token, logprob), top: top.map((other) => spell(other.token, other.logprob)) };
+  }
+}

@@ -1,0 +1,109 @@
+/** What a chat request means for the model: prompt, sampling settings, constraint. No state. */
+import type { ChatMessage, ChatRequest, ToolDefinition } from '../api.ts';
+import { EngineError } from '../errors.ts';
+import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
+import type { ChatTemplate } from '../text/chat-template.ts';
+import { refuseUnsupported } from '../text/grammar.ts';
+import type { Constraint } from '../text/grammar.ts';
+import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
+import type { OutputParserOptions } from '../text/output-parser.ts';
+
+/** Temperatures below this are greedy. */
+const GREEDY_BELOW = 1e-6;
+
+/** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
+export function renderPrompt(template: ChatTemplate, options: ChatRequest): string {
+  const tools = options.toolChoice === 'none' ? [] : (options.tools ?? []);
+  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(options.messages, tools) : options.messages;
+  const variables = { ...options.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
+  if (!options.continueFinalMessage) return template.render(messages, variables);
+  if (messages.at(-1)?.role !== 'assistant') {
+    const param = { param: 'continue_final_message' };
+    throw new EngineError('invalid_request', "'continue_final_message' needs a last message of role 'assistant'", param);
+  }
+  return template.renderOpen(messages, variables);
+}
+
+const asOpenAi = (tool: ToolDefinition): unknown => ({ type: 'function', function: tool });
+
+/** The Hermes form, which the output parser reads and most models with tools were trained on. */
+function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): ChatMessage[] {
+  const text = [
+    'You may call functions. Their signatures:',
+    '<tools>',
+    ...tools.map((tool) => JSON.stringify(asOpenAi(tool))),
+    '</tools>',
+    `To call one, answer with ${OPEN_CALL}{"name": <name>, "arguments": <arguments as a JSON object>}${CLOSE_CALL}`,
+  ].join('\n');
+  const [first, ...rest] = messages;
+  if (first?.role !== 'system' || typeof first.content !== 'string') return [{ role: 'system', content: text }, ...messages];
+  return [{ ...first, content: `${first.content}\n\n${text}` }, ...rest];
+}
+
+/** Settings with the defaults of generation_config.json, then of the API; throws EngineError for tokens that do not exist. */
+export function resolveSampling(
+  { sampling, logprobs }: ChatRequest,
+  generation: Readonly<Record<string, unknown>>,
+  vocabulary: number,
+  constrained: boolean,
+): ResolvedSampling {
+  const configured = (name: string): number | undefined => {
+    const value = generation[name];
+    return typeof value === 'number' ? value : undefined;
+  };
+  const temperature = sampling.temperature ?? (generation['do_sample'] === false ? 0 : (configured('temperature') ?? 1));
+  const logits: LogitOptions = {
+    repetitionPenalty: sampling.repetitionPenalty ?? configured('repetition_penalty') ?? 1,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    bias: readBias(sampling.logitBias ?? {}, vocabulary),
+    logprobs,
+    constrained,
+  };
+  const penalized = logits.repetitionPenalty !== 1 || logits.presencePenalty !== 0 || logits.frequencyPenalty !== 0;
+  return {
+    temperature: temperature < GREEDY_BELOW ? 0 : temperature,
+    topP: sampling.topP ?? configured('top_p') ?? 1,
+    topK: Math.max(0, sampling.topK ?? configured('top_k') ?? 0),
+    minP: sampling.minP ?? configured('min_p') ?? 0,
+    seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
+    ...((penalized || logits.bias.length > 0 || logprobs !== undefined || constrained) && { logits }),
+  };
+}
+
+function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (readonly [number, number])[] {
+  return Object.entries(bias).map(([key, value]) => {
+    const token = Number(key);
+    if (!Number.isInteger(token) || token < 0 || token >= vocabulary) {
+      throw new EngineError('invalid_request', `'logit_bias' names token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'logit_bias' }); // prettier-ignore
+    }
+    return [token, value] as const;
+  });
+}
+
+/** What the answer is held to by construction; tools with choice `auto` are not: the model may also just talk. */
+export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
+  tools.forEach((tool, i) => {
+    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].function.parameters`);
+  });
+  if (toolChoice === 'required' || typeof toolChoice === 'object') {
+    const offered = typeof toolChoice === 'object' ? tools.filter(({ name }) => name === toolChoice.name) : tools;
+    const tags = offered.map(({ name, parameters = { type: 'object', properties: {}, additionalProperties: false } }) => ({
+      type: 'tag',
+      begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
+      content: { type: 'json_schema', json_schema: parameters },
+      end: `}\n${CLOSE_CALL}`,
+    }));
+    const single = !parallelToolCalls || typeof toolChoice === 'object';
+    const format = { type: 'tags_with_separator', tags, separator: '\n', at_least_one: true, stop_after_first: single };
+    return { type: 'structural_tag', tag: { type: 'structural_tag', format } };
+  }
+  return responseFormat;
+}
+
+/** How the answer's text is taken apart. */
+export function parserOptions(options: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
+  const tools = options.toolChoice === 'none' ? undefined : options.tools?.map(({ name }) => name);
+  const reasoning = thinks && options.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
+  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined };
+}
