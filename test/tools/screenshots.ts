@@ -68,7 +68,7 @@ async function main(): Promise<void> {
       for (const width of WIDTHS) {
         await page.setViewportSize({ width, height: width > 800 ? 860 : 844 });
         for (const colorScheme of SCHEMES) {
-          await page.emulateMedia({ colorScheme });
+          await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
           await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
           writeFileSync(join(folder, `${name}-${width}-${colorScheme}.png`), await page.screenshot());
         }

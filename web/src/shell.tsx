@@ -31,6 +31,7 @@ export function Shell() {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
   useEffect(() => {
+    document.getElementById('main')!.scrollTop = 0;
     document.title = `${TITLES[route]} · Parley`;
   }, [route]);
   return (
@@ -55,7 +56,7 @@ export function Shell() {
           aria-label={`Colours: ${theme}. Change`}
           title={`Colours: ${theme}`}
         >
-          {theme === 'system' ? 'auto' : theme}
+          theme {theme === 'system' ? 'auto' : theme}
         </button>
       </header>
       <main id="main" tabIndex={-1} class={`view ${route}`}>

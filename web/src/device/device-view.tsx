@@ -30,12 +30,12 @@ export function DeviceView() {
           <p>{selfTest.verdict()}</p>
         </div>
         <div class="row">
-          <span class="label" role="status">
-            {copied}
-          </span>
           <button class="primary" onClick={() => void copy()}>
             Copy report
           </button>
+          <span class="label" role="status">
+            {copied}
+          </span>
         </div>
       </header>
       <SelfTestPanel />

@@ -10,7 +10,7 @@ import { Trace } from '../ui/trace.tsx';
 import { download } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Take } from './take.ts';
-import { VOICES } from './voices.ts';
+import { VOICES, inOrder } from './voices.ts';
 
 const EXAMPLE = 'The quick brown fox jumps over the lazy dog. Then it sits down by the river and waits for the evening.';
 const LONGEST = 4096; // characters; the interface's limit
@@ -100,7 +100,7 @@ function SpeakSettings({ text }: { text: string }) {
   const { speech } = app.settings.data.value;
   const state = app.sessions.speech.state.value;
   const offered = state.name === 'ready' ? state.info.models.find((model) => model.task === 'speech')?.voices : undefined;
-  const voices = offered ?? VOICES;
+  const voices = offered ? inOrder(offered) : VOICES;
   return (
     <>
       <fieldset>
@@ -175,7 +175,7 @@ function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
         {...(status !== 'making' && { onSeek: onPlay })}
       />
       <p class="read-along">
-        {take.parts.value.map((part) => (
+        {take.parts.value.flatMap((part) => [
           <button
             type="button"
             key={part.start}
@@ -183,9 +183,10 @@ function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
             onClick={() => onPlay(part.start)}
             disabled={status === 'making'}
           >
-            {part.text}{' '}
-          </button>
-        ))}
+            {part.text}
+          </button>,
+          ' ',
+        ])}
       </p>
       {take.failure.value && (
         <p class="failure" role="alert">

@@ -43,11 +43,13 @@ export class Take {
 
   /** Makes the sound; `player` plays it meanwhile. Never rejects. */
   async make(app: App, player: Player, seed: number | undefined, abort: AbortSignal): Promise<void> {
-    const started = performance.now();
+    let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
     app.announcer.say('Making speech');
     try {
       const engine = await app.engine('speech');
+      // Loading the model is not part of the work.
+      started = performance.now();
       const request = { text: this.text, voice: this.voice, speed: this.speed, ...(seed !== undefined && { seed }) };
       for await (const event of engine.synthesize(request, abort)) {
         if (event.type === 'start') {

@@ -9,3 +9,9 @@ export const VOICES: readonly string[] = [
   'oni',
   'vulcan',
 ];
+
+/** A model's voices: those above first and in their order, then its own. */
+export function inOrder(voices: readonly string[]): readonly string[] {
+  const rank = (voice: string): number => (VOICES.includes(voice) ? VOICES.indexOf(voice) : VOICES.length);
+  return [...voices].sort((a, b) => rank(a) - rank(b));
+}

@@ -32,7 +32,7 @@ export class Transcript {
     const abort = new AbortController();
     this.#abort = abort;
     const { language, prompt } = app.settings.data.peek().transcription;
-    const started = performance.now();
+    let started = performance.now();
     batch(() => {
       this.segments.value = [];
       this.failure.value = undefined;
@@ -47,6 +47,8 @@ export class Transcript {
     } as const;
     try {
       const engine = await app.engine('transcription');
+      // Loading the model is not part of the work.
+      started = performance.now();
       for await (const event of engine.transcribe(request, abort.signal)) {
         if (event.type === 'segment') this.segments.value = [...this.segments.peek(), event.segment];
       }
