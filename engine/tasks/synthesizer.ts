@@ -69,10 +69,8 @@ export class Synthesizer {
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
     const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
     const runner = new SpeechRunner(device, config, weights, workspace);
-    for (const voice of voices.values()) {
-      await runner.warmUp(voice);
-      break;
-    }
+    const [anyVoice] = voices.values();
+    if (anyVoice) await runner.warmUp(anyVoice);
     // The phonemizer unpacks its WebAssembly at the first call.
     await phonemeIds('Ready.', rules, config.vocab);
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
@@ -139,12 +137,17 @@ export class Synthesizer {
 
   async *#fitting(text: string, pause: number): AsyncGenerator<Piece, undefined> {
     const { runner, rules } = this.#parts;
-    const { ids, speakable } = await phonemeIds(text, rules, runner.config.vocab);
-    if (!speakable) return;
-    const halves = ids.length > Math.min(runner.maxIds, MAX_PIECE_IDS) ? halveText(text) : undefined;
+    const limit = Math.min(runner.maxIds, MAX_PIECE_IDS);
+    // Letters make about one phoneme each: text far above the limit is cut before the phonemizer spends time on it.
+    let halves = text.length > 2 * limit ? halveText(text) : undefined;
     if (!halves) {
-      yield { text, ids, pause };
-      return;
+      const { ids, speakable } = await phonemeIds(text, rules, runner.config.vocab);
+      if (!speakable) return;
+      halves = ids.length > limit ? halveText(text) : undefined;
+      if (!halves) {
+        yield { text, ids, pause };
+        return;
+      }
     }
     yield* this.#fitting(halves[0], PAUSE.clause);
     yield* this.#fitting(halves[1], pause);

@@ -49,7 +49,9 @@ interface Model {
 
 async function load(device: Device, folder: string, fixture: string): Promise<Model> {
   const config = parseKokoroConfig(JSON.parse(await platform.readText(join(ROOT, folder, 'config.json'))));
-  const weights = await loadKokoro(device, await Checkpoint.open(platform, join(ROOT, folder)), config, 'f32');
+  const checkpoint = await Checkpoint.open(platform, join(ROOT, folder));
+  const weights = await loadKokoro(device, checkpoint, config, 'f32');
+  await checkpoint.close();
   const golden = await Checkpoint.open(platform, join(ROOT, fixture), 'golden.safetensors');
   return { config, weights, ws: createKokoroWorkspace(device, config, 64, 128), golden };
 }
@@ -89,7 +91,10 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
     model = await load(device, folder, folder);
     ({ tokens, frames } = await runText(device, model));
   });
-  afterAll(() => device.close());
+  afterAll(async () => {
+    await model.golden.close();
+    device.close();
+  });
 
   async function close(
     name: string,
@@ -183,6 +188,15 @@ function toComplexPart(polar: Float32Array, value: number, i: number, columns: n
   return i % columns < bins ? value * Math.cos(polar[i + bins]!) : polar[i - bins]! * Math.sin(value);
 }
 
+test('the configuration of Kokoro-82M is understood', async () => {
+  const path = join(ROOT, '../shared/training/speech/kokoro82m_config.json');
+  if (!(await platform.exists(path))) return console.log('skipped: ../shared is not here');
+  const config = parseKokoroConfig(JSON.parse(await platform.readText(path)));
+  expect(config).toMatchObject({ hidden: 512, styleDim: 128, decoderDim: 1024, asrResDim: 64, samplesPerF0Frame: 300, sampleRate: 24000 });
+  expect(config.bert).toEqual({ hidden: 768, heads: 12, intermediate: 2048, positions: 512, layers: 12, embedding: 128 });
+  expect(() => parseKokoroConfig({ vocab: {} })).toThrowError(/plbert/);
+});
+
 describe('the bundled speech checkpoint agrees with its fixture', () => {
   let device: Device;
   let model: Model;
@@ -192,7 +206,10 @@ describe('the bundled speech checkpoint agrees with its fixture', () => {
     model = await load(device, 'models/parley-speech', 'test/fixtures/parley-speech');
     ({ frames } = await runText(device, model));
   }, 60000);
-  afterAll(() => device.close());
+  afterAll(async () => {
+    await model.golden.close();
+    device.close();
+  });
 
   async function vocode(noise: { seed: number; firstSample: number; scale: number }): Promise<Float32Array> {
     const { config, weights, ws } = model;
