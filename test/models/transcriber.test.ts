@@ -1,0 +1,143 @@
+/** The transcription task on the bundled checkpoint: audio in, events out. */
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { resample } from '../../engine/audio/resample.ts';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import { testDevice } from '../support/device.ts';
+
+const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const SAMPLES = path('../shared/models/transcription/samples');
+const RATE = 16000;
+
+function readAudio(file: string): Float32Array {
+  const wav = parseWav(readFileSync(file));
+  return resample(wavToMono(wav), wav.sampleRate, RATE);
+}
+
+const clip = readAudio(path('test/fixtures/parley-transcribe/clip.wav'));
+const CLIP_TEXT = 'The poor chairs.';
+
+let device: Device;
+let transcriber: Transcriber;
+beforeAll(async () => {
+  device = await testDevice();
+  const source = { path: path('models/parley-transcribe'), id: 'parley-transcribe' };
+  transcriber = await Transcriber.load(device, device.platform, source, resolveConfig({}));
+});
+afterAll(async () => {
+  await transcriber.close();
+  device.close();
+});
+
+async function events(request: TranscriptionRequest, signal = new AbortController().signal): Promise<TranscriptionEvent[]> {
+  const all: TranscriptionEvent[] = [];
+  for await (const event of transcriber.transcribe(request, signal)) all.push(event);
+  return all;
+}
+
+async function text(samples: Float32Array): Promise<string> {
+  const last = (await events({ samples })).at(-1)!;
+  return last.type === 'finish' ? last.text : `no finish but ${last.type}`;
+}
+
+/** The clip several times over, with hiss between and a second of digital silence before each: that is where the cuts belong. */
+function repeated(count: number, gapSeconds: number): Float32Array {
+  const gap = Math.round(gapSeconds * RATE);
+  const out = new Float32Array(count * (gap + clip.length));
+  for (let i = 0; i < count; i++) {
+    const start = i * (gap + clip.length);
+    for (let t = start; t < start + gap - RATE; t++) out[t] = 1e-4 * Math.sin(t * t);
+    out.set(clip, start + gap);
+  }
+  return out;
+}
+
+describe('the transcriber', () => {
+  test('sends start, a segment, finish', async () => {
+    const found = await events({ samples: clip });
+    expect(found.map(({ type }) => type)).toEqual(['start', 'segment', 'finish']);
+    const [start, segment, finish] = found;
+    expect(start).toEqual({ type: 'start', duration: clip.length / RATE, language: 'en' });
+    expect(finish).toMatchObject({ type: 'finish', text: CLIP_TEXT, duration: clip.length / RATE, outputTokens: 7 });
+    if (segment?.type !== 'segment') throw new Error('no segment');
+    expect(segment.segment).toMatchObject({ id: 0, start: 0, end: clip.length / RATE, tokens: [325, 612, 282, 406, 687, 82, 13] });
+    expect(segment.segment.avgLogprob).toBeGreaterThan(-1.5);
+    expect(segment.segment.avgLogprob).toBeLessThan(0);
+  });
+
+  test('times segments by the model when asked to', async () => {
+    const found = await events({ samples: clip, timestamps: 'segment' });
+    const segments = found.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+    expect(segments.map(({ start, end, text: said }) => [start.toFixed(2), end.toFixed(2), said.trim()])).toEqual([
+      ['0.10', '1.30', CLIP_TEXT],
+    ]);
+  });
+
+  test('gives the same text alone and among three others', async () => {
+    const noisy = clip.map((value, i) => value + 0.02 * Math.sin(i * i * 0.1));
+    const others = Array.from({ length: 3 }, (_, i) => noisy.subarray(0, clip.length - 500 * i));
+    const [found] = await Promise.all([text(clip), ...others.map(text)]);
+    expect(found).toBe(CLIP_TEXT);
+  });
+
+  test('cuts long audio at its pauses, decodes the windows side by side and stitches them in order', async () => {
+    const samples = repeated(3, 28);
+    const found = await events({ samples });
+    const segments = found.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+    expect(segments.map(({ text: said }) => said.trim())).toEqual([CLIP_TEXT, CLIP_TEXT, CLIP_TEXT]);
+    expect(segments.map(({ id }) => id)).toEqual(segments.map((_, i) => i));
+    segments.slice(1).forEach(({ start }, i) => expect(start).toBeGreaterThanOrEqual(segments[i]!.end));
+    expect(found.at(-1)).toMatchObject({ type: 'finish', text: [CLIP_TEXT, CLIP_TEXT, CLIP_TEXT].join(' ') });
+  });
+
+  test('answers silence with no text, without touching the GPU', async () => {
+    const before = device.stats.submits;
+    const found = await events({ samples: new Float32Array(40 * RATE) });
+    expect(found).toEqual([
+      { type: 'start', duration: 40, language: 'en' },
+      { type: 'finish', text: '', duration: 40, inputTokens: 2000, outputTokens: 0 },
+    ]);
+    expect(device.stats.submits).toBe(before);
+  });
+
+  test('takes a prompt that precedes the audio', async () => {
+    const audioTokens = Math.ceil(clip.length / 320);
+    const finish = (await events({ samples: clip, prompt: 'The porch cheers.' })).at(-1)!;
+    // <|startoftranscript|><|en|><|transcribe|><|notimestamps|>, and before it <|startofprev|> and the tokens of the text.
+    expect(finish.type === 'finish' && finish.inputTokens).toBeGreaterThan(audioTokens + 4 + 3);
+    const longest = 'word '.repeat(1000);
+    expect((await events({ samples: clip, prompt: longest })).at(-1)).toMatchObject({ inputTokens: audioTokens + 4 + 224 });
+  });
+
+  test('samples at a temperature, the same each time', async () => {
+    const [a, b] = await Promise.all([0, 1].map(() => events({ samples: clip, temperature: 1 })));
+    expect(a).toEqual(b);
+    expect(a!.at(-1)).not.toMatchObject({ text: CLIP_TEXT });
+  });
+
+  test('refuses no samples and unknown languages before the first event', async () => {
+    await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
+    await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
+  });
+
+  test('stops at once when the caller goes away, and serves the next', async () => {
+    const controller = new AbortController();
+    const running = events({ samples: repeated(3, 28) }, controller.signal);
+    setTimeout(() => controller.abort(), 20);
+    await expect(running).rejects.toMatchObject({ code: 'aborted' });
+    await expect(events({ samples: clip }, controller.signal)).rejects.toMatchObject({ code: 'aborted' });
+    expect(await text(clip)).toBe(CLIP_TEXT);
+  });
+
+  test.skipIf(!existsSync(SAMPLES))('writes what PyTorch wrote for the sample clips (skipped without ../shared)', async () => {
+    const listed = JSON.parse(readFileSync(`${SAMPLES}/samples.json`, 'utf8')) as { wav: string; output: string }[];
+    const short = listed.slice(0, 5);
+    const found = await Promise.all(short.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`))));
+    expect(found).toEqual(short.map(({ output }) => output.trim()));
+  });
+});
