@@ -31,7 +31,7 @@ export interface EngineConfig {
   readonly radixCache: boolean;
   /** Tokens a KV page. */
   readonly pageSize: number;
-  /** Weight storage; 'auto' = f16 where the adapter has it, else f32. */
+  /** Weight storage; 'auto' = f16, which is read through unpack2x16float and so needs no adapter feature. */
   readonly dtype: 'auto' | 'f32' | 'f16';
   readonly kvCacheDtype: 'auto' | 'f32' | 'f16';
 }
@@ -52,4 +52,9 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
 /** Fills in defaults. */
 export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
   return { ...DEFAULT_ENGINE_CONFIG, ...config };
+}
+
+/** The storage a setting stands for. */
+export function storageType(setting: 'auto' | 'f32' | 'f16'): 'f32' | 'f16' {
+  return setting === 'auto' ? 'f16' : setting;
 }

@@ -2,6 +2,7 @@
 import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
+import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -83,7 +84,7 @@ export class ChatEngine {
     const definition = decoderFor(json);
     const shape = definition.parseConfig(json);
     const checkpoint = await Checkpoint.open(platform, folder);
-    const dtype = config.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : config.dtype;
+    const dtype = storageType(config.dtype);
     const wanted = Math.min(shape.maxPositions, config.contextLength);
     const before = device.stats.bufferBytes;
     const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);

@@ -1,5 +1,6 @@
 /** Text to speech: normalises and splits text, turns it into phonemes, speaks piece by piece. */
 import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
+import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -57,7 +58,7 @@ export class Synthesizer {
     const rules = (await platform.exists(rulesPath))
       ? parsePhonemeRules(parseJson(await platform.readText(rulesPath), 'phoneme_rules.json'))
       : DEFAULT_PHONEME_RULES;
-    const dtype = engine.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : engine.dtype;
+    const dtype = storageType(engine.dtype);
     const before = device.stats.bufferBytes;
     const checkpoint = await Checkpoint.open(platform, folder);
     const weights = await loadKokoro(device, checkpoint, config, dtype);

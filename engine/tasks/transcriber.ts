@@ -1,6 +1,7 @@
 /** Transcription: windows at pauses -> encoder -> batched decoding -> segments, with the next step submitted before the last one's tokens are read. */
 import type { ModelInfo, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { splitAtPauses } from '../audio/windows.ts';
+import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -78,7 +79,7 @@ export class Transcriber {
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
     const folder = source.path;
     const tokenizer = await Tokenizer.load(platform, folder);
-    const dtype = config.dtype === 'auto' ? (device.caps.f16 ? 'f16' : 'f32') : config.dtype;
+    const dtype = storageType(config.dtype);
     const model = await loadWhisperModel(device, platform, folder, dtype);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
     const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
