@@ -69,7 +69,7 @@ export function ensureAdapter() {
   if (verdict.name) return verdict;
   const problem = `No usable WebGPU adapter (${verdict.problem}).`;
   if (process.platform !== 'linux') throw new SetupError(`${problem} Install a graphics driver with Vulkan, Metal or Direct3D 12.`);
-  say(`${problem} Installing Mesa's software Vulkan driver with apt`);
+  say(`${problem} Mesa's software Vulkan driver will do`);
   aptInstall(['mesa-vulkan-drivers', 'libvulkan1'], mesaSuite());
   const again = probeAdapter();
   if (again.name) return again;
@@ -121,7 +121,6 @@ export function ensureChromium() {
     say('no Chromium found: the browser tests will skip. To have them: apt-get install chromium');
     return;
   }
-  say('installing Chromium with apt for the browser tests');
   aptInstall(['chromium']);
 }
 
@@ -147,6 +146,7 @@ function aptInstall(packages, suite) {
     const enable = suite ? `enable ${suite} in /etc/apt/sources.list.d, ` : '';
     throw new SetupError(`Nothing was installed, because ${why}. As root, ${enable}run: apt-get update && apt-get ${install.join(' ')}`);
   }
+  say(`installing ${packages.join(' and ')} with apt`);
   apt('update');
   if (suite && enableSuite(suite)) apt('update');
   apt(...install);
