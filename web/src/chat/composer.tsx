@@ -109,6 +109,7 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
       type="button"
       class={`talk ${listening ? 'running' : ''}`}
       aria-pressed={listening}
+      data-seconds={voice.seconds.value.toFixed(1)}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);
         press();

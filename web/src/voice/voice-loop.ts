@@ -22,6 +22,8 @@ export class VoiceLoop {
   /** Id of the message that is being spoken. */
   readonly speakingId = signal('');
   readonly levels: ReadonlySignal<readonly number[]>;
+  /** Length of the recording. */
+  readonly seconds: ReadonlySignal<number>;
   readonly #app: App;
   readonly #microphone = new Microphone();
   readonly #player = new Player();
@@ -32,6 +34,7 @@ export class VoiceLoop {
   constructor(app: App) {
     this.#app = app;
     this.levels = this.#microphone.levels;
+    this.seconds = this.#microphone.seconds;
   }
 
   /** Opens the microphone; whatever is being said or answered stops. */

@@ -1,0 +1,155 @@
+/**
+ * Speech, transcription and the voice loop in a tab of Chromium, all computed there; and the self-test of every kernel. Slow adapters make slow tests: the software one
+ * takes some ten seconds a second of speech.
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+const FIXTURES = join(ROOT, 'test', 'fixtures');
+const CLIP = join(FIXTURES, 'parley-transcribe', 'clip.wav');
+const MINUTES = 60_000;
+
+/** What PyTorch hears in the clip when asked for times. */
+function clipText(): string {
+  const golden = JSON.parse(readFileSync(join(FIXTURES, 'parley-transcribe', 'golden.json'), 'utf8')) as { greedy_text_timestamps: string };
+  return golden.greedy_text_timestamps.replace(/<\|[^>]*\|>/g, '');
+}
+
+async function setInput(page: Page, name: string, buffer: Buffer): Promise<void> {
+  await page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer });
+}
+
+async function downloadBytes(page: Page, button: string): Promise<Buffer> {
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByText(button, { exact: true }).first().click()]);
+  const chunks: Buffer[] = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** Speaks and returns the WAV file. */
+async function speak(page: Page, text: string, seed: string): Promise<Buffer> {
+  await page.fill('main textarea', text);
+  await page.getByLabel('Seed').fill(seed);
+  await page.getByLabel('Seed').blur();
+  const takes = await page.locator('.take').count();
+  await page.locator('main form button').click();
+  await page.waitForFunction((before) => document.querySelectorAll('.take[data-status="done"]').length > before, takes, {
+    timeout: 4 * MINUTES,
+  });
+  return downloadBytes(page, 'Download WAV');
+}
+
+describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
+  let server: StaticServer;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    server = await serveFolder(buildPlayground('audio'));
+    // The microphone of the voice loop hears the clip, once.
+    const microphone = [
+      '--use-fake-ui-for-media-stream',
+      '--use-fake-device-for-media-stream',
+      `--use-file-for-fake-audio-capture=${CLIP}%noloop`,
+    ];
+    browser = await launchChromium({ args: microphone });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  test(
+    'a seeded sentence is spoken with the network cut, and again the same',
+    async () => {
+      const context = await browser.newContext();
+      const page = await openPage(context, server.url, 'speak');
+      await page.click('text=Load the model');
+      await waitForState(page, 'speech', 'ready');
+      await context.setOffline(true);
+      expect(await page.locator('.voices input').count()).toBe(19);
+      const first = await speak(page, 'Good morning.', '7');
+      expect((await speak(page, 'Good morning.', '7')).equals(first)).toBe(true);
+      const wav = parseWav(first);
+      const samples = wavToMono(wav);
+      expect(wav.sampleRate).toBe(24000);
+      expect(samples.length / 24000).toBeGreaterThan(0.5);
+      expect(Math.max(...samples.map(Math.abs))).toBeGreaterThan(0.05);
+      await context.close();
+    },
+    8 * MINUTES,
+  );
+
+  test(
+    'a clip is transcribed as PyTorch does, with the network cut, and saved with times',
+    async () => {
+      const context = await browser.newContext();
+      const page = await openPage(context, server.url, 'transcribe');
+      await page.click('text=Load the model');
+      await waitForState(page, 'transcription', 'ready');
+      await context.setOffline(true);
+      await setInput(page, 'clip.wav', readFileSync(CLIP));
+      await page.waitForSelector('.transcript[data-status="done"]', { timeout: 3 * MINUTES });
+      const heard = await page.locator('.segments-list p').allInnerTexts();
+      expect(wordsOf(heard.join(' '))).toEqual(wordsOf(clipText()));
+      expect((await downloadBytes(page, 'SRT')).toString()).toMatch(/^1\n00:00:0\d,\d{3} --> 00:00:\d\d,\d{3}\n\S/);
+      await setInput(page, 'picture.jpg', Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3]));
+      await page.getByText(/cannot read the file as sound/).waitFor();
+      await context.close();
+    },
+    6 * MINUTES,
+  );
+
+  test(
+    'hold to talk: what was said becomes a question, and its answer is spoken',
+    async () => {
+      const context = await browser.newContext();
+      const page = await openPage(context, server.url);
+      for (const [task, route] of [
+        ['transcription', 'transcribe'],
+        ['speech', 'speak'],
+        ['chat', 'chat'],
+      ] as const) {
+        await page.goto(`${server.url}#/${route}`);
+        await page.waitForSelector(`main.${route}`);
+        await page.click('text=Load the model');
+        await waitForState(page, task, 'ready');
+      }
+      const talk = page.getByText('Hold to talk');
+      await talk.focus();
+      await page.keyboard.down('Space');
+      await page.getByText('Listening; let go to send').waitFor();
+      // The clip is over when the microphone has heard silence for a while.
+      await page.waitForFunction(() => Number((document.querySelector('.talk') as HTMLElement).dataset['seconds']) > 3);
+      await page.keyboard.up('Space');
+      await page.waitForSelector('.message.user', { timeout: 3 * MINUTES });
+      expect(wordsFound(clipText(), await page.locator('.message.user .question').innerText())).toBeGreaterThan(0.5);
+      await page.waitForSelector('.message.assistant[data-status="done"]', { timeout: MINUTES });
+      await page.getByText('Speaking; talk to interrupt').waitFor({ timeout: 4 * MINUTES });
+      await talk.click();
+      await page.getByText('Speaking; talk to interrupt').waitFor({ state: 'detached' });
+      await context.close();
+    },
+    10 * MINUTES,
+  );
+
+  test(
+    'every kernel agrees with its CPU reference on this adapter',
+    async () => {
+      const context = await browser.newContext();
+      const page = await openPage(context, server.url, 'device');
+      await page.click('text=Test the kernels');
+      await page.waitForSelector('.self-test-count[data-state="done"]', { timeout: 9 * MINUTES });
+      expect(await page.locator('.failures').allInnerTexts()).toEqual([]);
+      expect(await page.locator('header p').first().innerText()).toMatch(/^All \d{3,} kernel cases agree/);
+      await context.close();
+    },
+    10 * MINUTES,
+  );
+});
