@@ -105,7 +105,13 @@ const ids = (tokens: readonly SampledToken[]): number[] => tokens.map(({ token }
 
 describe('a tiny random checkpoint', () => {
   const folder = 'test/fixtures/whisper-tiny-random';
-  const tokens = json<{ forced: number[]; greedy: number[] }>(`${folder}/golden.json`);
+  const tokens = json<{
+    forced: number[];
+    greedy: number[];
+    greedy_timestamps: number[];
+    language: number;
+    no_speech_logprob: number;
+  }>(`${folder}/golden.json`);
   let device: Device;
   let model: WhisperModel;
   let golden: Checkpoint;
@@ -160,6 +166,25 @@ describe('a tiny random checkpoint', () => {
     runner.encode(0, audio);
     const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 4) }], 64);
     expect(ids(found!)).toEqual(tokens.greedy);
+  });
+
+  test("keeps transformers' rules for timestamps through 64 greedy tokens", async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    await runner.warmUp();
+    runner.encode(0, audio);
+    const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 3), timestamps: true }], 64);
+    expect(ids(found!)).toEqual(tokens.greedy_timestamps);
+  });
+
+  test('detects the language and the probability of no speech after the first token', async () => {
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    await runner.warmUp();
+    runner.encode(0, audio);
+    const noSpeech = 185;
+    const row: StepRow = { slot: 0, position: 0, token: model.tokens.start, sample: { mask: 'languages', probe: noSpeech } };
+    const [found] = await runner.step([row]).tokens();
+    expect(found!.token).toBe(tokens.language);
+    expect(found!.logprob).toBeCloseTo(tokens.no_speech_logprob, 4);
   });
 
   test('chooses the same tokens, to the last bit of their probabilities, alone and beside others', async () => {

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import save_file
-from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+from transformers import GenerationConfig, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+from transformers.generation.logits_process import WhisperTimeStampLogitsProcessor
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "test", "fixtures", "whisper-tiny-random")
@@ -88,6 +89,24 @@ with torch.no_grad():
         best = logits[:EOS].topk(2)
         margins.append(float(best.values[0] - best.values[1]))
         ids.append(int(best.indices[0]))
+    # With timestamps, by transformers' own rules.
+    rules = WhisperTimeStampLogitsProcessor(
+        GenerationConfig(no_timestamps_token_id=NO_TIMESTAMPS, eos_token_id=EOS, bos_token_id=EOS, max_initial_timestamp_index=50), begin_index=3
+    )
+    timed, timed_margins = forced[:3], []
+    for _ in range(STEPS):
+        logits = decode(timed)[-1]
+        logits[EOS:NO_TIMESTAMPS] = -torch.inf
+        # The end is suppressed, so a window that is used up has nothing left to say.
+        allowed = rules(torch.tensor([timed]), logits[None].clone())[0]
+        if not torch.isfinite(allowed).any():
+            break
+        best = allowed.topk(2)
+        timed_margins.append(min(float(best.values[0] - best.values[1]), 99.0))
+        timed.append(int(best.indices[0]))
+    at_start = decode([START])[-1]
+    language = EN if at_start[EN] > at_start[DE] else DE
+    no_speech = float(torch.log_softmax(at_start, -1)[NO_SPEECH])
 for hook in hooks:
     hook.remove()
 
@@ -114,7 +133,10 @@ write("generation_config.json", {
 write("preprocessor_config.json", {"feature_size": 26, "sampling_rate": 16000, "n_fft": 400, "hop_length": 160, "chunk_length": 1.5})
 write("golden.json", {
     "made_by": f"test/tools/dump_whisper.py, torch {torch.__version__}, transformers {transformers.__version__}, seed {SEED}",
-    "forced": forced, "greedy": ids[4:], "smallest_margin": min(margins), "margins": [round(m, 5) for m in margins],
+    "forced": forced, "greedy": ids[4:], "greedy_timestamps": timed[3:], "timestamp_margins": [round(m, 5) for m in timed_margins],
+    "language": language, "no_speech_logprob": no_speech, "smallest_margin": min(margins), "margins": [round(m, 5) for m in margins],
 })  # fmt: skip
+print("timed", timed[3:], min(timed_margins))
+print("language", language, no_speech)
 print("smallest margin", min(margins), "distinct tokens", len(set(ids[4:])))
 print("bytes", sum(os.path.getsize(os.path.join(FOLDER, name)) for name in os.listdir(FOLDER)))

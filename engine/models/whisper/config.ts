@@ -114,7 +114,10 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   }
   const noTimestamps = id('no_timestamps_token_id') ?? added.get('<|notimestamps|>');
   const named = recordOf(generation['lang_to_id']);
-  const multilingual = generation['is_multilingual'] !== false && (named.size > 0 || added.has('<|transcribe|>'));
+  const forced = generation['forced_decoder_ids'] ?? config['forced_decoder_ids'];
+  // English-only checkpoints have the other languages' tokens too, but force nothing beyond <|notimestamps|>.
+  const forcesTask = !Array.isArray(forced) || forced.length > 1;
+  const multilingual = generation['is_multilingual'] ?? (named.size > 0 || (added.has('<|transcribe|>') && forcesTask));
   const fromTokenizer = [...added].filter(([name, token]) => /^<\|[a-z]{2,3}\|>$/.test(name) && token > start);
   const languages = new Map([...(named.size > 0 ? named : fromTokenizer)].map(([name, token]) => [name.replace(/[<|>]/g, ''), token]));
   const begin = noTimestamps === undefined ? vocabulary : noTimestamps + 1;

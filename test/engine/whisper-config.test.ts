@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { parseWhisperConfig, parseWhisperTokens, transcriptPrompt } from '../../engine/models/whisper/config.ts';
+
+/** Special tokens of OpenAI's multilingual vocabulary (51,865) and of the English-only one (51,864), as far as they matter. */
+function specials(end: number): ReadonlyMap<string, number> {
+  const names = ['<|endoftext|>', '<|startoftranscript|>', '<|en|>', '<|zh|>', '<|haw|>'];
+  const tail = ['<|translate|>', '<|transcribe|>', '<|startoflm|>', '<|startofprev|>', '<|nospeech|>', '<|notimestamps|>'];
+  return new Map([...names.map((name, i) => [name, end + i] as const), ...tail.map((name, i) => [name, end + 101 + i] as const)]);
+}
+
+const CONFIG = {
+  model_type: 'whisper', vocab_size: 51865, num_mel_bins: 80, d_model: 384, encoder_layers: 4, decoder_layers: 4, encoder_attention_heads: 6,
+  decoder_attention_heads: 6, encoder_ffn_dim: 1536, decoder_ffn_dim: 1536, max_source_positions: 1500, max_target_positions: 448,
+  activation_function: 'gelu', scale_embedding: false,
+}; // prettier-ignore
+const PREPROCESSOR = { feature_size: 80, sampling_rate: 16000, n_fft: 400, hop_length: 160 };
+
+describe('parseWhisperConfig', () => {
+  test('reads the sizes of a public checkpoint', () => {
+    expect(parseWhisperConfig(CONFIG, PREPROCESSOR)).toEqual({
+      vocabulary: 51865, channels: 384, encoder: { layers: 4, heads: 6, ffn: 1536 }, decoder: { layers: 4, heads: 6, ffn: 1536 },
+      sourcePositions: 1500, targetPositions: 448, activation: 'gelu', frames: 3000,
+      mel: { sampleRate: 16000, fftSize: 400, hop: 160, mels: 80 },
+    }); // prettier-ignore
+  });
+
+  test('names what is missing, wrong or not supported', () => {
+    const parse = (config: object, preprocessor: object = {}): unknown =>
+      parseWhisperConfig({ ...CONFIG, ...config }, { ...PREPROCESSOR, ...preprocessor });
+    expect(() => parse({ d_model: undefined })).toThrow(/config.json: d_model is undefined/);
+    expect(() => parse({ encoder_layers: 2.5 })).toThrow(/encoder_layers is 2.5/);
+    expect(() => parse({ decoder_attention_heads: 7 })).toThrow(/384 channels in 7 heads/);
+    expect(() => parse({ activation_function: 'mish' })).toThrow(/activation_function mish/);
+    expect(() => parse({ scale_embedding: true })).toThrow(/scale_embedding/);
+    expect(() => parse({}, { feature_size: 128 })).toThrow(/feature_size 128, config.json wants 80/);
+  });
+});
+
+describe('parseWhisperTokens and transcriptPrompt', () => {
+  const added = specials(50257);
+  const steering = { eos_token_id: 50257, decoder_start_token_id: 50258 };
+
+  test('follow generation_config.json where it has everything', () => {
+    const generation = {
+      ...steering, is_multilingual: true, lang_to_id: { '<|en|>': 50259, '<|zh|>': 50260 }, task_to_id: { transcribe: 50359, translate: 50358 },
+      no_timestamps_token_id: 50363, prev_sot_token_id: 50361, suppress_tokens: [1, 2], begin_suppress_tokens: [220, 50257],
+      max_initial_timestamp_index: 40,
+    }; // prettier-ignore
+    const tokens = parseWhisperTokens({ ...CONFIG, suppress_tokens: [9] }, generation, added, 51865);
+    expect(tokens).toMatchObject({
+      start: 50258, eos: 50257, transcribe: 50359, noTimestamps: 50363, previous: 50361, timestampBegin: 50364, maxInitialTimestamp: 40,
+      suppress: [1, 2], beginSuppress: [220, 50257],
+    }); // prettier-ignore
+    expect(transcriptPrompt(tokens, 'zh', false)).toEqual([50258, 50260, 50359, 50363]);
+    expect(transcriptPrompt(tokens, 'en', true)).toEqual([50258, 50259, 50359]);
+  });
+
+  test('fall back to the tokenizer for older multilingual checkpoints', () => {
+    const forced = [[1, 50259], [2, 50359], [3, 50363]]; // prettier-ignore
+    const tokens = parseWhisperTokens({ ...CONFIG, ...steering, suppress_tokens: [-1, 7], forced_decoder_ids: forced }, {}, added, 51865);
+    expect([...tokens.languages]).toEqual([['en', 50259], ['zh', 50260], ['haw', 50261]]); // prettier-ignore
+    // Special tokens lie 101 after the end in this shortened vocabulary.
+    expect(transcriptPrompt(tokens, 'haw', false)).toEqual([50258, 50261, 50359, 50363]);
+    expect(tokens.suppress).toEqual([7]);
+  });
+
+  test('know English-only checkpoints by their generation_config or by what they force', () => {
+    const english = specials(50256);
+    const start = { eos_token_id: 50256, decoder_start_token_id: 50257 };
+    for (const generation of [{ is_multilingual: false }, { forced_decoder_ids: [[1, 50362]] }]) {
+      const tokens = parseWhisperTokens({ ...CONFIG, vocab_size: 51864, ...start }, generation, english, 51864);
+      expect(tokens.languages.size).toBe(0);
+      expect(transcriptPrompt(tokens, 'en', false)).toEqual([50257, 50362]);
+      expect(transcriptPrompt(tokens, undefined, true)).toEqual([50257]);
+      expect(tokens.timestampBegin).toBe(50363);
+    }
+  });
+
+  test('refuse a checkpoint that names no beginning', () => {
+    expect(() => parseWhisperTokens(CONFIG, {}, new Map(), 51865)).toThrow(/decoder_start_token_id/);
+  });
+});
