@@ -1,12 +1,14 @@
-/** The chat request: every field the API knows is checked; what the engine cannot do yet is refused by name, never ignored. */
+/** The chat request: every field the API knows is checked; what the engine cannot do is refused by name, never ignored. */
 import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../engine/api.ts';
-import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
+import { responseFormatSchema, toResponseFormat, toTools, toolFields } from './chat-tools.ts';
+import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
 import { defined, validate } from './validate.ts';
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
+const MAX_BIASES = 1024;
 
 const int = (min: number, max = Number.MAX_SAFE_INTEGER) => z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max);
 /** int64 in the API; JSON numbers beyond 2^53 arrive rounded, which is still deterministic. */
@@ -87,25 +89,25 @@ const schema = z.object({
     .optional(),
   reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
   chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
-  parallel_tool_calls: bool.optional(),
   priority: int(Number.MIN_SAFE_INTEGER).optional(),
   user: text.optional(),
-  // Checked for their type here and refused below unless they ask for what happens anyway.
   repetition_penalty: z.number().gt(0).max(2).optional(),
   presence_penalty: penalty.optional(),
   frequency_penalty: penalty.optional(),
-  logit_bias: z.record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100)).optional(),
-  min_tokens: int(0).optional(),
-  skip_special_tokens: bool.optional(),
+  logit_bias: z
+    .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
+    .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
+    .optional(),
   logprobs: bool.optional(),
   top_logprobs: int(0, 20).optional(),
-  response_format: z.object({ type: z.enum(['text', 'json_object', 'json_schema']) }).optional(),
-  tools: z.array(z.object({ type: text })).optional(),
-  tool_choice: z.union([z.enum(['none', 'auto', 'required']), z.object({ type: text })]).optional(),
-  functions: z.array(z.unknown()).optional(),
-  function_call: z.unknown().optional(),
+  response_format: responseFormatSchema.optional(),
+  ...toolFields,
   continue_final_message: bool.optional(),
+  separate_reasoning: bool.optional(),
   cache_salt: text.min(1, 'must not be empty').max(256).optional(),
+  // Checked for their type here and refused below unless they ask for what happens anyway.
+  min_tokens: int(0).optional(),
+  skip_special_tokens: bool.optional(),
   modalities: z.array(text).optional(),
   audio: z.unknown().optional(),
   web_search_options: z.unknown().optional(),
@@ -134,6 +136,11 @@ export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: C
   const fields = validate(schema, body);
   if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
   refuseUnsupported(fields);
+  if ((fields.top_logprobs ?? 0) > 0 && fields.logprobs !== true)
+    throw invalidValue('top_logprobs', "'top_logprobs' needs 'logprobs': true");
+  if (fields.continue_final_message === true && fields.messages.at(-1)?.role !== 'assistant') {
+    throw invalidValue('continue_final_message', "'continue_final_message' needs a last message of role 'assistant'");
+  }
   const n = fields.n ?? 1;
   if (n > limits.maxRunningRequests) throw invalidValue('n', `'n' is ${n}; at most ${limits.maxRunningRequests} requests run at once`);
   const stream = fields.stream ?? false;
@@ -152,30 +159,8 @@ function refuseUnsupported(fields: Fields): void {
   const refuse = (name: keyof Fields, harmless: boolean): void => {
     if (fields[name] !== undefined && !harmless) throw unsupportedParameter(name);
   };
-  if ((fields.top_logprobs ?? 0) > 0 && fields.logprobs !== true)
-    throw invalidValue('top_logprobs', "'top_logprobs' needs 'logprobs': true");
-  refuse('repetition_penalty', fields.repetition_penalty === 1);
-  refuse('presence_penalty', fields.presence_penalty === 0);
-  refuse('frequency_penalty', fields.frequency_penalty === 0);
-  refuse('logit_bias', Object.keys(fields.logit_bias ?? {}).length === 0);
   refuse('min_tokens', fields.min_tokens === 0);
   refuse('skip_special_tokens', fields.skip_special_tokens === true);
-  refuse('logprobs', fields.logprobs === false);
-  refuse('top_logprobs', fields.top_logprobs === 0);
-  if (fields.response_format && fields.response_format.type !== 'text') {
-    throw new HttpError(
-      400,
-      'unsupported_parameter',
-      `'response_format' of type '${fields.response_format.type}' is not supported by this server`,
-      { param: 'response_format' },
-    );
-  }
-  refuse('tools', fields.tools?.length === 0);
-  refuse('tool_choice', fields.tool_choice === 'none');
-  refuse('functions', fields.functions?.length === 0);
-  refuse('function_call', fields.function_call === 'none');
-  refuse('continue_final_message', fields.continue_final_message === false);
-  refuse('cache_salt', false);
   refuse('audio', false);
   refuse('web_search_options', false);
   refuse('moderation', false);
@@ -193,6 +178,10 @@ function toRequest(fields: Fields): ChatRequest {
       topK: fields.top_k,
       minP: fields.min_p,
       seed: seedValue,
+      repetitionPenalty: fields.repetition_penalty,
+      presencePenalty: fields.presence_penalty,
+      frequencyPenalty: fields.frequency_penalty,
+      logitBias: fields.logit_bias,
     }),
     maxTokens: fields.max_completion_tokens ?? fields.max_tokens,
     stop,
@@ -200,6 +189,13 @@ function toRequest(fields: Fields): ChatRequest {
     ignoreEos: fields.ignore_eos,
     n: fields.n,
     templateKwargs: templateKwargs(fields),
+    logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
+    responseFormat: toResponseFormat(fields.response_format),
+    ...toTools(fields),
+    parallelToolCalls: fields.parallel_tool_calls,
+    cacheSalt: fields.cache_salt,
+    continueFinalMessage: fields.continue_final_message,
+    separateReasoning: fields.separate_reasoning,
   }) as ChatRequest;
 }
 

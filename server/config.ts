@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { EngineConfig, ModelSource } from '../engine/config.ts';
 import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
+import type { ReasoningField } from './chat-answer.ts';
 import { SettingsError, readSettings } from './settings.ts';
 import type { Value } from './settings.ts';
 import type { SpeechFormat } from './speech-schema.ts';
@@ -30,6 +31,7 @@ export interface ServerConfig {
   readonly apiKey: string | undefined;
   readonly origins: OriginRules;
   readonly modelOptional: boolean;
+  readonly reasoningField: ReasoningField;
   readonly legacySpeech: boolean;
   readonly speechDefaultFormat: SpeechFormat;
   readonly maxInputChars: number;
@@ -88,6 +90,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     apiKey: text('api-key'),
     origins: { corsOrigins: list('cors-origin'), allowedHosts: list('allowed-hosts') },
     modelOptional: flag('model-optional'),
+    reasoningField: text('reasoning-field') as ReasoningField,
     legacySpeech: flag('legacy-speech'),
     speechDefaultFormat: text('speech-default-format') as SpeechFormat,
     maxInputChars: number('max-input-chars'),

@@ -113,6 +113,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
   ],
   'API behaviour': [
     toggle('model-optional', "accept requests without 'model'"),
+    choice('reasoning-field', ['reasoning_content', 'reasoning', 'both'], "where a thinking model's thoughts go", 'reasoning_content'),
     toggle('legacy-speech', 'accept the earlier speech form {text, voice_ref}', true),
     choice('speech-default-format', ['mp3', 'wav', 'pcm'], 'speech when response_format is absent', 'mp3'),
     int('max-input-chars', 'N', 'characters of text in a speech request', 4096, { min: 1, max: 1_000_000 }),

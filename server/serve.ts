@@ -122,7 +122,12 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
   }
   if (settings.task === 'transcription') return createTranscriptionApp({ ...options, codec, maxFileBytes: config.maxUploadBytes });
   const playground = existsSync(config.staticFolder) ? { staticFolder: config.staticFolder } : {};
-  return createChatApp({ ...options, ...playground, maxRunningRequests: config.engine.maxRunningRequests });
+  return createChatApp({
+    ...options,
+    ...playground,
+    maxRunningRequests: config.engine.maxRunningRequests,
+    reasoningField: config.reasoningField,
+  });
 }
 
 interface Stopper {

@@ -19,10 +19,19 @@ export function validate<T extends z.ZodType>(schema: T, body: Readonly<Record<s
 function innermost(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue;
   const inner = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
+  if (inner.length === 0) return unknownKind(issue);
   const best = inner.find((candidate) => candidate.path.length > 0 || candidate.code !== 'invalid_type');
   if (best) return { ...best, path: [...issue.path, ...best.path] };
   const expected = inner.map((candidate) => ('expected' in candidate ? String(candidate.expected) : '?'));
   return { ...issue, code: 'invalid_type', expected: expected.join(' or ') } as unknown as Issue;
+}
+
+/** A discriminated union whose `type` is missing or names no branch. */
+function unknownKind(issue: Issue): Issue {
+  const key = issue.path.at(-1);
+  const given = typeof issue.input === 'object' && issue.input !== null && key !== undefined ? Reflect.get(issue.input, key) : undefined;
+  const code = given === undefined ? 'invalid_type' : 'invalid_value';
+  return { ...issue, code, expected: 'string', input: given, message: 'is none of the known kinds' } as unknown as Issue;
 }
 
 function toError(issue: Issue): HttpError {

@@ -3,23 +3,8 @@ import { connect } from 'node:net';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
+import { GOOD_CHAT as GOOD, CHAT_PATH as PATH, framesOf as frames } from '../support/chat-body.ts';
 import { JSON_TYPE, postJson, send, startListeners, until } from '../support/listeners.ts';
-
-const PATH = '/v1/chat/completions';
-const GOOD = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
-interface Chunk {
-  readonly id: string;
-  readonly created: number;
-  readonly system_fingerprint: string;
-  readonly choices: readonly { readonly index: number }[];
-  readonly usage: { readonly completion_tokens: number } | null;
-}
-
-const frames = (text: string): Chunk[] =>
-  text
-    .split('\n\n')
-    .filter((frame) => frame.startsWith('data: {'))
-    .map((frame) => JSON.parse(frame.slice(6)) as Chunk);
 
 describe('a good request', () => {
   test('gets a chat completion', async () => {
@@ -114,7 +99,7 @@ describe('a good request', () => {
         },
         { role: 'tool', content: '42', tool_call_id: 'c1' },
       ],
-      sampling: { temperature: 0.5, topP: 0, topK: -1, minP: 0.1, seed: 42 },
+      sampling: { temperature: 0.5, topP: 0, topK: -1, minP: 0.1, seed: 42, presencePenalty: 0 },
       maxTokens: 2,
       stop: ['END'],
       stopTokenIds: [7],
@@ -144,100 +129,6 @@ describe('a good request', () => {
     const { status } = await postJson(`${chat}/chat/completions`, { ...GOOD, seed: -1, temperature: null, stop: 'x', stream: null });
     expect(status).toBe(200);
     expect(engine.chats[0]).toEqual({ messages: GOOD.messages, sampling: {}, stop: ['x'] });
-  });
-});
-
-describe('a bad field', () => {
-  const message = (fields: object): object => ({ ...GOOD, messages: [{ role: 'user', content: 'Hi' }, fields] });
-  const CASES: readonly (readonly [string, object, string, string])[] = [
-    ['no model', { messages: GOOD.messages }, 'missing_required_parameter', 'model'],
-    ['no messages', { model: 'parley-chat' }, 'missing_required_parameter', 'messages'],
-    ['null messages', { ...GOOD, messages: null }, 'missing_required_parameter', 'messages'],
-    ['empty messages', { ...GOOD, messages: [] }, 'invalid_value', 'messages'],
-    ['messages of a wrong type', { ...GOOD, messages: 'Hi' }, 'invalid_type', 'messages'],
-    ['a model of a wrong type', { ...GOOD, model: 3 }, 'invalid_type', 'model'],
-    ['a message that is none', { ...GOOD, messages: ['Hi'] }, 'invalid_type', 'messages[0]'],
-    ['no role', message({ content: 'x' }), 'invalid_value', 'messages[1].role'],
-    ['an unknown role', message({ role: 'robot', content: 'x' }), 'invalid_value', 'messages[1].role'],
-    ['content of a wrong type', message({ role: 'user', content: 5 }), 'invalid_type', 'messages[1].content'],
-    ['no content', message({ role: 'user' }), 'missing_required_parameter', 'messages[1].content'],
-    ['an assistant with neither', message({ role: 'assistant' }), 'missing_required_parameter', 'messages[1].content'],
-    [
-      'an image',
-      message({ role: 'user', content: [{ type: 'image_url', image_url: {} }] }),
-      'unsupported_value',
-      'messages[1].content[0].type',
-    ],
-    [
-      'a part without text',
-      message({ role: 'user', content: [{ type: 'text' }] }),
-      'missing_required_parameter',
-      'messages[1].content[0].text',
-    ],
-    ['a tool result without id', message({ role: 'tool', content: 'x' }), 'missing_required_parameter', 'messages[1].tool_call_id'],
-    ['temperature above 2', { ...GOOD, temperature: 2.1 }, 'invalid_value', 'temperature'],
-    ['a negative temperature', { ...GOOD, temperature: -1 }, 'invalid_value', 'temperature'],
-    ['temperature as text', { ...GOOD, temperature: '1' }, 'invalid_type', 'temperature'],
-    ['top_p above 1', { ...GOOD, top_p: 1.5 }, 'invalid_value', 'top_p'],
-    ['top_k below -1', { ...GOOD, top_k: -2 }, 'invalid_value', 'top_k'],
-    ['a fractional top_k', { ...GOOD, top_k: 1.5 }, 'invalid_value', 'top_k'],
-    ['min_p above 1', { ...GOOD, min_p: 2 }, 'invalid_value', 'min_p'],
-    ['no tokens', { ...GOOD, max_tokens: 0 }, 'invalid_value', 'max_tokens'],
-    ['negative tokens', { ...GOOD, max_completion_tokens: -1 }, 'invalid_value', 'max_completion_tokens'],
-    ['a fractional seed', { ...GOOD, seed: 1.5 }, 'invalid_value', 'seed'],
-    ['a seed as text', { ...GOOD, seed: '1' }, 'invalid_type', 'seed'],
-    ['an empty stop string', { ...GOOD, stop: '' }, 'invalid_value', 'stop'],
-    ['an empty stop string in a list', { ...GOOD, stop: ['a', ''] }, 'invalid_value', 'stop[1]'],
-    ['too many stop strings', { ...GOOD, stop: Array(17).fill('a') }, 'invalid_value', 'stop'],
-    ['stop of a wrong type', { ...GOOD, stop: 5 }, 'invalid_type', 'stop'],
-    ['no choices', { ...GOOD, n: 0 }, 'invalid_value', 'n'],
-    ['129 choices', { ...GOOD, n: 129 }, 'invalid_value', 'n'],
-    ['stream as text', { ...GOOD, stream: 'true' }, 'invalid_type', 'stream'],
-    ['stream options without stream', { ...GOOD, stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
-    ['top_logprobs without logprobs', { ...GOOD, top_logprobs: 3 }, 'invalid_value', 'top_logprobs'],
-    ['an unknown effort', { ...GOOD, reasoning_effort: 'extreme' }, 'invalid_value', 'reasoning_effort'],
-    ['template variables that are none', { ...GOOD, chat_template_kwargs: [] }, 'invalid_type', 'chat_template_kwargs'],
-    ['a penalty out of range', { ...GOOD, presence_penalty: 3 }, 'invalid_value', 'presence_penalty'],
-    ['a bias out of range', { ...GOOD, logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'],
-    ['logprobs', { ...GOOD, logprobs: true }, 'unsupported_parameter', 'logprobs'],
-    ['a penalty', { ...GOOD, frequency_penalty: 0.5 }, 'unsupported_parameter', 'frequency_penalty'],
-    ['a repetition penalty', { ...GOOD, repetition_penalty: 1.1 }, 'unsupported_parameter', 'repetition_penalty'],
-    ['a bias', { ...GOOD, logit_bias: { 5: 1 } }, 'unsupported_parameter', 'logit_bias'],
-    ['JSON mode', { ...GOOD, response_format: { type: 'json_object' } }, 'unsupported_parameter', 'response_format'],
-    ['tools', { ...GOOD, tools: [{ type: 'function', function: { name: 'f' } }] }, 'unsupported_parameter', 'tools'],
-    ['functions', { ...GOOD, functions: [{ name: 'f' }] }, 'unsupported_parameter', 'functions'],
-    ['a salt', { ...GOOD, cache_salt: 'x' }, 'unsupported_parameter', 'cache_salt'],
-    ['audio', { ...GOOD, modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities'],
-    ['web search', { ...GOOD, web_search_options: {} }, 'unsupported_parameter', 'web_search_options'],
-    [
-      'a prototype',
-      JSON.parse('{"__proto__": {"model": "parley-chat", "messages": []}}') as object,
-      'missing_required_parameter',
-      'messages',
-    ],
-  ];
-
-  test('is named, and the next good request works', async () => {
-    const { chat, engine } = await startListeners();
-    for (const [what, body, code, param] of CASES) {
-      const { status, json } = await postJson(chat + PATH, body);
-      expect({ what, status, ...json.error }, json.error.message).toEqual({
-        what,
-        status: 400,
-        type: 'invalid_request_error',
-        code,
-        param,
-        message: expect.stringMatching(/\w+/),
-      });
-    }
-    expect(engine.chats).toHaveLength(0);
-    expect((await postJson(chat + PATH, GOOD)).status).toBe(200);
-  });
-
-  test('`n` may not exceed what runs at once', async () => {
-    const { chat } = await startListeners({}, { maxRunningRequests: 4 });
-    expect((await postJson(chat + PATH, { ...GOOD, n: 4 })).status).toBe(200);
-    expect((await postJson(chat + PATH, { ...GOOD, n: 5 })).json.error).toMatchObject({ code: 'invalid_value', param: 'n' });
   });
 });
 

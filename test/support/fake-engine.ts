@@ -34,8 +34,10 @@ export const FAKE_INFO: EngineInfo = {
 };
 
 export interface FakeOptions {
-  /** Deltas of a chat answer. */
+  /** Texts of a chat answer's deltas. */
   readonly words?: readonly string[];
+  /** Whole deltas instead, of choice 0; with tool calls the answer ends as one. */
+  readonly deltas?: readonly Partial<Extract<ChatEvent, { type: 'delta' }>>[];
   /** Milliseconds between two events. */
   readonly delay?: number;
   /** Thrown after this many events of a call (0 = at once). */
@@ -70,7 +72,8 @@ export class FakeEngine implements Engine {
 
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
     this.chats.push(request);
-    return this.#paced(chatEvents(request, this.options.words ?? ['Hello', ' there', '!']), signal);
+    const { deltas, words = ['Hello', ' there', '!'] } = this.options;
+    return this.#paced(deltas ? scriptedEvents(deltas) : chatEvents(request, words), signal);
   }
 
   synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
@@ -115,6 +118,13 @@ function* chatEvents(request: ChatRequest, words: readonly string[]): Generator<
   for (const text of words.slice(0, cap)) for (const index of choices) yield { type: 'delta', index, text, tokens: 1 };
   const reason = cap < words.length ? 'length' : 'stop';
   for (const index of choices) yield { type: 'finish', index, reason, stopReason: null, completionTokens: cap, cachedTokens: 3 };
+}
+
+function* scriptedEvents(deltas: NonNullable<FakeOptions['deltas']>): Generator<ChatEvent> {
+  yield { type: 'start', promptTokens: 10, cachedTokens: 0 };
+  for (const delta of deltas) yield { type: 'delta', index: 0, text: '', tokens: 1, ...delta };
+  const reason = deltas.some(({ toolCalls }) => toolCalls) ? 'tool_calls' : 'stop';
+  yield { type: 'finish', index: 0, reason, stopReason: null, completionTokens: deltas.length, cachedTokens: 0 };
 }
 
 function* speechEvents({ text, voice, seed = 7 }: SpeechRequest): Generator<SpeechEvent> {

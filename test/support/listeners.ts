@@ -2,8 +2,8 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import { onTestFinished } from 'vitest';
-import type { AppOptions } from '../../server/app.ts';
 import { createChatApp } from '../../server/chat.ts';
+import type { ChatAppOptions } from '../../server/chat.ts';
 import { CodecPool } from '../../server/codec-pool.ts';
 import { Lifecycle } from '../../server/lifecycle.ts';
 import { listen } from '../../server/listen.ts';
@@ -27,8 +27,7 @@ export interface Started {
 /** Starts all three for the test that calls it. */
 export async function startListeners(
   fake: FakeOptions = {},
-  options: Partial<AppOptions> &
-    Partial<Pick<SpeechAppOptions, 'defaultFormat' | 'legacy'>> & { readonly maxRunningRequests?: number } = {},
+  options: Partial<Omit<SpeechAppOptions, 'engine' | 'codec' | 'modelId'> & ChatAppOptions> = {},
 ): Promise<Started> {
   const engine = new FakeEngine(fake);
   const lifecycle = new Lifecycle();

@@ -1,0 +1,136 @@
+/** Every field of a chat request that can be wrong, and the error that names it. */
+import { describe, expect, test } from 'vitest';
+import { GOOD_CHAT as GOOD, CHAT_PATH as PATH } from '../support/chat-body.ts';
+import { postJson, startListeners } from '../support/listeners.ts';
+
+describe('a bad field', () => {
+  const message = (fields: object): object => ({ ...GOOD, messages: [{ role: 'user', content: 'Hi' }, fields] });
+  const tool = (name: string): object => ({ type: 'function', function: { name } });
+  const CASES: readonly (readonly [string, object, string, string])[] = [
+    ['no model', { messages: GOOD.messages }, 'missing_required_parameter', 'model'],
+    ['no messages', { model: 'parley-chat' }, 'missing_required_parameter', 'messages'],
+    ['null messages', { ...GOOD, messages: null }, 'missing_required_parameter', 'messages'],
+    ['empty messages', { ...GOOD, messages: [] }, 'invalid_value', 'messages'],
+    ['messages of a wrong type', { ...GOOD, messages: 'Hi' }, 'invalid_type', 'messages'],
+    ['a model of a wrong type', { ...GOOD, model: 3 }, 'invalid_type', 'model'],
+    ['a message that is none', { ...GOOD, messages: ['Hi'] }, 'invalid_type', 'messages[0]'],
+    ['no role', message({ content: 'x' }), 'invalid_value', 'messages[1].role'],
+    ['an unknown role', message({ role: 'robot', content: 'x' }), 'invalid_value', 'messages[1].role'],
+    ['content of a wrong type', message({ role: 'user', content: 5 }), 'invalid_type', 'messages[1].content'],
+    ['no content', message({ role: 'user' }), 'missing_required_parameter', 'messages[1].content'],
+    ['an assistant with neither', message({ role: 'assistant' }), 'missing_required_parameter', 'messages[1].content'],
+    [
+      'an image',
+      message({ role: 'user', content: [{ type: 'image_url', image_url: {} }] }),
+      'unsupported_value',
+      'messages[1].content[0].type',
+    ],
+    [
+      'a part without text',
+      message({ role: 'user', content: [{ type: 'text' }] }),
+      'missing_required_parameter',
+      'messages[1].content[0].text',
+    ],
+    ['a tool result without id', message({ role: 'tool', content: 'x' }), 'missing_required_parameter', 'messages[1].tool_call_id'],
+    ['temperature above 2', { ...GOOD, temperature: 2.1 }, 'invalid_value', 'temperature'],
+    ['a negative temperature', { ...GOOD, temperature: -1 }, 'invalid_value', 'temperature'],
+    ['temperature as text', { ...GOOD, temperature: '1' }, 'invalid_type', 'temperature'],
+    ['top_p above 1', { ...GOOD, top_p: 1.5 }, 'invalid_value', 'top_p'],
+    ['top_k below -1', { ...GOOD, top_k: -2 }, 'invalid_value', 'top_k'],
+    ['a fractional top_k', { ...GOOD, top_k: 1.5 }, 'invalid_value', 'top_k'],
+    ['min_p above 1', { ...GOOD, min_p: 2 }, 'invalid_value', 'min_p'],
+    ['no tokens', { ...GOOD, max_tokens: 0 }, 'invalid_value', 'max_tokens'],
+    ['negative tokens', { ...GOOD, max_completion_tokens: -1 }, 'invalid_value', 'max_completion_tokens'],
+    ['a fractional seed', { ...GOOD, seed: 1.5 }, 'invalid_value', 'seed'],
+    ['a seed as text', { ...GOOD, seed: '1' }, 'invalid_type', 'seed'],
+    ['an empty stop string', { ...GOOD, stop: '' }, 'invalid_value', 'stop'],
+    ['an empty stop string in a list', { ...GOOD, stop: ['a', ''] }, 'invalid_value', 'stop[1]'],
+    ['too many stop strings', { ...GOOD, stop: Array(17).fill('a') }, 'invalid_value', 'stop'],
+    ['stop of a wrong type', { ...GOOD, stop: 5 }, 'invalid_type', 'stop'],
+    ['no choices', { ...GOOD, n: 0 }, 'invalid_value', 'n'],
+    ['129 choices', { ...GOOD, n: 129 }, 'invalid_value', 'n'],
+    ['stream as text', { ...GOOD, stream: 'true' }, 'invalid_type', 'stream'],
+    ['stream options without stream', { ...GOOD, stream_options: { include_usage: true } }, 'invalid_value', 'stream_options'],
+    ['top_logprobs without logprobs', { ...GOOD, top_logprobs: 3 }, 'invalid_value', 'top_logprobs'],
+    ['an unknown effort', { ...GOOD, reasoning_effort: 'extreme' }, 'invalid_value', 'reasoning_effort'],
+    ['template variables that are none', { ...GOOD, chat_template_kwargs: [] }, 'invalid_type', 'chat_template_kwargs'],
+    ['a penalty out of range', { ...GOOD, presence_penalty: 3 }, 'invalid_value', 'presence_penalty'],
+    ['a bias out of range', { ...GOOD, logit_bias: { 5: 101 } }, 'invalid_value', 'logit_bias.5'],
+    ['a bias that is no token', { ...GOOD, logit_bias: { word: 1 } }, 'invalid_value', 'logit_bias.word'],
+    [
+      'too many biases',
+      { ...GOOD, logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, i) => [i, 1])) },
+      'invalid_value',
+      'logit_bias',
+    ],
+    ['no repetition penalty', { ...GOOD, repetition_penalty: 0 }, 'invalid_value', 'repetition_penalty'],
+    ['21 alternatives', { ...GOOD, logprobs: true, top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
+    ['least tokens', { ...GOOD, min_tokens: 5 }, 'unsupported_parameter', 'min_tokens'],
+    ['special tokens', { ...GOOD, skip_special_tokens: false }, 'unsupported_parameter', 'skip_special_tokens'],
+    ['an unknown format', { ...GOOD, response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'],
+    [
+      'no schema',
+      { ...GOOD, response_format: { type: 'json_schema', json_schema: { name: 'x' } } },
+      'invalid_json_schema',
+      'response_format.json_schema.schema',
+    ],
+    [
+      'a schema without name',
+      { ...GOOD, response_format: { type: 'json_schema', json_schema: { schema: {} } } },
+      'missing_required_parameter',
+      'response_format.json_schema.name',
+    ],
+    ['a custom tool', { ...GOOD, tools: [{ type: 'custom', custom: { name: 'f' } }] }, 'unsupported_value', 'tools[0].type'],
+    ['a tool without function', { ...GOOD, tools: [{ type: 'function' }] }, 'missing_required_parameter', 'tools[0].function'],
+    ['a tool with a bad name', { ...GOOD, tools: [tool('f g')] }, 'invalid_value', 'tools[0].function.name'],
+    ['two tools of a name', { ...GOOD, tools: [tool('f'), tool('g'), tool('f')] }, 'invalid_value', 'tools[2].function.name'],
+    ['129 tools', { ...GOOD, tools: Array.from({ length: 129 }, (_, i) => tool(`f${i}`)) }, 'invalid_value', 'tools'],
+    ['a choice without tools', { ...GOOD, tool_choice: 'required' }, 'invalid_value', 'tool_choice'],
+    ['an unknown choice', { ...GOOD, tools: [tool('f')], tool_choice: 'maybe' }, 'invalid_value', 'tool_choice'],
+    [
+      'a choice that is no tool',
+      { ...GOOD, tools: [tool('f')], tool_choice: { type: 'function', function: { name: 'g' } } },
+      'invalid_value',
+      'tool_choice',
+    ],
+    [
+      'an old choice that is no function',
+      { ...GOOD, functions: [{ name: 'f' }], function_call: { name: 'g' } },
+      'invalid_value',
+      'function_call',
+    ],
+    ['an empty salt', { ...GOOD, cache_salt: '' }, 'invalid_value', 'cache_salt'],
+    ['going on with a question', { ...GOOD, continue_final_message: true }, 'invalid_value', 'continue_final_message'],
+    ['audio', { ...GOOD, modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities'],
+    ['web search', { ...GOOD, web_search_options: {} }, 'unsupported_parameter', 'web_search_options'],
+    [
+      'a prototype',
+      JSON.parse('{"__proto__": {"model": "parley-chat", "messages": []}}') as object,
+      'missing_required_parameter',
+      'messages',
+    ],
+  ];
+
+  test('is named, and the next good request works', async () => {
+    const { chat, engine } = await startListeners();
+    for (const [what, body, code, param] of CASES) {
+      const { status, json } = await postJson(chat + PATH, body);
+      expect({ what, status, ...json.error }, json.error.message).toEqual({
+        what,
+        status: 400,
+        type: 'invalid_request_error',
+        code,
+        param,
+        message: expect.stringMatching(/\w+/),
+      });
+    }
+    expect(engine.chats).toHaveLength(0);
+    expect((await postJson(chat + PATH, GOOD)).status).toBe(200);
+  });
+
+  test('`n` may not exceed what runs at once', async () => {
+    const { chat } = await startListeners({}, { maxRunningRequests: 4 });
+    expect((await postJson(chat + PATH, { ...GOOD, n: 4 })).status).toBe(200);
+    expect((await postJson(chat + PATH, { ...GOOD, n: 5 })).json.error).toMatchObject({ code: 'invalid_value', param: 'n' });
+  });
+});

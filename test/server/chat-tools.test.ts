@@ -1,0 +1,179 @@
+/** Tools, formats, thoughts and log-probabilities: how they reach the engine and how they come back. */
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import { GOOD_CHAT as GOOD, CHAT_PATH as PATH, framesOf as frames } from '../support/chat-body.ts';
+import { postJson, startListeners } from '../support/listeners.ts';
+
+describe('what shapes the answer', () => {
+  const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+  const tools = ['weather', 'time'].map((name) => ({ type: 'function', function: { name, description: 'd', parameters, strict: true } }));
+  const definitions = ['weather', 'time'].map((name) => ({ name, description: 'd', parameters }));
+
+  test.each([
+    [{ tools }, { tools: definitions }],
+    [
+      { tools, tool_choice: 'required', parallel_tool_calls: false },
+      { tools: definitions, toolChoice: 'required', parallelToolCalls: false },
+    ],
+    [
+      { tools, tool_choice: { type: 'function', function: { name: 'time' } } },
+      { tools: definitions, toolChoice: { name: 'time' } },
+    ],
+    [
+      {
+        tools,
+        tool_choice: {
+          type: 'allowed_tools',
+          allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'time' } }] },
+        },
+      },
+      { tools: [definitions[1]], toolChoice: 'required' },
+    ],
+    [
+      { functions: [{ name: 'f' }], function_call: { name: 'f' } },
+      { tools: [{ name: 'f' }], toolChoice: { name: 'f' } },
+    ],
+    [{ tools: [], tool_choice: 'none' }, {}],
+    [{ response_format: { type: 'json_object' } }, { responseFormat: { type: 'json_object' } }],
+    [{ response_format: { type: 'json_object', schema: parameters } }, { responseFormat: { type: 'json_schema', schema: parameters } }],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x', schema: parameters, strict: false } } },
+      { responseFormat: { type: 'json_schema', schema: parameters } },
+    ],
+    [{ logprobs: true }, { logprobs: 0 }],
+    [{ logprobs: true, top_logprobs: 5 }, { logprobs: 5 }],
+    [
+      { repetition_penalty: 1.1, presence_penalty: 0.5, frequency_penalty: -0.5, logit_bias: { 5: -100 } },
+      { sampling: { repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: -0.5, logitBias: { 5: -100 } } },
+    ],
+    [
+      { cache_salt: 'a', separate_reasoning: false },
+      { cacheSalt: 'a', separateReasoning: false },
+    ],
+  ])('%j reaches the engine', async (fields, expected) => {
+    const { chat, engine } = await startListeners();
+    expect((await postJson(chat + PATH, { ...GOOD, ...fields })).status).toBe(200);
+    expect(engine.chats[0]).toEqual({ messages: GOOD.messages, sampling: {}, ...expected });
+  });
+
+  test('the last message is gone on with', async () => {
+    const { chat, engine } = await startListeners();
+    const messages = [...GOOD.messages, { role: 'assistant', content: 'I am' }];
+    expect((await postJson(chat + PATH, { ...GOOD, messages, continue_final_message: true })).status).toBe(200);
+    expect(engine.chats[0]).toEqual({ messages, sampling: {}, continueFinalMessage: true });
+  });
+
+  const deltas = [
+    { reasoning: 'Hm' },
+    { reasoning: '.' },
+    { toolCalls: [{ call: 0, name: 'weather' }] },
+    { toolCalls: [{ call: 0, arguments: '{"city":' }] },
+    { toolCalls: [{ call: 0, arguments: '"Rome"}' }] },
+    { toolCalls: [{ call: 1, name: 'time' }] },
+    { toolCalls: [{ call: 1, arguments: '{}' }] },
+  ];
+
+  test('tool calls and thoughts come back whole', async () => {
+    const { chat } = await startListeners({ deltas });
+    const { json } = await postJson(chat + PATH, { ...GOOD, tools });
+    const id = expect.stringMatching(/^call_[0-9a-z]{24}$/);
+    expect(json.choices[0]).toEqual({
+      index: 0,
+      message: {
+        role: 'assistant',
+        content: null,
+        refusal: null,
+        reasoning_content: 'Hm.',
+        tool_calls: [
+          { id, type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } },
+          { id, type: 'function', function: { name: 'time', arguments: '{}' } },
+        ],
+      },
+      logprobs: null,
+      finish_reason: 'tool_calls',
+      stop_reason: null,
+    });
+    expect(json.usage).toMatchObject({ completion_tokens: 7, completion_tokens_details: { reasoning_tokens: 2 } });
+  });
+
+  test('in pieces, id, type and name come once', async () => {
+    const { chat } = await startListeners({ deltas });
+    const { text } = await postJson(chat + PATH, { ...GOOD, tools, stream: true });
+    const pieces = frames(text).map(({ choices }) => choices[0]!.delta);
+    const id = expect.stringMatching(/^call_[0-9a-z]{24}$/);
+    expect(pieces).toEqual([
+      { role: 'assistant', content: '' },
+      { reasoning_content: 'Hm' },
+      { reasoning_content: '.' },
+      { tool_calls: [{ index: 0, id, type: 'function', function: { name: 'weather', arguments: '' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '{"city":' } }] },
+      { tool_calls: [{ index: 0, function: { arguments: '"Rome"}' } }] },
+      { tool_calls: [{ index: 1, id, type: 'function', function: { name: 'time', arguments: '' } }] },
+      { tool_calls: [{ index: 1, function: { arguments: '{}' } }] },
+      {},
+    ]);
+  });
+
+  test("the official client's own assembly gets the same calls", async () => {
+    const { chat } = await startListeners({ deltas });
+    const openai = new OpenAI({ baseURL: `${chat}/v1`, apiKey: 'unused' });
+    const stream = openai.chat.completions.stream({
+      model: 'parley-chat',
+      messages: [{ role: 'user', content: 'Hi' }],
+      tools: [{ type: 'function', function: { name: 'weather', parameters } }],
+    });
+    const { choices } = await stream.finalChatCompletion();
+    expect(choices[0]!.message.tool_calls).toMatchObject([
+      { type: 'function', function: { name: 'weather', arguments: '{"city":"Rome"}' } },
+      { type: 'function', function: { name: 'time', arguments: '{}' } },
+    ]);
+  });
+
+  test.each([
+    ['reasoning', { reasoning: 'Hm' }],
+    ['both', { reasoning_content: 'Hm', reasoning: 'Hm' }],
+  ] as const)('thoughts go to the field that is configured: %s', async (reasoningField, expected) => {
+    const { chat } = await startListeners({ deltas: [{ reasoning: 'Hm' }, { text: 'Yes.' }] }, { reasoningField });
+    const { json } = await postJson(chat + PATH, GOOD);
+    expect(json.choices[0]!.message).toEqual({ role: 'assistant', content: 'Yes.', refusal: null, ...expected });
+  });
+
+  test('log-probabilities ride on the chunk of their tokens, each once; minus infinity is -9999', async () => {
+    const one = {
+      token: 'a',
+      bytes: [97],
+      logprob: -0.5,
+      top: [
+        { token: 'a', bytes: [97], logprob: -0.5 },
+        { token: 'b', bytes: [98], logprob: -Infinity },
+      ],
+    };
+    const fake = {
+      deltas: [
+        { text: 'a', logprobs: [one] },
+        { text: 'aa', logprobs: [one, one] },
+      ],
+    };
+    const shown = {
+      token: 'a',
+      logprob: -0.5,
+      bytes: [97],
+      top_logprobs: [
+        { token: 'a', logprob: -0.5, bytes: [97] },
+        { token: 'b', logprob: -9999, bytes: [98] },
+      ],
+    };
+    const { chat } = await startListeners(fake);
+    const body = { ...GOOD, logprobs: true, top_logprobs: 2 };
+    expect((await postJson(chat + PATH, body)).json.choices[0]).toMatchObject({
+      logprobs: { content: [shown, shown, shown], refusal: null },
+    });
+    const { text } = await postJson(chat + PATH, { ...body, stream: true });
+    expect(frames(text).map(({ choices }) => choices[0]!.logprobs)).toEqual([
+      null,
+      { content: [shown], refusal: null },
+      { content: [shown, shown], refusal: null },
+      null,
+    ]);
+  });
+});
