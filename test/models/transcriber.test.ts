@@ -7,6 +7,9 @@ import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
+import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { testDevice } from '../support/device.ts';
 
@@ -34,9 +37,13 @@ afterAll(async () => {
   device.close();
 });
 
-async function events(request: TranscriptionRequest, signal = new AbortController().signal): Promise<TranscriptionEvent[]> {
+async function events(
+  request: TranscriptionRequest,
+  signal = new AbortController().signal,
+  task: Transcriber = transcriber,
+): Promise<TranscriptionEvent[]> {
   const all: TranscriptionEvent[] = [];
-  for await (const event of transcriber.transcribe(request, signal)) all.push(event);
+  for await (const event of task.transcribe(request, signal)) all.push(event);
   return all;
 }
 
@@ -54,6 +61,14 @@ function repeated(count: number, gapSeconds: number): Float32Array {
     for (let t = start; t < start + gap - RATE; t++) out[t] = 1e-4 * Math.sin(t * t);
     out.set(clip, start + gap);
   }
+  return out;
+}
+
+/** Samples one after the other, twice. */
+function twice(samples: Float32Array): Float32Array {
+  const out = new Float32Array(2 * samples.length);
+  out.set(samples);
+  out.set(samples, samples.length);
   return out;
 }
 
@@ -132,6 +147,29 @@ describe('the transcriber', () => {
     await expect(running).rejects.toMatchObject({ code: 'aborted' });
     await expect(events({ samples: clip }, controller.signal)).rejects.toMatchObject({ code: 'aborted' });
     expect(await text(clip)).toBe(CLIP_TEXT);
+  });
+
+  test('hears the language in the first window of a multilingual model, and ends windows that never end', async () => {
+    const model = await loadWhisperModel(device, device.platform, path('test/fixtures/whisper-tiny-random'), 'f32');
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    // The fixture has no tokenizer: any that knows its ids will do.
+    const tokenizer = await Tokenizer.load(device.platform, path('models/parley-transcribe'));
+    const tiny = new Transcriber({ ...transcriber.info, id: 'tiny' }, runner, tokenizer, 1);
+    const samples = twice(clip.subarray(0, 20000));
+    const run = (language?: string): Promise<TranscriptionEvent[]> =>
+      events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
+    const [found, refused] = await Promise.allSettled([run(), run()]);
+    expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
+    const heard = found!.status === 'fulfilled' ? found!.value : [];
+    expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
+    // Its end is suppressed: two windows of half its 100 positions.
+    expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });
+    // The same events when the language is said.
+    expect(await run(heard[0]!.type === 'start' ? heard[0]!.language : '')).toEqual(heard);
+    const other = await run('de');
+    expect(other[0]).toMatchObject({ language: 'de' });
+    await tiny.close();
+    await expect(run()).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
   test.skipIf(!existsSync(SAMPLES))('writes what PyTorch wrote for the sample clips (skipped without ../shared)', async () => {
