@@ -29,6 +29,8 @@ export interface EngineConfig {
   readonly schedulePolicy: 'lpm' | 'fcfs';
   /** Share the KV pages of equal prefixes between requests. */
   readonly radixCache: boolean;
+  /** Submit a step before the tokens of the one before are read. */
+  readonly overlapSchedule: boolean;
   /** Tokens a KV page. */
   readonly pageSize: number;
   /** Weight storage; 'auto' = f16, which is read through unpack2x16float and so needs no adapter feature. */
@@ -44,6 +46,7 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   maxQueuedRequests: 512,
   schedulePolicy: 'lpm',
   radixCache: true,
+  overlapSchedule: true,
   pageSize: 16,
   dtype: 'auto',
   kvCacheDtype: 'auto',

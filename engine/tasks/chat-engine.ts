@@ -48,6 +48,13 @@ interface ChatParts {
   /** The model writes `<think>` before its answer. */
   readonly thinks: boolean;
   readonly grammars: () => Promise<Grammars>;
+  /** Submit a step before the tokens of the one before are read. */
+  readonly overlap: boolean;
+}
+
+interface SubmittedStep {
+  readonly batch: Batch;
+  readonly result: StepResult;
 }
 
 interface Request {
@@ -117,7 +124,20 @@ export class ChatEngine {
     const { vocabulary } = shape;
     const thinks = tokenizer.tokenId('<think>') !== undefined;
     const grammars = lazyGrammars(platform, tokenizer, vocabulary, [...eos]);
-    return new ChatEngine(info, { tokenizer, template, scheduler, pool, runner, generation, eos, context, vocabulary, thinks, grammars });
+    return new ChatEngine(info, {
+      tokenizer,
+      template,
+      scheduler,
+      pool,
+      runner,
+      generation,
+      eos,
+      context,
+      vocabulary,
+      thinks,
+      grammars,
+      overlap: config.overlapSchedule,
+    });
   }
 
   /** Counters and gauges for the engine's snapshot. */
@@ -203,8 +223,8 @@ export class ChatEngine {
 
   /** Steps until nothing is left; the tokens of a step are read after the next step is submitted. */
   async #loop(): Promise<void> {
-    const { scheduler, runner } = this.#parts;
-    let submitted: { readonly batch: Batch; readonly result: StepResult } | undefined;
+    const { scheduler, runner, overlap } = this.#parts;
+    let submitted: SubmittedStep | undefined;
     try {
       // Requests of the same moment share the first step.
       await Promise.resolve();
@@ -214,17 +234,23 @@ export class ChatEngine {
         assert(batch || submitted, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
         const current = batch && { batch, result: runner.run(batch) };
         if (batch) this.#announce(batch);
-        if (submitted) {
-          const tokens = await submitted.result.tokens();
-          const logprobs = await submitted.result.logprobs?.();
-          for (const { sequence, token } of scheduler.complete(submitted.batch, tokens))
-            this.#take(sequence, token, logprobs?.get(sequence));
-        }
+        if (submitted) await this.#complete(submitted);
         submitted = current;
+        if (submitted && !overlap) {
+          await this.#complete(submitted);
+          submitted = undefined;
+        }
       }
     } finally {
       this.#running = undefined;
     }
+  }
+
+  /** Takes the tokens of a step. */
+  async #complete({ batch, result }: SubmittedStep): Promise<void> {
+    const tokens = await result.tokens();
+    const logprobs = await result.logprobs?.();
+    for (const { sequence, token } of this.#parts.scheduler.complete(batch, tokens)) this.#take(sequence, token, logprobs?.get(sequence));
   }
 
   /** A request starts with its first step. */
