@@ -85,7 +85,8 @@ function tileShape({ caps }: Recorder, queries: number, d4: number): TileShape {
     if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: queries > 1 ? 4 : 1, subgroups: true };
     return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
   }
-  return { lanes: Math.max(32, d4), queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
+  // Wide heads in tiles of 8 queries would not fit the 16 KiB of workgroup memory that WebGPU promises.
+  return { lanes: Math.max(32, d4), queries: queries === 1 ? 1 : d4 > 16 ? 4 : 8, keys: 1, subgroups: false };
 }
 
 const WG = 64;

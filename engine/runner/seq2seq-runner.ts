@@ -45,7 +45,7 @@ const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 /** Sequences that decode side by side. */
 const MAX_SLOTS = 16;
 /** Keys and values take this much unless the operator says how much memory there is. */
-const DEFAULT_CACHE_BYTES = 1 << 30;
+const DEFAULT_CACHE_BYTES = { software: 128 * 2 ** 20, gpu: 2 ** 30 } as const;
 /** Share of the memory given to the three tasks that transcription's keys and values may take. */
 const CACHE_SHARE = 1 / 8;
 /** Mel frames of the warm-up: enough for every kernel, a fraction of a window's work. */
@@ -199,7 +199,7 @@ function banned(name: MaskName, { tokens, config }: WhisperModel): (token: numbe
 
 function slotsFor(device: Device, { config }: WhisperModel, maxRunning: number, memory: number | undefined): number {
   const bytes = decoderSlotBytes(config);
-  const budget = memory === undefined ? DEFAULT_CACHE_BYTES : memory * CACHE_SHARE;
+  const budget = memory === undefined ? DEFAULT_CACHE_BYTES[device.caps.software ? 'software' : 'gpu'] : memory * CACHE_SHARE;
   const bindable = Math.floor((device.caps.maxBindingBytes * config.decoder.layers) / bytes);
   if (bindable < 1) throw new EngineError('out_of_memory', `one window's keys and values exceed this adapter's bindings`);
   return Math.max(1, Math.min(MAX_SLOTS, maxRunning, bindable, Math.floor(budget / bytes)));

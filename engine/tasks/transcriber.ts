@@ -85,6 +85,9 @@ export class Transcriber {
     const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    platform.log(
+      `${id}: ${runner.slots} windows of ${(model.config.frames * model.config.mel.hop) / model.config.mel.sampleRate} s side by side`,
+    );
     const { parameters, weightBytes } = model;
     const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes };
     return new Transcriber(info, runner, tokenizer, config.maxQueuedRequests);

@@ -89,4 +89,24 @@ cases.push(
   cachedCase([[10, 40], [0, 9]], 9, 2, 20), // prettier-ignore
 );
 
-describeKernels('dense attention', cases);
+/** The same case with the variants a GPU gets, which run here too. */
+function onGpu(kernelCase: KernelCase): KernelCase {
+  return {
+    ...kernelCase,
+    name: `${kernelCase.name}, in a GPU's variant`,
+    build(rng) {
+      const data = kernelCase.build(rng);
+      return {
+        ...data,
+        run(rec, tensors, device) {
+          Object.assign(rec, { caps: { ...rec.caps, family: 'generic' } });
+          data.run(rec, tensors, device);
+        },
+      };
+    },
+  };
+}
+
+const gpuCases = [encoderCase(65, 65, 2, 64), encoderCase(33, 64, 2, 128), encoderCase(9, 33, 3, 20), cachedCase([[10, 40], [0, 99]], 1, 2, 64)]; // prettier-ignore
+
+describeKernels('dense attention', [...cases, ...gpuCases.map(onGpu)]);
