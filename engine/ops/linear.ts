@@ -102,7 +102,7 @@ export function weightFragment(variant: Variant): string {
 export const LINEAR_TILE = defineKernel({
   ...SPEC,
   file: 'linear/linear_tile.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl'],
+  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['TILE_M', 'TILE_N'],
   overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -110,7 +110,7 @@ export const LINEAR_TILE = defineKernel({
 export const LINEAR_BROADCAST = defineKernel({
   ...SPEC,
   file: 'linear/linear_broadcast.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl'],
+  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });

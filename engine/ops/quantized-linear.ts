@@ -26,7 +26,7 @@ const SPEC = {
   params: { m: 'u32', n: 'u32', n_weight: 'u32', blocks: 'u32', out_stride: 'u32', out_column: 'u32' },
 } as const;
 
-const fragments = (v: Variant): string[] => [`lib/block_${v.storage ?? 'q8'}.wgsl`, 'lib/activation.wgsl'];
+const fragments = (v: Variant): string[] => [`lib/block_${v.storage ?? 'q8'}.wgsl`, 'lib/activation.wgsl', 'lib/linear_store.wgsl'];
 
 export const LINEAR_BLOCK_TILE = defineKernel({
   ...SPEC,

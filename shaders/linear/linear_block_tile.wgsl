@@ -58,19 +58,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < TILE_M; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      let n = first_column + j * WG;
-      if (first_row + i < params.m && n < params.n) {
-        let at = (first_row + i) * params.out_stride + params.out_column + n;
-        var y = acc[i][j];
-        if (HAS_BIAS) {
-          y += bias[n];
-        }
-        y = activate(ACTIVATION, y);
-        if (HAS_RESIDUAL) {
-          y += residual[at];
-        }
-        out[at] = y;
-      }
+      store(first_row + i, first_column + j * WG, acc[i][j]);
     }
   }
 }

@@ -1,0 +1,16 @@
+// The end of the linear kernels: bias, activation, residual, bounds. Uses the bindings bias, residual, out and params of the kernel.
+fn store(row: u32, n: u32, sum: f32) {
+  if (row >= params.m || n >= params.n) {
+    return;
+  }
+  let at = row * params.out_stride + params.out_column + n;
+  var y = sum;
+  if (HAS_BIAS) {
+    y += bias[n];
+  }
+  y = activate(ACTIVATION, y);
+  if (HAS_RESIDUAL) {
+    y += residual[at];
+  }
+  out[at] = y;
+}
