@@ -28,11 +28,21 @@ export interface AppOptions {
   readonly origins?: OriginRules;
   readonly log?: Logger;
   readonly lifecycle?: Lifecycle;
+  /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
+  readonly vitals?: () => EngineVitals;
   /** Effective settings for /get_server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Folder of the built playground, served on `/`. */
   readonly staticFolder?: string;
 }
+
+export interface EngineVitals {
+  readonly restarts: number;
+  readonly stalledMs: number;
+}
+
+/** GPU work that has not moved for this long makes the listener unready; the watchdog's limit is far above it. */
+const STALLED_MS = 20_000;
 
 /** What a handler of a computing request works with. */
 export interface Job {
@@ -61,7 +71,7 @@ export class ListenerContext {
     this.task = task;
     this.engine = options.engine;
     this.options = options;
-    this.metrics = new ListenerMetrics(task, options.modelId, options.engine);
+    this.metrics = new ListenerMetrics(task, options.modelId, options.engine, () => options.vitals?.().restarts ?? 0);
     this.lifecycle = options.lifecycle ?? new Lifecycle();
     this.log = (options.log ?? createLog('silent')).child({ listener: task });
   }
@@ -88,6 +98,12 @@ export class ListenerContext {
     if (this.lifecycle.state !== 'serving' || state === 'closing') return shuttingDown();
     if (state === 'loading') return modelLoading();
     return state === 'lost' ? deviceLost() : undefined;
+  }
+
+  /** For probes: also unready while GPU work does not move, though its requests may still succeed. */
+  unhealthy(): HttpError | undefined {
+    const isStalled = (this.options.vitals?.().stalledMs ?? 0) > STALLED_MS;
+    return this.notReady() ?? (isStalled ? deviceLost('the GPU makes no progress') : undefined);
   }
 
   /** Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. */

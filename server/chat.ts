@@ -51,6 +51,7 @@ function envelope(context: ListenerContext): Envelope {
 /** Passes events through; times the first token and the ones after it, and puts the counts in the log line. */
 async function* countEvents(context: ListenerContext, job: Job, events: AsyncIterable<ChatEvent>): AsyncGenerator<ChatEvent> {
   let lastToken = 0;
+  let completion = 0;
   for await (const event of events) {
     if (event.type === 'start') job.note({ prompt_tokens: event.promptTokens });
     else if (event.type === 'delta') {
@@ -58,7 +59,7 @@ async function* countEvents(context: ListenerContext, job: Job, events: AsyncIte
       if (lastToken === 0) context.metrics.firstOutput(now);
       else context.metrics.tokens(event.tokens, now - lastToken);
       lastToken = now;
-    } else job.note({ completion_tokens: event.completionTokens, finish_reason: event.reason });
+    } else job.note({ completion_tokens: (completion += event.completionTokens), finish_reason: event.reason });
     yield event;
   }
 }

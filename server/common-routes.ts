@@ -21,7 +21,7 @@ export function addRoute(
 export function addHealth(app: IRouter, context: ListenerContext): void {
   const { engine, metrics, options, task } = context;
   const health = (_request: Request, response: Response): void => {
-    const problem = context.notReady();
+    const problem = context.unhealthy();
     if (problem) throw problem;
     response.json({ status: 'ok' });
   };

@@ -18,15 +18,22 @@ export interface FailedMessage {
   readonly error: PlainError;
 }
 
+/** A bug in the engine, with its stack, for the log; the client that hit it only learns that there was one. */
+export interface BugMessage {
+  readonly type: 'bug';
+  readonly text: string;
+}
+
 /** Runs in the child: waits for the start message, builds the engine, and serves it until the parent says close or is gone. */
 export function runEngineProcess(build: (message: StartMessage, log: (line: string) => void) => Promise<Engine>): void {
   // Ctrl-C reaches the whole process group; the parent decides when the engine ends, so that running requests may finish.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   process.on('disconnect', () => process.exit(0));
   const log = (line: string): void => void process.stdout.write(`${line}\n`);
+  const reportBug = (text: string): void => void process.send?.({ type: 'bug', text } satisfies BugMessage);
   process.once('message', (message: StartMessage) => {
     build(message, log).then(
-      (engine) => serveEngine(engine, parentPort(), log),
+      (engine) => serveEngine(engine, parentPort(), reportBug),
       (error: unknown) => {
         if (error instanceof Error) log(error.stack ?? error.message);
         process.send?.({ type: 'failed', error: toPlainError(error) } satisfies FailedMessage, () => process.exit(1));

@@ -17,8 +17,8 @@ import type {
 import { EMPTY_STATUS, EngineClient } from '../engine/client.ts';
 import { EngineError } from '../engine/errors.ts';
 import { fromPlainError } from '../engine/host.ts';
-import type { MessagePortLike } from '../engine/host.ts';
-import type { FailedMessage, StartMessage } from './engine-port.ts';
+import type { HostMessage, MessagePortLike } from '../engine/host.ts';
+import type { BugMessage, FailedMessage, StartMessage } from './engine-port.ts';
 import type { Logger } from './log.ts';
 import { TSX_ARGV } from './tsx.ts';
 
@@ -66,6 +66,11 @@ export class EngineSupervisor implements Engine {
   /** Times the engine process was started again. */
   get restarts(): number {
     return this.#restarts;
+  }
+
+  /** Milliseconds since pending GPU work last moved; below a watch interval when none is pending. */
+  get stalledMs(): number {
+    return this.#run?.stalledMs ?? 0;
   }
 
   /** The engine's process id while there is one. */
@@ -154,6 +159,8 @@ class EngineRun {
   isReady = false;
   #readyAt: number | undefined;
   #killedBecause: string | undefined;
+  readonly #watchdog: Watchdog;
+  readonly #log: Logger;
 
   constructor(entry: URL, start: StartMessage, log: Logger, watchdogMs: number) {
     this.child = fork(fileURLToPath(entry), {
@@ -162,12 +169,12 @@ class EngineRun {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     const { child } = this;
-    const engineLog = log.child({ source: 'engine' });
-    if (child.stdout) createInterface(child.stdout).on('line', (line) => engineLog.info(line));
+    this.#log = log.child({ source: 'engine' });
+    if (child.stdout) createInterface(child.stdout).on('line', (line) => this.#log.info(line));
     // Drivers warn about much; it matters when the process then dies.
     if (child.stderr) {
       createInterface(child.stderr).on('line', (line) => {
-        engineLog.info(line);
+        this.#log.info(line);
         this.lastErrors.push(line);
         if (this.lastErrors.length > KEPT_LINES) this.lastErrors.shift();
       });
@@ -177,7 +184,7 @@ class EngineRun {
       child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
     });
     this.client = new EngineClient(this.#port());
-    const stopWatching = watch(this.client, watchdogMs, (why) => {
+    this.#watchdog = new Watchdog(this.client, watchdogMs, (why) => {
       this.#killedBecause = `killed: ${why}`;
       child.kill('SIGKILL');
     });
@@ -190,7 +197,7 @@ class EngineRun {
     );
     void this.ended.then(() => {
       this.isReady = false;
-      stopWatching();
+      this.#watchdog.stop();
     });
     child.send(start, () => {});
   }
@@ -198,6 +205,10 @@ class EngineRun {
   /** Milliseconds since it got ready; 0 if it never did. */
   get livedMs(): number {
     return this.#readyAt === undefined ? 0 : performance.now() - this.#readyAt;
+  }
+
+  get stalledMs(): number {
+    return this.isReady ? this.#watchdog.stalledMs : 0;
   }
 
   async close(): Promise<void> {
@@ -213,8 +224,9 @@ class EngineRun {
     return {
       post: (message) => void (child.connected && child.send(message as object, () => {})),
       onMessage: (callback) =>
-        void child.on('message', (message: FailedMessage | { readonly type: string }) => {
-          if (message.type === 'failed' && 'error' in message) this.failure = fromPlainError(message.error);
+        void child.on('message', (message: FailedMessage | BugMessage | HostMessage) => {
+          if (message.type === 'failed') this.failure = fromPlainError(message.error);
+          else if (message.type === 'bug') this.#log.error(message.text);
           else callback(message);
         }),
       onClose: (callback) => {
@@ -225,33 +237,52 @@ class EngineRun {
   }
 }
 
-/** Calls `kill` once when a ready engine stands still; returns what ends the watch. */
-function watch(client: EngineClient, limitMs: number, kill: (why: string) => void): () => void {
-  let lastTick = performance.now();
-  let lastProgress = -1;
-  let progressAt = lastTick;
-  const timer = setInterval(() => {
+/** Calls `kill` once when a ready engine stands still. */
+class Watchdog {
+  readonly #client: EngineClient;
+  readonly #limitMs: number;
+  readonly #kill: (why: string) => void;
+  readonly #timer: NodeJS.Timeout;
+  #lastTick = performance.now();
+  #lastProgress = -1;
+  #progressAt = performance.now();
+
+  constructor(client: EngineClient, limitMs: number, kill: (why: string) => void) {
+    this.#client = client;
+    this.#limitMs = limitMs;
+    this.#kill = kill;
+    this.#timer = setInterval(() => this.#tick(), WATCH_INTERVAL_MS);
+  }
+
+  get stalledMs(): number {
+    return performance.now() - this.#progressAt;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #tick(): void {
     const now = performance.now();
     // If this process itself stood still (a debugger, a suspended machine), the engine's news are not read yet.
-    const late = now - lastTick > 8 * WATCH_INTERVAL_MS;
-    lastTick = now;
-    const status = client.status();
-    if (status.state === 'loading' || late) {
-      progressAt = now;
-      return;
+    const late = now - this.#lastTick > 8 * WATCH_INTERVAL_MS;
+    this.#lastTick = now;
+    const status = this.#client.status();
+    if (status.state === 'loading' || late || !status.pending || status.lastProgress !== this.#lastProgress) {
+      this.#lastProgress = status.lastProgress;
+      this.#progressAt = now;
     }
-    if (!status.pending || status.lastProgress !== lastProgress) {
-      lastProgress = status.lastProgress;
-      progressAt = now;
-    }
-    const seconds = Math.round(limitMs / 1000);
-    let why: string | undefined;
-    if (status.state === 'lost') why = 'the GPU device was lost';
-    else if (now - progressAt > limitMs) why = `no GPU progress for ${seconds} s`;
-    else if (now - client.lastHeard > limitMs) why = `no sign of life for ${seconds} s`;
+    if (status.state === 'loading' || late) return;
+    const why = this.#problem(status.state, now);
     if (why === undefined) return;
-    clearInterval(timer);
-    kill(why);
-  }, WATCH_INTERVAL_MS);
-  return () => clearInterval(timer);
+    this.stop();
+    this.#kill(why);
+  }
+
+  #problem(state: EngineStatus['state'], now: number): string | undefined {
+    const seconds = Math.round(this.#limitMs / 1000);
+    if (state === 'lost') return 'the GPU device was lost';
+    if (now - this.#progressAt > this.#limitMs) return `no GPU progress for ${seconds} s`;
+    return now - this.#client.lastHeard > this.#limitMs ? `no sign of life for ${seconds} s` : undefined;
+  }
 }

@@ -96,8 +96,8 @@ export function modelLoading(): HttpError {
 }
 
 /** 503 while the engine is being restarted. */
-export function deviceLost(): HttpError {
-  return new HttpError(503, 'device_lost', 'the engine was lost and is being restarted', { headers: RETRY_LATER });
+export function deviceLost(message = 'the engine was lost and is being restarted'): HttpError {
+  return new HttpError(503, 'device_lost', message, { headers: RETRY_LATER });
 }
 
 /** 503 to new requests once the process drains; the connection ends with the answer. */

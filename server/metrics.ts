@@ -37,7 +37,8 @@ export class ListenerMetrics {
   readonly #audio: Counter<'model_name'> | undefined;
   readonly #realTimeFactor: Histogram<'model_name'> | undefined;
 
-  constructor(task: Task, model: string, engine: Engine) {
+  /** `restarts` = how often the engine was started again. */
+  constructor(task: Task, model: string, engine: Engine, restarts: () => number) {
     const registers = [this.registry];
     const labelNames = ['model_name'] as const;
     this.#labels = { model_name: model };
@@ -63,7 +64,7 @@ export class ListenerMetrics {
       this.#audio = new Counter({ name: total, help: 'Seconds of audio made or heard', labelNames, registers });
       this.#realTimeFactor = histogram(factor, 'Seconds of work a second of audio', FACTOR_BUCKETS);
     }
-    this.#addGauges(task, engine);
+    this.#addGauges(task, engine, restarts);
   }
 
   finished({ route, status, seconds }: RequestRecord): void {
@@ -85,7 +86,7 @@ export class ListenerMetrics {
     if (audioSeconds > 0) this.#realTimeFactor?.observe(this.#labels, workSeconds / audioSeconds);
   }
 
-  #addGauges(task: Task, engine: Engine): void {
+  #addGauges(task: Task, engine: Engine, restarts: () => number): void {
     const labels = this.#labels;
     const registers = [this.registry];
     const labelNames = ['model_name'] as const;
@@ -116,6 +117,7 @@ export class ListenerMetrics {
     const status = () => engine.status();
     gauge('parley_engine_ready', '1 while the engine can run this model', () => (status().state === 'ready' ? 1 : 0));
     gauge('parley_gpu_buffer_bytes', 'Bytes of GPU buffers', () => status().gpuBytes);
+    total('parley_engine_restarts_total', 'Times the engine was started again', restarts);
     total('parley_gpu_submits_total', 'Queue submissions', () => status().submits);
     total('parley_gpu_read_bytes_total', 'Bytes read back from the GPU', () => status().bytesRead);
     // The snapshot counts the chat scheduler's rows; the audio listeners count their own requests.

@@ -114,6 +114,7 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     origins: config.origins,
     log,
     lifecycle,
+    vitals: () => ({ restarts: supervisor.restarts, stalledMs: supervisor.stalledMs }),
     settings: config.shown,
   };
   if (settings.task === 'speech') {

@@ -300,6 +300,14 @@ describe('neighbours', () => {
     }
   });
 
+  test('probes say no while GPU work does not move, but work is taken', async () => {
+    const { chat } = await startListeners({}, { vitals: () => ({ restarts: 3, stalledMs: 21_000 }) });
+    const { status, json } = await send(`${chat}/health`);
+    expect([status, json.error.code]).toEqual([503, 'device_lost']);
+    expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
+    expect((await send(`${chat}/metrics`)).text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
+  });
+
   test("models lists this listener's model and its aliases only", async () => {
     const { chat, speech, transcription } = await startListeners();
     const ids = async (base: string) => (await send(`${base}/v1/models`)).json.data.map(({ id }: { id: string }) => id);

@@ -98,6 +98,16 @@ test.each([
   expect(supervisor.restarts).toBe(1);
 });
 
+test('how long GPU work has stood still is known before the watchdog acts', async () => {
+  const { supervisor } = start('stall');
+  await supervisor.ready;
+  expect(supervisor.stalledMs).toBeLessThan(1000);
+  const running = collect(supervisor.chat(CHAT, never)).catch(() => {});
+  await until(() => supervisor.stalledMs > 1500);
+  await supervisor.close();
+  await running;
+});
+
 test('a mistake in the configuration is given up at once, with its error', async () => {
   const { supervisor, failures } = start('fail');
   await until(() => failures.length === 1);

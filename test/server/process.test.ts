@@ -134,3 +134,15 @@ test('logs carry counts and codes, never content', async () => {
   expect(text).toMatch(/"route":"unmatched","status":404/);
   expect(text).toMatch(/"route":"\/audio\/speech","status":200,.*"characters":11/);
 });
+
+test('a bug in the engine is a 500 to the client and a stack in the log', async () => {
+  const { child, exit, urls, lines } = await startServer('--adapter', 'buggy');
+  const { status, json, headers } = await postJson(`${urls['chat']}/chat/completions`, CHAT);
+  expect([status, json.error.code]).toEqual([500, 'internal_error']);
+  expect(json.error.message).not.toContain('x is not');
+  child.kill('SIGTERM');
+  expect(await exit).toBe(0);
+  const text = lines.join('\n');
+  expect(text).toMatch(/"source":"engine","msg":"engine bug in chat: TypeError: x is not a function\\n +at /);
+  expect(text).toContain(String(headers['x-request-id']));
+});

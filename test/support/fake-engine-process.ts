@@ -32,6 +32,7 @@ runEngineProcess(async ({ config: { adapter } }, log) => {
   if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
   if (adapter === 'hang') return new HangingEngine();
+  if (adapter === 'buggy') return new FakeEngine({ failAfter: 0, failWith: new TypeError('x is not a function') });
   if (adapter === 'slow') return new FakeEngine({ delay: 1e6 });
   // About a second, and for ever.
   if (adapter === 'steady') return new FakeEngine({ words: Array<string>(50).fill('x'), delay: 20 });
