@@ -169,6 +169,9 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
   });
 
   test('a full store says so, and the model runs without being stored', async () => {
+    // A browser of its own: an override is not heeded by one that has seen other profiles store something.
+    const fresh = await launchChromium();
+    const context = await fresh.newContext();
     const page = await openPage(context, server.url);
     const session = await context.newCDPSession(page);
     await session.send('Storage.overrideQuotaForOrigin', { origin: new URL(server.url).origin, quotaSize: 5e6 });
@@ -178,6 +181,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await page.click('text=Run once without storing');
     await waitForState(page, 'chat', 'ready');
     expect(await ask(page, CAPITAL)).toMatch(/Paris/);
+    await fresh.close();
   });
 
   test('when the GPU is lost the conversation stays and one click brings the answer', async () => {

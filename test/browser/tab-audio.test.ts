@@ -121,7 +121,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
         await page.click('text=Load the model');
         await waitForState(page, task, 'ready');
       }
-      const talk = page.getByText('Hold to talk');
+      const talk = page.locator('.talk');
       await talk.focus();
       await page.keyboard.down('Space');
       await page.getByText('Listening; let go to send').waitFor();
