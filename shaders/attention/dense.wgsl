@@ -62,13 +62,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var j = 0u; j < KEYS; j++) {
       key_at[j] = (range.x + min(start + j * LANES + lane, range.y - 1u)) * params.k_stride4 + params.k_column4 + head;
     }
-    // Written out: lavapipe keeps the last tile's values where a declaration in a loop should start from zero.
-    var score: array<array<f32, KEYS>, QUERIES>;
-    for (var i = 0u; i < QUERIES; i++) {
-      for (var j = 0u; j < KEYS; j++) {
-        score[i][j] = 0.0;
-      }
-    }
+    // The value is written out: a bare declaration in a loop keeps what the last turn left (seen with Dawn on lavapipe).
+    var score = array<array<f32, KEYS>, QUERIES>();
     lanes_barrier();
     for (var d = 0u; d < params.d4; d++) {
       let mine = q[my_query + d];
