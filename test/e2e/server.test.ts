@@ -161,7 +161,7 @@ test.skipIf(process.platform !== 'linux')('killed with -9 the engine comes back 
   expect((await chat(question('Who are you?'))).json.choices[0]!.message.content).toBe(before);
 });
 
-test('Ctrl-C ends it with 0 within 2 s', async () => {
+test('Ctrl-C ends it with 0', async () => {
   const started = performance.now();
   server.child.kill('SIGINT');
   expect(await server.exit).toBe(0);
