@@ -1,5 +1,6 @@
 /** Adds a model from a folder or from the hub. */
 import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { toFailure } from '../failure.ts';
 import { formatBytes } from '../util.ts';
@@ -7,13 +8,14 @@ import { describeFolder, describeHubModel } from './import-model.ts';
 import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 
+/** Runs one piece of work; what it returns or throws is shown. */
+type Work = (what: () => Promise<string>) => Promise<void>;
+
 export function AddModel() {
   const app = useApp();
   const note = useSignal('');
   const share = useSignal<number | undefined>(undefined);
-  const found = useSignal<ModelManifest | undefined>(undefined);
-  const hubId = useSignal('');
-  const work = async (what: () => Promise<string>): Promise<void> => {
+  const work: Work = async (what) => {
     try {
       note.value = await what();
     } catch (error) {
@@ -22,23 +24,10 @@ export function AddModel() {
     share.value = undefined;
     await app.library.refresh();
   };
-  const progress = (done: number, total: number): void => void (share.value = done / total);
   const openFolder = (files: FileList | null): Promise<void> =>
     work(async () => {
       const { manifest, blobs } = await describeFolder([...(files ?? [])]);
-      await app.store.importFiles(manifest, blobs, progress);
-      return `${manifest.id} is stored`;
-    });
-  const look = (): Promise<void> =>
-    work(async () => {
-      found.value = undefined;
-      found.value = await describeHubModel(hubId.value.trim());
-      return '';
-    });
-  const fetchFound = (manifest: ModelManifest): Promise<void> =>
-    work(async () => {
-      await app.store.download(manifest, new AbortController().signal, progress);
-      found.value = undefined;
+      await app.store.importFiles(manifest, blobs, (done, total) => (share.value = done / total));
       return `${manifest.id} is stored`;
     });
   return (
@@ -57,37 +46,54 @@ export function AddModel() {
             onChange={(event) => void openFolder(event.currentTarget.files)}
           />
         </label>
-        <form
-          class="row hub"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void look();
-          }}
-        >
-          <input
-            type="text"
-            aria-label="Hugging Face hub id"
-            placeholder="owner/name on the Hugging Face hub"
-            value={hubId}
-            onInput={(event) => (hubId.value = event.currentTarget.value)}
-          />
-          <button disabled={hubId.value.trim() === ''}>Look it up</button>
-        </form>
+        <HubForm work={work} share={share} />
       </div>
-      {found.value && (
-        <div class="row">
-          <span class="number">
-            {found.value.id}: {found.value.modelType}, {formatBytes(manifestBytes(found.value))}
-          </span>
-          <button class="primary" onClick={() => void fetchFound(found.value!)}>
-            Download {formatBytes(manifestBytes(found.value))}
-          </button>
-        </div>
-      )}
       {share.value !== undefined && <progress value={share.value} max={1} aria-label="Copying" />}
       <p class="label" role="status">
         {note}
       </p>
     </section>
+  );
+}
+
+/** Looks a repository up first, so that its size is known before anything is fetched. */
+function HubForm({ work, share }: { work: Work; share: Signal<number | undefined> }) {
+  const app = useApp();
+  const found = useSignal<ModelManifest | undefined>(undefined);
+  const hubId = useSignal('');
+  const look = (): Promise<void> =>
+    work(async () => {
+      found.value = undefined;
+      found.value = await describeHubModel(hubId.value.trim());
+      return `${found.value.id}: ${found.value.modelType}`;
+    });
+  const fetchFound = (manifest: ModelManifest): Promise<void> =>
+    work(async () => {
+      await app.store.download(manifest, new AbortController().signal, (done, total) => (share.value = done / total));
+      found.value = undefined;
+      return `${manifest.id} is stored`;
+    });
+  return (
+    <form
+      class="row hub"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void look();
+      }}
+    >
+      <input
+        type="text"
+        aria-label="Hugging Face hub id"
+        placeholder="owner/name on the Hugging Face hub"
+        value={hubId}
+        onInput={(event) => (hubId.value = event.currentTarget.value)}
+      />
+      <button disabled={hubId.value.trim() === ''}>Look it up</button>
+      {found.value && (
+        <button type="button" class="primary" onClick={() => void fetchFound(found.value!)}>
+          Download {formatBytes(manifestBytes(found.value))}
+        </button>
+      )}
+    </form>
   );
 }

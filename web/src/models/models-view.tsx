@@ -1,11 +1,15 @@
 /** Which models are here, how large, whole or not; getting, checking, deleting them; own folders and hub repositories. */
-import { useSignal } from '@preact/signals';
+import { signal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import { useApp } from '../app.ts';
+import type { App } from '../app.ts';
+import type { SessionState } from '../backend/session-state.ts';
 import { toFailure } from '../failure.ts';
 import { formatBytes } from '../util.ts';
 import { AddModel } from './add-model.tsx';
 import { manifestBytes } from './manifest.ts';
 import type { ModelManifest, ModelTask } from './manifest.ts';
+import type { Progress, StoredModel } from './model-store.ts';
 
 const TASK_WORDS: Readonly<Record<ModelTask, string>> = { chat: 'Chat', speech: 'Speech', transcription: 'Transcription' };
 
@@ -52,96 +56,126 @@ function StorageLine() {
   );
 }
 
-function ModelItem({ manifest }: { manifest: ModelManifest }) {
-  const app = useApp();
-  const note = useSignal('');
-  const work = useSignal<AbortController | undefined>(undefined);
-  const share = useSignal(0);
-  const { id, task } = manifest;
-  const stored = app.library.stored.value.find((entry) => entry.manifest.id === id);
-  const session = app.sessions[task].state.value;
-  const isChosen = app.settings.data.value.models[task] === id;
-  const total = manifestBytes(manifest);
-  const run = async (what: (signal: AbortSignal, progress: (done: number, total: number) => void) => Promise<string>): Promise<void> => {
-    work.value = new AbortController();
-    share.value = 0;
-    note.value = '';
-    try {
-      note.value = await what(work.value.signal, (done, all) => (share.value = done / all));
-    } catch (error) {
-      note.value = work.value.signal.aborted ? 'Paused; what has arrived is kept' : toFailure(error).message;
-    }
-    work.value = undefined;
-    await app.library.refresh();
-  };
-  const fetchAll = (): Promise<void> =>
-    run(async (signal, progress) => {
-      await app.store.download(manifest, signal, progress);
+/** Work on a stored model: its progress, its way to be stopped, and its last word. */
+class ModelWork {
+  readonly note = signal('');
+  readonly share = signal(0);
+  readonly abort = signal<AbortController | undefined>(undefined);
+  readonly #app: App;
+  readonly #manifest: ModelManifest;
+
+  constructor(app: App, manifest: ModelManifest) {
+    this.#app = app;
+    this.#manifest = manifest;
+  }
+
+  fetch(): void {
+    void this.#run(async (signal, progress) => {
+      await this.#app.store.download(this.#manifest, signal, progress);
       return 'Stored';
     });
-  const verify = (): Promise<void> =>
-    run(async (_signal, progress) => {
-      const damaged = await app.store.verify(id, progress);
+  }
+
+  verify(): void {
+    void this.#run(async (_signal, progress) => {
+      const damaged = await this.#app.store.verify(this.#manifest.id, progress);
       return damaged.length === 0 ? 'Every byte is right' : `Damaged and removed: ${damaged.join(', ')}`;
     });
-  const remove = (): Promise<void> =>
-    run(async () => {
-      if (isChosen) app.sessions[task].unload();
-      await app.store.remove(id);
+  }
+
+  remove(): void {
+    void this.#run(async () => {
+      const { id, task } = this.#manifest;
+      if (this.#app.settings.value.models[task] === id) this.#app.sessions[task].unload();
+      await this.#app.store.remove(id);
       return 'Deleted';
     });
+  }
+
+  async #run(what: (signal: AbortSignal, progress: Progress) => Promise<string>): Promise<void> {
+    const abort = new AbortController();
+    this.abort.value = abort;
+    this.share.value = 0;
+    this.note.value = '';
+    try {
+      this.note.value = await what(abort.signal, (done, total) => (this.share.value = done / total));
+    } catch (error) {
+      this.note.value = abort.signal.aborted ? 'Paused; what has arrived is kept' : toFailure(error).message;
+    }
+    this.abort.value = undefined;
+    await this.#app.library.refresh();
+  }
+}
+
+function ModelItem({ manifest }: { manifest: ModelManifest }) {
+  const app = useApp();
+  const { id, task, modelType, source } = manifest;
+  const work = useMemo(() => new ModelWork(app, manifest), [manifest]);
+  const stored = app.library.stored.value.find((entry) => entry.manifest.id === id);
+  const isChosen = app.settings.data.value.models[task] === id;
+  const session: SessionState = isChosen ? app.sessions[task].state.value : { name: 'idle' };
+  const total = manifestBytes(manifest);
   return (
     <li class="model" data-model={id} data-stored={stored?.complete ? 'yes' : stored ? 'part' : 'no'}>
       <div>
         <h2>{id}</h2>
         <p class="label">
-          {TASK_WORDS[task]} · {manifest.modelType} · {formatBytes(total)} · {manifest.source}
-          {manifest.source === 'bundled' && (
-            <>
-              {' · '}
-              <a href={`models/${id}/README.md`} target="_blank" rel="noopener">
-                model card
-              </a>
-            </>
+          {TASK_WORDS[task]} · {modelType} · {formatBytes(total)} · {source}
+          {source === 'bundled' && ' · '}
+          {source === 'bundled' && (
+            <a href={`models/${id}/README.md`} target="_blank" rel="noopener">
+              model card
+            </a>
           )}
         </p>
       </div>
-      <p class="number state">{stateWords(stored, total, isChosen ? session.name : 'idle')}</p>
-      <div class="row">
-        {work.value ? (
-          <button onClick={() => work.value?.abort()}>Pause</button>
-        ) : (
-          <>
-            {!stored?.complete && manifest.files[0]?.url !== undefined && (
-              <button onClick={() => void fetchAll()}>{stored ? 'Resume' : `Download ${formatBytes(total)}`}</button>
-            )}
-            {stored && <button onClick={() => void verify()}>Verify</button>}
-            {isChosen && session.name === 'ready' ? (
-              <button onClick={() => app.sessions[task].unload()}>Unload</button>
-            ) : (
-              <button
-                onClick={() => {
-                  app.settings.update('models', { [task]: id });
-                  void app.load(task);
-                }}
-              >
-                Load
-              </button>
-            )}
-            {stored && <button onClick={() => void remove()}>Delete</button>}
-          </>
-        )}
-      </div>
-      {work.value && <progress value={share} max={1} aria-label={`Progress of ${id}`} />}
+      <p class="number state">{stateWords(stored, total, session.name)}</p>
+      <ModelActions manifest={manifest} work={work} stored={stored} isLoaded={session.name === 'ready'} />
+      {work.abort.value && <progress value={work.share} max={1} aria-label={`Progress of ${id}`} />}
       <p class="label note" role="status">
-        {note}
+        {work.note}
       </p>
-      {isChosen && session.name === 'failed' && (
+      {session.name === 'failed' && (
         <p class="failure" role="alert">
           {session.failure.message}
         </p>
       )}
     </li>
+  );
+}
+
+interface ActionsProps {
+  readonly manifest: ModelManifest;
+  readonly work: ModelWork;
+  readonly stored: StoredModel | undefined;
+  readonly isLoaded: boolean;
+}
+
+function ModelActions({ manifest, work, stored, isLoaded }: ActionsProps) {
+  const app = useApp();
+  const { id, task, files } = manifest;
+  const abort = work.abort.value;
+  if (abort) {
+    return (
+      <div class="row">
+        <button onClick={() => abort.abort()}>Pause</button>
+      </div>
+    );
+  }
+  const load = (): void => {
+    app.settings.update('models', { [task]: id });
+    void app.load(task);
+  };
+  const isFetchable = !stored?.complete && files[0]?.url !== undefined;
+  return (
+    <div class="row">
+      {isFetchable && (
+        <button onClick={() => work.fetch()}>{stored ? 'Resume' : `Download ${formatBytes(manifestBytes(manifest))}`}</button>
+      )}
+      {stored && <button onClick={() => work.verify()}>Verify</button>}
+      {isLoaded ? <button onClick={() => app.sessions[task].unload()}>Unload</button> : <button onClick={load}>Load</button>}
+      {stored && <button onClick={() => work.remove()}>Delete</button>}
+    </div>
   );
 }
 

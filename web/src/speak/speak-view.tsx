@@ -1,14 +1,13 @@
 /** Text left, voices right; each take is kept with its seed until the page closes. */
 import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { writeWav } from '../../../engine/audio/wav.ts';
 import { useApp } from '../app.ts';
 import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { NumberField, TextField } from '../ui/fields.tsx';
-import { Trace } from '../ui/trace.tsx';
-import { download } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
+import { TakeItem } from './take-item.tsx';
 import { Take } from './take.ts';
 import { VOICES, inOrder } from './voices.ts';
 
@@ -50,27 +49,7 @@ export function SpeakView() {
         <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
       </header>
       <div class="stack">
-        <form
-          class="stack"
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (making) stop();
-            else if (text.value.trim() !== '') make();
-          }}
-        >
-          <label class="field">
-            <span class="label">
-              <span>Text</span>
-              <span>
-                {text.value.length} of {LONGEST}
-              </span>
-            </span>
-            <textarea rows={6} maxLength={LONGEST} value={text} onInput={(event) => (text.value = event.currentTarget.value)} />
-          </label>
-          <div class="row">
-            <button class={making ? 'running' : 'primary'}>{making ? 'Stop' : 'Speak'}</button>
-          </div>
-        </form>
+        <SpeakForm text={text} making={making} onMake={make} onStop={stop} />
         <EngineNotice task="speech" />
         <ol class="takes">
           {takes.value.map((take) => (
@@ -92,6 +71,39 @@ export function SpeakView() {
         <SpeakSettings text={text.value} />
       </aside>
     </div>
+  );
+}
+
+interface FormProps {
+  readonly text: Signal<string>;
+  readonly making: boolean;
+  readonly onMake: () => void;
+  readonly onStop: () => void;
+}
+
+function SpeakForm({ text, making, onMake, onStop }: FormProps) {
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (making) onStop();
+        else if (text.value.trim() !== '') onMake();
+      }}
+    >
+      <label class="field">
+        <span class="label">
+          <span>Text</span>
+          <span>
+            {text.value.length} of {LONGEST}
+          </span>
+        </span>
+        <textarea rows={6} maxLength={LONGEST} value={text} onInput={(event) => (text.value = event.currentTarget.value)} />
+      </label>
+      <div class="row">
+        <button class={making ? 'running' : 'primary'}>{making ? 'Stop' : 'Speak'}</button>
+      </div>
+    </form>
   );
 }
 
@@ -144,85 +156,4 @@ function SpeakSettings({ text }: { text: string }) {
       />
     </>
   );
-}
-
-interface TakeProps {
-  readonly take: Take;
-  readonly player: Player;
-  readonly isCurrent: boolean;
-  readonly onPlay: (seconds: number) => void;
-}
-
-function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
-  const app = useApp();
-  const playing = isCurrent && player.playing.value;
-  const status = take.status.value;
-  const seed = take.seed.value;
-  return (
-    <li class="take" data-status={status}>
-      <div class="row spread">
-        <span class="number">
-          {take.voice} · {take.speed.toFixed(2)}×{seed !== undefined && ` · seed ${seed}`}
-        </span>
-        <span class="label">{describeWork(take)}</span>
-      </div>
-      <Trace
-        levels={take.levels}
-        duration={take.seconds}
-        label={`Waveform of ${take.voice}`}
-        running={status === 'making'}
-        {...(isCurrent && { position: player.position })}
-        {...(status !== 'making' && { onSeek: onPlay })}
-      />
-      <p class="read-along">
-        {take.parts.value.flatMap((part) => [
-          <button
-            type="button"
-            key={part.start}
-            class={playing && player.position.value >= part.start && player.position.value < part.end ? 'now' : ''}
-            onClick={() => onPlay(part.start)}
-            disabled={status === 'making'}
-          >
-            {part.text}
-          </button>,
-          ' ',
-        ])}
-      </p>
-      {take.failure.value && (
-        <p class="failure" role="alert">
-          {take.failure.value.message}
-        </p>
-      )}
-      {isCurrent && player.blocked.value && <p class="label">The browser waits for a click before it makes sound.</p>}
-      <div class="row">
-        <button disabled={take.samples.length === 0 || status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
-          {playing ? 'Pause' : 'Play'}
-        </button>
-        <button
-          disabled={take.samples.length === 0}
-          onClick={() =>
-            download(`${take.voice}.wav`, new Blob([writeWav(take.samples, take.rate) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }))
-          }
-        >
-          Download WAV
-        </button>
-        {seed !== undefined && (
-          <button class="plain" onClick={() => app.settings.update('speech', { seed: String(seed), voice: take.voice, speed: take.speed })}>
-            Use this seed
-          </button>
-        )}
-      </div>
-    </li>
-  );
-}
-
-/** Length, time to first sound, and how much slower or faster than real time. */
-function describeWork(take: Take): string {
-  const seconds = take.seconds.value;
-  const status = take.status.value;
-  if (status === 'making') return seconds === 0 ? 'starting' : `${seconds.toFixed(1)} s so far`;
-  if (status === 'failed') return 'failed';
-  const work = take.work.value;
-  const speed = work === 0 ? '' : ` · ${(work / seconds).toFixed(2)} s of work a second`;
-  return `${seconds.toFixed(1)} s · first sound after ${take.firstSound.value.toFixed(1)} s${speed}${status === 'stopped' ? ' · stopped' : ''}`;
 }

@@ -1,0 +1,96 @@
+/** A take: its waveform, its text to follow, and what can be done with it. */
+import { writeWav } from '../../../engine/audio/wav.ts';
+import { useApp } from '../app.ts';
+import type { Player } from '../audio/player.ts';
+import { Trace } from '../ui/trace.tsx';
+import { download } from '../util.ts';
+import type { Take } from './take.ts';
+
+interface TakeProps {
+  readonly take: Take;
+  readonly player: Player;
+  readonly isCurrent: boolean;
+  readonly onPlay: (seconds: number) => void;
+}
+
+export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
+  const app = useApp();
+  const playing = isCurrent && player.playing.value;
+  const status = take.status.value;
+  const seed = take.seed.value;
+  return (
+    <li class="take" data-status={status}>
+      <div class="row spread">
+        <span class="number">
+          {take.voice} · {take.speed.toFixed(2)}×{seed !== undefined && ` · seed ${seed}`}
+        </span>
+        <span class="label">{describeWork(take)}</span>
+      </div>
+      <Trace
+        levels={take.levels}
+        duration={take.seconds}
+        label={`Waveform of ${take.voice}`}
+        running={status === 'making'}
+        {...(isCurrent && { position: player.position })}
+        {...(status !== 'making' && { onSeek: onPlay })}
+      />
+      <ReadAlong take={take} player={player} playing={playing} onPlay={onPlay} />
+      {take.failure.value && (
+        <p class="failure" role="alert">
+          {take.failure.value.message}
+        </p>
+      )}
+      {isCurrent && player.blocked.value && <p class="label">The browser waits for a click before it makes sound.</p>}
+      <div class="row">
+        <button disabled={take.samples.length === 0 || status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
+          {playing ? 'Pause' : 'Play'}
+        </button>
+        <button
+          disabled={take.samples.length === 0}
+          onClick={() =>
+            download(`${take.voice}.wav`, new Blob([writeWav(take.samples, take.rate) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }))
+          }
+        >
+          Download WAV
+        </button>
+        {seed !== undefined && (
+          <button class="plain" onClick={() => app.settings.update('speech', { seed: String(seed), voice: take.voice, speed: take.speed })}>
+            Use this seed
+          </button>
+        )}
+      </div>
+    </li>
+  );
+}
+
+/** The text; the part that is being heard is marked, and a click plays from there. */
+function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent'> & { playing: boolean }) {
+  const at = player.position.value;
+  return (
+    <p class="read-along">
+      {take.parts.value.flatMap((part) => [
+        <button
+          type="button"
+          key={part.start}
+          class={playing && at >= part.start && at < part.end ? 'now' : ''}
+          onClick={() => onPlay(part.start)}
+          disabled={take.status.value === 'making'}
+        >
+          {part.text}
+        </button>,
+        ' ',
+      ])}
+    </p>
+  );
+}
+
+/** Length, time to first sound, and how much slower or faster than real time. */
+function describeWork(take: Take): string {
+  const seconds = take.seconds.value;
+  const status = take.status.value;
+  if (status === 'making') return seconds === 0 ? 'starting' : `${seconds.toFixed(1)} s so far`;
+  if (status === 'failed') return 'failed';
+  const work = take.work.value;
+  const speed = work === 0 ? '' : ` · ${(work / seconds).toFixed(2)} s of work a second`;
+  return `${seconds.toFixed(1)} s · first sound after ${take.firstSound.value.toFixed(1)} s${speed}${status === 'stopped' ? ' · stopped' : ''}`;
+}

@@ -1,0 +1,76 @@
+/** Where sound comes in: a dropped or chosen file, or the microphone. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { useApp } from '../app.ts';
+import { Microphone } from '../audio/microphone.ts';
+import { Trace } from '../ui/trace.tsx';
+import { formatTime } from '../util.ts';
+
+export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined) => void; onRecorded: (samples: Float32Array) => void }) {
+  const app = useApp();
+  const over = useSignal(false);
+  const recording = useSignal(false);
+  const problem = useSignal('');
+  const microphone = useRef(new Microphone()).current;
+  useEffect(() => () => void microphone.stop(), []);
+  const toggle = async (): Promise<void> => {
+    if (recording.value) {
+      recording.value = false;
+      onRecorded(await microphone.stop());
+      return;
+    }
+    problem.value = '';
+    try {
+      await microphone.start(app.settings.data.peek().microphone);
+      recording.value = true;
+    } catch (error) {
+      problem.value = error instanceof Error ? error.message : String(error);
+    }
+  };
+  return (
+    <div
+      class={`intake ${over.value ? 'over' : ''}`}
+      onDragOver={(event) => {
+        event.preventDefault();
+        over.value = true;
+      }}
+      onDragLeave={() => (over.value = false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        over.value = false;
+        onFile(event.dataTransfer?.files[0]);
+      }}
+    >
+      <div class="row">
+        <FileButton onFile={onFile} />
+        <button class={recording.value ? 'running' : ''} onClick={() => void toggle()}>
+          {recording.value ? `Stop recording, ${formatTime(microphone.seconds.value)}` : 'Record'}
+        </button>
+        <span class="label">or drop a file here</span>
+      </div>
+      {recording.value && <Trace levels={microphone.levels} label="Microphone level" running />}
+      {problem.value && (
+        <p class="failure" role="alert">
+          {problem}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function FileButton({ onFile }: { onFile: (file: File | undefined) => void }) {
+  return (
+    <label class="button primary">
+      Choose a file
+      <input
+        type="file"
+        accept="audio/*,video/*,.wav"
+        class="hidden"
+        onChange={(event) => {
+          onFile(event.currentTarget.files?.[0]);
+          event.currentTarget.value = '';
+        }}
+      />
+    </label>
+  );
+}

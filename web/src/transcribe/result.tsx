@@ -1,0 +1,104 @@
+/** A transcript under its waveform: follow it, correct it, save it. */
+import { useApp } from '../app.ts';
+import type { Player } from '../audio/player.ts';
+import { Trace } from '../ui/trace.tsx';
+import { download, formatTime } from '../util.ts';
+import { FORMATS, formatTranscript } from './formats.ts';
+import type { Format } from './formats.ts';
+import type { Transcript } from './transcript.ts';
+
+interface Props {
+  readonly transcript: Transcript;
+  readonly player: Player;
+}
+
+export function Result({ transcript, player }: Props) {
+  const status = transcript.status.value;
+  const segments = transcript.segments.value;
+  const heard = status === 'hearing' ? (segments.at(-1)?.end ?? 0) : transcript.duration.value;
+  return (
+    <section class="stack transcript" data-status={status} aria-label={`Transcript of ${transcript.name}`}>
+      <div class="row spread">
+        <span class="number">{transcript.name}</span>
+        <span class="label">{describe(transcript)}</span>
+      </div>
+      <Trace
+        levels={transcript.levels}
+        duration={transcript.duration}
+        position={player.position}
+        label="Waveform"
+        onSeek={(at) => player.playFrom(at)}
+      />
+      {status === 'hearing' && <progress value={heard} max={transcript.duration.value} aria-label="Heard so far" />}
+      {transcript.failure.value && (
+        <p class="failure" role="alert">
+          {transcript.failure.value.message}
+        </p>
+      )}
+      {status === 'done' && segments.length === 0 && <p>No speech was found in this recording.</p>}
+      <Segments transcript={transcript} player={player} />
+      <ResultActions transcript={transcript} player={player} />
+    </section>
+  );
+}
+
+function Segments({ transcript, player }: Props) {
+  const at = player.playing.value ? player.position.value : -1;
+  return (
+    <ol class="segments-list">
+      {transcript.segments.value.map((segment) => (
+        <li key={segment.id} class={at >= segment.start && at < segment.end ? 'now' : ''}>
+          <button class="plain number" onClick={() => player.playFrom(segment.start)} aria-label={`Play from ${formatTime(segment.start)}`}>
+            {formatTime(segment.start)}
+          </button>
+          <p
+            contentEditable="plaintext-only"
+            role="textbox"
+            aria-label="Text, may be corrected"
+            onBlur={(event) => transcript.correct(segment, event.currentTarget.textContent ?? '')}
+          >
+            {segment.text.trim()}
+          </p>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function ResultActions({ transcript, player }: Props) {
+  const app = useApp();
+  const playing = player.playing.value;
+  const segments = transcript.segments.value;
+  const play = (): void => {
+    const atEnd = player.position.value >= player.duration.value - 0.01;
+    player.playFrom(atEnd ? 0 : player.position.value);
+  };
+  const save = (format: Format): void =>
+    download(`${transcript.name.replace(/\.\w+$/, '')}.${format}`, new Blob([formatTranscript(format, segments)], { type: 'text/plain' }));
+  return (
+    <div class="row">
+      <button onClick={() => (playing ? player.pause() : play())}>{playing ? 'Pause' : 'Play'}</button>
+      {transcript.status.value === 'hearing' ? (
+        <button class="running" onClick={() => transcript.stop()}>
+          Stop
+        </button>
+      ) : (
+        <button onClick={() => void transcript.run(app)}>Again</button>
+      )}
+      {segments.length > 0 &&
+        FORMATS.map((format) => (
+          <button key={format} class="plain" onClick={() => save(format)}>
+            {format.toUpperCase()}
+          </button>
+        ))}
+    </div>
+  );
+}
+
+function describe(transcript: Transcript): string {
+  const status = transcript.status.value;
+  const duration = transcript.duration.value;
+  if (status === 'hearing') return 'hearing';
+  if (status === 'done') return `${transcript.work.value.toFixed(1)} s of work for ${duration.toFixed(1)} s`;
+  return status === 'idle' ? '' : status;
+}
