@@ -2,6 +2,7 @@
 import type { Express, Response } from 'express';
 import type { SpeechEvent } from '../engine/api.ts';
 import { wavHeader } from '../engine/audio/wav.ts';
+import { EngineError } from '../engine/errors.ts';
 import { ListenerContext, createApp } from './app.ts';
 import type { AppOptions, Job } from './app.ts';
 import type { AudioEncoder, CodecPool } from './codec-pool.ts';
@@ -32,7 +33,7 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
         if (call.model !== undefined) context.checkModel(call.model);
         if (call.legacy) response.set('deprecation', 'true');
         job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });
-        const events = countEvents(context, job, context.engine.synthesize(call.request, job.signal));
+        const events = countEvents(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)));
         await speak(events, call, options.codec, SENDERS[call.delivery](response, call, job));
       }),
     );
@@ -53,6 +54,16 @@ function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLi
     modelOptional: options.modelOptional ?? false,
     legacy: options.legacy ?? true,
   };
+}
+
+/** The engine calls the text `text`, as the earlier form does; the current form calls it `input`. */
+async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {
+  try {
+    yield* events;
+  } catch (error) {
+    if (legacy || !(error instanceof EngineError) || error.param !== 'text') throw error;
+    throw new EngineError(error.code, error.message, { param: 'input', cause: error });
+  }
 }
 
 async function* countEvents(context: ListenerContext, job: Job, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {

@@ -110,6 +110,15 @@ describe('speech', () => {
   });
 });
 
+test('text without a word to speak is refused under the name the request gave it', async () => {
+  const current = await speak({ model: 'tts-1', input: '... !', voice: 'oni' });
+  const earlier = await speak({ text: '... !', voice_ref: 'oni.wav' });
+  expect([current, earlier].map(({ status, json }) => [status, json.error.param])).toEqual([
+    [400, 'input'],
+    [400, 'text'],
+  ]);
+});
+
 describe('transcription', () => {
   test('of silence is empty', async () => {
     const { status, json } = await hear(writeWav(new Float32Array(16000), 16000));
