@@ -17,8 +17,8 @@ export interface EngineConfig {
   readonly maxRunningRequests: number;
   /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
   readonly contextLength: number;
-  /** Prompt tokens computed in one step. */
-  readonly chunkedPrefillSize: number;
+  /** Prompt tokens computed in one step; 'auto' = by the adapter (`prefillChunkSize`). */
+  readonly chunkedPrefillSize: number | 'auto';
   /** Share of `deviceMemory` for weights + KV pages. */
   readonly memFractionStatic: number;
   /** Bytes; absent = probed. */
@@ -41,7 +41,7 @@ export interface EngineConfig {
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   maxRunningRequests: 128,
   contextLength: 32768,
-  chunkedPrefillSize: 4096,
+  chunkedPrefillSize: 'auto',
   memFractionStatic: 0.8,
   maxQueuedRequests: 512,
   schedulePolicy: 'lpm',
@@ -55,6 +55,12 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
 /** Fills in defaults. */
 export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
   return { ...DEFAULT_ENGINE_CONFIG, ...config };
+}
+
+/** Prompt tokens a step. A step of 4096 takes seconds on a software adapter, and the decodes beside it as long: 'auto' is less there. */
+export function prefillChunkSize(setting: number | 'auto', software: boolean): number {
+  if (setting !== 'auto') return setting;
+  return software ? 256 : 4096;
 }
 
 /** The storage a setting stands for. */

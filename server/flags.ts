@@ -29,12 +29,12 @@ const text = (name: string, value: string, help: string, standard?: string, extr
   ...extra,
 });
 const list = (name: string, value: string, help: string, standard = ''): Fields => ({ name, type: 'list', value, help, default: standard });
-const int = (name: string, value: string, help: string, standard: number, extra: Extra): Fields => ({
+const int = (name: string, value: string, help: string, standard: number | undefined, extra: Extra): Fields => ({
   name,
   type: 'int',
   value,
   help,
-  default: standard,
+  ...(standard !== undefined && { default: standard }),
   ...extra,
 });
 const number = (name: string, value: string, help: string, standard: number | undefined, extra: Extra): Fields => ({
@@ -90,7 +90,9 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
   'Chat scheduling (names and meaning as in SGLang)': [
     int('max-running-requests', 'N', 'sequences in one batch', 128, { min: 1, max: 4096 }),
     int('context-length', 'TOKENS', "prompt + output; the model's own limit also holds", 32768, { min: 16 }),
-    int('chunked-prefill-size', 'TOKENS', 'prompt tokens computed in one step', 4096, { min: 16 }),
+    int('chunked-prefill-size', 'TOKENS', 'prompt tokens computed in one step; default: 4096, on software adapters 256', undefined, {
+      min: 16,
+    }),
     int('max-queued-requests', 'N', 'waiting requests beyond which new ones get 503', 512, { min: 1 }),
     int('page-size', 'TOKENS', 'tokens a KV page', 16, { min: 1, max: 256 }),
     choice(
@@ -100,6 +102,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
       'lpm',
     ),
     toggle('disable-radix-cache', 'compute every prompt anew instead of sharing equal prefixes'),
+    toggle('disable-overlap-schedule', 'submit a step only after the tokens of the one before were read'),
   ],
   Device: [
     text('adapter', 'NAME', "part of the GPU's name; default: the platform's best"),

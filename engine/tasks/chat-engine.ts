@@ -2,7 +2,7 @@
 import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { storageType } from '../config.ts';
+import { prefillChunkSize, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -30,9 +30,6 @@ import { ChatChoice } from './chat-choice.ts';
 import { constraintOf, parserOptions, renderPrompt, resolveSampling } from './chat-request.ts';
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** Prompt tokens a step on adapters where a step of more takes seconds: decodes beside it would stall. */
-const SOFTWARE_PREFILL_CHUNK = 256;
 
 /** What surrounds the runner: everything with a test of its own without a GPU. */
 interface ChatParts {
@@ -319,7 +316,7 @@ export class ChatEngine {
   }
 }
 
-/** What one step may hold on this adapter: bindings are limited, and slow adapters take smaller prompt chunks. */
+/** What one step may hold: the adapter's bindings are limited. */
 function runnerLimits(
   { caps }: Device,
   { widestRow, vocabulary }: { readonly widestRow: number; readonly vocabulary: number },
@@ -328,8 +325,7 @@ function runnerLimits(
 ): { readonly maxRunning: number; readonly prefillChunk: number } {
   const maxRunning = Math.min(config.maxRunningRequests, Math.floor(caps.maxBindingBytes / 4 / vocabulary));
   const rows = Math.floor(caps.maxBindingBytes / 4 / widestRow);
-  const comfortable = caps.software ? SOFTWARE_PREFILL_CHUNK : config.chunkedPrefillSize;
-  const prefillChunk = Math.min(config.chunkedPrefillSize, comfortable, context, rows - maxRunning);
+  const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, caps.software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${caps.maxBindingBytes} bytes`); // prettier-ignore
   }

@@ -15,7 +15,7 @@ describe('parseServerConfig', () => {
     expect(config.engine).toMatchObject({
       maxRunningRequests: 128,
       contextLength: 32768,
-      chunkedPrefillSize: 4096,
+      chunkedPrefillSize: 'auto',
       memFractionStatic: 0.8,
     });
     expect(config.host).toBe('0.0.0.0');
