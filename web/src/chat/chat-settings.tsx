@@ -50,7 +50,41 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
         <span class="label">Stop at, one a line</span>
         <textarea class="code" rows={2} value={chat.stop} onChange={(event) => set({ stop: event.currentTarget.value })} />
       </label>
+      <MoreSettings />
     </div>
+  );
+}
+
+const MICROPHONE = [
+  ['echoCancellation', 'Cancel echo'],
+  ['noiseSuppression', 'Suppress noise'],
+  ['autoGainControl', 'Level the volume'],
+] as const;
+
+/** What few people change. */
+function MoreSettings() {
+  const app = useApp();
+  const { microphone, readAnswers } = app.settings.data.value;
+  return (
+    <details>
+      <summary>Microphone and screen reader</summary>
+      <div class="checks">
+        {MICROPHONE.map(([key, label]) => (
+          <label key={key}>
+            <input
+              type="checkbox"
+              checked={microphone[key]}
+              onChange={(event) => app.settings.update('microphone', { [key]: event.currentTarget.checked })}
+            />
+            {label}
+          </label>
+        ))}
+        <label>
+          <input type="checkbox" checked={readAnswers} onChange={(event) => app.settings.set('readAnswers', event.currentTarget.checked)} />
+          Have answers read by the screen reader
+        </label>
+      </div>
+    </details>
   );
 }
 

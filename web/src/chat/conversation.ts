@@ -7,6 +7,7 @@ import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { TextPacer } from '../ui/text-pacer.ts';
 import { newId } from '../util.ts';
+import { speakable } from '../voice/sentences.ts';
 import { samplingOf, titleOf } from './sampling.ts';
 
 export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
@@ -115,7 +116,9 @@ export class Conversation {
     this.#app.announcer.say('Answering');
     try {
       await this.#generate(prompt, message, abort.signal, listener);
-      this.#app.announcer.say(`Answer complete, ${message.text.peek().split(/\s+/).length} words`);
+      const text = message.text.peek();
+      const { readAnswers } = this.#app.settings.data.peek();
+      this.#app.announcer.say(readAnswers ? speakable(text) : `Answer complete, ${text.split(/\s+/).length} words`);
     } catch (error) {
       const stopped = isAbort(error) || abort.signal.aborted;
       message.status.value = stopped ? 'stopped' : 'failed';
