@@ -62,6 +62,8 @@ export interface TokenLogprob {
 
 export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
+  /** Goes to the model as it is, text or tokens, in place of the messages and their template; the answer is then plain text. */
+  readonly prompt?: string | readonly number[];
   readonly sampling: SamplingParams;
   /** Hard cap of generated tokens; absent = to the edge of the context. */
   readonly maxTokens?: number;
@@ -69,6 +71,10 @@ export interface ChatRequest {
   readonly stop?: readonly string[];
   readonly stopTokenIds?: readonly number[];
   readonly ignoreEos?: boolean;
+  /** The answer cannot end by a token (end of sequence, stopTokenIds) before it has this many. Default 0. */
+  readonly minTokens?: number;
+  /** false = special tokens stay in the text. Default true. */
+  readonly skipSpecialTokens?: boolean;
   /** Number of choices. */
   readonly n?: number;
   /** Extra variables for the chat template. */
@@ -87,6 +93,14 @@ export interface ChatRequest {
   readonly continueFinalMessage?: boolean;
   /** false = leave a thinking model's tags in the text. Default true. */
   readonly separateReasoning?: boolean;
+}
+
+/** Text to tokenise: a prompt as it is, or messages as the model's template renders them. */
+export interface TokenizeRequest {
+  readonly prompt?: string;
+  readonly messages?: readonly ChatMessage[];
+  /** Whether a prompt gets the tokenizer's own, such as the beginning of a sequence; default true. Templates write theirs. */
+  readonly addSpecialTokens?: boolean;
 }
 
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter';
@@ -232,6 +246,12 @@ export interface Engine {
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
   synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent>;
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
+  /** The chat model's token ids of a text. */
+  tokenize(request: TokenizeRequest): Promise<readonly number[]>;
+  /** Text of the chat model's token ids, special tokens included; throws EngineError('invalid_request') for ids it does not have. */
+  detokenize(tokens: readonly number[]): Promise<string>;
+  /** Forgets every cached prefix that no running chat reads. */
+  flushCache(): Promise<void>;
   /** Switches timing of every dispatch on or off; returns what was measured meanwhile, longest first. Only where the engine itself is at hand. */
   profile?(enable: boolean): Promise<readonly ProfileEntry[]>;
   /** Finishes nothing: aborts what runs, frees the device. */

@@ -7,6 +7,7 @@ import type {
   EngineStatus,
   SpeechEvent,
   SpeechRequest,
+  TokenizeRequest,
   TranscriptionEvent,
   TranscriptionRequest,
 } from './api.ts';
@@ -18,7 +19,14 @@ import type { CallNews, ClientMessage, EngineCall, HostMessage, MessagePortLike 
  * Events a call may be ahead of its reader: enough that a reader that keeps up never waits for a round trip, little enough
  * that one that does not stops its producer soon. Audio chunks are large, so fewer of them.
  */
-const WINDOW: Readonly<Record<EngineCall['method'], number>> = { chat: 64, synthesize: 4, transcribe: 16 };
+const WINDOW: Readonly<Record<EngineCall['method'], number>> = {
+  chat: 64,
+  synthesize: 4,
+  transcribe: 16,
+  tokenize: 2,
+  detokenize: 2,
+  flushCache: 2,
+};
 
 /** What status() says before the host has said anything, and (with state 'lost') after the port has closed. */
 export const EMPTY_STATUS: EngineStatus = {
@@ -86,9 +94,27 @@ export class EngineClient implements Engine {
     return this.#stream<TranscriptionEvent>({ method: 'transcribe', request }, signal);
   }
 
+  tokenize(request: TokenizeRequest): Promise<readonly number[]> {
+    return this.#value<readonly number[]>({ method: 'tokenize', request });
+  }
+
+  detokenize(request: readonly number[]): Promise<string> {
+    return this.#value<string>({ method: 'detokenize', request });
+  }
+
+  flushCache(): Promise<void> {
+    return this.#value<void>({ method: 'flushCache' });
+  }
+
   async close(): Promise<void> {
     if (!this.#isClosed) this.#post({ type: 'close' });
     await this.#closed;
+  }
+
+  /** The only event of a call. */
+  async #value<Value>(call: EngineCall): Promise<Value> {
+    for await (const value of this.#stream<Value>(call, new AbortController().signal)) return value;
+    throw new EngineError('internal', `${call.method} ended without a value`);
   }
 
   async *#stream<Event>(call: EngineCall, signal: AbortSignal): AsyncGenerator<Event, void, undefined> {

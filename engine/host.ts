@@ -2,7 +2,7 @@
  * The engine's side of a message port: answers the calls of an EngineClient (client.ts). Works over any port that carries
  * structured clones: a child process, a worker thread, a Web Worker.
  */
-import type { ChatRequest, Engine, EngineInfo, EngineStatus, SpeechRequest, TranscriptionRequest } from './api.ts';
+import type { ChatRequest, Engine, EngineInfo, EngineStatus, SpeechRequest, TokenizeRequest, TranscriptionRequest } from './api.ts';
 import { EngineError } from './errors.ts';
 import type { EngineErrorCode } from './errors.ts';
 
@@ -13,11 +13,14 @@ export interface MessagePortLike {
   onClose(callback: () => void): void;
 }
 
-/** The engine's streaming methods and what they are asked with. */
+/** The engine's methods and what they are asked with; those that return one value send it as their only event. */
 export type EngineCall =
   | { readonly method: 'chat'; readonly request: ChatRequest }
   | { readonly method: 'synthesize'; readonly request: SpeechRequest }
-  | { readonly method: 'transcribe'; readonly request: TranscriptionRequest };
+  | { readonly method: 'transcribe'; readonly request: TranscriptionRequest }
+  | { readonly method: 'tokenize'; readonly request: TokenizeRequest }
+  | { readonly method: 'detokenize'; readonly request: readonly number[] }
+  | { readonly method: 'flushCache' };
 
 /** From the client. `credits` is how many events it is ready to take; the host reads no further ahead than that. */
 export type ClientMessage =
@@ -152,7 +155,14 @@ class ServedCall {
 function startCall(engine: Engine, call: EngineCall, signal: AbortSignal): AsyncIterable<unknown> {
   if (call.method === 'chat') return engine.chat(call.request, signal);
   if (call.method === 'synthesize') return engine.synthesize(call.request, signal);
-  return engine.transcribe(call.request, signal);
+  if (call.method === 'transcribe') return engine.transcribe(call.request, signal);
+  if (call.method === 'tokenize') return only(engine.tokenize(call.request));
+  if (call.method === 'detokenize') return only(engine.detokenize(call.request));
+  return only(engine.flushCache());
+}
+
+async function* only<T>(value: Promise<T>): AsyncGenerator<T> {
+  yield await value;
 }
 
 /** Collects the news of one tick and posts them as one message. */

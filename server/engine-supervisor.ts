@@ -11,6 +11,7 @@ import type {
   EngineStatus,
   SpeechEvent,
   SpeechRequest,
+  TokenizeRequest,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../engine/api.ts';
@@ -100,6 +101,18 @@ export class EngineSupervisor implements Engine {
 
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
     return this.#client().transcribe(request, signal);
+  }
+
+  async tokenize(request: TokenizeRequest): Promise<readonly number[]> {
+    return await this.#client().tokenize(request);
+  }
+
+  async detokenize(tokens: readonly number[]): Promise<string> {
+    return await this.#client().detokenize(tokens);
+  }
+
+  async flushCache(): Promise<void> {
+    await this.#client().flushCache();
   }
 
   async close(): Promise<void> {

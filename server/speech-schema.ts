@@ -1,7 +1,7 @@
 /** The speech request in both its forms, as one checked call. */
 import { z } from 'zod';
 import type { SpeechRequest } from '../engine/api.ts';
-import { seedSchema, toSafeInteger } from './chat-schema.ts';
+import { seedSchema, toSafeInteger } from './sampling-schema.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
 import { defined, validate } from './validate.ts';
 

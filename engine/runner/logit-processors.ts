@@ -18,6 +18,10 @@ export interface TokenLogprobs {
 
 /** Entries of logit_bias the API allows one request. */
 export const MAX_BIAS = 1024;
+/** Entries of stop_token_ids the API allows one request, and the model's own ends of sequence. */
+const MAX_BANNED = 1024 + 32;
+/** Added to the logit of a token that may not come: low enough for that, high enough to stay finite beside a grammar's mask. */
+const BAN = -1e30;
 
 interface Buffers {
   readonly processed: Tensor;
@@ -67,7 +71,7 @@ export class LogitProcessors {
     const penalized = options.some(isPenalized);
     if (penalized) this.#writePenalties(buffers, items);
     this.#writeMasks(buffers, items);
-    const biasCount = this.#writeBias(buffers, options);
+    const biasCount = this.#writeBias(buffers, items);
     const reported = options.flatMap((option, i) => (option?.logprobs === undefined ? [] : [i]));
     if (reported.length > 0) this.#device.write(buffers.logprobRows, Uint32Array.from(reported));
     const changed = penalized || biasCount > 0 || options.some((option) => option?.constrained);
@@ -120,7 +124,7 @@ export class LogitProcessors {
       processed: tensor('processed logits', 'f32', [rows, vocabulary]),
       masked: tensor('masked rows', 'u32', [rows]),
       masks: tensor('grammar masks', 'u32', [rows, ceilDiv(vocabulary, 32)]),
-      bias: tensor('logit bias', 'u32', [rows * MAX_BIAS, 3]),
+      bias: tensor('logit bias', 'u32', [rows * (MAX_BIAS + MAX_BANNED), 3]),
       penalties: tensor('penalties', 'u32', [rows, PENALTY_WORDS]),
       slots: tensor('counted slots', 'u32', [rows]),
       counts: tensor('token counts', 'u32', [rows, vocabulary]),
@@ -139,8 +143,8 @@ export class LogitProcessors {
     this.#device.write(masked, flags);
   }
 
-  #writeBias({ bias }: Buffers, options: readonly (LogitOptions | undefined)[]): number {
-    const entries = options.flatMap((option, row) => (option?.bias ?? []).map(([token, value]) => [row, token, value] as const));
+  #writeBias({ bias }: Buffers, items: readonly BatchItem[]): number {
+    const entries = items.flatMap(({ sequence }, row) => biasesOf(sequence).map(([token, value]) => [row, token, value] as const));
     if (entries.length === 0) return 0;
     const words = new Uint32Array(entries.length * 3);
     const floats = new Float32Array(words.buffer);
@@ -174,6 +178,15 @@ export class LogitProcessors {
     this.#device.write(penalties, words);
     this.#device.write(slots, countedSlots);
   }
+}
+
+/** The request's own biases, and a ban of the tokens that would end the answer too early; each token once. */
+function biasesOf({ sampling: { logits }, numGenerated }: Sequence): readonly (readonly [number, number])[] {
+  if (!logits) return [];
+  // The token of this step is already counted as generated.
+  if (numGenerated > logits.minTokens || logits.endTokens.length === 0) return logits.bias;
+  const banned = new Set(logits.endTokens);
+  return [...logits.bias.filter(([token]) => !banned.has(token)), ...logits.endTokens.map((token) => [token, BAN] as const)];
 }
 
 function isPenalized(option: LogitOptions | undefined): option is LogitOptions {

@@ -28,6 +28,9 @@ export interface LogitOptions {
   readonly logprobs: number | undefined;
   /** A grammar allows tokens by `Sequence.mask`. */
   readonly constrained: boolean;
+  /** The answer has at least this many tokens: until then none of `endTokens` may come. */
+  readonly minTokens: number;
+  readonly endTokens: readonly number[];
 }
 
 export interface SequenceOptions {

@@ -11,6 +11,7 @@ type Delta = Extract<ChatEvent, { type: 'delta' }>;
 export interface ChoiceOptions {
   readonly index: number;
   readonly stop: readonly string[];
+  readonly skipSpecialTokens: boolean;
   readonly parser: OutputParserOptions;
   readonly matcher: GrammarMatcher | undefined;
 }
@@ -27,11 +28,11 @@ export class ChatChoice {
   #unsent = 0;
   #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
 
-  constructor(tokenizer: Tokenizer, { index, stop, parser, matcher }: ChoiceOptions) {
+  constructor(tokenizer: Tokenizer, { index, stop, skipSpecialTokens, parser, matcher }: ChoiceOptions) {
     this.index = index;
     this.matcher = matcher;
     this.#tokenizer = tokenizer;
-    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids));
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens }));
     this.#stops = new StopMatcher(stop);
     this.#parser = new OutputParser(parser);
   }

@@ -1,5 +1,5 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
-import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo } from '../api.ts';
+import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, TokenizeRequest } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
 import { prefillChunkSize, storageType } from '../config.ts';
@@ -27,7 +27,7 @@ import { ceilDiv } from '../util/math.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 import { WeightLoader } from '../weights/weight-loader.ts';
 import { ChatChoice } from './chat-choice.ts';
-import { constraintOf, parserOptions, renderPrompt, resolveSampling } from './chat-request.ts';
+import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -164,6 +164,24 @@ export class ChatEngine {
     }
   }
 
+  /** Token ids of a prompt, or of messages as the template renders them. */
+  tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): readonly number[] {
+    const { tokenizer } = this.#parts;
+    if (prompt !== undefined) return tokenizer.encode(prompt, { addSpecialTokens });
+    return encodePrompt(this.#parts, { messages, sampling: {} }).tokens;
+  }
+
+  /** Text of token ids, special tokens included. */
+  detokenize(tokens: readonly number[]): string {
+    checkTokens(tokens, this.#parts.vocabulary, 'tokens');
+    return this.#parts.tokenizer.decode(tokens, { skipSpecialTokens: false });
+  }
+
+  /** Forgets the cached prefixes that no running sequence reads. */
+  flushCache(): void {
+    this.#parts.scheduler.flushCache();
+  }
+
   /** Aborts what runs and waits for the last step. */
   async close(): Promise<void> {
     this.#fail(new EngineError('shutting_down', 'the engine is closing'));
@@ -173,12 +191,11 @@ export class ChatEngine {
   /** Validates, tokenises and queues a request. */
   async #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Request> {
     if (this.#closed) throw this.#closed;
-    const { tokenizer, template, scheduler, generation, vocabulary, thinks } = this.#parts;
-    const prompt = renderPrompt(template, options);
-    const promptTokens = tokenizer.encode(prompt, { addSpecialTokens: template.isPlain });
-    const maxTokens = this.#maxTokens(promptTokens.length, options.maxTokens);
+    const { tokenizer, scheduler, thinks } = this.#parts;
+    const { tokens: promptTokens, text: prompt } = encodePrompt(this.#parts, options);
+    const maxTokens = this.#maxTokens(promptTokens.length, options);
     const constraint = constraintOf(options);
-    const sampling = resolveSampling(options, generation, vocabulary, constraint !== undefined);
+    const sampling = resolveSampling(options, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(options, prompt, thinks);
     for (let index = 0; index < (options.n ?? 1); index++) {
@@ -186,7 +203,8 @@ export class ChatEngine {
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...salt });
       const matcher = constraint && (await (await this.#parts.grammars()).start(constraint));
       sequence.mask = await matcher?.bitmask();
-      choices.set(sequence, new ChatChoice(tokenizer, { index, stop: options.stop ?? [], parser, matcher }));
+      const { stop = [], skipSpecialTokens = true } = options;
+      choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher }));
     }
     // Loading a grammar takes a moment, in which the engine may have closed.
     if (this.#closed) throw this.#closed;
@@ -197,13 +215,14 @@ export class ChatEngine {
   }
 
   /** Room for the answer; throws when prompt and answer do not fit. */
-  #maxTokens(prompt: number, asked: number | undefined): number {
+  #maxTokens(prompt: number, { maxTokens: asked, prompt: raw }: ChatRequest): number {
     const { context } = this.#parts;
-    if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param: 'messages' });
+    const param = raw === undefined ? 'messages' : 'prompt';
+    if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param });
     if (prompt >= context || prompt + (asked ?? 1) > context) {
       const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
       throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
-        param: 'messages',
+        param,
         details: { n_prompt_tokens: prompt, n_ctx: context },
       });
     }

@@ -7,12 +7,45 @@ import { refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
 import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
 import type { OutputParserOptions } from '../text/output-parser.ts';
+import type { Tokenizer } from '../text/tokenizer.ts';
 
 /** Temperatures below this are greedy. */
 const GREEDY_BELOW = 1e-6;
 
+/** What of the chat engine a request is resolved against. */
+interface ModelContext {
+  readonly tokenizer: Tokenizer;
+  readonly template: ChatTemplate;
+  /** generation_config.json. */
+  readonly generation: Readonly<Record<string, unknown>>;
+  readonly vocabulary: number;
+  readonly eos: ReadonlySet<number>;
+}
+
+/** The prompt's tokens, and its text as far as the answer's meaning hangs on it. A text without a template gets the tokenizer's special tokens. */
+export function encodePrompt(
+  { tokenizer, template, vocabulary }: Pick<ModelContext, 'tokenizer' | 'template' | 'vocabulary'>,
+  options: ChatRequest,
+): { readonly tokens: readonly number[]; readonly text: string } {
+  const { prompt } = options;
+  if (prompt === undefined) {
+    const text = renderPrompt(template, options);
+    return { tokens: tokenizer.encode(text, { addSpecialTokens: template.isPlain }), text };
+  }
+  if (typeof prompt === 'string') return { tokens: tokenizer.encode(prompt, { addSpecialTokens: true }), text: prompt };
+  checkTokens(prompt, vocabulary, 'prompt');
+  return { tokens: prompt, text: '' };
+}
+
+/** Throws EngineError for tokens that do not exist. */
+export function checkTokens(tokens: readonly number[], vocabulary: number, param: string): void {
+  const bad = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (bad === undefined) return;
+  throw new EngineError('invalid_request', `'${param}' names token ${bad}; this model has tokens 0 to ${vocabulary - 1}`, { param });
+}
+
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
-export function renderPrompt(template: ChatTemplate, options: ChatRequest): string {
+function renderPrompt(template: ChatTemplate, options: ChatRequest): string {
   const tools = options.toolChoice === 'none' ? [] : (options.tools ?? []);
   const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(options.messages, tools) : options.messages;
   const variables = { ...options.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
@@ -42,9 +75,8 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
 
 /** Settings with the defaults of generation_config.json, then of the API; throws EngineError for tokens that do not exist. */
 export function resolveSampling(
-  { sampling, logprobs }: ChatRequest,
-  generation: Readonly<Record<string, unknown>>,
-  vocabulary: number,
+  { sampling, logprobs, minTokens = 0, stopTokenIds = [], ignoreEos = false }: ChatRequest,
+  { generation, vocabulary, eos }: Pick<ModelContext, 'generation' | 'vocabulary' | 'eos'>,
   constrained: boolean,
 ): ResolvedSampling {
   const configured = (name: string): number | undefined => {
@@ -59,6 +91,8 @@ export function resolveSampling(
     bias: readBias(sampling.logitBias ?? {}, vocabulary),
     logprobs,
     constrained,
+    minTokens,
+    endTokens: minTokens > 0 ? [...new Set([...(ignoreEos ? [] : eos), ...stopTokenIds])].filter((token) => token < vocabulary) : [],
   };
   const penalized = logits.repetitionPenalty !== 1 || logits.presencePenalty !== 0 || logits.frequencyPenalty !== 0;
   return {
@@ -67,7 +101,7 @@ export function resolveSampling(
     topK: Math.max(0, sampling.topK ?? configured('top_k') ?? 0),
     minP: sampling.minP ?? configured('min_p') ?? 0,
     seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
-    ...((penalized || logits.bias.length > 0 || logprobs !== undefined || constrained) && { logits }),
+    ...((penalized || logits.bias.length > 0 || logprobs !== undefined || constrained || logits.endTokens.length > 0) && { logits }),
   };
 }
 
@@ -103,7 +137,10 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
 
 /** How the answer's text is taken apart. */
 export function parserOptions(options: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
-  const tools = options.toolChoice === 'none' ? undefined : options.tools?.map(({ name }) => name);
+  if (options.prompt !== undefined) return {};
+  const { toolChoice } = options;
+  const tools = toolChoice === 'none' ? undefined : options.tools?.map(({ name }) => name);
   const reasoning = thinks && options.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
-  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined };
+  const forced = toolChoice === 'required' || typeof toolChoice === 'object';
+  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced };
 }

@@ -1,6 +1,6 @@
 /** Puts the three tasks on one device and answers for their common state. */
 import type {
-  AdapterInfo, ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TranscriptionEvent, TranscriptionRequest,
+  AdapterInfo, ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
 } from '../api.ts'; // prettier-ignore
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
@@ -45,7 +45,9 @@ class LocalEngine implements Engine {
   }
 
   info(): EngineInfo {
-    const models = [this.#chat?.info, this.#speech?.info, this.#transcription?.info].filter((info): info is ModelInfo => info !== undefined);
+    const models = [this.#chat?.info, this.#speech?.info, this.#transcription?.info].filter(
+      (info): info is ModelInfo => info !== undefined,
+    );
     const adapter: AdapterInfo = this.#device.info;
     return { adapter, models };
   }
@@ -82,6 +84,18 @@ class LocalEngine implements Engine {
 
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
     return this.#loaded(this.#transcription, 'transcription').transcribe(request, signal);
+  }
+
+  async tokenize(request: TokenizeRequest): Promise<readonly number[]> {
+    return this.#loaded(this.#chat, 'chat').tokenize(request);
+  }
+
+  async detokenize(tokens: readonly number[]): Promise<string> {
+    return this.#loaded(this.#chat, 'chat').detokenize(tokens);
+  }
+
+  async flushCache(): Promise<void> {
+    this.#loaded(this.#chat, 'chat').flushCache();
   }
 
   #loaded<T>(task: T | undefined, name: string): T {

@@ -17,6 +17,8 @@ export interface OutputParserOptions {
   readonly reasoning?: { readonly opened: boolean } | undefined;
   /** Names of the tools offered; absent = tool calls are text. */
   readonly tools?: readonly string[] | undefined;
+  /** The answer can only be calls: the beginning of one that was cut is no content. */
+  readonly forced?: boolean | undefined;
 }
 
 type State = 'content' | 'reasoning' | 'call';
@@ -29,6 +31,7 @@ export const CLOSE_CALL = '</tool_call>';
 export class OutputParser {
   readonly #reasoning: boolean;
   readonly #tools: ReadonlySet<string> | undefined;
+  readonly #forced: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
@@ -37,9 +40,10 @@ export class OutputParser {
   /** White space between tags is layout, not content. */
   #trim = false;
 
-  constructor({ reasoning, tools }: OutputParserOptions) {
+  constructor({ reasoning, tools, forced = false }: OutputParserOptions) {
     this.#reasoning = reasoning !== undefined;
     this.#tools = tools && new Set(tools);
+    this.#forced = forced;
     this.#state = reasoning?.opened ? 'reasoning' : 'content';
     this.#trim = reasoning !== undefined;
   }
@@ -56,15 +60,14 @@ export class OutputParser {
     return merge(events);
   }
 
-  /** The end of the answer: what was held back is given away as it is. */
+  /** The end of the answer: what was held back is given away as it is, unless it can only be a call that was cut. */
   finish(): OutputEvent[] {
     const events: OutputEvent[] = [];
     if (this.#state === 'call' && this.#call) {
       // A call that was cut: what of it cannot be a call any more is shown rather than lost.
-      if (!this.#call.started) this.#emit(events, 'content', OPEN_CALL + this.#call.text + this.#held);
-    } else {
-      this.#emit(events, this.#state === 'reasoning' ? 'reasoning' : 'content', this.#held);
-    }
+      if (!this.#call.started && !this.#forced) this.#emit(events, 'content', OPEN_CALL + this.#call.text + this.#held);
+    } else if (this.#state === 'reasoning') this.#emit(events, 'reasoning', this.#held);
+    else if (!this.#forced || !OPEN_CALL.startsWith(this.#held)) this.#emit(events, 'content', this.#held);
     this.#held = '';
     return merge(events);
   }

@@ -65,8 +65,8 @@ describe('a bad field', () => {
     ],
     ['no repetition penalty', { ...GOOD, repetition_penalty: 0 }, 'invalid_value', 'repetition_penalty'],
     ['21 alternatives', { ...GOOD, logprobs: true, top_logprobs: 21 }, 'invalid_value', 'top_logprobs'],
-    ['least tokens', { ...GOOD, min_tokens: 5 }, 'unsupported_parameter', 'min_tokens'],
-    ['special tokens', { ...GOOD, skip_special_tokens: false }, 'unsupported_parameter', 'skip_special_tokens'],
+    ['at least more than at most', { ...GOOD, min_tokens: 5, max_tokens: 4 }, 'invalid_value', 'min_tokens'],
+    ['a special wish', { ...GOOD, skip_special_tokens: 'no' }, 'invalid_type', 'skip_special_tokens'],
     ['an unknown format', { ...GOOD, response_format: { type: 'xml' } }, 'invalid_value', 'response_format.type'],
     [
       'no schema',

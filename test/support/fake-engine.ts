@@ -7,6 +7,7 @@ import type {
   EngineStatus,
   SpeechEvent,
   SpeechRequest,
+  TokenizeRequest,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../engine/api.ts';
@@ -56,6 +57,7 @@ export class FakeEngine implements Engine {
   aborted = 0;
   handedOut = 0;
   closed = false;
+  flushes = 0;
   #running = 0;
 
   constructor(options: FakeOptions = {}) {
@@ -86,6 +88,21 @@ export class FakeEngine implements Engine {
     return this.#paced(transcriptionEvents(request), signal);
   }
 
+  /** One token a character. */
+  async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
+    const text = prompt ?? messages.map(({ content }) => content).join('\n');
+    return [...(addSpecialTokens && prompt !== undefined ? [1] : []), ...[...text].map((character) => character.codePointAt(0)!)];
+  }
+
+  async detokenize(tokens: readonly number[]): Promise<string> {
+    if (tokens.some((token) => token > 0x10ffff)) throw new EngineError('invalid_request', 'no such token', { param: 'tokens' });
+    return String.fromCodePoint(...tokens);
+  }
+
+  async flushCache(): Promise<void> {
+    this.flushes++;
+  }
+
   async close(): Promise<void> {
     this.closed = true;
   }
@@ -113,7 +130,7 @@ export class FakeEngine implements Engine {
 
 function* chatEvents(request: ChatRequest, words: readonly string[]): Generator<ChatEvent> {
   const cap = Math.min(words.length, request.maxTokens ?? Infinity);
-  yield { type: 'start', promptTokens: request.messages.length * 10, cachedTokens: 0 };
+  yield { type: 'start', promptTokens: request.prompt?.length ?? request.messages.length * 10, cachedTokens: 0 };
   const choices = Array.from({ length: request.n ?? 1 }, (_, index) => index);
   for (const text of words.slice(0, cap)) for (const index of choices) yield { type: 'delta', index, text, tokens: 1 };
   const reason = cap < words.length ? 'length' : 'stop';

@@ -1,0 +1,132 @@
+/** POST /v1/completions: what reaches the engine and what comes back, also through the official client. */
+import OpenAI from 'openai';
+import { describe, expect, test } from 'vitest';
+import { postJson, startListeners, until } from '../support/listeners.ts';
+
+const PATH = '/v1/completions';
+const GOOD = { model: 'parley-chat', prompt: 'Once' };
+const top = [{ token: ' a', bytes: [32, 97], logprob: -0.5 }];
+
+describe('a text completion', () => {
+  test.each([
+    [{}, { maxTokens: 16 }],
+    [
+      { max_tokens: 3, temperature: 0, stop: '\n' },
+      { maxTokens: 3, sampling: { temperature: 0 }, stop: ['\n'] },
+    ],
+    [{ prompt: [5, 6, 7] }, { maxTokens: 16, prompt: [5, 6, 7] }],
+    [
+      { logprobs: 5, n: 2 },
+      { maxTokens: 16, logprobs: 5, n: 2 },
+    ],
+    [
+      { min_tokens: 4, skip_special_tokens: false },
+      { maxTokens: 16, minTokens: 4, skipSpecialTokens: false },
+    ],
+    [
+      { best_of: 2, n: 2, suffix: '' },
+      { maxTokens: 16, n: 2 },
+    ],
+  ])('%j reaches the engine', async (fields, expected) => {
+    const { chat, engine } = await startListeners();
+    expect((await postJson(chat + PATH, { ...GOOD, ...fields })).status).toBe(200);
+    expect(engine.chats).toEqual([{ messages: [], prompt: 'Once', sampling: {}, ...expected }]);
+  });
+
+  test('comes back whole', async () => {
+    const { chat } = await startListeners({ words: [' upon', ' a', ' time'] });
+    const { json } = await postJson(chat + PATH, { ...GOOD, echo: true });
+    expect(json).toEqual({
+      id: expect.stringMatching(/^cmpl-[0-9a-f]{32}$/),
+      object: 'text_completion',
+      created: expect.closeTo(Date.now() / 1000, -1),
+      model: 'parley-chat',
+      system_fingerprint: expect.stringMatching(/^fp_/),
+      choices: [{ index: 0, text: 'Once upon a time', logprobs: null, finish_reason: 'stop', stop_reason: null }],
+      usage: expect.objectContaining({ prompt_tokens: 4, completion_tokens: 3, total_tokens: 7 }),
+    });
+  });
+
+  test('of several prompts comes back in their order, tokens spelled out, usage summed', async () => {
+    const { chat, engine } = await startListeners({ words: ['!'] });
+    const { json } = await postJson(chat + PATH, { ...GOOD, prompt: [[79, 110], [65]], n: 2, echo: true });
+    expect(json.choices.map((choice) => [choice.index, Reflect.get(choice, 'text')])).toEqual([
+      [0, 'On!'],
+      [1, 'On!'],
+      [2, 'A!'],
+      [3, 'A!'],
+    ]);
+    expect(json.usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 6 } });
+    expect(engine.chats.map(({ prompt }) => prompt)).toEqual([[79, 110], [65]]);
+  });
+
+  test('has log-probabilities in the old form', async () => {
+    const deltas = [
+      { text: ' a', logprobs: [{ ...top[0]!, top }] },
+      { text: ' b', logprobs: [{ token: ' b', bytes: [32, 98], logprob: -Infinity, top }] },
+    ];
+    const { chat } = await startListeners({ deltas });
+    const { json } = await postJson(chat + PATH, { ...GOOD, logprobs: 1 });
+    expect(json.choices[0]).toMatchObject({
+      text: ' a b',
+      logprobs: {
+        tokens: [' a', ' b'],
+        token_logprobs: [-0.5, -9999],
+        top_logprobs: [{ ' a': -0.5 }, { ' a': -0.5, ' b': -9999 }],
+        text_offset: [0, 2],
+      },
+    });
+  });
+
+  test('streams through the official client', async () => {
+    const { chat } = await startListeners({ words: [' upon', ' a'] });
+    const openai = new OpenAI({ baseURL: `${chat}/v1`, apiKey: 'unused' });
+    const prompt = ['Once', 'Twice'];
+    const stream = await openai.completions.create({ model: 'parley-chat', prompt, echo: true, stream: true, stream_options: { include_usage: true } }); // prettier-ignore
+    const texts = ['', ''];
+    const reasons: unknown[] = [];
+    let usage: OpenAI.CompletionUsage | undefined;
+    for await (const chunk of stream) {
+      expect(chunk.object).toBe('text_completion');
+      for (const { index, text, finish_reason } of chunk.choices) {
+        texts[index] += text;
+        if (finish_reason !== null) reasons[index] = finish_reason;
+      }
+      usage = chunk.usage ?? undefined;
+    }
+    expect(texts).toEqual(['Once upon a', 'Twice upon a']);
+    expect(reasons).toEqual(['stop', 'stop']);
+    expect(usage).toMatchObject({ prompt_tokens: 9, completion_tokens: 4 });
+  });
+
+  test('ends for all prompts when its client leaves', async () => {
+    const { chat, engine } = await startListeners({ delay: 1e6 });
+    const controller = new AbortController();
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ ...GOOD, prompt: ['a', 'b'] });
+    const answer = fetch(chat + PATH, { method: 'POST', headers, body, signal: controller.signal });
+    await until(() => engine.chats.length === 2);
+    controller.abort();
+    await expect(answer).rejects.toThrow();
+    await until(() => engine.aborted === 2);
+  });
+
+  test.each([
+    ['no prompt', { prompt: undefined }, 'missing_required_parameter', 'prompt'],
+    ['no prompts', { prompt: [] }, 'invalid_value', 'prompt'],
+    ['a prompt of another kind', { prompt: 5 }, 'invalid_type', 'prompt'],
+    ['a broken token', { prompt: [1.5] }, 'invalid_value', 'prompt[0]'],
+    ['a suffix', { suffix: 'x' }, 'unsupported_parameter', 'suffix'],
+    ['the best of more', { best_of: 3 }, 'unsupported_value', 'best_of'],
+    ['six alternatives', { logprobs: 6 }, 'invalid_value', 'logprobs'],
+    ["the prompt's log-probabilities", { echo: true, logprobs: 1 }, 'unsupported_value', 'echo'],
+    ['more prompts than run at once', { prompt: ['a', 'b', 'c'], n: 2 }, 'invalid_value', 'prompt'],
+    ['nothing to generate', { max_tokens: 0 }, 'invalid_value', 'max_tokens'],
+    ['at least more than at most', { min_tokens: 17 }, 'invalid_value', 'min_tokens'],
+  ])('with %s is refused by name', async (_what, fields, code, param) => {
+    const { chat, engine } = await startListeners({}, { maxRunningRequests: 4 });
+    const { status, json } = await postJson(chat + PATH, { ...GOOD, ...fields });
+    expect({ status, ...json.error }, JSON.stringify(json)).toMatchObject({ status: 400, code, param });
+    expect(engine.chats).toEqual([]);
+  });
+});
