@@ -7,13 +7,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { safetensorsFile } from '../support/safetensors-file.ts';
+import type { Tensors } from '../support/safetensors-file.ts';
 
 /** Tokens 0, 1, 2, which the tokenizer file spells in its own way. */
 const SPECIAL = ['<unk>', '<s>', '</s>'];
 /** Special tokens and the 256 bytes: never the result of a merge. */
 const FIRST_PIECE = 259;
-
-type Tensors = Record<string, { readonly shape: readonly number[]; readonly data: Float32Array }>;
 
 /** Writes config.json, model.safetensors, tokenizer.json and tokenizer_config.json. */
 export function convertLlama2c(modelPath: string, tokenizerPath: string, folder: string): void {
@@ -24,7 +24,7 @@ export function convertLlama2c(modelPath: string, tokenizerPath: string, folder:
   const vocabulary = Math.abs(signedVocabulary);
   const shape = { dim, hiddenDim, layers, heads, kvHeads, vocabulary, context, tied: signedVocabulary > 0 };
   const tensors = readTensors(new Float32Array(bytes.buffer.slice(bytes.byteOffset + 28, bytes.byteOffset + bytes.length)), shape);
-  writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors));
+  writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
   const config = {
     architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: dim, intermediate_size: hiddenDim, num_hidden_layers: layers,
     num_attention_heads: heads, num_key_value_heads: kvHeads, vocab_size: vocabulary, max_position_embeddings: context, rms_norm_eps: 1e-5,
@@ -99,25 +99,6 @@ function halfSplit({ shape, data }: Tensors[string], headDim: number): Tensors[s
     out.set(data.subarray(row * columns, (row + 1) * columns), to * columns);
   }
   return { shape, data: out };
-}
-
-function safetensors(tensors: Tensors): Uint8Array {
-  let offset = 0;
-  const header: Record<string, unknown> = { __metadata__: { format: 'pt' } };
-  for (const [name, { shape, data }] of Object.entries(tensors)) {
-    header[name] = { dtype: 'F32', shape, data_offsets: [offset, (offset += data.byteLength)] };
-  }
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const padded = Math.ceil(text.length / 8) * 8;
-  const file = new Uint8Array(8 + padded + offset).fill(0x20, 8, 8 + padded);
-  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
-  file.set(text, 8);
-  let at = 8 + padded;
-  for (const { data } of Object.values(tensors)) {
-    file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), at);
-    at += data.byteLength;
-  }
-  return file;
 }
 
 /**

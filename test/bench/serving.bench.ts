@@ -1,0 +1,83 @@
+/**
+ * Chat under load, without HTTP: latencies, tokens a second and cache hits by the number of clients, with each part of serving switched
+ * off in turn, then the claims of test/bench/SPEED.md. `npm run bench -- serving [table|checks|long]` runs a part.
+ */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { resolveConfig } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
+import { manyStreams, prefixReuse, throughputRatio } from './serving/checks.ts';
+import { closedLoop, percentile } from './serving/load.ts';
+import type { LoadResult } from './serving/load.ts';
+import { longPrompt } from './serving/long-prompt.ts';
+import { SCENARIOS } from './serving/scenarios.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const CLIENTS = [1, 8, 32, 128];
+const MAX_TOKENS = 16;
+/** One cell of the table; there are 60. */
+const LIMIT_MS = 4000;
+
+const VARIANTS: readonly { readonly name: string; readonly config: Partial<EngineConfig> }[] = [
+  { name: 'everything on', config: {} },
+  { name: 'no radix cache', config: { radixCache: false } },
+  { name: 'no chunking', config: { chunkedPrefillSize: 8192 } },
+  { name: 'no batching', config: { maxRunningRequests: 1 } },
+  { name: 'no look-ahead', config: { overlapSchedule: false } },
+];
+
+async function load(device: Device, config: Partial<EngineConfig>): Promise<ChatEngine> {
+  return ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: FOLDER }, resolveConfig(config));
+}
+
+function row(label: readonly string[], { samples, unfinished, seconds }: LoadResult): string[] {
+  const sum = (of: 'tokens' | 'promptTokens' | 'cachedTokens'): number => samples.reduce((total, sample) => total + sample[of], 0);
+  const firsts = samples.map(({ firstToken }) => firstToken);
+  const gaps = samples.flatMap((sample) => sample.gaps);
+  const times = [firsts, gaps].flatMap((values) => [0.5, 0.95].map((share) => fixed(percentile(values, share), 0)));
+  const hits = samples.length > 0 ? `${fixed((100 * sum('cachedTokens')) / sum('promptTokens'), 0)} %` : '-';
+  return [...label, ...times, fixed(sum('tokens') / seconds, 0), hits, `${samples.length}`, `${unfinished}`, loadText()];
+}
+
+/** Every scenario with every number of clients, on an engine of its own for each variant. */
+async function table(): Promise<void> {
+  const header = ['', 'scenario', 'clients', 'first ms p50', 'p95', 'gap ms p50', 'p95', 'tokens/s', 'cached', 'done', 'cut off', 'load'];
+  for (const { name, config } of VARIANTS) {
+    const device = await benchDevice('default');
+    const engine = await load(device, { maxQueuedRequests: 512, ...config });
+    const rows: string[][] = [];
+    for (const { name: scenario, script } of SCENARIOS) {
+      for (const clients of CLIENTS) {
+        engine.flushCache();
+        const turns = clients >= 32 ? 2 : 4;
+        const result = await closedLoop(engine, script, { clients, turns, maxTokens: MAX_TOKENS, limitMs: LIMIT_MS });
+        rows.push(row([name, scenario, String(clients)], result));
+      }
+    }
+    printTable(header, rows);
+    await engine.close();
+    device.close();
+  }
+}
+
+async function checks(): Promise<void> {
+  const device = await benchDevice('default');
+  const engine = await load(device, {});
+  await throughputRatio(engine);
+  await manyStreams(engine);
+  await prefixReuse(engine);
+  await engine.close();
+  device.close();
+}
+
+const parts = { table, checks, long: longPrompt };
+const asked = process.argv[2];
+const device = await benchDevice('default');
+printMachine(device);
+device.close();
+for (const [name, part] of Object.entries(parts)) if (asked === undefined || asked === name) await part();
+process.exit(0);

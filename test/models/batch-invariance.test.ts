@@ -1,0 +1,141 @@
+/** Greedy answers do not depend on what else runs: alone, all at once with staggered arrivals, and with every part of serving on or off. */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ChatRequest } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import { testDevice } from '../support/device.ts';
+import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const COUNT = 16;
+const MAX_TOKENS = 16;
+
+interface Answer {
+  readonly text: string;
+  readonly logprobs: readonly number[];
+}
+
+/** Runs a request; `onToken` hears of every token. */
+async function ask(engine: ChatEngine, request: ChatRequest, onToken: (count: number) => void = () => undefined): Promise<Answer> {
+  let text = '';
+  let count = 0;
+  const logprobs: number[] = [];
+  for await (const event of engine.generate(request, new AbortController().signal)) {
+    if (event.type !== 'delta') continue;
+    text += event.text;
+    logprobs.push(...(event.logprobs ?? []).map(({ logprob }) => logprob));
+    onToken((count += event.tokens));
+  }
+  return { text, logprobs };
+}
+
+/** Each request arrives when the one before it has 0, 1 or 2 tokens, so that prompts meet running answers. */
+async function askStaggered(engine: ChatEngine, requests: readonly ChatRequest[]): Promise<Answer[]> {
+  const answers: Promise<Answer>[] = [];
+  for (const [i, request] of requests.entries()) {
+    await new Promise<void>((arrive) => {
+      const after = i % 3;
+      answers.push(ask(engine, request, (count) => void (count >= after && arrive())));
+      if (after === 0) arrive();
+    });
+  }
+  return Promise.all(answers);
+}
+
+async function askInTurn(engine: ChatEngine, requests: readonly ChatRequest[]): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const request of requests) answers.push(await ask(engine, request));
+  return answers;
+}
+
+const FIXED = { sampling: { temperature: 0 }, maxTokens: MAX_TOKENS, ignoreEos: true, skipSpecialTokens: false } as const;
+
+/** Prompts of 20 to 130 tokens; every second one begins as the others do. */
+function chatRequests(): ChatRequest[] {
+  return Array.from({ length: COUNT }, (_, i) => {
+    const shared = i % 2 === 0 ? 'You are a friendly teller of stories. Answer in simple words that a child knows. ' : '';
+    const content = `${shared}Tell me about ${['a fox', 'the sea', 'a red ball', 'rain', 'a king', 'bread', 'a loud noise', 'school'][i >> 1]} and ${i} friends. ${'Please. '.repeat(3 * i)}`;
+    return { messages: [{ role: 'user', content }], ...FIXED };
+  });
+}
+
+/** Prompts of 1 to 151 random tokens; every second one begins as the others do. */
+function tokenRequests(vocabulary: number): ChatRequest[] {
+  const rng = createRng(3);
+  const tokens = (count: number): number[] => Array.from({ length: count }, () => rng.integer(vocabulary));
+  const shared = tokens(40);
+  return Array.from({ length: COUNT }, (_, i) => ({ messages: [], prompt: [...(i % 2 ? shared : []), ...tokens(1 + 10 * i)], ...FIXED }));
+}
+
+const MATRIX = [17, 4096].flatMap((chunkedPrefillSize) =>
+  [true, false].flatMap((radixCache) =>
+    [true, false].map((overlapSchedule) => ({ chunkedPrefillSize, radixCache, overlapSchedule }) satisfies Partial<EngineConfig>),
+  ),
+);
+const CORNERS = [
+  { chunkedPrefillSize: 17, radixCache: true, overlapSchedule: true },
+  { chunkedPrefillSize: 17, radixCache: false, overlapSchedule: false },
+  { chunkedPrefillSize: 4096, radixCache: true, overlapSchedule: false },
+] satisfies Partial<EngineConfig>[];
+
+const random = mkdtempSync(join(tmpdir(), 'parley-'));
+cpSync(join(ROOT, 'test/fixtures/llama-tiny-random/llama'), random, { recursive: true });
+writeNumberTokenizer(random, 160);
+afterAll(() => rmSync(random, { recursive: true }));
+
+describe.each([
+  { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS },
+  { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX },
+])('$name', ({ folder, requests, configs }) => {
+  let device: Device;
+  let alone: Answer[];
+  const load = (config: Partial<EngineConfig>): Promise<ChatEngine> =>
+    ChatEngine.load(
+      device,
+      createNodePlatform({ log: () => undefined }),
+      { path: folder },
+      resolveConfig({ maxRunningRequests: COUNT, ...config }),
+    );
+
+  beforeAll(async () => {
+    device = await testDevice();
+    const engine = await load({ maxRunningRequests: 1, radixCache: false, overlapSchedule: false });
+    alone = await askInTurn(engine, requests);
+    await engine.close();
+    // Answers that are all alike would prove nothing.
+    expect(new Set(alone.map(({ text }) => text)).size).toBeGreaterThan(COUNT / 4);
+  });
+  afterAll(() => device.close());
+
+  test.each(configs)(
+    'prompts of $chunkedPrefillSize tokens a step, radix cache $radixCache, look-ahead $overlapSchedule',
+    async (config) => {
+      const engine = await load(config);
+      const before = device.stats.submits;
+      const together = await askStaggered(engine, requests);
+      // They did run together: one after the other takes a step for every token.
+      expect(device.stats.submits - before).toBeLessThan(0.75 * COUNT * MAX_TOKENS);
+      expect(together.map(({ text }) => text)).toEqual(alone.map(({ text }) => text));
+      expect(engine.status().cachedTokens > 0).toBe(config.radixCache);
+      await engine.close();
+    },
+  );
+
+  test('log-probabilities are the same to the last bit', async () => {
+    const engine = await load({ radixCache: false });
+    const reporting = requests.map((request) => ({ ...request, logprobs: 0 }));
+    const together = await askStaggered(engine, reporting);
+    expect(together.every(({ logprobs }) => logprobs.length === MAX_TOKENS)).toBe(true);
+    expect(await askInTurn(engine, reporting)).toEqual(together);
+    expect(together.map(({ text }) => text)).toEqual(alone.map(({ text }) => text));
+    await engine.close();
+  });
+});
