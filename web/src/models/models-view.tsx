@@ -23,7 +23,7 @@ export function ModelsView() {
         <p>Stored in this browser for this address only. Once a model is stored, the page works without a network.</p>
       </header>
       <StorageLine />
-      <ul class="models">
+      <ul class="model-list">
         {models.map((manifest) => (
           <ModelItem key={manifest.id} manifest={manifest} />
         ))}
