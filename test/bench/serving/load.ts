@@ -1,4 +1,5 @@
 /** Closed-loop load: clients that each have one request at a time, and what they saw. */
+import { setMaxListeners } from 'node:events';
 import type { ChatMessage, ChatRequest } from '../../../engine/api.ts';
 import type { ChatEngine } from '../../../engine/tasks/chat-engine.ts';
 
@@ -55,6 +56,7 @@ export async function closedLoop(engine: ChatEngine, script: Script, options: Lo
   const samples: Sample[] = [];
   let unfinished = 0;
   const signal = AbortSignal.timeout(limitMs);
+  setMaxListeners(clients, signal);
   const from = performance.now();
   const client = async (index: number): Promise<void> => {
     let messages: readonly ChatMessage[] = [];
