@@ -113,7 +113,7 @@ export class EngineClient implements Engine {
 
   /** The only event of a call. */
   async #value<Value>(call: EngineCall): Promise<Value> {
-    for await (const value of this.#stream<Value>(call, new AbortController().signal)) return value;
+    for await (const { value } of this.#stream<{ readonly value: Value }>(call, new AbortController().signal)) return value;
     throw new EngineError('internal', `${call.method} ended without a value`);
   }
 

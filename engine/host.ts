@@ -13,7 +13,7 @@ export interface MessagePortLike {
   onClose(callback: () => void): void;
 }
 
-/** The engine's methods and what they are asked with; those that return one value send it as their only event. */
+/** The engine's methods and what they are asked with; those that return one value send `{ value }` as their only event. */
 export type EngineCall =
   | { readonly method: 'chat'; readonly request: ChatRequest }
   | { readonly method: 'synthesize'; readonly request: SpeechRequest }
@@ -161,8 +161,8 @@ function startCall(engine: Engine, call: EngineCall, signal: AbortSignal): Async
   return only(engine.flushCache());
 }
 
-async function* only<T>(value: Promise<T>): AsyncGenerator<T> {
-  yield await value;
+async function* only<T>(value: Promise<T>): AsyncGenerator<{ readonly value: T }> {
+  yield { value: await value };
 }
 
 /** Collects the news of one tick and posts them as one message. */

@@ -66,6 +66,8 @@ export class ListenerContext {
   readonly log: Logger;
   /** Unix seconds; `created` of the model. */
   readonly created = Math.floor(Date.now() / 1000);
+  /** Running jobs and their request ids, which clients may choose and so repeat. */
+  readonly #jobs = new Map<AbortController, string>();
 
   constructor(task: Task, options: AppOptions) {
     this.task = task;
@@ -106,6 +108,13 @@ export class ListenerContext {
     return this.notReady() ?? (isStalled ? deviceLost('the GPU makes no progress') : undefined);
   }
 
+  /** Ends the running jobs of a request id, or all of them, with an error; returns how many there were. */
+  abort(id: string | undefined, error: HttpError): number {
+    const found = [...this.#jobs].filter(([, other]) => id === undefined || other === id);
+    for (const [controller] of found) controller.abort(error);
+    return found.length;
+  }
+
   /** Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. */
   job(handler: JobHandler): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
@@ -117,6 +126,7 @@ export class ListenerContext {
       const end = this.lifecycle.begin(controller);
       const onClose = (): void => controller.abort();
       response.on('close', onClose);
+      this.#jobs.set(controller, String(response.get('x-request-id')));
       this.metrics.inFlight++;
       try {
         await handler(request, response, {
@@ -125,9 +135,11 @@ export class ListenerContext {
           note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
         });
       } catch (error) {
-        // The drain deadline's error says more than the engine's `aborted`.
-        throw controller.signal.reason instanceof EngineError ? controller.signal.reason : error;
+        // The error of the drain deadline or of an asked-for abort says more than the engine's `aborted`.
+        const { reason } = controller.signal;
+        throw reason instanceof EngineError || reason instanceof HttpError ? reason : error;
       } finally {
+        this.#jobs.delete(controller);
         this.metrics.inFlight--;
         end();
       }

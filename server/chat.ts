@@ -9,6 +9,7 @@ import { parseChatBody } from './chat-schema.ts';
 import { addRoute } from './common-routes.ts';
 import { addCompletions } from './completions.ts';
 import { readJsonObject } from './json-body.ts';
+import { addTokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
   readonly maxRunningRequests?: number;
@@ -38,5 +39,6 @@ export function createChatApp(options: ChatAppOptions): Express {
       }),
     );
     addCompletions(router, context, limits);
+    addTokenRoutes(router, context);
   });
 }

@@ -2,6 +2,7 @@
 import type { IRouter, Request, Response } from 'express';
 import type { ListenerContext } from './app.ts';
 import { HttpError } from './http-error.ts';
+import { openApi } from './openapi.ts';
 
 /** GET (or POST) only: any other method of the path is a JSON 405. */
 export function addRoute(
@@ -17,7 +18,7 @@ export function addRoute(
   });
 }
 
-/** /health and its aliases, /livez, /metrics, /get_server_info: answered from this process's memory, never by waiting for the engine. */
+/** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory, never by waiting for the engine. */
 export function addHealth(app: IRouter, context: ListenerContext): void {
   const { engine, metrics, options, task } = context;
   const health = (_request: Request, response: Response): void => {
@@ -37,6 +38,7 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
     response.json({ task, served_model_name: options.modelId, state, ...options.settings, adapter, status: engine.status() });
   };
   for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
+  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));
 }
 
 /** /models lists this listener's model under all its names, also while it loads. */

@@ -48,6 +48,9 @@ const current = z.object({
 
 const earlier = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
 
+/** The body of POST /audio/speech, in either form. */
+export const speechSchema = z.union([current, earlier]);
+
 /** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
   const has = (key: string): boolean => body[key] !== undefined && body[key] !== null;

@@ -67,6 +67,17 @@ describe('output parser', () => {
     }
   });
 
+  test('where only calls can come, the beginning of one is no content; text is', () => {
+    const whole = call('weather', '{}');
+    for (let length = 1; length < whole.indexOf('"arguments"'); length++) {
+      const cut = whole.slice(0, length);
+      expect(parse([cut], { ...TOOLS, forced: true }), cut).toEqual(parse([], TOOLS));
+      expect(parse([cut], TOOLS).content, cut).toBe(cut);
+    }
+    expect(parse(['<b'], { ...TOOLS, forced: true }).content).toBe('<b');
+    expect(parse([whole, '\n<tool_'], { ...TOOLS, forced: true })).toEqual(parse([whole], TOOLS));
+  });
+
   test('content is passed on at once, but for what may begin a tag', () => {
     const parser = new OutputParser(TOOLS);
     expect(parser.push('Hello <tool')).toEqual([{ type: 'content', text: 'Hello ' }]);

@@ -78,6 +78,15 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('calls', () => {
+  test('return the value or the error of methods that have only one', async () => {
+    const { client, engine } = await connectFake();
+    expect(await client.tokenize({ prompt: 'Hi' })).toEqual([1, 72, 105]);
+    expect(await client.detokenize([72, 105])).toBe('Hi');
+    await client.flushCache();
+    expect(engine.flushes).toBe(1);
+    await expect(client.detokenize([1e9])).rejects.toMatchObject({ code: 'invalid_request', param: 'tokens' });
+  });
+
   test('carry every event of the three methods, audio included', async () => {
     const { client, engine } = await connectFake();
     expect(client.info()).toEqual(FAKE_INFO);
