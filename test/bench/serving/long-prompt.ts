@@ -1,4 +1,5 @@
 /** A prompt of 32,000 tokens in chunks of 4096 while 8 chats stream, on a random checkpoint made for it. */
+import { setMaxListeners } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,29 +21,35 @@ const CHATS = 8;
 const SHAPE = { hidden: 64, intermediate: 128, layers: 2, heads: 2, kvHeads: 1, headDim: 16, vocabulary: VOCABULARY, maxPositions: 32_768 };
 const GREEDY = { messages: [], sampling: { temperature: 0 }, ignoreEos: true } as const;
 
-/** Chats that stream for as long as `until` takes, each answer followed by the next. */
-async function chatWhile(engine: ChatEngine, until: Promise<unknown>): Promise<readonly Sample[]> {
+/** Gaps of chats that stream while `work` runs, which begins when each has its first token. */
+async function chatBeside<T>(
+  engine: ChatEngine,
+  work: () => Promise<T>,
+): Promise<{ readonly gaps: readonly number[][]; readonly result: T }> {
   const stop = new AbortController();
+  setMaxListeners(CHATS, stop.signal);
   const gaps: number[][] = Array.from({ length: CHATS }, () => []);
-  const stream = async (index: number): Promise<void> => {
+  const stream = async (index: number, begun: () => void): Promise<void> => {
     const request: ChatRequest = { ...GREEDY, prompt: [1 + index, 2, 3], maxTokens: 20_000 };
     let last: number | undefined;
     try {
       for await (const event of engine.generate(request, stop.signal)) {
         if (event.type !== 'delta') continue;
         const now = performance.now();
-        if (last !== undefined) gaps[index]!.push(now - last);
+        if (last === undefined) begun();
+        else gaps[index]!.push(now - last);
         last = now;
       }
     } catch (error) {
       if (!stop.signal.aborted) throw error;
     }
   };
-  const streams = Promise.all(gaps.map((_, index) => stream(index)));
-  await until;
+  const streams: Promise<void>[] = [];
+  await Promise.all(gaps.map((_, index) => new Promise<void>((begun) => streams.push(stream(index, begun)))));
+  const result = await work();
   stop.abort();
-  await streams;
-  return gaps.map((list) => ({ text: '', firstToken: 0, gaps: list, promptTokens: 3, cachedTokens: 0, tokens: list.length + 1 }));
+  await Promise.all(streams);
+  return { gaps, result };
 }
 
 /** Measures the last chunk by itself (the dearest: it attends to all before it), then the chats' worst gap beside the whole prompt. */
@@ -58,11 +65,9 @@ export async function longPrompt(): Promise<void> {
   const alone = await ask(LENGTH - CHUNK);
   const chunk = await ask(LENGTH);
   engine.flushCache();
-  const beside = ask(LENGTH);
-  const chats = await chatWhile(engine, beside);
-  const long = await beside;
-  const worst = Math.max(...chats.flatMap(({ gaps }) => gaps));
-  const enough = chats.every(({ tokens }) => tokens > LENGTH / CHUNK);
+  const { gaps, result: long } = await chatBeside(engine, () => ask(LENGTH));
+  const worst = Math.max(...gaps.flat());
+  const enough = gaps.every((list) => list.length >= LENGTH / CHUNK);
   const counts = `${chunk.promptTokens - chunk.cachedTokens} tokens of the last chunk take ${fixed(chunk.firstToken / 1000)} s`;
   const measured = `alone ${fixed((alone.firstToken + chunk.firstToken) / 1000, 1)} s, beside ${CHATS} chats ${fixed(long.firstToken / 1000, 1)} s; ${counts}, worst gap ${fixed(worst / 1000)} s`;
   report(
