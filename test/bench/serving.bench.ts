@@ -17,10 +17,14 @@ import { longPrompt } from './serving/long-prompt.ts';
 import { SCENARIOS } from './serving/scenarios.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
-const CLIENTS = [1, 8, 32, 128];
 const MAX_TOKENS = 16;
-/** One cell of the table; there are 60. */
-const LIMIT_MS = 4000;
+/** Clients, requests of each one after the other, and the seconds after which what is left is cut off: the table has 60 cells. */
+const LOADS = [
+  { clients: 1, turns: 4, limit: 4 },
+  { clients: 8, turns: 4, limit: 4 },
+  { clients: 32, turns: 2, limit: 4 },
+  { clients: 128, turns: 2, limit: 8 },
+];
 
 const VARIANTS: readonly { readonly name: string; readonly config: Partial<EngineConfig> }[] = [
   { name: 'everything on', config: {} },
@@ -34,13 +38,14 @@ async function load(device: Device, config: Partial<EngineConfig>): Promise<Chat
   return ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: FOLDER }, resolveConfig(config));
 }
 
-function row(label: readonly string[], { samples, unfinished, seconds }: LoadResult): string[] {
+function row(label: readonly string[], { samples, seconds }: LoadResult): string[] {
   const sum = (of: 'tokens' | 'promptTokens' | 'cachedTokens'): number => samples.reduce((total, sample) => total + sample[of], 0);
   const firsts = samples.map(({ firstToken }) => firstToken);
   const gaps = samples.flatMap((sample) => sample.gaps);
   const times = [firsts, gaps].flatMap((values) => [0.5, 0.95].map((share) => fixed(percentile(values, share), 0)));
-  const hits = samples.length > 0 ? `${fixed((100 * sum('cachedTokens')) / sum('promptTokens'), 0)} %` : '-';
-  return [...label, ...times, fixed(sum('tokens') / seconds, 0), hits, `${samples.length}`, `${unfinished}`, loadText()];
+  const done = samples.filter(({ finished }) => finished).length;
+  const hits = sum('promptTokens') > 0 ? `${fixed((100 * sum('cachedTokens')) / sum('promptTokens'), 0)} %` : '-';
+  return [...label, ...times, fixed(sum('tokens') / seconds, 0), hits, `${done}`, `${samples.length - done}`, loadText()];
 }
 
 /** Every scenario with every number of clients, on an engine of its own for each variant. */
@@ -51,10 +56,9 @@ async function table(): Promise<void> {
     const engine = await load(device, { maxQueuedRequests: 512, ...config });
     const rows: string[][] = [];
     for (const { name: scenario, script } of SCENARIOS) {
-      for (const clients of CLIENTS) {
+      for (const { clients, turns, limit } of LOADS) {
         engine.flushCache();
-        const turns = clients >= 32 ? 2 : 4;
-        const result = await closedLoop(engine, script, { clients, turns, maxTokens: MAX_TOKENS, limitMs: LIMIT_MS });
+        const result = await closedLoop(engine, script, { clients, turns, maxTokens: MAX_TOKENS, limitMs: 1000 * limit });
         rows.push(row([name, scenario, String(clients)], result));
       }
     }

@@ -3,10 +3,12 @@ import { setMaxListeners } from 'node:events';
 import type { ChatMessage, ChatRequest } from '../../../engine/api.ts';
 import type { ChatEngine } from '../../../engine/tasks/chat-engine.ts';
 
-/** One answer as its reader saw it; times in milliseconds. */
+/** One answer as its reader saw it, as far as it came; times in milliseconds. */
 export interface Sample {
+  /** Whether it came to its end before the time limit. */
+  readonly finished: boolean;
   readonly text: string;
-  /** From the request to the first token. */
+  /** From the request to the first token, or to the time limit where none came. */
   readonly firstToken: number;
   /** Between one token and the next. */
   readonly gaps: readonly number[];
@@ -15,20 +17,25 @@ export interface Sample {
   readonly tokens: number;
 }
 
-/** Runs one request to its end; throws what the engine throws. */
-export async function runRequest(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<Sample> {
+/** Runs one request until it ends or `limit` fires; throws what the engine throws. */
+export async function runRequest(engine: ChatEngine, request: ChatRequest, limit = new AbortController().signal): Promise<Sample> {
   const from = performance.now();
   const times: number[] = [];
-  let [text, promptTokens, cachedTokens, tokens] = ['', 0, 0, 0];
-  for await (const event of engine.generate(request, signal)) {
-    if (event.type === 'start') ({ promptTokens, cachedTokens } = event);
-    else if (event.type === 'delta') {
-      times.push(performance.now());
-      text += event.text;
-    } else tokens += event.completionTokens;
+  let [text, promptTokens, cachedTokens, tokens, finished] = ['', 0, 0, 0, false];
+  try {
+    for await (const event of engine.generate(request, limit)) {
+      if (event.type === 'start') ({ promptTokens, cachedTokens } = event);
+      else if (event.type === 'delta') {
+        times.push(performance.now());
+        text += event.text;
+        tokens += event.tokens;
+      } else finished = true;
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error;
   }
   const gaps = times.slice(1).map((time, i) => time - times[i]!);
-  return { text, firstToken: (times[0] ?? performance.now()) - from, gaps, promptTokens, cachedTokens, tokens };
+  return { finished, text, firstToken: (times[0] ?? performance.now()) - from, gaps, promptTokens, cachedTokens, tokens };
 }
 
 /** What a client asks: the messages of its turn, given its conversation so far. */
@@ -45,8 +52,6 @@ export interface LoadOptions {
 
 export interface LoadResult {
   readonly samples: readonly Sample[];
-  /** Requests that the time limit cut off. */
-  readonly unfinished: number;
   readonly seconds: number;
 }
 
@@ -54,7 +59,6 @@ export interface LoadResult {
 export async function closedLoop(engine: ChatEngine, script: Script, options: LoadOptions): Promise<LoadResult> {
   const { clients, turns, maxTokens, limitMs } = options;
   const samples: Sample[] = [];
-  let unfinished = 0;
   const signal = AbortSignal.timeout(limitMs);
   setMaxListeners(clients, signal);
   const from = performance.now();
@@ -63,18 +67,13 @@ export async function closedLoop(engine: ChatEngine, script: Script, options: Lo
     for (let turn = 0; turn < turns && !signal.aborted; turn++) {
       messages = script(index, turn, messages);
       const request: ChatRequest = { messages, sampling: { temperature: 0 }, maxTokens, ignoreEos: true };
-      try {
-        const sample = await runRequest(engine, request, signal);
-        samples.push(sample);
-        messages = [...messages, { role: 'assistant', content: sample.text }];
-      } catch (error) {
-        if (!signal.aborted) throw error;
-        unfinished++;
-      }
+      const sample = await runRequest(engine, request, signal);
+      samples.push(sample);
+      messages = [...messages, { role: 'assistant', content: sample.text }];
     }
   };
   await Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
-  return { samples, unfinished, seconds: (performance.now() - from) / 1000 };
+  return { samples, seconds: (performance.now() - from) / 1000 };
 }
 
 /** The value below which a share of the values lies; NaN of none. */
