@@ -47,6 +47,10 @@ describe('what shapes the answer', () => {
       { sampling: { repetitionPenalty: 1.1, presencePenalty: 0.5, frequencyPenalty: -0.5, logitBias: { 5: -100 } } },
     ],
     [
+      { min_tokens: 3, skip_special_tokens: false },
+      { minTokens: 3, skipSpecialTokens: false },
+    ],
+    [
       { cache_salt: 'a', separate_reasoning: false },
       { cacheSalt: 'a', separateReasoning: false },
     ],

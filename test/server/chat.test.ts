@@ -264,6 +264,15 @@ describe('the official client', () => {
     expect((await openai.models.retrieve('parley-chat')).object).toBe('model');
   });
 
+  test('tries again when the queue was full', async () => {
+    const { chat, engine } = await startListeners({ failAfter: 0, failWith: new EngineError('queue_full', 'full') });
+    const answer = clientOf(chat).chat.completions.create({ model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] });
+    await until(() => engine.chats.length === 1);
+    engine.options = {};
+    expect((await answer).choices[0]!.message.content).toBe('Hello there!');
+    expect(engine.chats).toHaveLength(2);
+  });
+
   test('reads errors, also those inside a stream, and does not retry what cannot succeed', async () => {
     const { chat, engine } = await startListeners({ failAfter: 2 });
     const openai = clientOf(chat);

@@ -28,7 +28,6 @@ print("stream")
 
 with client.chat.completions.stream(**common, max_tokens=12) as helper:
     assert "".join(event.delta for event in helper if event.type == "content.delta") == text
-    # The typed helper raises for an answer that was cut only where it had to parse it.
     assert helper.current_completion_snapshot.choices[0].message.content == text
 print("stream helper")
 
