@@ -5,7 +5,7 @@ phoneme_rules.json, and the golden fixtures (computed with the f16-rounded weigh
 import json, os, shutil, sys
 import numpy as np, torch
 from voices import NAMES
-from common import ROOT, assemble, ids_of, load_export, st_save
+from common import ROOT, assemble, ids_of, load_export, st_load, st_save
 from model import seeded_noise
 
 torch.set_num_threads(1)
@@ -14,6 +14,15 @@ os.makedirs(OUT, exist_ok=True)
 here = os.path.dirname(os.path.abspath(__file__))
 dec = sys.argv[1] if len(sys.argv) > 1 else ROOT + "/ckpt/dec.pt"
 m, style = assemble(dec)
+if os.environ.get("KEEP_FROM"):  # a model.safetensors whose prosody side stays bit-identical in a decoder-only update
+    old = {
+        k: torch.from_numpy(v.astype(np.float32))
+        for k, v in st_load(os.environ["KEEP_FROM"]).items()
+        if not k.startswith(("decoder.", "text_encoder."))
+    }
+    m.load_state_dict(old, strict=False)
+    kept = st_load(os.path.dirname(os.environ["KEEP_FROM"]) + "/voices.safetensors")
+    style[:, m.sd :] = torch.cat([torch.from_numpy(kept[n].copy()) for n in NAMES])[:, m.sd :]
 cfg = json.load(open(ROOT + "/config.json"))
 cfg["model_type"] = "kokoro"
 cfg["sample_rate"] = 24000
