@@ -121,16 +121,9 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
     if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].function.parameters`);
   });
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
-    const offered = typeof toolChoice === 'object' ? tools.filter(({ name }) => name === toolChoice.name) : tools;
-    const tags = offered.map(({ name, parameters = { type: 'object', properties: {}, additionalProperties: false } }) => ({
-      type: 'tag',
-      begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
-      content: { type: 'json_schema', json_schema: parameters },
-      end: `}\n${CLOSE_CALL}`,
-    }));
-    const single = !parallelToolCalls || typeof toolChoice === 'object';
-    const format = { type: 'tags_with_separator', tags, separator: '\n', at_least_one: true, stop_after_first: single };
-    return { type: 'structural_tag', tag: { type: 'structural_tag', format } };
+    const named = typeof toolChoice === 'object';
+    const offered = named ? tools.filter(({ name }) => name === toolChoice.name) : tools;
+    return { type: 'tool_calls', tools: offered, single: named || !parallelToolCalls };
   }
   return responseFormat;
 }

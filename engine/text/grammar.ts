@@ -4,6 +4,7 @@
  */
 import { EngineError } from '../errors.ts';
 import { findSchemaProblem } from './json-schema.ts';
+import { CLOSE_CALL, OPEN_CALL } from './output-parser.ts';
 
 /** The parts of @mlc-ai/web-xgrammar in use. */
 export interface GrammarLibrary {
@@ -17,6 +18,16 @@ export interface GrammarLibrary {
     ): Promise<Disposable>;
   };
   readonly GrammarCompiler: { createGrammarCompiler(info: Disposable, cache?: boolean): Promise<LibraryCompiler> };
+  readonly Testings: {
+    /** `indent` -1 = on one line (undefined would be 2). */
+    _jsonSchemaToEBNF(
+      schema: string,
+      anyWhitespace: boolean,
+      indent: number,
+      separators: [string, string],
+      strict: boolean,
+    ): Promise<string>;
+  };
   readonly GrammarMatcher: { createGrammarMatcher(grammar: Disposable): Promise<LibraryMatcher> };
 }
 
@@ -43,8 +54,14 @@ interface LibraryMatcher extends Disposable {
 export type Constraint =
   | { readonly type: 'json_object' }
   | { readonly type: 'json_schema'; readonly schema: unknown }
-  /** xgrammar's structural tag: free text with tagged parts (tool calls) that follow a schema. */
-  | { readonly type: 'structural_tag'; readonly tag: unknown };
+  /** Tool calls in the form output-parser.ts reads, one a line; `single` = exactly one. */
+  | { readonly type: 'tool_calls'; readonly tools: readonly CallableTool[]; readonly single: boolean };
+
+export interface CallableTool {
+  readonly name: string;
+  /** JSON Schema of the arguments; absent = none. */
+  readonly parameters?: unknown;
+}
 
 export interface Vocabulary {
   /** Token strings by id as tokenizer.json spells them. */
@@ -92,8 +109,27 @@ export class Grammars {
     if (constraint.type === 'json_object') {
       return this.#compiler.compileJSONSchema('{"type":"object"}', true, undefined, undefined, false, MAX_WHITESPACE);
     }
-    if (constraint.type === 'structural_tag') return this.#compiler.compileStructuralTag(constraint.tag);
+    if (constraint.type === 'tool_calls') return this.#compileCalls(constraint.tools, constraint.single);
     return this.#compiler.compileJSONSchema(JSON.stringify(constraint.schema), true, undefined, undefined, true, MAX_WHITESPACE);
+  }
+
+  async #compileCalls(tools: readonly CallableTool[], single: boolean): Promise<Disposable> {
+    const { _jsonSchemaToEBNF: toEbnf } = this.#library.Testings;
+    const tags = tools.map(async ({ name, parameters = { type: 'object', properties: {}, additionalProperties: false } }) => ({
+      type: 'tag',
+      begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
+      // As EBNF with fixed separators: inside a tag the library's own schemas allow white space without end.
+      content: { type: 'grammar', grammar: await toEbnf(JSON.stringify(parameters), false, -1, [', ', ': '], true) },
+      end: `}\n${CLOSE_CALL}`,
+    }));
+    const format = {
+      type: 'tags_with_separator',
+      tags: await Promise.all(tags),
+      separator: '\n',
+      at_least_one: true,
+      stop_after_first: single,
+    };
+    return this.#compiler.compileStructuralTag({ type: 'structural_tag', format });
   }
 }
 

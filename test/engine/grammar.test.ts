@@ -59,6 +59,21 @@ describe('grammar', () => {
     matcher.dispose();
   });
 
+  test('tool calls have one form, without room for rambling', async () => {
+    const tools = [{ name: 'f', parameters: { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false } }, { name: 'g' }]; // prettier-ignore
+    const f = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>';
+    const g = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>';
+    const many: Constraint = { type: 'tool_calls', tools, single: false };
+    const one: Constraint = { type: 'tool_calls', tools, single: true };
+    expect(await accepts(many, f)).toBe(true);
+    expect(await accepts(many, `${f}\n${g}`)).toBe(true);
+    expect(await accepts(one, g)).toBe(true);
+    expect(await accepts(one, `${f}\n${g}`)).toBe(false);
+    expect(await accepts(many, 'Sure')).toBe(false);
+    expect(await accepts(many, f.replace('{"a"', '{  "a"'))).toBe(false);
+    expect(await accepts(many, f.replace('"f"', '"h"'))).toBe(false);
+  });
+
   // Every keyword that findSchemaProblem lets through is enforced: [schema, a text it accepts, a text it refuses].
   test.each<[string, unknown, string, string]>([
     ['type', { type: 'integer' }, '-12', '"x"'],
