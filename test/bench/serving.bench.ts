@@ -11,7 +11,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
 import { manyStreams, prefixReuse, throughputRatio } from './serving/checks.ts';
-import { closedLoop, percentile } from './serving/load.ts';
+import { closedLoop, percentile, runRequest } from './serving/load.ts';
 import type { LoadResult } from './serving/load.ts';
 import { longPrompt } from './serving/long-prompt.ts';
 import { SCENARIOS } from './serving/scenarios.ts';
@@ -57,6 +57,8 @@ async function table(): Promise<void> {
     const rows: string[][] = [];
     for (const { name: scenario, script } of SCENARIOS) {
       for (const { clients, turns, limit } of LOADS) {
+        // Waits for the steps of the requests that were cut off before.
+        await runRequest(engine, { messages: [], prompt: [1], sampling: {}, maxTokens: 1 });
         engine.flushCache();
         const result = await closedLoop(engine, script, { clients, turns, maxTokens: MAX_TOKENS, limitMs: 1000 * limit });
         rows.push(row([name, scenario, String(clients)], result));
