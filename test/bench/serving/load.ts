@@ -29,7 +29,7 @@ export async function runRequest(engine: ChatEngine, request: ChatRequest, limit
         times.push(performance.now());
         text += event.text;
         tokens += event.tokens;
-      } else finished = true;
+      } else [finished, tokens] = [true, event.completionTokens]; // Tokens without text have no delta.
     }
   } catch (error) {
     if (!limit.aborted) throw error;
