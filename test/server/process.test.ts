@@ -56,7 +56,8 @@ test('a drain lets a running stream finish, refuses new work, and ends with 0', 
   while (refusal === '') {
     await send(`${urls['speech']}/health`).catch((error: Error) => (refusal = error.message));
   }
-  expect(refusal).toMatch(/ECONNREFUSED/);
+  // Reset: the socket was still in the backlog when the listener closed.
+  expect(refusal).toMatch(/ECONNREFUSED|ECONNRESET/);
   expect((await stream.end).endsWith('data: [DONE]\n\n')).toBe(true);
   expect(await exit).toBe(0);
   expect(lines.filter((line) => line.includes('"level":50'))).toEqual([]);
