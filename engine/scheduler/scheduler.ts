@@ -20,6 +20,9 @@ export interface SchedulerOptions {
   readonly prefixCache?: boolean;
 }
 
+/** Share of a step's prompt tokens that a prompt under way may take while others wait. */
+const LONGEST_SHARE = 3 / 4;
+
 /** Shared tokens from which it is worth waiting for another sequence to compute them first (SGLang's threshold). */
 const WORTH_WAITING = 32;
 
@@ -91,15 +94,18 @@ export class Scheduler {
       }
     }
     let budget = this.#options.prefillChunk;
-    const prefill = (sequence: Sequence): void => {
-      const count = Math.min(sequence.uncomputed, budget);
+    // A long prompt leaves a part of every step to the prompts behind it, which may be short.
+    const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
+    const prefill = (sequence: Sequence, most = budget): void => {
+      const count = Math.min(sequence.uncomputed, budget, most);
       if (count === 0 || !this.#grow(sequence, count)) return;
       budget -= count;
       prefills.push(this.#item(sequence, count));
     };
     const scheduled = new Set(decodes.map(({ sequence }) => sequence));
     for (const sequence of [...this.#running]) {
-      if (sequence.status === 'running' && !scheduled.has(sequence) && !sequence.isBlocked && sequence.uncomputed > 0) prefill(sequence);
+      if (sequence.status === 'running' && !scheduled.has(sequence) && !sequence.isBlocked && sequence.uncomputed > 0)
+        prefill(sequence, share);
     }
     const computing = this.#computing();
     for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {

@@ -194,6 +194,22 @@ describe('Scheduler', () => {
   });
 });
 
+test('a short prompt that arrives behind a long one starts in the next step', async () => {
+  const rig = new Rig({ pages: 200, prefillChunk: 16 });
+  const long = rig.sequence(300, 2);
+  rig.scheduler.add([long]);
+  await rig.step();
+  const short = rig.sequence(4, 3);
+  rig.scheduler.add([short]);
+  await rig.step();
+  expect(rig.runner.batches.at(-1)!.prefills.map(({ sequence, count }) => [sequence.id, count])).toEqual([
+    [long.id, 12],
+    [short.id, 4],
+  ]);
+  await rig.drain();
+  expectDone(rig, [long, short]);
+});
+
 describe('Scheduler with a prefix cache', () => {
   const on = { prefixCache: true, policy: LPM };
 
