@@ -75,6 +75,7 @@ export class Device {
   readonly errors: string[] = [];
   readonly uniformAlignment: number;
   readonly #arenas: ParamsArena[] = [];
+  readonly #scratch = new Map<string, Tensor>();
   #nextBuffer = 0;
   #closed = false;
 
@@ -162,6 +163,18 @@ export class Device {
     const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
     const buffer = this.createBuffer(label, size, usage);
     return new Tensor(label, dtype, shape, buffer, String(this.#nextBuffer++), offset, false);
+  }
+
+  /**
+   * A tensor that nothing keeps between two dispatches, shared by all who name it. It only grows, and what it outgrew stays: steps being
+   * recorded, and plans, may hold it.
+   */
+  scratch(label: string, dtype: DType, size: number): Tensor {
+    const known = this.#scratch.get(label);
+    if (known && known.size >= size) return known;
+    const made = this.tensor(label, dtype, [size]);
+    this.#scratch.set(label, made);
+    return made;
   }
 
   /** Every buffer of the engine is made here, so that the counters are true. */

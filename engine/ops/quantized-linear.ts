@@ -1,5 +1,4 @@
 /** Linear layers with int8 or int4 weights and int8 activations. Called by linear() when the weight is quantised. */
-import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -92,26 +91,6 @@ export function quantizeBlock(data: ArrayLike<number>, from: number, size: numbe
   return scale;
 }
 
-/** Scratch of quantised activations, made at the largest size ever asked for (at warm-up) and shared by all layers of a device. */
-interface Scratch {
-  readonly q: Tensor;
-  readonly scales: Tensor;
-}
-
-const scratches = new WeakMap<Device, Scratch>();
-
-function scratch(device: Device, rows: number, blocks: number): Scratch {
-  const known = scratches.get(device);
-  if (known && known.scales.size >= rows * blocks * 2) return known;
-  if (known) device.destroy(known.q, known.scales);
-  const made = {
-    q: device.tensor('quantised rows', 'u32', [rows * blocks, 8]),
-    scales: device.tensor('row scales', 'f32', [rows * blocks, 2]),
-  };
-  scratches.set(device, made);
-  return made;
-}
-
 export interface QuantizedPart {
   readonly weight: Tensor;
   readonly scales: Tensor;
@@ -140,7 +119,9 @@ export function quantizedLinear(
 ): void {
   const { caps, device } = rec;
   const blocks = ceilDiv(columns, BLOCK);
-  const { q, scales } = scratch(device, m, blocks);
+  // Made at the largest size ever asked for, at warm-up, and shared by all layers.
+  const q = device.scratch('quantised rows', 'u32', m * blocks * 8);
+  const scales = device.scratch('row scales', 'f32', m * blocks * 2);
   const quantizeParams = { rows: m, columns, blocks };
   rec.dispatch(QUANTIZE_ROWS, { overrides: { WG } }, { x, q, scales }, quantizeParams, [ceilDiv(m * blocks, WG)]);
   const { weight, scales: weight_scales, count, padded } = part;
