@@ -84,11 +84,6 @@ function interleave(data: Float32Array, k: number, first: number, count: number,
   return out;
 }
 
-/** Frees a packed matrix. */
-export function destroyLinear(device: Device, weight: LinearWeight): void {
-  for (const { weight: words, scales } of weight.parts) device.destroy(words, ...(scales ? [scales] : []));
-}
-
 const SPEC = {
   bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
   params: { m: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', out_stride: 'u32', out_column: 'u32' },
