@@ -1,7 +1,7 @@
 """Writes eval_prompts.json (60 test conversations with a rule for each) and exclude.txt (their user turns, kept out of the training data).
 A rule: every regex of "all" must match the answer and none of "none" may (case does not matter)."""
 
-import json, sys
+import json, os, sys
 
 P = []
 
@@ -102,7 +102,8 @@ t(
 t('system', 'And what are you called?', r'hugo', system='You are Hugo, a friendly helper.')
 out = sys.argv[1] if len(sys.argv) > 1 else '.'
 json.dump(P, open(out + '/eval_prompts.json', 'w'), indent=1, ensure_ascii=False)
-open(out + '/exclude.txt', 'w').write(
-    '\n'.join(m['content'].replace('\n', ' ') for p in P for m in p['messages'] if m['role'] == 'user' and len(m['content']) > 12) + '\n'
-)
+excluded = [m['content'].replace('\n', ' ') for p in P for m in p['messages'] if m['role'] == 'user' and len(m['content']) > 12]
+here = os.path.dirname(os.path.abspath(__file__))
+excluded += [json.loads(l)['turns'][-1] for l in open(here + '/test_prompts.jsonl')]
+open(out + '/exclude.txt', 'w').write('\n'.join(excluded) + '\n')
 print(len(P), 'prompts')
