@@ -231,6 +231,9 @@ export interface EngineStatus {
   readonly promptTokens: number;
   readonly generatedTokens: number;
   readonly cachedTokens: number;
+  /** Guesses verified by speculative decoding, and how many were right. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
 }
 
 /** GPU time of one kernel variant since profiling was switched on. */

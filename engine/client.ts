@@ -45,6 +45,8 @@ export const EMPTY_STATUS: EngineStatus = {
   promptTokens: 0,
   generatedTokens: 0,
   cachedTokens: 0,
+  draftedTokens: 0,
+  acceptedTokens: 0,
 };
 
 /** A proxy of the engine at the other end of a port. Usable once `ready` has resolved. */

@@ -7,6 +7,15 @@ export interface ModelSource {
   readonly id?: string;
 }
 
+/** How speculative decoding guesses (scheduler/prompt-lookup.ts). */
+export interface PromptLookup {
+  /** Guesses a sequence may have verified in one step. */
+  readonly draftTokens: number;
+  /** How many of the last tokens must have come before for a guess, at least, and how many are compared, at most. */
+  readonly minMatch: number;
+  readonly maxMatch: number;
+}
+
 export interface EngineConfig {
   readonly chat?: ModelSource;
   readonly speech?: ModelSource;
@@ -31,6 +40,8 @@ export interface EngineConfig {
   readonly radixCache: boolean;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlapSchedule: boolean;
+  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Absent = off; on, no step is submitted ahead. */
+  readonly promptLookup?: PromptLookup;
   /** Tokens a KV page. */
   readonly pageSize: number;
   /** Weight storage; 'auto' = f16, which is read through unpack2x16float and so needs no adapter feature. */

@@ -5,8 +5,9 @@ import type { Tensor } from '../gpu/tensor.ts';
 import {
   LOGPROB_WORDS, NO_SLOT, PENALTY_WORDS, biasLogits, countTokens, initialCounts, logprobs, maskLogits, penalizeLogits,
 } from '../ops/logits.ts'; // prettier-ignore
-import type { BatchItem } from '../scheduler/batch.ts';
-import type { LogitOptions, Sequence } from '../scheduler/sequence.ts';
+import type { SampledRow } from '../scheduler/batch.ts';
+import { isPenalized } from '../scheduler/sequence.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
 import { ceilDiv } from '../util/math.ts';
 
 /** Log-probabilities of one sampled token, from the model's unmodified logits. */
@@ -40,7 +41,7 @@ export interface LogitStep {
   readonly biasCount: number;
   readonly penalized: boolean;
   readonly changed: boolean;
-  /** Indices of sampled items that report log-probabilities, and the most alternatives any of them asks for. */
+  /** Sampled rows that report log-probabilities, and the most alternatives any of them asks for. */
   readonly reported: readonly number[];
   readonly top: number;
 }
@@ -52,26 +53,29 @@ export interface LogitStep {
 export class LogitProcessors {
   readonly #device: Device;
   readonly #vocabulary: number;
+  readonly #slots: number;
   readonly #rows: number;
   /** The sequence whose tokens a slot's counts hold. */
   readonly #counted: (Sequence | undefined)[] = [];
   #buffers: Buffers | undefined;
 
-  constructor(device: Device, vocabulary: number, rows: number) {
+  /** `slots` = sequences that run at a time, `rows` = most rows that yield tokens in one step. */
+  constructor(device: Device, vocabulary: number, slots: number, rows: number) {
     this.#device = device;
     this.#vocabulary = vocabulary;
+    this.#slots = slots;
     this.#rows = rows;
   }
 
-  /** Uploads what the sampled items of a step ask for. */
-  prepare(items: readonly BatchItem[]): LogitStep | undefined {
-    const options = items.map(({ sequence }) => sequence.sampling.logits);
+  /** Uploads what the sampled rows of a step ask for. */
+  prepare(sampled: readonly SampledRow[]): LogitStep | undefined {
+    const options = sampled.map(({ sequence }) => sequence.sampling.logits);
     if (options.every((option) => option === undefined)) return undefined;
     const buffers = (this.#buffers ??= this.#allocate());
-    const penalized = options.some(isPenalized);
-    if (penalized) this.#writePenalties(buffers, items);
-    this.#writeMasks(buffers, items);
-    const biasCount = this.#writeBias(buffers, items);
+    const penalized = options.some((option) => option && isPenalized(option));
+    if (penalized) this.#writePenalties(buffers, sampled);
+    this.#writeMasks(buffers, sampled);
+    const biasCount = this.#writeBias(buffers, sampled);
     const reported = options.flatMap((option, i) => (option?.logprobs === undefined ? [] : [i]));
     if (reported.length > 0) this.#device.write(buffers.logprobRows, Uint32Array.from(reported));
     const changed = penalized || biasCount > 0 || options.some((option) => option?.constrained);
@@ -98,23 +102,22 @@ export class LogitProcessors {
     return rec.readback(out, count * LOGPROB_WORDS * 4);
   }
 
-  /** What finish() read, by item of the batch's sampled list. */
-  parse(step: LogitStep, items: readonly BatchItem[], data: ArrayBuffer): ReadonlyMap<Sequence, TokenLogprobs> {
+  /** What finish() read, by row of the batch's sampled list. */
+  parse(step: LogitStep, sampled: readonly SampledRow[], data: ArrayBuffer): readonly (TokenLogprobs | undefined)[] {
     const words = new Uint32Array(data);
     const floats = new Float32Array(data);
-    return new Map(
-      step.reported.map((item, i) => {
-        const { sequence } = items[item]!;
-        const at = i * LOGPROB_WORDS;
-        const logSumExp = floats[at]!;
-        const count = Math.min(sequence.sampling.logits?.logprobs ?? 0, this.#vocabulary);
-        const top = Array.from({ length: count }, (_, j) => ({
-          token: words[at + 2 + 2 * j]!,
-          logprob: floats[at + 3 + 2 * j]! - logSumExp,
-        }));
-        return [sequence, { logprob: floats[at + 1]! - logSumExp, top }];
-      }),
-    );
+    const byRow: (TokenLogprobs | undefined)[] = sampled.map(() => undefined);
+    step.reported.forEach((row, i) => {
+      const at = i * LOGPROB_WORDS;
+      const logSumExp = floats[at]!;
+      const count = Math.min(sampled[row]!.sequence.sampling.logits?.logprobs ?? 0, this.#vocabulary);
+      const top = Array.from({ length: count }, (_, j) => ({
+        token: words[at + 2 + 2 * j]!,
+        logprob: floats[at + 3 + 2 * j]! - logSumExp,
+      }));
+      byRow[row] = { logprob: floats[at + 1]! - logSumExp, top };
+    });
+    return byRow;
   }
 
   #allocate(): Buffers {
@@ -127,15 +130,15 @@ export class LogitProcessors {
       bias: tensor('logit bias', 'u32', [rows * (MAX_BIAS + MAX_BANNED), 3]),
       penalties: tensor('penalties', 'u32', [rows, PENALTY_WORDS]),
       slots: tensor('counted slots', 'u32', [rows]),
-      counts: tensor('token counts', 'u32', [rows, vocabulary]),
+      counts: tensor('token counts', 'u32', [this.#slots, vocabulary]),
       logprobRows: tensor('logprob rows', 'u32', [rows]),
       logprobs: tensor('logprobs', 'u32', [rows, LOGPROB_WORDS]),
     };
   }
 
-  #writeMasks({ masked, masks }: Buffers, items: readonly BatchItem[]): void {
+  #writeMasks({ masked, masks }: Buffers, sampled: readonly SampledRow[]): void {
     const flags = new Uint32Array(this.#rows);
-    items.forEach(({ sequence: { mask } }, row) => {
+    sampled.forEach(({ sequence: { mask } }, row) => {
       if (!mask) return;
       flags[row] = 1;
       this.#device.write(masks, mask, row * ceilDiv(this.#vocabulary, 32));
@@ -143,8 +146,8 @@ export class LogitProcessors {
     this.#device.write(masked, flags);
   }
 
-  #writeBias({ bias }: Buffers, items: readonly BatchItem[]): number {
-    const entries = items.flatMap(({ sequence }, row) => biasesOf(sequence).map(([token, value]) => [row, token, value] as const));
+  #writeBias({ bias }: Buffers, sampled: readonly SampledRow[]): number {
+    const entries = sampled.flatMap((at, row) => biasesOf(at).map(([token, value]) => [row, token, value] as const));
     if (entries.length === 0) return 0;
     const words = new Uint32Array(entries.length * 3);
     const floats = new Float32Array(words.buffer);
@@ -157,15 +160,15 @@ export class LogitProcessors {
   }
 
   /** Rows without penalties get neutral ones; a sequence new to its slot brings the counts of the tokens it has. */
-  #writePenalties({ penalties, slots, counts }: Buffers, items: readonly BatchItem[]): void {
+  #writePenalties({ penalties, slots, counts }: Buffers, sampled: readonly SampledRow[]): void {
     const words = new Uint32Array(this.#rows * PENALTY_WORDS);
     const floats = new Float32Array(words.buffer);
     const countedSlots = new Uint32Array(this.#rows).fill(NO_SLOT);
     for (let row = 0; row < this.#rows; row++) {
       floats[row * PENALTY_WORDS] = 1;
-      const sequence = items[row]?.sequence;
+      const sequence = sampled[row]?.sequence;
       const option = sequence?.sampling.logits;
-      if (!sequence || !isPenalized(option)) continue;
+      if (!sequence || !option || !isPenalized(option)) continue;
       floats.set([option.repetitionPenalty, option.presencePenalty, option.frequencyPenalty], row * PENALTY_WORDS);
       words[row * PENALTY_WORDS + 3] = sequence.row;
       countedSlots[row] = sequence.row;
@@ -181,14 +184,10 @@ export class LogitProcessors {
 }
 
 /** The request's own biases, and a ban of the tokens that would end the answer too early; each token once. */
-function biasesOf({ sampling: { logits }, numGenerated }: Sequence): readonly (readonly [number, number])[] {
+function biasesOf({ sequence: { sampling, numPrompt }, position }: SampledRow): readonly (readonly [number, number])[] {
+  const { logits } = sampling;
   if (!logits) return [];
-  // The token of this step is already counted as generated.
-  if (numGenerated > logits.minTokens || logits.endTokens.length === 0) return logits.bias;
+  if (position - numPrompt >= logits.minTokens || logits.endTokens.length === 0) return logits.bias;
   const banned = new Set(logits.endTokens);
   return [...logits.bias.filter(([token]) => !banned.has(token)), ...logits.endTokens.map((token) => [token, BAN] as const)];
-}
-
-function isPenalized(option: LogitOptions | undefined): option is LogitOptions {
-  return option !== undefined && (option.repetitionPenalty !== 1 || option.presencePenalty !== 0 || option.frequencyPenalty !== 0);
 }

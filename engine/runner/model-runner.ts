@@ -10,7 +10,6 @@ import type { KVCache } from '../ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows } from '../ops/paged-attention.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 import type { Batch, BatchItem } from '../scheduler/batch.ts';
-import type { Sequence } from '../scheduler/sequence.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { LogitProcessors } from './logit-processors.ts';
 import type { LogitStep, TokenLogprobs } from './logit-processors.ts';
@@ -23,6 +22,8 @@ const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 export interface RunnerOptions {
   readonly maxRunning: number;
   readonly prefillChunk: number;
+  /** Guesses verified in one step: rows that yield tokens beside one a sequence; they count as prompt tokens too. */
+  readonly draftRows: number;
   /** Longest sequence in tokens. */
   readonly context: number;
 }
@@ -31,8 +32,8 @@ export interface RunnerOptions {
 export interface StepResult {
   /** The sampled tokens, one for each of batch.sampled; resolves when the step has completed. */
   tokens(): Promise<Uint32Array>;
-  /** Of the sequences that asked for them. */
-  logprobs?(): Promise<ReadonlyMap<Sequence, TokenLogprobs>>;
+  /** By row of batch.sampled, of the sequences that asked for them. */
+  logprobs?(): Promise<readonly (TokenLogprobs | undefined)[]>;
 }
 
 /** How a step ends: largest logit, a draw, or outside the captured plan because a sequence asks for more. */
@@ -71,34 +72,35 @@ export class ModelRunner {
   readonly #plans = new Map<string, CapturedDecode>();
   readonly #tileRows: number;
 
-  /** `workspace` holds maxRunning + prefillChunk rows. */
+  /** `workspace` holds maxRunning + prefillChunk rows, of which maxRunning + draftRows give logits. */
   constructor(device: Device, decoder: Decoder, workspace: DecoderWorkspace, kv: KVCache, table: BlockTable, options: RunnerOptions) {
     this.#device = device;
     this.#decoder = decoder;
     this.#kv = kv;
     this.#table = table;
     this.#options = options;
-    const { maxRunning, prefillChunk } = options;
+    const { maxRunning, prefillChunk, draftRows } = options;
     const rows = maxRunning + prefillChunk;
+    const sampledRows = maxRunning + draftRows;
     const { heads, kvHeads, headDim, vocabulary } = decoder.shape;
     this.#tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
     // Every sequence may end with a tile that is not full.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.#tileRows);
     const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);
     const words = (count: number): Uint32Array => new Uint32Array(count);
-    this.#host = { tokens: words(rows), positions: words(rows), slots: words(rows), tiles: words(tiles * 4), logitIndices: words(maxRunning) }; // prettier-ignore
+    this.#host = { tokens: words(rows), positions: words(rows), slots: words(rows), tiles: words(tiles * 4), logitIndices: words(sampledRows) }; // prettier-ignore
     this.#tensors = {
       tokens: make('tokens', [rows]),
       ids: make('ids', [rows]),
       positions: make('positions', [rows]),
       slots: make('slots', [rows]),
       tiles: make('tiles', [tiles, 4]),
-      logitIndices: make('logit rows', [maxRunning]),
+      logitIndices: make('logit rows', [sampledRows]),
       blockTable: make('block table', [table.rows, table.columns]),
     };
     this.#workspace = workspace;
-    this.#sampler = new Sampler(device, vocabulary, maxRunning);
-    this.#processors = new LogitProcessors(device, vocabulary, maxRunning);
+    this.#sampler = new Sampler(device, vocabulary, maxRunning, sampledRows);
+    this.#processors = new LogitProcessors(device, vocabulary, maxRunning, sampledRows);
     const partialRows = this.#buckets().map((bucket) => bucket * this.#maxParts(bucket));
     const largest = Math.max(0, ...partialRows.filter((_, i) => this.#maxParts(this.#buckets()[i]!) > 1));
     this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, headDim + 4]) : undefined;
@@ -175,15 +177,16 @@ export class ModelRunner {
     let row = 0;
     let tile = 0;
     let sampled = 0;
-    const put = ({ sequence, start, count, samples, fromDevice }: BatchItem, tileRows: number): void => {
+    const put = ({ sequence, start, count, samples, fromDevice, drafts }: BatchItem, tileRows: number): void => {
       for (let i = 0; i < count; i += tileRows) tiles.set([row + i, Math.min(tileRows, count - i), sequence.row, start + i], tile++ * 4);
       for (let position = start; position < start + count; position++) {
-        tokens[row] = fromDevice ? FROM_DEVICE + sequence.row : sequence.tokens[position]!;
+        // Guesses lie beyond the tokens that are known; what is known ends before the first.
+        tokens[row] = fromDevice ? FROM_DEVICE + sequence.row : (sequence.tokens[position] ?? drafts[position - start - 1]!);
         positions[row] = position;
         slots[row] = sequence.pages[Math.floor(position / pageSize)]! * pageSize + (position % pageSize);
         row++;
       }
-      if (samples) logitIndices[sampled++] = row - 1;
+      for (let i = row - samples; i < row; i++) logitIndices[sampled++] = i;
     };
     for (const item of decodes) put(item, 1);
     for (const item of prefills) put(item, this.#tileRows);

@@ -2,7 +2,7 @@ import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { SAMPLING_ROW_WORDS, resolveTokens, sample, sampleBlocks, writeSamplingRow } from '../ops/sample.ts';
-import type { BatchItem } from '../scheduler/batch.ts';
+import type { SampledRow } from '../scheduler/batch.ts';
 
 /** Draws the next tokens on the device and keeps them there for the next step; the host reads 4 bytes a sequence. */
 export class Sampler {
@@ -13,38 +13,40 @@ export class Sampler {
   readonly #settings: Tensor;
   readonly #thresholds: Tensor;
   readonly #best: Tensor;
-  /** Last token by block table row; one more row takes what padding samples. */
+  /** Last token by block table row; one more takes what padding and verified guesses sample. */
   readonly #lastTokens: Tensor;
-  /** [B] u32: this step's tokens. */
+  /** [B] u32: this step's tokens, a row each. */
   readonly sampled: Tensor;
 
-  constructor(device: Device, vocabulary: number, maxRunning: number) {
+  /** `rows` = most rows that yield tokens in one step: maxRunning, or more where guesses are verified. */
+  constructor(device: Device, vocabulary: number, maxRunning: number, rows: number) {
     this.#device = device;
     this.#vocabulary = vocabulary;
     this.#maxRunning = maxRunning;
-    this.#words = new Uint32Array(maxRunning * SAMPLING_ROW_WORDS);
-    this.#settings = device.tensor('sampling settings', 'u32', [maxRunning, SAMPLING_ROW_WORDS]);
-    this.#thresholds = device.tensor('thresholds', 'f32', [maxRunning]);
-    this.#best = device.tensor('argmax blocks', 'u32', [maxRunning, sampleBlocks(vocabulary), 2]);
+    this.#words = new Uint32Array(rows * SAMPLING_ROW_WORDS);
+    this.#settings = device.tensor('sampling settings', 'u32', [rows, SAMPLING_ROW_WORDS]);
+    this.#thresholds = device.tensor('thresholds', 'f32', [rows]);
+    this.#best = device.tensor('argmax blocks', 'u32', [rows, sampleBlocks(vocabulary), 2]);
     this.#lastTokens = device.tensor('last tokens', 'u32', [maxRunning + 1]);
-    this.sampled = device.tensor('sampled', 'u32', [maxRunning]);
+    this.sampled = device.tensor('sampled', 'u32', [rows]);
   }
 
-  /** Uploads the settings of a step's sampled items, padded with greedy rows to `rows`; returns whether all are greedy. */
-  prepare(items: readonly BatchItem[], rows: number): boolean {
+  /** Uploads the settings of a step's sampled rows, padded with greedy ones to `rows`; returns whether all are greedy. */
+  prepare(sampled: readonly SampledRow[], rows: number): boolean {
     let greedy = true;
     for (let i = 0; i < rows; i++) {
-      const item = items[i];
-      const sampling = item?.sequence.sampling;
+      const sequence = sampled[i]?.sequence;
+      const sampling = sequence?.sampling;
       writeSamplingRow(this.#words, i, {
         temperature: sampling?.temperature ?? 0,
         topP: sampling?.topP ?? 1,
         topK: sampling?.topK ?? 0,
         minP: sampling?.minP ?? 0,
         seed: sampling?.seed ?? 0,
-        choice: item?.sequence.choice ?? 0,
-        position: item ? item.start + item.count : 0,
-        slot: item?.sequence.row ?? this.#maxRunning,
+        choice: sequence?.choice ?? 0,
+        position: sampled[i]?.position ?? 0,
+        // Which of a verified sequence's tokens is its last, the host decides.
+        slot: sequence && !sequence.verifying ? sequence.row : this.#maxRunning,
       });
       if (sampling && sampling.temperature > 0) greedy = false;
     }

@@ -5,16 +5,25 @@ export interface BatchItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
-  /** Whether the last position yields a token: not for the chunks before a prompt's last. */
-  readonly samples: boolean;
+  /** How many of the last positions yield a token: none in the chunks before a prompt's last, 1, or all where guesses are verified. */
+  readonly samples: number;
   /** The one token to compute was sampled by the step before and is known to the device only. */
   readonly fromDevice: boolean;
+  /** Guesses for the tokens after the last known one: what all positions but the first hold (speculative decoding). */
+  readonly drafts: readonly number[];
 }
 
-/** One step's work: ragged, decodes (one position each) first, then chunks of prompts. */
+/** A row that yields a token. */
+export interface SampledRow {
+  readonly sequence: Sequence;
+  /** Position that the token will have. */
+  readonly position: number;
+}
+
+/** One step's work: ragged, decodes (one position each) first, then guesses to verify and chunks of prompts. */
 export interface Batch {
   readonly decodes: readonly BatchItem[];
   readonly prefills: readonly BatchItem[];
-  /** Items that sample, in batch order: the order of the step's tokens. */
-  readonly sampled: readonly BatchItem[];
+  /** Rows that yield tokens, in batch order: the order of the step's tokens. */
+  readonly sampled: readonly SampledRow[];
 }

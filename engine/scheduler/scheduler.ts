@@ -1,11 +1,13 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
+import type { PromptLookup } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
-import type { Batch, BatchItem } from './batch.ts';
+import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
 import { FCFS } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
+import { draftTokens } from './prompt-lookup.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface SchedulerOptions {
@@ -18,6 +20,10 @@ export interface SchedulerOptions {
   readonly policy?: SchedulePolicy;
   /** Share the pages of equal prefixes; default off. */
   readonly prefixCache?: boolean;
+  /** Speculative decoding; absent = off. */
+  readonly promptLookup?: PromptLookup | undefined;
+  /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
+  readonly draftRows?: number;
 }
 
 /** Share of a step's prompt tokens that a prompt under way may take while others wait. */
@@ -43,6 +49,7 @@ export class Scheduler {
   #running: Sequence[] = [];
   /** Finished or retracted, but still read by a submitted step. */
   readonly #leaving = new Set<Sequence>();
+  readonly #guesses = { drafted: 0, accepted: 0 };
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
     const { pageSize, prefixCache } = options;
@@ -58,6 +65,11 @@ export class Scheduler {
 
   get numRunning(): number {
     return this.#running.length;
+  }
+
+  /** Guesses verified so far, and how many of them were right. */
+  get guesses(): { readonly drafted: number; readonly accepted: number } {
+    return { ...this.#guesses };
   }
 
   /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
@@ -82,69 +94,51 @@ export class Scheduler {
   next(): Batch | undefined {
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
-    for (const sequence of [...this.#running]) {
-      if (
-        sequence.status === 'running' &&
-        !sequence.isBlocked &&
-        sequence.uncomputed === 1 &&
-        sequence.computed > 0 &&
-        this.#grow(sequence, 1)
-      ) {
-        decodes.push(this.#item(sequence, 1));
-      }
-    }
     let budget = this.#options.prefillChunk;
-    // A long prompt leaves a part of every step to the prompts behind it, which may be short.
-    const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
-    const prefill = (sequence: Sequence, most = budget): void => {
-      const count = Math.min(sequence.uncomputed, budget, most);
-      if (count === 0 || !this.#grow(sequence, count)) return;
-      budget -= count;
-      prefills.push(this.#item(sequence, count));
-    };
-    const scheduled = new Set(decodes.map(({ sequence }) => sequence));
     for (const sequence of [...this.#running]) {
-      if (sequence.status === 'running' && !scheduled.has(sequence) && !sequence.isBlocked && sequence.uncomputed > 0)
-        prefill(sequence, share);
+      if (!isReady(sequence) || sequence.uncomputed !== 1 || sequence.computed === 0 || !this.#grow(sequence, 1)) continue;
+      const drafts = this.#guess(sequence, budget);
+      budget -= drafts.length;
+      if (drafts.length > 0) prefills.push(this.#item(sequence, 1 + drafts.length, drafts));
+      else decodes.push(this.#item(sequence, 1));
     }
-    const computing = this.#computing();
-    for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {
-      if (budget === 0) break;
-      if (computing && this.#sharesMore(sequence, computing)) continue;
-      if (!this.#admit(sequence)) break;
-      computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);
-      prefill(sequence);
-    }
+    this.#schedulePrompts(prefills, budget);
     // Retracting may have taken pages of a sequence that was scheduled before.
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
     const items = [...decodes.filter(live), ...prefills.filter(live)];
     if (items.length === 0) return undefined;
-    for (const item of items) {
-      item.sequence.computed += item.count;
-      item.sequence.pending += item.samples ? 1 : 0;
-      item.sequence.inFlight++;
+    for (const { sequence, count, samples, drafts } of items) {
+      // What follows a guess counts only once the guess was right.
+      sequence.computed += count - drafts.length;
+      sequence.pending += samples > 0 ? 1 : 0;
+      sequence.verifying = drafts.length > 0;
+      sequence.inFlight++;
     }
-    return { decodes: decodes.filter(live), prefills: prefills.filter(live), sampled: items.filter((item) => item.samples) };
+    const sampled = items.flatMap(({ sequence, start, count, samples }) =>
+      Array.from({ length: samples }, (_, i): SampledRow => ({ sequence, position: start + count - samples + i + 1 })),
+    );
+    return { decodes: decodes.filter(live), prefills: prefills.filter(live), sampled };
   }
 
-  /** Takes a step's tokens, one for each item of batch.sampled; returns the items whose sequences still want them. */
-  complete(batch: Batch, tokens: ArrayLike<number>): { readonly sequence: Sequence; readonly token: number }[] {
-    assert(tokens.length === batch.sampled.length, `${tokens.length} tokens for ${batch.sampled.length} sequences`);
-    const wanted: { sequence: Sequence; token: number }[] = [];
-    batch.sampled.forEach(({ sequence }, i) => {
-      sequence.pending--;
-      if (sequence.status === 'finished') return;
-      sequence.tokens.push(tokens[i]!);
-      wanted.push({ sequence, token: tokens[i]! });
-    });
-    for (const { sequence } of batch.prefills) this.#cache.publish(sequence);
-    for (const { sequence } of [...batch.decodes, ...batch.prefills]) {
+  /**
+   * Takes a step's tokens, one for each of batch.sampled. `take` gets those that their sequences still want, in order, with the number of
+   * their row; it may finish the sequence, which then wants no more.
+   */
+  complete(batch: Batch, tokens: ArrayLike<number>, take: (sequence: Sequence, token: number, row: number) => void): void {
+    assert(tokens.length === batch.sampled.length, `${tokens.length} tokens for ${batch.sampled.length} rows`);
+    const items = [...batch.decodes, ...batch.prefills];
+    let row = 0;
+    for (const item of items) {
+      if (item.samples > 0) this.#accept(item, tokens, row, take);
+      row += item.samples;
+    }
+    for (const { sequence, drafts } of batch.prefills) if (drafts.length === 0) this.#cache.publish(sequence);
+    for (const { sequence } of items) {
       sequence.inFlight--;
       if (sequence.inFlight > 0) continue;
       if (sequence.status === 'finished') this.#release(sequence);
       else if (sequence.status === 'retracted') this.#requeue(sequence);
     }
-    return wanted;
   }
 
   /** Pages in use that could not be had for the asking. */
@@ -160,6 +154,62 @@ export class Scheduler {
   /** Throws unless pages and rows add up; call it when nothing is in flight. */
   checkIntegrity(): void {
     this.#cache.checkIntegrity(this.#running);
+  }
+
+  /** Takes the tokens of an item up to the first that was guessed wrong: what follows that was computed on another one. */
+  #accept(
+    { sequence, samples, drafts }: BatchItem,
+    tokens: ArrayLike<number>,
+    first: number,
+    take: (sequence: Sequence, token: number, row: number) => void,
+  ): void {
+    sequence.pending--;
+    sequence.verifying = false;
+    this.#guesses.drafted += drafts.length;
+    for (let i = 0; i < samples && sequence.status !== 'finished'; i++) {
+      const token = tokens[first + i]!;
+      sequence.tokens.push(token);
+      take(sequence, token, first + i);
+      if (token !== drafts[i]) return;
+      sequence.computed++;
+      this.#guesses.accepted++;
+    }
+  }
+
+  /** Guesses to verify with a sequence's next token: as many as rows, pages and the request's own end leave room for. */
+  #guess(sequence: Sequence, budget: number): readonly number[] {
+    const { promptLookup, draftRows = 0 } = this.#options;
+    if (!promptLookup || !sequence.canSpeculate) return [];
+    const share = Math.floor(draftRows / this.#running.length);
+    const count = Math.min(promptLookup.draftTokens, share, budget, sequence.maxTokens - sequence.numGenerated - 1);
+    if (count <= 0) return [];
+    const drafts = draftTokens(sequence.tokens, promptLookup, count);
+    // A guess is not worth another sequence's pages.
+    return this.#cache.grow(sequence, this.#cache.missingPages(sequence, 1 + drafts.length)) ? drafts : [];
+  }
+
+  /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
+  #schedulePrompts(prefills: BatchItem[], budget: number): void {
+    // A long prompt leaves a part of every step to the prompts behind it, which may be short.
+    const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
+    const prefill = (sequence: Sequence, most = budget): void => {
+      const count = Math.min(sequence.uncomputed, budget, most);
+      if (count === 0 || !this.#grow(sequence, count)) return;
+      budget -= count;
+      prefills.push(this.#item(sequence, count));
+    };
+    for (const sequence of [...this.#running]) {
+      const inPrompt = sequence.uncomputed > 1 || sequence.computed === 0;
+      if (isReady(sequence) && inPrompt) prefill(sequence, share);
+    }
+    const computing = this.#computing();
+    for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {
+      if (budget === 0) break;
+      if (computing && this.#sharesMore(sequence, computing)) continue;
+      if (!this.#admit(sequence)) break;
+      computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);
+      prefill(sequence);
+    }
   }
 
   /** Prompts that running sequences are still computing, by prefix; undefined without a prefix cache or without a choice to make. */
@@ -178,10 +228,11 @@ export class Scheduler {
     return computing.peek(sequence.tokens, sequence.salt) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING;
   }
 
-  #item(sequence: Sequence, count: number): BatchItem {
+  #item(sequence: Sequence, count: number, drafts: readonly number[] = []): BatchItem {
     const { computed: start, tokens } = sequence;
     // A sequence at its last token computes nothing more, so what reaches the end always samples.
-    return { sequence, start, count, samples: start + count === sequence.length, fromDevice: start >= tokens.length };
+    const samples = drafts.length > 0 ? count : start + count === sequence.length ? 1 : 0;
+    return { sequence, start, count, samples, fromDevice: start >= tokens.length, drafts };
   }
 
   /** Takes a waiting sequence in if a row is free, and pages for all its tokens beside one for each running sequence. */
@@ -232,6 +283,11 @@ export class Scheduler {
     this.#cache.publish(sequence);
     this.#cache.release(sequence);
   }
+}
+
+/** Whether a running sequence may be computed in the next step. */
+function isReady(sequence: Sequence): boolean {
+  return sequence.status === 'running' && !sequence.isBlocked;
 }
 
 /** The tree of prompts being computed only answers how long a shared prefix is: which pages does not matter. */

@@ -33,6 +33,11 @@ export interface LogitOptions {
   readonly endTokens: readonly number[];
 }
 
+/** Whether the tokens so far change the logits of the next. */
+export function isPenalized({ repetitionPenalty, presencePenalty, frequencyPenalty }: LogitOptions): boolean {
+  return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0;
+}
+
 export interface SequenceOptions {
   readonly id: number;
   readonly promptTokens: readonly number[];
@@ -77,6 +82,8 @@ export class Sequence {
   published = 0;
   /** One bit a token that may come next; a constrained sequence without one is not computed. */
   mask: Int32Array | undefined;
+  /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
+  verifying = false;
   /** How often a sequence that arrived later was admitted before this one. */
   overtaken = 0;
 
@@ -107,7 +114,16 @@ export class Sequence {
 
   /** Whether the next token hangs on what the host has not decided: a grammar needs each token before it can allow the next. */
   get isBlocked(): boolean {
-    return this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined);
+    return this.verifying || (this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined));
+  }
+
+  /**
+   * Whether several tokens may be verified at once: a grammar's mask and the counts of penalties hold for the next token only. The
+   * host must know every token.
+   */
+  get canSpeculate(): boolean {
+    const { logits } = this.sampling;
+    return this.pending === 0 && !(logits && (logits.constrained || isPenalized(logits)));
   }
 
   /** Whether another token may be sampled. */

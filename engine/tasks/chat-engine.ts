@@ -98,7 +98,7 @@ export class ChatEngine {
     const { layers, kvHeads, headDim } = shape;
     const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
     const limits = runnerLimits(device, shape, config, wanted);
-    const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning);
+    const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
     const pages = kvPageCount(device, kvShape, { ...config, maxRunningRequests: limits.maxRunning }, wanted);
     const context = Math.min(wanted, pages * config.pageSize);
     const kv = createKVCache(device, kvShape, pages);
@@ -110,6 +110,7 @@ export class ChatEngine {
       maxQueued: config.maxQueuedRequests,
       policy: schedulePolicy(config.schedulePolicy),
       prefixCache: config.radixCache,
+      promptLookup: config.promptLookup,
     });
     const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
     await runner.warmUp();
@@ -133,18 +134,28 @@ export class ChatEngine {
       vocabulary,
       thinks,
       grammars,
-      overlap: config.overlapSchedule,
+      // Guessing takes every token that came before.
+      overlap: config.overlapSchedule && config.promptLookup === undefined,
     });
   }
 
   /** Counters and gauges for the engine's snapshot. */
   status(): Pick<
     EngineStatus,
-    'running' | 'waiting' | 'kvPagesTotal' | 'kvPagesUsed' | 'promptTokens' | 'generatedTokens' | 'cachedTokens'
+    | 'running'
+    | 'waiting'
+    | 'kvPagesTotal'
+    | 'kvPagesUsed'
+    | 'promptTokens'
+    | 'generatedTokens'
+    | 'cachedTokens'
+    | 'draftedTokens'
+    | 'acceptedTokens'
   > {
     const { scheduler, pool } = this.#parts;
-    const { numRunning: running, numWaiting: waiting } = scheduler;
-    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed: scheduler.numPagesHeld, ...this.#counters };
+    const { numRunning: running, numWaiting: waiting, numPagesHeld: kvPagesUsed, guesses } = scheduler;
+    const { drafted: draftedTokens, accepted: acceptedTokens } = guesses;
+    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed, draftedTokens, acceptedTokens, ...this.#counters };
   }
 
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
@@ -266,7 +277,7 @@ export class ChatEngine {
   async #complete({ batch, result }: SubmittedStep): Promise<void> {
     const tokens = await result.tokens();
     const logprobs = await result.logprobs?.();
-    for (const { sequence, token } of this.#parts.scheduler.complete(batch, tokens)) this.#take(sequence, token, logprobs?.get(sequence));
+    this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]));
   }
 
   /** A request starts with its first step. */
@@ -335,20 +346,25 @@ export class ChatEngine {
   }
 }
 
+/** Sequences that may have all their guesses verified in one step; more share the rows. Verifying pays while a step's rows are few. */
+const GUESSING = 8;
+
 /** What one step may hold: the adapter's bindings are limited. */
 function runnerLimits(
   { caps }: Device,
   { widestRow, vocabulary }: { readonly widestRow: number; readonly vocabulary: number },
   config: EngineConfig,
   context: number,
-): { readonly maxRunning: number; readonly prefillChunk: number } {
-  const maxRunning = Math.min(config.maxRunningRequests, Math.floor(caps.maxBindingBytes / 4 / vocabulary));
+): { readonly maxRunning: number; readonly prefillChunk: number; readonly draftRows: number } {
+  const logitRows = Math.floor(caps.maxBindingBytes / 4 / vocabulary);
+  const maxRunning = Math.min(config.maxRunningRequests, logitRows);
+  const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
   const rows = Math.floor(caps.maxBindingBytes / 4 / widestRow);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, caps.software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${caps.maxBindingBytes} bytes`); // prettier-ignore
   }
-  return { maxRunning, prefillChunk };
+  return { maxRunning, prefillChunk, draftRows };
 }
 
 async function readJson(platform: Platform, path: string): Promise<Json> {

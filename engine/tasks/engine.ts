@@ -71,6 +71,8 @@ class LocalEngine implements Engine {
       promptTokens: chat?.promptTokens ?? 0,
       generatedTokens: chat?.generatedTokens ?? 0,
       cachedTokens: chat?.cachedTokens ?? 0,
+      draftedTokens: chat?.draftedTokens ?? 0,
+      acceptedTokens: chat?.acceptedTokens ?? 0,
     };
   }
 

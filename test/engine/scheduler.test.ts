@@ -6,25 +6,40 @@ import { EngineError } from '../../engine/errors.ts';
 import type { StepResult } from '../../engine/runner/model-runner.ts';
 import type { Batch } from '../../engine/scheduler/batch.ts';
 import { FCFS, LPM, MAX_OVERTAKEN } from '../../engine/scheduler/policy.ts';
+import { draftTokens } from '../../engine/scheduler/prompt-lookup.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
+import type { SchedulerOptions } from '../../engine/scheduler/scheduler.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { createRng } from '../../engine/util/rng.ts';
-import { FakeRunner, expectedTokens, hashModel } from '../support/fake-runner.ts';
+import { FakeRunner, expectedTokens, hashModel, repeatingModel } from '../support/fake-runner.ts';
+import type { FakeModel } from '../support/fake-runner.ts';
 
 const PAGE = 4;
 const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, seed: 0 };
 
+interface RigOptions extends Partial<SchedulerOptions> {
+  readonly pages?: number;
+  readonly model?: FakeModel;
+  /** Submit a step before the one before is complete. */
+  readonly overlap?: boolean;
+}
+
 class Rig {
   readonly pool: PagePool;
   readonly scheduler: Scheduler;
-  readonly runner = new FakeRunner(hashModel, PAGE);
+  readonly model: FakeModel;
+  readonly runner: FakeRunner;
+  readonly #overlap: boolean;
   #submitted: { batch: Batch; result: StepResult } | undefined;
   #ids = 0;
 
-  constructor({ pages = 64, maxRunning = 8, prefillChunk = 16, maxQueued = 100, prefixCache = false, policy = FCFS } = {}) {
+  constructor({ pages = 64, model = hashModel, overlap = true, ...options }: RigOptions = {}) {
     this.pool = new PagePool(pages);
-    const table = new BlockTable(maxRunning, pages);
-    this.scheduler = new Scheduler(this.pool, table, { pageSize: PAGE, maxRunning, prefillChunk, maxQueued, prefixCache, policy });
+    this.model = model;
+    this.runner = new FakeRunner(model, PAGE);
+    this.#overlap = overlap;
+    const settings = { pageSize: PAGE, maxRunning: 8, prefillChunk: 16, maxQueued: 100, ...options };
+    this.scheduler = new Scheduler(this.pool, new BlockTable(settings.maxRunning, pages), settings);
   }
 
   sequence(promptLength: number, maxTokens: number): Sequence {
@@ -47,11 +62,18 @@ class Rig {
     const current = batch && { batch, result: this.runner.run(batch) };
     const previous = this.#submitted;
     this.#submitted = current;
-    if (previous) {
-      const wanted = this.scheduler.complete(previous.batch, await previous.result.tokens());
-      for (const { sequence } of wanted) if (generated(sequence).length >= sequence.maxTokens) this.scheduler.finish(sequence);
+    if (previous) await this.#complete(previous);
+    if (current && !this.#overlap) {
+      await this.#complete(current);
+      this.#submitted = undefined;
     }
     return previous !== undefined || current !== undefined;
+  }
+
+  async #complete({ batch, result }: { batch: Batch; result: StepResult }): Promise<void> {
+    this.scheduler.complete(batch, await result.tokens(), (sequence) => {
+      if (generated(sequence).length >= sequence.maxTokens) this.scheduler.finish(sequence);
+    });
   }
 
   async drain(limit = 10000): Promise<void> {
@@ -61,13 +83,13 @@ class Rig {
 }
 
 const generated = (sequence: Sequence): number[] => sequence.tokens.slice(sequence.numPrompt);
-const alone = (sequence: Sequence): number[] =>
-  expectedTokens(hashModel, sequence.tokens.slice(0, sequence.numPrompt), generated(sequence).length);
+const alone = (sequence: Sequence, model: FakeModel): number[] =>
+  expectedTokens(model, sequence.tokens.slice(0, sequence.numPrompt), generated(sequence).length);
 
 /** Every sequence has all its tokens, and they are those of a run alone; nothing is held any more. */
 function expectDone(rig: Rig, sequences: readonly Sequence[]): void {
   for (const sequence of sequences) {
-    expect(generated(sequence)).toEqual(alone(sequence));
+    expect(generated(sequence)).toEqual(alone(sequence, rig.model));
     expect(generated(sequence)).toHaveLength(sequence.maxTokens);
   }
   expect(rig.scheduler.numPagesHeld).toBe(0);
@@ -95,7 +117,7 @@ describe('Scheduler', () => {
     await rig.drain();
     expectDone(rig, [short, long]);
     const chunks = rig.runner.batches.flatMap(({ prefills }) => prefills.filter(({ sequence }) => sequence === long));
-    expect(chunks.map(({ start, count, samples }) => [start, count, samples])).toEqual([[0, 10, false], [10, 10, false], [20, 10, false], [30, 5, true]]); // prettier-ignore
+    expect(chunks.map(({ start, count, samples }) => [start, count, samples])).toEqual([[0, 10, 0], [10, 10, 0], [20, 10, 0], [30, 5, 1]]); // prettier-ignore
     const mixed = rig.runner.batches.filter(({ decodes, prefills }) => decodes.length > 0 && prefills.length > 0);
     expect(mixed).toHaveLength(4);
   });
@@ -140,7 +162,7 @@ describe('Scheduler', () => {
     expect(queued.pages).toEqual([]);
     await rig.drain();
     expectDone(rig, [other]);
-    expect(generated(aborted)).toEqual(alone(aborted));
+    expect(generated(aborted)).toEqual(alone(aborted, rig.model));
   });
 
   test('refuses sequences beyond the queue, all of a request or none', async () => {
@@ -179,7 +201,7 @@ describe('Scheduler', () => {
       if (rng.uniform() < 0.1 && live.length > 0) {
         const [victim] = live.splice(rng.integer(live.length), 1);
         rig.scheduler.finish(victim!);
-        expect(generated(victim!)).toEqual(alone(victim!));
+        expect(generated(victim!)).toEqual(alone(victim!, rig.model));
       }
       await rig.step();
       rig.pool.checkIntegrity();
@@ -337,4 +359,101 @@ describe('Scheduler with a prefix cache', () => {
     await rig.drain();
     expectDone(rig, kept);
   });
+});
+
+describe('prompt lookup', () => {
+  const LOOKUP = { draftTokens: 4, minMatch: 2, maxMatch: 3 };
+  const repeating = { model: repeatingModel, promptLookup: LOOKUP, draftRows: 12, overlap: false };
+
+  test.each([
+    { tokens: [1, 2, 3, 9, 1, 2, 3], count: 2, drafts: [9, 1] },
+    { tokens: [5, 2, 3, 7, 1, 2, 3, 8, 5, 2, 3], count: 1, drafts: [7] }, // The longest match wins, not the latest,
+    { tokens: [2, 3, 7, 4, 2, 3, 8, 4, 2, 3], count: 1, drafts: [8] }, // of equal ones the latest.
+    { tokens: [0, 1, 2, 3, 9, 1, 2, 3, 8, 0, 1, 2, 3], count: 1, drafts: [8] }, // Three tokens are compared, no more.
+    { tokens: [4, 4, 4], count: 4, drafts: [4, 4, 4, 4] },
+    { tokens: [6, 7, 6, 7], count: 3, drafts: [6, 7, 6] },
+    { tokens: [1, 3, 2, 3], count: 4, drafts: [] },
+    { tokens: [3], count: 4, drafts: [] },
+  ])('after $tokens guesses $drafts', ({ tokens, count, drafts }) => {
+    expect(draftTokens(tokens, LOOKUP, count)).toEqual(drafts);
+  });
+
+  test('gives the same tokens in fewer steps', async () => {
+    const rig = new Rig(repeating);
+    const sequence = rig.sequence(5, 80);
+    rig.scheduler.add([sequence]);
+    await rig.drain();
+    expectDone(rig, [sequence]);
+    const { drafted, accepted } = rig.scheduler.guesses;
+    expect(accepted).toBeGreaterThan(20);
+    expect(accepted).toBeLessThan(drafted);
+    // The step that ends a prompt gives the first token; every other gives one and the guesses that were right.
+    expect(rig.runner.batches).toHaveLength(80 - accepted);
+  });
+
+  test('stops where the sequence is finished, among guesses that were right too', async () => {
+    const rig = new Rig({ ...repeating, model: () => 7 });
+    const sequence = rig.sequence(3, 100);
+    rig.scheduler.add([sequence]);
+    for (let step = 0; step < 3; step++) await rig.step();
+    const before = generated(sequence).length;
+    const batch = rig.scheduler.next()!;
+    const tokens = await rig.runner.run(batch).tokens();
+    expect(tokens).toHaveLength(5);
+    rig.scheduler.complete(batch, tokens, (taken) => {
+      if (generated(taken).length === before + 2) rig.scheduler.finish(taken);
+    });
+    expect(generated(sequence)).toHaveLength(before + 2);
+    expect(sequence.pages).toEqual([]);
+    rig.scheduler.checkIntegrity();
+  });
+
+  test('leaves alone what needs each token before the next', async () => {
+    const rig = new Rig({ ...repeating, model: () => 7 });
+    const logits = { repetitionPenalty: 1.2, presencePenalty: 0, frequencyPenalty: 0, bias: [], logprobs: undefined, constrained: false, minTokens: 0, endTokens: [] }; // prettier-ignore
+    const penalized = new Sequence({ id: 50, promptTokens: [7, 7, 7], maxTokens: 20, sampling: { ...GREEDY, logits }, choice: 0 });
+    rig.scheduler.add([penalized]);
+    await rig.drain();
+    expectDone(rig, [penalized]);
+    expect(rig.scheduler.guesses.drafted).toBe(0);
+  });
+
+  test.each([1, 2, 3, 4, 5, 6])(
+    'random arrivals, aborts, shortages and look-ahead give everyone its own tokens (seed %i)',
+    async (seed) => {
+      const rng = createRng(seed);
+      const pages = 24 + rng.integer(40);
+      const rig = new Rig({
+        ...repeating,
+        overlap: seed % 3 === 0,
+        pages,
+        maxRunning: 1 + rng.integer(8),
+        prefillChunk: 4 + rng.integer(40),
+        draftRows: rng.integer(20),
+        prefixCache: seed % 2 === 0,
+        policy: LPM,
+        maxQueued: 1000,
+      });
+      const kept: Sequence[] = [];
+      let aborted: Sequence[] = [];
+      for (let round = 0; round < 300; round++) {
+        if (rng.uniform() < 0.3) {
+          const sequence = rig.related(rng.integer(3), rng.integer(50), 1 + rng.integer(8), 1 + rng.integer(60));
+          rig.scheduler.add([sequence]);
+          (rng.uniform() < 0.2 ? aborted : kept).push(sequence);
+        }
+        if (rng.uniform() < 0.1) {
+          aborted.forEach((sequence) => rig.scheduler.finish(sequence));
+          aborted = [];
+        }
+        if (rng.uniform() < 0.02) rig.scheduler.flushCache();
+        await rig.step();
+        rig.pool.checkIntegrity();
+      }
+      aborted.forEach((sequence) => rig.scheduler.finish(sequence));
+      await rig.drain();
+      expectDone(rig, kept);
+      expect(rig.scheduler.guesses.accepted > 0).toBe(!(seed % 3 === 0));
+    },
+  );
 });

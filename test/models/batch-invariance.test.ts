@@ -75,16 +75,23 @@ function tokenRequests(vocabulary: number): ChatRequest[] {
   return Array.from({ length: COUNT }, (_, i) => ({ messages: [], prompt: [...(i % 2 ? shared : []), ...tokens(1 + 20 * i)], ...FIXED }));
 }
 
+const LOOKUP = { draftTokens: 7, minMatch: 1, maxMatch: 4 };
+/** What serving may do beside batching; prompt lookup has its own way through the steps. */
+const STEPPING = [
+  { name: 'look-ahead', overlapSchedule: true },
+  { name: 'no look-ahead', overlapSchedule: false },
+  { name: 'prompt lookup', promptLookup: LOOKUP },
+];
 const MATRIX = [17, 4096].flatMap((chunkedPrefillSize) =>
-  [true, false].flatMap((radixCache) =>
-    [true, false].map((overlapSchedule) => ({ chunkedPrefillSize, radixCache, overlapSchedule }) satisfies Partial<EngineConfig>),
-  ),
+  [true, false].flatMap((radixCache) => STEPPING.map((stepping) => ({ chunkedPrefillSize, radixCache, ...stepping }))),
 );
 const CORNERS = [
-  { chunkedPrefillSize: 17, radixCache: true, overlapSchedule: true },
-  { chunkedPrefillSize: 17, radixCache: false, overlapSchedule: false },
-  { chunkedPrefillSize: 4096, radixCache: true, overlapSchedule: false },
-] satisfies Partial<EngineConfig>[];
+  { chunkedPrefillSize: 17, radixCache: true, ...STEPPING[0]! },
+  { chunkedPrefillSize: 17, radixCache: false, ...STEPPING[1]! },
+  { chunkedPrefillSize: 4096, radixCache: true, ...STEPPING[1]! },
+  { chunkedPrefillSize: 17, radixCache: true, ...STEPPING[2]! },
+  { chunkedPrefillSize: 4096, radixCache: false, ...STEPPING[2]! },
+];
 
 const random = mkdtempSync(join(tmpdir(), 'parley-'));
 cpSync(join(ROOT, 'test/fixtures/llama-tiny-random/llama'), random, { recursive: true });
@@ -117,8 +124,8 @@ describe.each([
   afterAll(() => device.close());
 
   test.each(configs)(
-    'prompts of $chunkedPrefillSize tokens a step, radix cache $radixCache, look-ahead $overlapSchedule',
-    async (config) => {
+    '$name, prompts of $chunkedPrefillSize tokens a step, radix cache $radixCache',
+    async ({ name: _, ...config }: Partial<EngineConfig> & { readonly name: string }) => {
       const engine = await load(config);
       const before = device.stats.submits;
       const together = await askStaggered(engine, requests);
@@ -126,14 +133,26 @@ describe.each([
       expect(device.stats.submits - before).toBeLessThan(COUNT * MAX_TOKENS);
       expect(together.map(({ text }) => text)).toEqual(alone.map(({ text }) => text));
       expect(engine.status().cachedTokens > 0).toBe(config.radixCache);
+      expect(engine.status().acceptedTokens > 0).toBe(config.promptLookup !== undefined);
       await engine.close();
     },
   );
 
-  test('log-probabilities are the same to the last bit', async () => {
-    const engine = await load({ radixCache: false });
+  test.each(STEPPING)('log-probabilities are the same to the last bit with $name', async ({ name: _, ...config }) => {
+    const engine = await load({ radixCache: false, ...config });
     expect(alone.every(({ logprobs }) => logprobs.length === MAX_TOKENS)).toBe(true);
     expect(await askStaggered(engine, reporting)).toEqual(alone);
     await engine.close();
+  });
+
+  test('a seed gives the same tokens with prompt lookup and without', async () => {
+    const seeded = requests.map((request, i) => ({ ...request, sampling: { temperature: 0.5, topP: 0.9, seed: 1000 + i } }));
+    const plain = await load({});
+    const expected = await askInTurn(plain, seeded);
+    await plain.close();
+    const guessing = await load({ promptLookup: LOOKUP });
+    expect(await askStaggered(guessing, seeded)).toEqual(expected);
+    expect(guessing.status().draftedTokens).toBeGreaterThan(0);
+    await guessing.close();
   });
 });

@@ -9,6 +9,9 @@ export type FakeModel = (tokens: readonly number[]) => number;
 export const hashModel: FakeModel = (tokens) =>
   tokens.reduce((hash, token) => (Math.imul(hash ^ token, 16777619) >>> 0) % 1000003, 7) % 997;
 
+/** Hangs on the last two tokens and, now and then, on the position: answers repeat themselves, but not for ever. */
+export const repeatingModel: FakeModel = (tokens) => hashModel([...tokens.slice(-2), Math.floor(tokens.length / 13) % 3]) % 6;
+
 /** Tokens a model generates after a prompt. */
 export function expectedTokens(model: FakeModel, prompt: readonly number[], count: number): number[] {
   const tokens = [...prompt];
@@ -39,15 +42,15 @@ export class FakeRunner {
   run(batch: Batch): StepResult {
     this.batches.push(batch);
     const tokens: number[] = [];
-    for (const { sequence, start, count, samples, fromDevice } of [...batch.decodes, ...batch.prefills]) {
+    for (const { sequence, start, count, samples, fromDevice, drafts } of [...batch.decodes, ...batch.prefills]) {
       for (let position = start; position < start + count; position++) {
-        const token = fromDevice ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
+        const token = fromDevice ? this.#lastTokens.get(sequence.row) : (sequence.tokens[position] ?? drafts[position - start - 1]);
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
         this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });
         this.computed++;
       }
-      if (samples) tokens.push(this.#model(this.#history(sequence, start + count)));
+      for (let i = count - samples; i < count; i++) tokens.push(this.#model(this.#history(sequence, start + i + 1)));
     }
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
     return { tokens: () => Promise.resolve(Uint32Array.from(tokens)) };

@@ -1,0 +1,27 @@
+import type { PromptLookup } from '../config.ts';
+
+/**
+ * Up to `count` guesses for the tokens after `tokens`: those that followed the longest earlier occurrence of their last `minMatch` to
+ * `maxMatch` tokens, the latest one of equal length (prompt lookup decoding, Saxena 2023). An occurrence that runs into the end goes on
+ * as it repeats itself. Empty when there is none.
+ */
+export function draftTokens(tokens: readonly number[], { minMatch, maxMatch }: PromptLookup, count: number): number[] {
+  const last = tokens.length - 1;
+  let longest = minMatch - 1;
+  let found = -1;
+  for (
+    let end = tokens.lastIndexOf(tokens[last]!, last - 1);
+    end >= longest && end >= 0;
+    end = end > 0 ? tokens.lastIndexOf(tokens[last]!, end - 1) : -1
+  ) {
+    let length = 1;
+    while (length < maxMatch && length <= end && tokens[end - length] === tokens[last - length]) length++;
+    if (length <= longest) continue;
+    [longest, found] = [length, end];
+    if (length === maxMatch) break;
+  }
+  const drafts: number[] = [];
+  if (found < 0) return drafts;
+  for (let i = found + 1; drafts.length < count; i++) drafts.push(i <= last ? tokens[i]! : drafts[i - last - 1]!);
+  return drafts;
+}
