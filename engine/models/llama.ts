@@ -11,11 +11,15 @@ import { rmsNorm } from '../ops/norm.ts';
 import { pagedAttention } from '../ops/paged-attention.ts';
 import { qkNorm, ropeTable } from '../ops/rope.ts';
 import { gatherRows } from '../ops/sample.ts';
+import { sizeOf } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
 import type { WeightLoader } from '../weights/weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import { parseLlamaConfig } from './llama/config.ts';
 import type { LlamaConfig } from './llama/config.ts';
-import type { Decoder, DecoderDefinition } from './registry.ts';
+import type { Decoder, DecoderDefinition, Stage } from './registry.ts';
+import { headShare, shareOf, wholeShard } from './shard.ts';
+import type { Shard } from './shard.ts';
 
 /** q, k, v and gate, up are merged at load: each pair reads the same input. Shapes and names: llama/MODEL.md. */
 interface LlamaLayer {
@@ -32,79 +36,141 @@ interface LlamaLayer {
 }
 
 interface LlamaWeights {
-  readonly embedding: LinearWeight;
+  /** On the shards with the first or the last layer. */
+  readonly embedding: LinearWeight | undefined;
   readonly layers: readonly LlamaLayer[];
-  readonly norm: Tensor;
-  /** The embedding itself when tied. */
-  readonly head: LinearWeight;
+  readonly head: { readonly norm: Tensor; readonly weight: LinearWeight } | undefined;
   readonly cosSin: Tensor;
+}
+
+/** What a shard holds of the model. */
+interface LlamaPart {
+  readonly shard: Shard;
+  /** The model's own sizes, and the shard's: layers, heads and intermediate channels. */
+  readonly whole: LlamaConfig;
+  readonly local: LlamaConfig;
+  readonly q: Range;
+  readonly kv: Range;
+  readonly intermediate: Range;
+  readonly tokens: Range;
+  readonly isFirst: boolean;
+  readonly isLast: boolean;
 }
 
 /** Llama, Mistral, Qwen2 and Qwen3. */
 export const LLAMA: DecoderDefinition = {
   parseConfig: parseLlamaConfig,
-  async load(loader, json, context) {
+  async load(loader, json, context, shard) {
     const config = parseLlamaConfig(json);
-    const weights = await loadWeights(loader, config, context);
+    const part = partOf(config, shard ?? wholeShard(config.layers));
+    const weights = await loadWeights(loader, part, context);
     const decoder: Decoder = {
-      shape: config,
+      shape: part.local,
+      tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
       parameters: loader.parameters,
       createWorkspace(device, rows, logitRows) {
-        const workspace = createWorkspace(device, config, rows, logitRows);
-        return { forward: (rec, input, kv) => forward(rec, config, weights, workspace, input, kv) };
+        const ws = createWorkspace(device, part, rows, logitRows);
+        const cut = (input: ForwardInput, kv: KVCache): readonly Stage[] => stages(part, weights, ws, input, kv);
+        return {
+          hidden: ws.hidden,
+          logits: ws.logits,
+          stages: cut,
+          forward(rec, input, kv) {
+            for (const stage of cut(input, kv)) stage.record(rec);
+            return ws.logits!;
+          },
+        };
       },
     };
     return decoder;
   },
 };
 
-async function loadWeights(loader: WeightLoader, config: LlamaConfig, context: number): Promise<LlamaWeights> {
-  const { hidden, vocabulary, layers: count } = config;
-  const table = await loader.table('model.embed_tokens.weight', vocabulary, hidden);
-  const layers: LlamaLayer[] = [];
-  for (let i = 0; i < count; i++) layers.push(await loadLayer(loader, config, `model.layers.${i}`));
-  const norm = await loader.tensor('model.norm.weight', [hidden]);
-  const tied = config.tied ?? !loader.has('lm_head.weight');
-  if (tied && loader.has('lm_head.weight')) loader.skip('lm_head.weight');
-  const head = tied ? table : await loader.linear('lm_head.weight', vocabulary, hidden);
-  loader.finish();
-  return { embedding: table, layers, norm, head, cosSin: ropeTable(loader.device, config.rope, context) };
+/** MLP columns are dealt out in units the kernels read at once. */
+const MLP_UNIT = 4;
+/** Tokens are dealt out in words of a grammar's mask. */
+const TOKEN_UNIT = 32;
+
+function partOf(whole: LlamaConfig, shard: Shard): LlamaPart {
+  const { q, kv } = headShare(whole.heads, whole.kvHeads, shard);
+  const intermediate = shareOf('MLP columns', whole.intermediate, MLP_UNIT, shard);
+  const tokens = shareOf('tokens', whole.vocabulary, TOKEN_UNIT, shard);
+  const heads = sizeOf(q);
+  const kvHeads = sizeOf(kv);
+  const widestRow = Math.max(2 * sizeOf(intermediate), (heads + 2 * kvHeads) * whole.headDim);
+  const local = { ...whole, layers: sizeOf(shard.layers), heads, kvHeads, intermediate: sizeOf(intermediate), widestRow };
+  const isFirst = shard.layers.from === 0;
+  return { shard, whole, local, q, kv, intermediate, tokens, isFirst, isLast: shard.layers.to === whole.layers };
 }
 
-async function loadLayer(loader: WeightLoader, config: LlamaConfig, at: string): Promise<LlamaLayer> {
-  const { hidden, intermediate, heads, kvHeads, headDim } = config;
-  const projections = [
-    { name: `${at}.self_attn.q_proj`, size: heads * headDim },
-    { name: `${at}.self_attn.k_proj`, size: kvHeads * headDim },
-    { name: `${at}.self_attn.v_proj`, size: kvHeads * headDim },
-  ];
-  const gateUp = ['gate', 'up'].map((name) => ({ name: `${at}.mlp.${name}_proj.weight`, outFeatures: intermediate }));
+async function loadWeights(loader: WeightLoader, part: LlamaPart, context: number): Promise<LlamaWeights> {
+  const { shard, whole, tokens, isFirst, isLast } = part;
+  const { hidden, vocabulary } = whole;
+  const tied = whole.tied ?? !loader.has('lm_head.weight');
+  const names = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' };
+  const table = isFirst || (isLast && tied) ? await loader.table(names.table, vocabulary, hidden, tokens) : undefined;
+  const layers: LlamaLayer[] = [];
+  for (let i = 0; i < whole.layers; i++) {
+    const at = `model.layers.${i}`;
+    if (i >= shard.layers.from && i < shard.layers.to) layers.push(await loadLayer(loader, part, at));
+    else loader.skipAll(`${at}.`);
+  }
+  let head: LlamaWeights['head'];
+  if (isLast) {
+    const weight = tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens });
+    head = { norm: await loader.tensor(names.norm, [hidden]), weight };
+  }
+  if (!isLast) loader.skip(names.norm);
+  if (tied || !isLast) loader.skip(names.head);
+  if (!table) loader.skip(names.table);
+  loader.finish();
+  return { embedding: table, layers, head, cosSin: ropeTable(loader.device, whole.rope, context) };
+}
+
+async function loadLayer(loader: WeightLoader, part: LlamaPart, at: string): Promise<LlamaLayer> {
+  const { whole, q, kv, shard } = part;
+  const { hidden, intermediate, headDim } = whole;
+  const projection = (name: string, heads: number, kept: Range) => ({
+    name: `${at}.self_attn.${name}_proj`,
+    size: heads * headDim,
+    rows: { from: kept.from * headDim, to: kept.to * headDim },
+  });
+  const projections = [projection('q', whole.heads, q), projection('k', whole.kvHeads, kv), projection('v', whole.kvHeads, kv)];
+  const columns = projections[0]!.rows;
+  const gateUp = ['gate', 'up'].map((name) => ({
+    name: `${at}.mlp.${name}_proj.weight`,
+    outFeatures: intermediate,
+    rows: part.intermediate,
+  }));
   // Old exports carry a buffer of frequencies; they follow from the config.
   loader.skip(`${at}.self_attn.rotary_emb.inv_freq`);
+  // The bias is added once, by the first rank.
+  const outputBias = whole.outputBias && shard.rank === 0;
+  if (whole.outputBias && !outputBias) loader.skip(`${at}.self_attn.o_proj.bias`);
   return {
     inputNorm: await loader.tensor(`${at}.input_layernorm.weight`, [hidden]),
     qkv: await loader.mergedLinear(
       `${at}.qkv`,
-      projections.map(({ name, size }) => ({ name: `${name}.weight`, outFeatures: size })),
+      projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows })),
       hidden,
     ),
-    qkvBias: config.qkvBias
+    qkvBias: whole.qkvBias
       ? await loader.mergedVector(
           `${at}.qkv bias`,
-          projections.map(({ name, size }) => ({ name: `${name}.bias`, size })),
+          projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows })),
         )
       : undefined,
-    qkNorm: config.qkNorm
+    qkNorm: whole.qkNorm
       ? await loader.mergedVector(
           `${at}.qk norm`,
           ['q', 'k'].map((name) => ({ name: `${at}.self_attn.${name}_norm.weight`, size: headDim })),
         )
       : undefined,
-    output: await loader.linear(`${at}.self_attn.o_proj.weight`, hidden, heads * headDim),
-    outputBias: config.outputBias ? await loader.tensor(`${at}.self_attn.o_proj.bias`, [hidden]) : undefined,
+    output: await loader.linear(`${at}.self_attn.o_proj.weight`, hidden, whole.heads * headDim, { columns }),
+    outputBias: outputBias ? await loader.tensor(`${at}.self_attn.o_proj.bias`, [hidden]) : undefined,
     postNorm: await loader.tensor(`${at}.post_attention_layernorm.weight`, [hidden]),
     gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
-    down: await loader.linear(`${at}.mlp.down_proj.weight`, hidden, intermediate),
+    down: await loader.linear(`${at}.mlp.down_proj.weight`, hidden, intermediate, { columns: part.intermediate }),
   };
 }
 
@@ -120,11 +186,11 @@ interface LlamaWorkspace {
   readonly activated: Tensor; // [T, I]
   readonly gathered: Tensor; // [B, C]
   readonly last: Tensor; // [B, C] normed
-  readonly logits: Tensor; // [B, V]
+  readonly logits: Tensor | undefined; // [B, V]
 }
 
-function createWorkspace(device: Device, config: LlamaConfig, rows: number, logitRows: number): LlamaWorkspace {
-  const { hidden, heads, kvHeads, headDim, intermediate, vocabulary } = config;
+function createWorkspace(device: Device, { local, tokens, isLast }: LlamaPart, rows: number, logitRows: number): LlamaWorkspace {
+  const { hidden, heads, kvHeads, headDim, intermediate } = local;
   const make = (name: string, columns: number, count = rows): Tensor => device.tensor(name, 'f32', [count, columns]);
   return {
     hidden: make('hidden', hidden),
@@ -137,31 +203,51 @@ function createWorkspace(device: Device, config: LlamaConfig, rows: number, logi
     activated: make('activated', intermediate),
     gathered: make('gathered', hidden, logitRows),
     last: make('last', hidden, logitRows),
-    logits: make('logits', vocabulary, logitRows),
+    logits: isLast ? make('logits', sizeOf(tokens), logitRows) : undefined,
   };
 }
 
-function forward(rec: Recorder, config: LlamaConfig, weights: LlamaWeights, ws: LlamaWorkspace, input: ForwardInput, kv: KVCache): Tensor {
-  const { eps } = config;
+/** The residual is added by the first rank, so that the sum of all parts is the new hidden state. */
+function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, input: ForwardInput, kv: KVCache): readonly Stage[] {
+  const { shard, tokens, local, isFirst, isLast } = part;
+  const { eps } = local;
   const { rows, trace } = input;
-  embedding(rec, { ids: input.tokens, table: weights.embedding, out: ws.hidden, rows });
-  trace?.('embedding', ws.hidden);
+  const residual = (x: Tensor): Tensor | undefined => (shard.rank === 0 ? x : undefined);
+  const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
+  const list: Stage[] = [];
+  const add = (partial: Tensor, record: (rec: Recorder) => void): void => void list.push({ record, partial });
+  if (isFirst) {
+    add(ws.hidden, (rec) => {
+      embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, ...firstId });
+      trace?.('embedding', ws.hidden);
+    });
+  }
   weights.layers.forEach((layer, i) => {
-    rmsNorm(rec, { x: ws.hidden, weight: layer.inputNorm, out: ws.normed, eps, rows });
-    attention(rec, config, weights, i, ws, input, kv);
-    linear(rec, { x: ws.attended, weight: layer.output, bias: layer.outputBias, residual: ws.hidden, out: ws.middle, rows });
-    rmsNorm(rec, { x: ws.middle, weight: layer.postNorm, out: ws.normed, eps, rows });
-    linear(rec, { x: ws.normed, weight: layer.gateUp, out: ws.gateUp, rows });
-    siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows });
-    linear(rec, { x: ws.activated, weight: layer.down, residual: ws.middle, out: ws.hidden, rows });
-    trace?.(`layer ${i}`, ws.hidden);
+    add(ws.middle, (rec) => {
+      rmsNorm(rec, { x: ws.hidden, weight: layer.inputNorm, out: ws.normed, eps, rows });
+      attention(rec, local, weights, i, ws, input, kv);
+      linear(rec, { x: ws.attended, weight: layer.output, bias: layer.outputBias, residual: residual(ws.hidden), out: ws.middle, rows });
+    });
+    add(ws.hidden, (rec) => {
+      rmsNorm(rec, { x: ws.middle, weight: layer.postNorm, out: ws.normed, eps, rows });
+      linear(rec, { x: ws.normed, weight: layer.gateUp, out: ws.gateUp, rows });
+      siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows });
+      linear(rec, { x: ws.activated, weight: layer.down, residual: residual(ws.middle), out: ws.hidden, rows });
+      trace?.(`layer ${i}`, ws.hidden);
+    });
   });
-  const { logitIndices: indices, logitRows } = input;
-  if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: logitRows });
-  rmsNorm(rec, { x: indices ? ws.gathered : ws.hidden, weight: weights.norm, out: ws.last, eps, rows: logitRows });
-  linear(rec, { x: ws.last, weight: weights.head, out: ws.logits, rows: logitRows });
-  trace?.('logits', ws.logits);
-  return ws.logits;
+  if (isLast) list.push({ record: (rec) => head(rec, part, weights, ws, input) });
+  return list;
+}
+
+/** ws.logits of the rows that give any. */
+function head(rec: Recorder, { local }: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, input: ForwardInput): void {
+  const { logitIndices: indices, logitRows: rows, trace } = input;
+  const { norm, weight } = weights.head!;
+  if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows });
+  rmsNorm(rec, { x: indices ? ws.gathered : ws.hidden, weight: norm, out: ws.last, eps: local.eps, rows });
+  linear(rec, { x: ws.last, weight, out: ws.logits!, rows });
+  trace?.('logits', ws.logits!);
 }
 
 /** ws.attended = attention of ws.normed over the pages, which get this batch's keys and values first. */

@@ -19,3 +19,14 @@ export function nextPowerOfTwo(value: number): number {
 export function product(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1);
 }
+
+/** Half-open interval. */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Number of things in a range. */
+export function sizeOf({ from, to }: Range): number {
+  return to - from;
+}

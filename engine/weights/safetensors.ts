@@ -3,6 +3,7 @@ import { EngineError } from '../errors.ts';
 import type { ByteSource, Platform } from '../platform/platform.ts';
 import { fromBF16, fromF16 } from '../util/f16.ts';
 import { product } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
 
 interface Entry {
   readonly source: ByteSource;
@@ -62,11 +63,13 @@ export class Checkpoint {
     return this.#entries.get(name)?.shape;
   }
 
-  /** Values of a tensor widened to f32. */
-  async read(name: string): Promise<Float32Array> {
+  /** Values of a tensor, or of the elements [from, to) of it, widened to f32. */
+  async read(name: string, elements?: Range): Promise<Float32Array> {
     const entry = this.#entries.get(name);
     if (!entry) throw new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
-    const bytes = await entry.source.read(entry.start, entry.end - entry.start);
+    const size = ELEMENT_BYTES.get(entry.dtype)!;
+    const { from, to } = elements ?? { from: 0, to: product(entry.shape) };
+    const bytes = await entry.source.read(entry.start + from * size, (to - from) * size);
     const { buffer, byteOffset, byteLength } = bytes;
     switch (entry.dtype) {
       case 'F32': return new Float32Array(buffer, byteOffset, byteLength / 4); // prettier-ignore

@@ -3,7 +3,18 @@ import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { packLinear } from '../ops/linear.ts';
 import type { LinearWeight, WeightType } from '../ops/linear.ts';
+import { product, sizeOf } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
 import type { Checkpoint } from './safetensors.ts';
+
+/** The part of a matrix [rows, columns] that is wanted; absent = all. */
+export interface Slice {
+  readonly rows?: Range | undefined;
+  readonly columns?: Range | undefined;
+}
+
+/** Bytes of a matrix that are read at a time when only some of its columns are kept. */
+const BLOCK_BYTES = 16 * 2 ** 20;
 
 /**
  * Hands a checkpoint's tensors to a model by name, checks every shape, counts what was taken, and fails on leftovers: a weight that
@@ -39,8 +50,8 @@ export class WeightLoader {
     return shape;
   }
 
-  /** Values of a tensor in f32 for host-side work (packing, folding norms). */
-  async data(name: string, shape: readonly number[]): Promise<Float32Array> {
+  /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
+  async data(name: string, shape: readonly number[], slice: Slice = {}): Promise<Float32Array> {
     const found = this.shape(name);
     if (found.length !== shape.length || found.some((size, i) => size !== shape[i])) {
       throw new EngineError('invalid_model', `tensor ${name} has shape [${found.join(', ')}], expected [${shape.join(', ')}]`);
@@ -49,7 +60,26 @@ export class WeightLoader {
       this.#taken.add(name);
       this.#parameters += shape.reduce((a, b) => a * b, 1);
     }
-    return this.#checkpoint.read(name);
+    const [count = 1, ...rest] = shape;
+    const width = product(rest);
+    const { rows = { from: 0, to: count }, columns } = slice;
+    if (!columns) return this.#checkpoint.read(name, { from: rows.from * width, to: rows.to * width });
+    return this.#columns(name, width, rows, columns);
+  }
+
+  async #columns(name: string, width: number, rows: Range, columns: Range): Promise<Float32Array> {
+    const kept = sizeOf(columns);
+    const out = new Float32Array(sizeOf(rows) * kept);
+    const step = Math.max(1, Math.floor(BLOCK_BYTES / 4 / width));
+    for (let first = rows.from; first < rows.to; first += step) {
+      const last = Math.min(rows.to, first + step);
+      const block = await this.#checkpoint.read(name, { from: first * width, to: last * width });
+      for (let row = first; row < last; row++) {
+        const at = (row - first) * width;
+        out.set(block.subarray(at + columns.from, at + columns.to), (row - rows.from) * kept);
+      }
+    }
+    return out;
   }
 
   /** A vector or small table as an f32 tensor. */
@@ -57,40 +87,47 @@ export class WeightLoader {
     return this.device.upload(name, 'f32', shape, await this.data(name, shape));
   }
 
-  /** A Linear.weight [outFeatures, inFeatures], packed. */
-  async linear(name: string, outFeatures: number, inFeatures: number): Promise<LinearWeight> {
-    return packLinear(this.device, name, await this.data(name, [outFeatures, inFeatures]), outFeatures, inFeatures, this.dtype);
+  /** A Linear.weight [outFeatures, inFeatures] or a slice of it, packed. */
+  async linear(name: string, outFeatures: number, inFeatures: number, slice: Slice = {}): Promise<LinearWeight> {
+    const { rows = { from: 0, to: outFeatures }, columns = { from: 0, to: inFeatures } } = slice;
+    const data = await this.data(name, [outFeatures, inFeatures], slice);
+    return packLinear(this.device, name, data, sizeOf(rows), sizeOf(columns), this.dtype);
   }
 
-  /** An embedding table [V, C], packed; never below f16, because it is looked up and not multiplied. */
-  async table(name: string, rows: number, columns: number): Promise<LinearWeight> {
+  /** An embedding table [V, C] or a slice of its rows, packed; never below f16, because it is looked up and not multiplied. */
+  async table(name: string, rows: number, columns: number, kept: Range = { from: 0, to: rows }): Promise<LinearWeight> {
     const dtype = this.dtype === 'f32' ? 'f32' : 'f16';
-    return packLinear(this.device, name, await this.data(name, [rows, columns]), rows, columns, dtype);
+    const data = await this.data(name, [rows, columns], { rows: kept });
+    return packLinear(this.device, name, data, sizeOf(kept), columns, dtype);
   }
 
-  /** Several Linear.weights that read the same input (q, k, v; gate, up) as one matrix, stacked by output. */
+  /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows, as one matrix, stacked by output. */
   async mergedLinear(
     label: string,
-    parts: readonly { readonly name: string; readonly outFeatures: number }[],
+    parts: readonly { readonly name: string; readonly outFeatures: number; readonly rows?: Range }[],
     inFeatures: number,
   ): Promise<LinearWeight> {
-    const total = parts.reduce((sum, part) => sum + part.outFeatures, 0);
+    const total = parts.reduce((sum, { outFeatures, rows }) => sum + (rows ? sizeOf(rows) : outFeatures), 0);
     const merged = new Float32Array(total * inFeatures);
-    let row = 0;
-    for (const { name, outFeatures } of parts) {
-      merged.set(await this.data(name, [outFeatures, inFeatures]), row * inFeatures);
-      row += outFeatures;
+    let at = 0;
+    for (const { name, outFeatures, rows } of parts) {
+      const data = await this.data(name, [outFeatures, inFeatures], { rows });
+      merged.set(data, at);
+      at += data.length;
     }
     return packLinear(this.device, label, merged, total, inFeatures, this.dtype);
   }
 
-  /** Several vectors one after the other; names that are `undefined` give zeros (Whisper's keys have no bias). */
-  async mergedVector(label: string, parts: readonly { readonly name: string | undefined; readonly size: number }[]): Promise<Tensor> {
-    const merged = new Float32Array(parts.reduce((sum, part) => sum + part.size, 0));
+  /** Several vectors, or some of their values, one after the other; names that are `undefined` give zeros (Whisper's keys have no bias). */
+  async mergedVector(
+    label: string,
+    parts: readonly { readonly name: string | undefined; readonly size: number; readonly rows?: Range }[],
+  ): Promise<Tensor> {
+    const merged = new Float32Array(parts.reduce((sum, { size, rows }) => sum + (rows ? sizeOf(rows) : size), 0));
     let at = 0;
-    for (const { name, size } of parts) {
-      if (name !== undefined) merged.set(await this.data(name, [size]), at);
-      at += size;
+    for (const { name, size, rows } of parts) {
+      if (name !== undefined) merged.set(await this.data(name, [size], { rows }), at);
+      at += rows ? sizeOf(rows) : size;
     }
     return this.device.upload(label, 'f32', [merged.length], merged);
   }
@@ -98,6 +135,11 @@ export class WeightLoader {
   /** Says that a tensor is known and deliberately unused. */
   skip(name: string): void {
     this.#taken.add(name);
+  }
+
+  /** The same of every tensor whose name starts with `prefix`. */
+  skipAll(prefix: string): void {
+    for (const name of this.#checkpoint.names()) if (name.startsWith(prefix)) this.#taken.add(name);
   }
 
   /** Throws when the checkpoint holds tensors that nobody took. */

@@ -1,8 +1,9 @@
 // out[t, :] = table[ids[t], :] (+ positions[first_position + t, :]); table in the lane-interleaved layout of linear weights
 // [C/4][V padded], so that a tied vocabulary head shares it; out [T, C]. One invocation four channels. Ids outside
-// [first_id, first_id + count) belong to another part of a split table and are left alone. Reference: test/reference/embedding.ts.
+// [first_id, first_id + count) belong to another part of a split table and are left alone, or give zeros with CLEAR. Reference: test/reference/embedding.ts.
 override WG: u32;
 override HAS_POSITIONS: bool;
+override CLEAR: bool;
 
 struct Params {
   rows: u32,
@@ -29,6 +30,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let c = i % params.c4;
   let id = ids[row];
   if (id < params.first_id || id >= params.first_id + params.count) {
+    if (CLEAR) {
+      out[i] = vec4<f32>();
+    }
     return;
   }
   var value = unpack_weight(table[c * params.n_weight + id - params.first_id]);

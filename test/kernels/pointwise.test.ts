@@ -95,4 +95,26 @@ for (const dtype of ['f32', 'f16'] as const) {
   }
 }
 
+cases.push({
+  name: 'embedding with a slice of the vocabulary gives zeros for the other tokens',
+  build(rng) {
+    const columns = 20;
+    const table = randomTensor(rng, [37, columns]);
+    const [from, to] = [32, 32 + 37];
+    const ids = Uint32Array.from([0, 31, 32, 50, 68, 69, 1000, 33]);
+    const looked = Float64Array.from({ length: ids.length * columns }, (_, i) => {
+      const id = ids[Math.floor(i / columns)]!;
+      return id >= from && id < to ? table.values[(id - from) * columns + (i % columns)]! : 0;
+    });
+    return {
+      inputs: { ids: { dtype: 'u32', shape: [ids.length], values: ids } },
+      outputs: { out: { dtype: 'f32', shape: [ids.length, columns] } },
+      run(rec, t, device) {
+        embedding(rec, { ids: t['ids']!, table: packLinear(device, 'table', table.values, 37, columns), firstId: from, out: t['out']! });
+      },
+      expected: { out: looked },
+    };
+  },
+});
+
 describeKernels('pointwise', cases);

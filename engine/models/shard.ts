@@ -1,0 +1,44 @@
+import { EngineError } from '../errors.ts';
+import type { Range } from '../util/math.ts';
+
+/** The part of a decoder that one rank holds. */
+export interface Shard {
+  /** Place among the tensor-parallel ranks that hold the same layers. */
+  readonly rank: number;
+  readonly ranks: number;
+  /** Of the model's layers; the rank of the first embeds, that of the last has the vocabulary head. */
+  readonly layers: Range;
+}
+
+/** The whole of a decoder with this many layers. */
+export function wholeShard(layers: number): Shard {
+  return { rank: 0, ranks: 1, layers: { from: 0, to: layers } };
+}
+
+/** A rank's part of `total` things that are dealt out in units; throws EngineError('unsupported') when there are fewer units than ranks. */
+export function shareOf(what: string, total: number, unit: number, { rank, ranks }: Pick<Shard, 'rank' | 'ranks'>): Range {
+  const units = Math.ceil(total / unit);
+  if (units < ranks) {
+    throw new EngineError('unsupported', `${total} ${what} (in units of ${unit}) cannot be split over ${ranks} adapters`);
+  }
+  const cut = (at: number): number => Math.min(total, Math.floor((units * at) / ranks) * unit);
+  return { from: cut(rank), to: cut(rank + 1) };
+}
+
+/**
+ * A rank's query heads and the key/value heads they read. Key/value heads are dealt out whole with their groups of query heads; where there are
+ * fewer of them than ranks, several ranks keep the same one and share its group.
+ */
+export function headShare(heads: number, kvHeads: number, shard: Pick<Shard, 'rank' | 'ranks'>): { readonly q: Range; readonly kv: Range } {
+  const { rank, ranks } = shard;
+  const group = heads / kvHeads;
+  if (kvHeads >= ranks) {
+    const kv = shareOf('key/value heads', kvHeads, 1, shard);
+    return { q: { from: kv.from * group, to: kv.to * group }, kv };
+  }
+  const head = Math.floor((rank * kvHeads) / ranks);
+  const first = Math.ceil((head * ranks) / kvHeads);
+  const sharers = Math.ceil(((head + 1) * ranks) / kvHeads) - first;
+  const q = shareOf('attention heads of a group', group, 1, { rank: rank - first, ranks: sharers });
+  return { q: { from: head * group + q.from, to: head * group + q.to }, kv: { from: head, to: head + 1 } };
+}
