@@ -113,7 +113,7 @@ export function initialCounts(vocabulary: number, prompt: Iterable<number>, answ
 export const LOGPROBS = defineKernel({
   file: 'sample/logprobs.wgsl',
   bindings: { logits: 'read', indices: 'read', sampled: 'read', out: 'write' },
-  params: { vocabulary: 'u32', stride: 'u32', top: 'u32', out_stride: 'u32' },
+  params: { vocabulary: 'u32', stride: 'u32', top: 'u32', out_stride: 'u32', at: 'u32' },
   overrides: { WG: 'u32' },
 });
 
@@ -124,8 +124,9 @@ export interface LogprobsArgs {
   readonly indices: Tensor;
   /** [B] u32. */
   readonly sampled: Tensor;
-  /** [R, LOGPROB_WORDS] u32. */
+  /** [R, LOGPROB_WORDS] u32, from word `at` (default 0). */
   readonly out: Tensor;
+  readonly at?: number;
   readonly count: number;
   readonly vocabulary: number;
   /** 0..MAX_TOP_LOGPROBS: the most that any of the rows asks for. */
@@ -133,8 +134,8 @@ export interface LogprobsArgs {
 }
 
 /** Log-softmax of the unmodified logits for the rows that ask for it. */
-export function logprobs(rec: Recorder, { logits, indices, sampled, out, count, vocabulary, top }: LogprobsArgs): void {
-  const params = { vocabulary, stride: logits.shape[1]!, top, out_stride: out.shape[1]! };
+export function logprobs(rec: Recorder, { logits, indices, sampled, out, at = 0, count, vocabulary, top }: LogprobsArgs): void {
+  const params = { vocabulary, stride: logits.shape[1]!, top, out_stride: LOGPROB_WORDS, at };
   const wg = rec.caps.family === 'cpu' ? 8 : 128;
   rec.dispatch(LOGPROBS, { overrides: { WG: wg } }, { logits, indices, sampled, out }, params, [count]);
 }

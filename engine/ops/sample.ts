@@ -87,9 +87,9 @@ export const SAMPLE_THRESHOLD = defineKernel({
 
 export const ARGMAX_BLOCKS = defineKernel({
   file: 'sample/argmax_blocks.wgsl',
-  fragments: () => ['lib/sampling_row.wgsl'],
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/gumbel.wgsl'],
   bindings: { logits: 'read', rows: 'read', thresholds: 'read', best: 'write' },
-  params: { vocabulary: 'u32', stride: 'u32' },
+  params: { vocabulary: 'u32', stride: 'u32', first: 'u32' },
   overrides: { WG: 'u32', BLOCK: 'u32', NOISE: 'bool' },
 });
 
@@ -101,23 +101,28 @@ export const ARGMAX_REDUCE = defineKernel({
   overrides: { WG: 'u32' },
 });
 
-export interface SampleArgs {
+export interface BestBlocksArgs {
   /** [B, stride >= V] f32. */
   readonly logits: Tensor;
   readonly vocabulary: number;
+  /** Token of the first column, a multiple of 4: not 0 for a slice of a vocabulary. */
+  readonly first: number;
   /** [B, SAMPLING_ROW_WORDS] u32, from writeSamplingRow. */
   readonly settings: Tensor;
   /** [B] f32: scratch. */
   readonly thresholds: Tensor;
   /** [B, sampleBlocks(V), 2] u32: scratch. */
   readonly best: Tensor;
+  readonly rows: number;
+  /** Every row is greedy: no noise, no thresholds. */
+  readonly greedy: boolean;
+}
+
+export interface SampleArgs extends Omit<BestBlocksArgs, 'first'> {
   /** [B] u32: the tokens. */
   readonly sampled: Tensor;
   /** [slots] u32: the tokens by slot, for the next step's resolveTokens. */
   readonly lastTokens: Tensor;
-  readonly rows: number;
-  /** Every row is greedy: no noise, no thresholds. */
-  readonly greedy: boolean;
 }
 
 /** Blocks of the first argmax stage: the size of its scratch. */
@@ -125,9 +130,8 @@ export function sampleBlocks(vocabulary: number): number {
   return ceilDiv(vocabulary, ARGMAX_BLOCK);
 }
 
-/** One token a row: temperature, then top-k, top-p, min-p over the whole vocabulary, then a draw; or the largest logit. */
-export function sample(rec: Recorder, args: SampleArgs): void {
-  const { logits, vocabulary, settings, thresholds, best, sampled, lastTokens, rows, greedy } = args;
+/** Thresholds of top-k, top-p and min-p, and the best token of every block of logits. */
+export function bestBlocks(rec: Recorder, { logits, vocabulary, first, settings, thresholds, best, rows, greedy }: BestBlocksArgs): void {
   const cpu = rec.caps.family === 'cpu';
   const params = { vocabulary, stride: logits.shape[1]! };
   if (!greedy) {
@@ -135,9 +139,17 @@ export function sample(rec: Recorder, args: SampleArgs): void {
     const overrides = cpu ? { WG: 8, BITS: 8 } : { WG: 128, BITS: 4 };
     rec.dispatch(SAMPLE_THRESHOLD, { overrides }, { logits, rows: settings, thresholds }, params, [rows]);
   }
-  const blocks = sampleBlocks(vocabulary);
   const variant = { overrides: { WG: cpu ? 8 : 128, BLOCK: ARGMAX_BLOCK, NOISE: greedy ? 0 : 1 } };
-  rec.dispatch(ARGMAX_BLOCKS, variant, { logits, rows: settings, thresholds, best }, params, [blocks, rows]);
+  rec.dispatch(ARGMAX_BLOCKS, variant, { logits, rows: settings, thresholds, best }, { ...params, first }, [
+    sampleBlocks(vocabulary),
+    rows,
+  ]);
+}
+
+/** One token a row: temperature, then top-k, top-p, min-p over the whole vocabulary, then a draw; or the largest logit. */
+export function sample(rec: Recorder, args: SampleArgs): void {
+  const { vocabulary, settings, best, sampled, lastTokens, rows } = args;
+  bestBlocks(rec, { ...args, first: 0 });
   const reduced = { best, rows: settings, sampled, last_tokens: lastTokens };
-  rec.dispatch(ARGMAX_REDUCE, { overrides: { WG } }, reduced, { rows, blocks }, [ceilDiv(rows, WG)]);
+  rec.dispatch(ARGMAX_REDUCE, { overrides: { WG } }, reduced, { rows, blocks: sampleBlocks(vocabulary) }, [ceilDiv(rows, WG)]);
 }

@@ -1,8 +1,9 @@
 // best[b, block] = (value, token) of the best of BLOCK consecutive logits of row b.
 //
 // A greedy row takes the largest logit. A sampled row takes the largest logit / T + Gumbel noise among the logits that reach thresholds[b], which
-// is a draw from their softmax (the Gumbel-max trick); the noise of a token comes from pcg4d(token / 4, position, seed), so it depends on nothing
-// else. Ties go to the smaller token. best [B][blocks] of (value bits, token). One workgroup a block; grid (blocks, B). Reference: test/reference/sample.ts.
+// is a draw from their softmax (the Gumbel-max trick, lib/gumbel.wgsl). Ties go to the smaller token. The logits may be a slice of the vocabulary that
+// starts at token `first`, a multiple of 4. best [B][blocks] of (value bits, token within the slice). One workgroup a block; grid (blocks, B).
+// Reference: test/reference/sample.ts.
 override WG: u32;
 override BLOCK: u32;
 override NOISE: bool;
@@ -13,6 +14,7 @@ const NOBODY = 0xffffffffu;
 struct Params {
   vocabulary: u32,
   stride: u32,
+  first: u32,
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
@@ -22,27 +24,6 @@ struct Params {
 @group(0) @binding(4) var<uniform> params: Params;
 
 var<workgroup> lane_best: array<vec2<u32>, WG>;
-
-// Jarzynski & Olano, Hash Functions for GPU Rendering (JCGT 2020).
-fn pcg4d(seed: vec4<u32>) -> vec4<u32> {
-  var v = seed * 1664525u + 1013904223u;
-  v.x += v.y * v.w;
-  v.y += v.z * v.x;
-  v.z += v.x * v.y;
-  v.w += v.y * v.z;
-  v ^= v >> vec4<u32>(16u);
-  v.x += v.y * v.w;
-  v.y += v.z * v.x;
-  v.z += v.x * v.y;
-  v.w += v.y * v.z;
-  return v;
-}
-
-// -log(-log(u)) of u in (0, 1) with 23 bits: with one more the largest u would round to 1.
-fn gumbel(bits: vec4<u32>) -> vec4<f32> {
-  let u = (vec4<f32>(bits >> vec4<u32>(9u)) + 0.5) / 8388608.0;
-  return -log(-log(u));
-}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -55,13 +36,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   for (var i = group.x * BLOCK + lane * 4u; i < end; i += WG * 4u) {
     var noise = vec4<f32>();
     if (sampled) {
-      noise = gumbel(pcg4d(vec4<u32>(i / 4u, row.position, row.seed_low, row.seed_high)));
+      noise = gumbel_noise(row, params.first + i);
     }
     for (var c = 0u; c < 4u; c++) {
       if (i + c < end) {
         var value = logits[base + i + c];
         if (sampled) {
-          value = select(LOWEST, value * row.inverse_temperature + noise[c], value >= thresholds[group.y]);
+          value = select(LOWEST, perturbed(row, value, noise[c]), value >= thresholds[group.y]);
         }
         if (value > top) {
           top = value;

@@ -1,5 +1,5 @@
 // Log-probabilities of row b from unmodified logits: out[b] = (log sum exp, logit of the sampled token, then TOP pairs of (token, logit), largest
-// first, ties to the smaller token). One workgroup a listed row; TOP rounds of "the largest below the last one", because TOP is small and
+// first, ties to the smaller token); `at` is where out begins. One workgroup a listed row; TOP rounds of "the largest below the last one", because TOP is small and
 // rarely asked for. Reference: test/reference/logits.ts.
 override WG: u32;
 
@@ -11,6 +11,7 @@ struct Params {
   stride: u32,
   top: u32,
   out_stride: u32,
+  at: u32,
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
@@ -47,7 +48,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var bound = 3.4e38;
   var bound_token = 0u;
   var largest = 0.0;
-  let at = group.x * params.out_stride;
+  let at = params.at + group.x * params.out_stride;
   let rounds = max(params.top, 1u);
   for (var round = 0u; round < rounds; round++) {
     var value = LOWEST;

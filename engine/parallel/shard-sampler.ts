@@ -1,0 +1,108 @@
+/**
+ * Sampling where every rank holds the logits of a slice of the vocabulary. The device finds the best token of its slice and, for rows cut by
+ * top-k, top-p or min-p, the few tokens that may survive the cut; shard-merge.ts makes one token of what the ranks found. Nothing of the
+ * vocabulary's size is read back, unless more tokens survive than the lists hold: then that row is listed whole.
+ */
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { logprobs } from '../ops/logits.ts';
+import { SAMPLING_ROW_WORDS, bestBlocks, sampleBlocks } from '../ops/sample.ts';
+import { candidateWords, shardBest, shardCandidates } from '../ops/shard-sample.ts';
+import { SHARD_CANDIDATE_LIMIT, ShardLayout } from './shard-layout.ts';
+import type { SamplingStep, VocabularySlice } from './shard-layout.ts';
+
+/** Smallest threshold: every token that no mask ruled out is listed. */
+const EVERYTHING = -3.4e38;
+
+export class ShardSampler {
+  readonly #device: Device;
+  readonly #slice: VocabularySlice;
+  readonly #maxRows: number;
+  readonly #layout: ShardLayout;
+  readonly #words: Uint32Array;
+  readonly #floats: Float32Array;
+  readonly #settings: Tensor;
+  readonly #thresholds: Tensor;
+  readonly #best: Tensor;
+  readonly #local: Tensor;
+  readonly #filtered: Tensor;
+  readonly #reported: Tensor;
+  #whole: { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor } | undefined;
+  /** Words that record() leaves for the merge. */
+  readonly out: Tensor;
+
+  /** `slice.from` is a multiple of 32; `maxRows` = most rows that yield tokens in one step. */
+  constructor(device: Device, slice: VocabularySlice, maxRows: number) {
+    this.#device = device;
+    this.#slice = slice;
+    this.#maxRows = maxRows;
+    this.#layout = new ShardLayout(maxRows);
+    this.#words = new Uint32Array(maxRows * SAMPLING_ROW_WORDS);
+    this.#floats = new Float32Array(this.#words.buffer);
+    const blocks = sampleBlocks(slice.to - slice.from);
+    this.#settings = device.tensor('shard sampling settings', 'u32', [maxRows, SAMPLING_ROW_WORDS]);
+    this.#thresholds = device.tensor('shard thresholds', 'f32', [maxRows]);
+    this.#best = device.tensor('shard argmax blocks', 'u32', [maxRows, blocks, 2]);
+    this.#local = device.tensor('shard best tokens', 'u32', [maxRows]);
+    this.#filtered = device.tensor('filtered rows', 'u32', [maxRows]);
+    this.#reported = device.tensor('reported rows', 'u32', [maxRows]);
+    this.out = device.tensor('shard samples', 'u32', [ShardLayout.capacity(maxRows)]);
+  }
+
+  /** Uploads a step's settings; returns the bytes of `out` that its record() will fill. */
+  prepare(step: SamplingStep): number {
+    this.#layout.update(step);
+    const { filtered, filteredCount, words } = this.#layout;
+    const count = step.rows * SAMPLING_ROW_WORDS;
+    this.#words.set(step.settings.subarray(0, count));
+    // What the cuts keep depends on the whole vocabulary. A slice lists its largest logits, and the merge cuts.
+    for (let i = 0; i < filteredCount; i++) {
+      const at = filtered[i]! * SAMPLING_ROW_WORDS;
+      this.#floats[at + 1] = 1;
+      this.#floats[at + 2] = 0;
+      this.#words[at + 3] = SHARD_CANDIDATE_LIMIT;
+    }
+    if (step.rows > 0) this.#device.write(this.#settings, this.#words.subarray(0, count));
+    if (filteredCount > 0) this.#device.write(this.#filtered, filtered.subarray(0, filteredCount));
+    if (step.reported.length > 0) this.#device.write(this.#reported, Uint32Array.from(step.reported));
+    return words * 4;
+  }
+
+  /** Appends the prepared step. `logits` [B, slice] are processed, `unprocessed` as the model gave them (the same tensor if nothing changed them). */
+  record(rec: Recorder, { rows, reported, top }: SamplingStep, logits: Tensor, unprocessed: Tensor): void {
+    const { from, to } = this.#slice;
+    const vocabulary = to - from;
+    const { greedy, filteredCount, candidatesAt, logprobsAt } = this.#layout;
+    const { out } = this;
+    const [settings, thresholds, best, local] = [this.#settings, this.#thresholds, this.#best, this.#local];
+    bestBlocks(rec, { logits, vocabulary, first: from, settings, thresholds, best, rows, greedy });
+    shardBest(rec, { best, local, out, rows, blocks: sampleBlocks(vocabulary), first: from });
+    if (filteredCount > 0) {
+      const listed = { indices: this.#filtered, thresholds, out, at: candidatesAt, count: filteredCount, capacity: SHARD_CANDIDATE_LIMIT };
+      shardCandidates(rec, { logits, unprocessed, settings, vocabulary, first: from, ...listed });
+    }
+    if (reported.length === 0) return;
+    const indices = this.#reported;
+    logprobs(rec, { logits: unprocessed, indices, sampled: local, out, at: logprobsAt, count: reported.length, vocabulary, top });
+  }
+
+  /** Appends the list of all tokens of one row of the last recorded step, for a row that the merge could not decide; returns the tensor it fills. */
+  recordWhole(rec: Recorder, row: number, logits: Tensor, unprocessed: Tensor): Tensor {
+    const { from, to } = this.#slice;
+    const vocabulary = to - from;
+    const { out, index, thresholds } = (this.#whole ??= this.#allocateWhole(vocabulary));
+    this.#device.write(index, Uint32Array.of(row));
+    const listed = { indices: index, thresholds, out, at: 0, count: 1, capacity: vocabulary };
+    shardCandidates(rec, { logits, unprocessed, settings: this.#settings, vocabulary, first: from, ...listed });
+    return out;
+  }
+
+  #allocateWhole(vocabulary: number): { readonly out: Tensor; readonly index: Tensor; readonly thresholds: Tensor } {
+    return {
+      out: this.#device.tensor('whole row', 'u32', [candidateWords(vocabulary)]),
+      index: this.#device.tensor('whole row index', 'u32', [1]),
+      thresholds: this.#device.upload('whole row thresholds', 'f32', [this.#maxRows], new Float32Array(this.#maxRows).fill(EVERYTHING)),
+    };
+  }
+}

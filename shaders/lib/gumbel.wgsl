@@ -1,0 +1,32 @@
+// Gumbel noise of a token, named by (token / 4, position, seed): it depends on nothing else, so neither on the batch nor on how the vocabulary is split.
+
+// Jarzynski & Olano, Hash Functions for GPU Rendering (JCGT 2020).
+fn pcg4d(seed: vec4<u32>) -> vec4<u32> {
+  var v = seed * 1664525u + 1013904223u;
+  v.x += v.y * v.w;
+  v.y += v.z * v.x;
+  v.z += v.x * v.y;
+  v.w += v.y * v.z;
+  v ^= v >> vec4<u32>(16u);
+  v.x += v.y * v.w;
+  v.y += v.z * v.x;
+  v.z += v.x * v.y;
+  v.w += v.y * v.z;
+  return v;
+}
+
+// -log(-log(u)) of u in (0, 1) with 23 bits: with one more the largest u would round to 1.
+fn gumbel(bits: vec4<u32>) -> vec4<f32> {
+  let u = (vec4<f32>(bits >> vec4<u32>(9u)) + 0.5) / 8388608.0;
+  return -log(-log(u));
+}
+
+// Noise of the four tokens that `token` is one of.
+fn gumbel_noise(row: SamplingRow, token: u32) -> vec4<f32> {
+  return gumbel(pcg4d(vec4<u32>(token / 4u, row.position, row.seed_low, row.seed_high)));
+}
+
+// The largest of these is a draw from softmax(logits / T).
+fn perturbed(row: SamplingRow, logit: f32, noise: f32) -> f32 {
+  return logit * row.inverse_temperature + noise;
+}
