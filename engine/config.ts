@@ -46,7 +46,8 @@ export interface EngineConfig {
   readonly pageSize: number;
   /** Weight storage; 'auto' = f16, which is read through unpack2x16float and so needs no adapter feature. */
   readonly dtype: 'auto' | 'f32' | 'f16';
-  readonly kvCacheDtype: 'auto' | 'f32' | 'f16';
+  /** Storage of keys and values; 'auto' = that of the weights. int8 takes about half the memory of f16. */
+  readonly kvCacheDtype: 'auto' | 'f32' | 'f16' | 'int8';
 }
 
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = {

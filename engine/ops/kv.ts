@@ -5,16 +5,19 @@ import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { reduceFragment, reduceVariant } from './reduce.ts';
 
 const WG = 64;
+
+const SCALE_BYTES = 4;
 
 /** Slot of a padding row: nothing is stored. */
 export const NO_SLOT = 0xffffffff;
 
-/** Storage of keys and values. */
-export type KVType = 'f32' | 'f16';
+/** Storage of keys and values: as they are, or as signed bytes with an f32 scale for each position of a head. */
+export type KVType = 'f32' | 'f16' | 'int8';
 
-/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]. */
+/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize scales behind each head. */
 export interface KVCache {
   readonly dtype: KVType;
   readonly pages: number;
@@ -34,7 +37,7 @@ export interface KVShape {
 
 /** Bytes one page takes in one buffer (one layer, keys or values). */
 export function pageBytes({ kvHeads, headDim, pageSize, dtype }: KVShape): number {
-  return kvHeads * headDim * pageSize * (dtype === 'f16' ? 2 : 4);
+  return kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * (dtype === 'f16' ? 2 : 4));
 }
 
 /** Allocates the pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
@@ -43,7 +46,8 @@ export function createKVCache(device: Device, shape: KVShape, pages: number): KV
   if (pages * pageBytes(shape) > device.caps.maxBindingBytes) {
     throw new EngineError('out_of_memory', `${pages} KV pages take ${pages * pageBytes(shape)} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
   }
-  const make = (label: string): Tensor => device.tensor(label, dtype, [pages, kvHeads, headDim, pageSize]);
+  const rows = dtype === 'int8' ? (headDim + SCALE_BYTES) / 4 : headDim;
+  const make = (label: string): Tensor => device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
   return {
     dtype,
     pages,
@@ -54,7 +58,7 @@ export function createKVCache(device: Device, shape: KVShape, pages: number): KV
   };
 }
 
-/** The fragment that reads and writes a page's elements. */
+/** The fragment that reads and writes a page's elements (of int8 pages: that reads them). */
 export function kvFragment(variant: Variant): string {
   return `lib/kv_${variant.storage ?? 'f32'}.wgsl`;
 }
@@ -65,6 +69,15 @@ export const ROPE_KV_STORE = defineKernel({
   consts: ['PAGE'],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
   params: { heads: 'u32', kv_heads: 'u32' },
+  overrides: { WG: 'u32', D8: 'u32' },
+});
+
+export const ROPE_KV_STORE_INT8 = defineKernel({
+  file: 'kv/rope_kv_store_int8.wgsl',
+  fragments: (v) => [kvFragment(v), reduceFragment(v)],
+  consts: ['PAGE'],
+  bindings: ROPE_KV_STORE.spec.bindings,
+  params: ROPE_KV_STORE.spec.params,
   overrides: { WG: 'u32', D8: 'u32' },
 });
 
@@ -90,11 +103,15 @@ export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, k
   const { headDim, kvHeads, pageSize, dtype } = kv;
   assert(headDim % 8 === 0, `rope_kv_store: head dim ${headDim}, expected a multiple of 8`);
   const pages = kv.layers[layer]!;
-  rec.dispatch(
-    ROPE_KV_STORE,
-    { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8: headDim / 8 } },
-    { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v },
-    { heads, kv_heads: kvHeads },
-    [ceilDiv(((heads + kvHeads) * headDim) / 8, WG), rows],
-  );
+  const D8 = headDim / 8;
+  const bindings = { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v };
+  const params = { heads, kv_heads: kvHeads };
+  if (dtype === 'int8') {
+    const { wg, variant } = reduceVariant(rec.caps, D8);
+    const consts = { PAGE: pageSize, ...variant.consts };
+    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8 } }, bindings, params, [heads + kvHeads, rows]); // prettier-ignore
+    return;
+  }
+  const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 } };
+  rec.dispatch(ROPE_KV_STORE, variant, bindings, params, [ceilDiv((heads + kvHeads) * D8, WG), rows]);
 }

@@ -3,7 +3,7 @@
 // A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
 // computes a tile for one key/value head, all GROUP query heads of it, so that a key is loaded once for QUERIES queries. Prefill, chunks of a prefill and decode
 // differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values
-// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl.
+// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl. Quantised pages end with a row of PAGE scales, one a position.
 //
 // Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
 // order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
@@ -95,7 +95,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       // Beyond the last position a lane repeats it, with weight 0: stale pages may hold anything.
       let position = min(start + lane, last);
       let page = block_table[tile.z * params.table_stride + position / PAGE];
-      let head_base = (page * params.kv_heads + kv_head) * D4 * PAGE;
+      let head_base = (page * params.kv_heads + kv_head) * (D4 + SCALE_ROWS) * PAGE;
+      let scale_at = head_base + D4 * PAGE + position % PAGE;
       let key_at = head_base + position % PAGE;
       let value_at = head_base + position % PAGE * D4;
       var score = array<f32, QUERIES>();
@@ -110,6 +111,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
               score[i] = fma(query.w, key.w, fma(query.z, key.z, fma(query.y, key.y, fma(query.x, key.x, score[i]))));
             }
           }
+        }
+      }
+      if (SCALE_ROWS > 0u) {
+        let key_scale = load_scale(k_pages[scale_at]);
+        for (var i = 0u; i < QUERIES; i++) {
+          score[i] *= key_scale;
         }
       }
       var weight: array<f32, QUERIES>;
@@ -128,6 +135,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         part_max[i] = new_max;
         for (var j = 0u; j < SLICES; j++) {
           acc[i * SLICES + j] *= factor;
+        }
+      }
+      if (SCALE_ROWS > 0u) {
+        // A value's scale goes with its weight, after the sum of the weights has taken the bare one.
+        let value_scale = load_scale(v_pages[scale_at]);
+        for (var i = 0u; i < QUERIES; i++) {
+          weight[i] *= value_scale;
         }
       }
       lanes_barrier();

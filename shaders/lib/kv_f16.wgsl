@@ -2,6 +2,8 @@
 alias kv_t = vec2<u32>;
 
 const LARGEST_F16 = 65504.0;
+// Elements are stored as they are: no scales (see kv_int8.wgsl).
+const SCALE_ROWS = 0u;
 
 fn load_kv(value: kv_t) -> vec4<f32> {
   return vec4<f32>(unpack2x16float(value.x), unpack2x16float(value.y));
@@ -10,4 +12,8 @@ fn load_kv(value: kv_t) -> vec4<f32> {
 fn store_kv(value: vec4<f32>) -> kv_t {
   let v = clamp(value, vec4<f32>(-LARGEST_F16), vec4<f32>(LARGEST_F16));
   return vec2<u32>(pack2x16float(v.xy), pack2x16float(v.zw));
+}
+
+fn load_scale(value: kv_t) -> f32 {
+  return 1.0;
 }

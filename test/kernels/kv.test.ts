@@ -1,8 +1,13 @@
-import { NO_SLOT, ropeKVStore } from '../../engine/ops/kv.ts';
-import type { KVCache, KVType } from '../../engine/ops/kv.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { NO_SLOT, createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import type { KVCache } from '../../engine/ops/kv.ts';
 import { qkNorm, ropeFrequencies, ropeTable } from '../../engine/ops/rope.ts';
+import { createRng } from '../../engine/util/rng.ts';
 import * as kvReference from '../reference/kv.ts';
 import * as ropeReference from '../reference/rope.ts';
+import { expectClose } from '../support/compare.ts';
+import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
@@ -16,7 +21,7 @@ interface Shape {
   readonly headDim: number;
 }
 
-function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: KVType): KernelCase {
+function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16'): KernelCase {
   return {
     name: `rope_kv_store ${dtype} handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}`,
     // A half has 11 bits: the rounding of an element is at most 2^-12 of it.
@@ -74,5 +79,70 @@ const shapes: Shape[] = [
   { rows: 63, heads: 6, kvHeads: 3, headDim: 16 },
   { rows: 65, heads: 2, kvHeads: 1, headDim: 80 },
 ];
+
+/** Stores rotated keys and values as bytes, and reads them back as what they stand for. */
+async function storeInt8(device: Device, { rows, heads, kvHeads, headDim }: Shape): Promise<void> {
+  const rng = createRng(rows);
+  const layout = { kvHeads, headDim, pageSize: PAGE };
+  const qkv = randomTensor(rng, [rows, (heads + 2 * kvHeads) * headDim]);
+  // One head is all zeros: its scale is 0.
+  qkv.values.fill(0, heads * headDim, (heads + 1) * headDim);
+  const slots = Array.from({ length: rows }, (_, t) => (t === 1 ? undefined : (t * 7) % (PAGES * PAGE)));
+  const positions = Array.from({ length: rows }, (_, t) => (t * 37) % 500);
+  const frequencies = Float32Array.from(ropeFrequencies({ theta: 10000, headDim, scaling: undefined }));
+  const size = PAGES * kvHeads * headDim * PAGE;
+  const [k, v] = [new Float64Array(size).fill(NaN), new Float64Array(size).fill(NaN)];
+  const wantedQ = kvReference.ropeKVStore({ ...layout, qkv: qkv.values, heads, positions, slots, frequencies }, k, v);
+  const kv = createKVCache(device, { ...layout, layers: 1, dtype: 'int8' }, PAGES);
+  const q = device.tensor('q', 'f32', [rows, heads * headDim]);
+  const words = (values: readonly number[]) => device.upload('rows', 'u32', [rows], Uint32Array.from(values));
+  const rec = device.record('store');
+  const cosSin = ropeTable(device, { theta: 10000, headDim, scaling: undefined }, 500);
+  const input = { qkv: device.upload('qkv', 'f32', qkv.shape, qkv.values), cosSin, positions: words(positions), slots: words(slots.map((slot) => slot ?? NO_SLOT)) }; // prettier-ignore
+  ropeKVStore(rec, { ...input, q, kv, layer: 0, heads, rows });
+  rec.submit();
+  expectClose('q', await device.read(q), wantedQ, 1e-7);
+  const at = kvReference.int8Words(layout);
+  for (const [side, exact, tensor] of [
+    ['key', k, kv.layers[0]!.k],
+    ['value', v, kv.layers[0]!.v],
+  ] as const) {
+    const pages = await device.read(tensor);
+    expect(pages.length).toBe(PAGES * at.count);
+    const [bytes, scales] = [new Int8Array(pages.buffer), new Float32Array(pages.buffer)];
+    const index = side === 'key' ? kvReference.keyIndex : kvReference.valueIndex;
+    const wrong: string[] = [];
+    for (let slot = 0; slot < PAGES * PAGE; slot++) {
+      for (let head = 0; head < kvHeads; head++) {
+        const wanted = Array.from({ length: headDim }, (_, d) => exact[index(layout, slot, head, d)]!);
+        const stored = wanted.map((_, d) => bytes[at[side](slot, head, d >> 2) * 4 + (d & 3)]!);
+        const scale = scales[at.scale(slot, head)]!;
+        const largest = Math.max(...wanted.map(Math.abs));
+        // Half a step of rounding, and the f32 rotation before it.
+        const worst = Math.max(...wanted.map((value, d) => Math.abs((stored[d]! / 127) * scale - value)));
+        const untouched = Number.isNaN(wanted[0]);
+        const right = untouched
+          ? [scale, ...stored].every((value) => value === 0)
+          : Math.abs(scale - largest) <= 1e-5 * largest && worst <= (0.501 * largest) / 127;
+        if (!right) wrong.push(`${side} of slot ${slot}, head ${head}: off by ${worst}, scale ${scale} for ${largest}`);
+      }
+    }
+    expect(wrong).toEqual([]);
+  }
+}
+
+const flavours = [{ title: 'all features', disable: [] }, { title: 'no f16, no subgroups', disable: ['f16', 'subgroups'] }] as const; // prettier-ignore
+describe.each(flavours)('int8 pages ($title)', ({ disable }) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice({ disable });
+  });
+  afterAll(() => device.close());
+
+  test.each([...shapes, { rows: 5, heads: 2, kvHeads: 2, headDim: 128 }])('hold every channel to half a step: %o', async (shape) => {
+    await storeInt8(device, shape);
+    expect(device.errors).toEqual([]);
+  });
+});
 
 describeKernels('kv', [...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]), ...shapes.map(qkNormCase)]);

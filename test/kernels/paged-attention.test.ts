@@ -6,10 +6,12 @@ import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine
 import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
+import { int8Pages } from '../reference/kv.ts';
+import type { KVLayout } from '../reference/kv.ts';
 import * as reference from '../reference/paged-attention.ts';
 import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
-import type { KernelCase } from '../support/kernel-case.ts';
+import type { KernelCase, TensorData } from '../support/kernel-case.ts';
 
 const PAGE = 16;
 
@@ -49,6 +51,18 @@ function layOut(
   return { table, stride, pages: total, tiles, rows };
 }
 
+/** Pages as a cache of that type holds them, and what a kernel reads in them. */
+function storedPages(
+  side: 'key' | 'value',
+  { shape, values }: ReturnType<typeof randomTensor>,
+  layout: KVLayout,
+  dtype: KVType,
+): { readonly stored: TensorData; readonly read: Float32Array } {
+  if (dtype !== 'int8') return { stored: { dtype, shape, values }, read: dtype === 'f16' ? roundToF16(values) : values };
+  const quantized = int8Pages(layout, side, values);
+  return { stored: { dtype: 'u32', shape: [quantized.words.length], values: quantized.words }, read: quantized.values };
+}
+
 function attentionCase(
   name: string,
   shape: Heads,
@@ -65,14 +79,14 @@ function attentionCase(
       const { table, stride, pages, tiles, rows } = layOut(rng, spans, tileRows);
       const q = randomTensor(rng, [rows.length, heads * headDim], 2);
       const shape = [pages, kvHeads, headDim, PAGE];
-      const [k, v] = [randomTensor(rng, shape), randomTensor(rng, shape)];
-      const read = (values: Float32Array): Float32Array => (dtype === 'f16' ? roundToF16(values) : values);
+      const k = storedPages('key', randomTensor(rng, shape), { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const v = storedPages('value', randomTensor(rng, shape), { kvHeads, headDim, pageSize: PAGE }, dtype);
       const parts = ceilDiv(Math.max(...spans.map(({ to }) => to)), ATTENTION_SPLIT) + 1;
       return {
         inputs: {
           q,
-          k: { ...k, dtype },
-          v: { ...v, dtype },
+          k: k.stored,
+          v: v.stored,
           table: { dtype: 'u32', shape: [spans.length, stride], values: table },
           tiles: { dtype: 'u32', shape: [tiles.length / 4, 4], values: tiles },
           positions: { dtype: 'u32', shape: [rows.length], values: rows.map(({ position }) => position) },
@@ -89,8 +103,8 @@ function attentionCase(
         expected: {
           out: reference.pagedAttention({
             q: q.values,
-            k: read(k.values),
-            v: read(v.values),
+            k: k.read,
+            v: v.read,
             heads,
             kvHeads,
             headDim,
@@ -113,6 +127,11 @@ const cases: KernelCase[] = [
   attentionCase('a whole prompt', { heads: 4, kvHeads: 2, headDim: 64 }, [{ from: 0, to: 65 }], 'prefill'),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill'),
   attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'f16'),
+  attentionCase('one token', { heads: 1, kvHeads: 1, headDim: 8 }, [{ from: 0, to: 1 }], 'decode', 'int8'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'int8'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8'),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill', 'int8'),
+  attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'int8'),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);
@@ -124,12 +143,18 @@ describe('paged attention gives the same bits', () => {
   });
   afterAll(() => device.close());
 
-  test('whether rows are computed in tiles, one by one or in parts', async () => {
+  test.each(['f32', 'int8'] as const)('whether rows are computed in tiles, one by one or in parts (%s)', async (dtype) => {
     const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
     const rng = createRng(11);
-    const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype: 'f32' }, stride);
-    device.write(kv.layers[0]!.k, randomTensor(rng, [kv.layers[0]!.k.size]).values);
-    device.write(kv.layers[0]!.v, randomTensor(rng, [kv.layers[0]!.v.size]).values);
+    const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, stride);
+    for (const [side, pages] of [
+      ['key', kv.layers[0]!.k],
+      ['value', kv.layers[0]!.v],
+    ] as const) {
+      const values = randomTensor(rng, [stride * kvHeads * headDim * PAGE]);
+      const { stored } = storedPages(side, values, { kvHeads, headDim, pageSize: PAGE }, dtype);
+      device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
+    }
     const q = device.upload('q', 'f32', [length, heads * headDim], randomTensor(rng, [length * heads * headDim], 2).values);
     const blockTable = device.upload(
       'table',

@@ -48,3 +48,57 @@ export function ropeKVStore(input: StoreInput, k: Float64Array | Float32Array, v
   }
   return q;
 }
+
+/** Where the words of int8 pages lie: four channels of a key, of a value, and the scale (f32 bits) that a position's head has in each. */
+export interface Int8Words {
+  key(slot: number, head: number, d4: number): number;
+  value(slot: number, head: number, d4: number): number;
+  scale(slot: number, head: number): number;
+  /** Of one page. */
+  readonly count: number;
+}
+
+/** Pages of [K][D/4 + 1][pageSize] words. */
+export function int8Words({ kvHeads, headDim, pageSize }: KVLayout): Int8Words {
+  const d4 = headDim / 4;
+  const base = (slot: number, head: number): number => (Math.floor(slot / pageSize) * kvHeads + head) * (d4 + 1) * pageSize;
+  return {
+    key: (slot, head, i) => base(slot, head) + i * pageSize + (slot % pageSize),
+    value: (slot, head, i) => base(slot, head) + (slot % pageSize) * d4 + i,
+    scale: (slot, head) => base(slot, head) + d4 * pageSize + (slot % pageSize),
+    count: kvHeads * (d4 + 1) * pageSize,
+  };
+}
+
+/** The channels of a head as signed bytes of its largest magnitude, which is the scale. */
+export function quantizeHead(values: readonly number[]): { readonly bytes: Int8Array; readonly scale: number } {
+  const scale = Math.fround(values.reduce((most, value) => Math.max(most, Math.abs(value)), 0));
+  return { bytes: Int8Array.from(values, (value) => (scale === 0 ? 0 : Math.floor((127 * value) / scale + 0.5))), scale };
+}
+
+/** Pages `values` of keys or values as int8 words, and what these stand for, in the layout of `values`. */
+export function int8Pages(
+  layout: KVLayout,
+  side: 'key' | 'value',
+  values: ArrayLike<number>,
+): { readonly words: Uint32Array; readonly values: Float32Array } {
+  const { kvHeads, headDim, pageSize } = layout;
+  const words = int8Words(layout);
+  const index = side === 'key' ? keyIndex : valueIndex;
+  const slots = values.length / (kvHeads * headDim);
+  const packed = new Uint32Array((slots / pageSize) * words.count);
+  const bytes = new Int8Array(packed.buffer);
+  const read = new Float32Array(values.length);
+  for (let slot = 0; slot < slots; slot++) {
+    for (let head = 0; head < kvHeads; head++) {
+      const at = Array.from({ length: headDim }, (_, d) => index(layout, slot, head, d));
+      const quantized = quantizeHead(at.map((i) => values[i]!));
+      at.forEach((i, d) => {
+        bytes[words[side](slot, head, d >> 2) * 4 + (d & 3)] = quantized.bytes[d]!;
+        read[i] = (quantized.bytes[d]! / 127) * quantized.scale;
+      });
+      new Float32Array(packed.buffer)[words.scale(slot, head)] = quantized.scale;
+    }
+  }
+  return { words: packed, values: read };
+}

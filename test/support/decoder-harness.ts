@@ -39,7 +39,12 @@ export class DecoderHarness {
   static async load(
     device: Device,
     folder: string,
-    { dtype = 'f32', sequences = 4, context = 512 }: { dtype?: KVType; sequences?: number; context?: number } = {},
+    {
+      dtype = 'f32',
+      kvType = dtype,
+      sequences = 4,
+      context = 512,
+    }: { dtype?: 'f32' | 'f16'; kvType?: KVType; sequences?: number; context?: number } = {},
   ): Promise<DecoderHarness> {
     // prettier-ignore
     const platform = createNodePlatform();
@@ -48,7 +53,7 @@ export class DecoderHarness {
     const decoder = await decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context);
     await checkpoint.close();
     const { layers, kvHeads, headDim } = decoder.shape;
-    const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype }, sequences * ceilDiv(context, PAGE));
+    const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType }, sequences * ceilDiv(context, PAGE));
     return new DecoderHarness(device, decoder, kv, context);
   }
 
