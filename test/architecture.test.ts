@@ -126,7 +126,7 @@ describe('engine/', () => {
   });
 
   test('every folder it names in README.md as a rank exists in the rule and the other way round', () => {
-    const rows = read('engine/README.md').match(/^\| \d \|.*$/gm)!;
+    const rows = read('engine/README.md').match(/^\| \d+ \|.*$/gm)!;
     const named = rows.map((row) => [...row.split('|')[2]!.matchAll(/[\w.]+/g)].map(([word]) => word).sort());
     expect(named).toEqual(RANKS.map((groups) => [...groups].sort()));
   });
