@@ -89,6 +89,8 @@ export interface ChatRequest {
   readonly parallelToolCalls?: boolean;
   /** Namespace of the prefix cache: requests share cached prefixes only within it. */
   readonly cacheSalt?: string;
+  /** Higher goes first, where the engine heeds priorities. Default 0. */
+  readonly priority?: number;
   /** Go on with the last message, the assistant's, instead of answering it. */
   readonly continueFinalMessage?: boolean;
   /** false = leave a thinking model's tags in the text. Default true. */

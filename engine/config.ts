@@ -16,6 +16,9 @@ export interface PromptLookup {
   readonly maxMatch: number;
 }
 
+/** Guesses as verified where nothing else is asked for: eight rows a sequence, what one dispatch of the software adapters' kernels takes. */
+export const DEFAULT_PROMPT_LOOKUP: PromptLookup = { draftTokens: 7, minMatch: 3, maxMatch: 5 };
+
 export interface EngineConfig {
   readonly chat?: ModelSource;
   readonly speech?: ModelSource;
@@ -38,6 +41,10 @@ export interface EngineConfig {
   readonly schedulePolicy: 'lpm' | 'fcfs';
   /** Share the KV pages of equal prefixes between requests. */
   readonly radixCache: boolean;
+  /** Heed the priorities of requests: higher goes first. Off, they are ignored. */
+  readonly priorityScheduling: boolean;
+  /** With priorities: a waiting request takes the place of a running one whose priority is lower by more than this. */
+  readonly preemptionThreshold: number;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlapSchedule: boolean;
   /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Absent = off; on, no step is submitted ahead. */
@@ -58,6 +65,8 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   maxQueuedRequests: 512,
   schedulePolicy: 'lpm',
   radixCache: true,
+  priorityScheduling: false,
+  preemptionThreshold: 10,
   overlapSchedule: true,
   pageSize: 16,
   dtype: 'auto',

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { EngineConfig, ModelSource } from '../engine/config.ts';
+import type { EngineConfig, ModelSource, PromptLookup } from '../engine/config.ts';
 import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
 import type { ReasoningField } from './chat-answer.ts';
@@ -81,6 +81,9 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
       schedulePolicy: text('schedule-policy'),
       radixCache: !flag('disable-radix-cache'),
       overlapSchedule: !flag('disable-overlap-schedule'),
+      priorityScheduling: flag('enable-priority-scheduling'),
+      preemptionThreshold: number('priority-scheduling-preemption-threshold'),
+      promptLookup: flag('speculative-ngram') ? promptLookup(number) : undefined,
       pageSize: number('page-size'),
       dtype: text('dtype'),
       kvCacheDtype: text('kv-cache-dtype'),
@@ -103,6 +106,12 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     staticFolder: resolve(ROOT, 'dist', 'web'),
     shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
   };
+}
+
+function promptLookup(number: (name: string) => number): PromptLookup {
+  const [minMatch, maxMatch] = [number('speculative-ngram-min-match-window-size'), number('speculative-ngram-max-match-window-size')];
+  if (minMatch > maxMatch) throw new SettingsError(`speculative-ngram: a match of at least ${minMatch} and at most ${maxMatch} tokens`);
+  return { draftTokens: number('speculative-num-draft-tokens'), minMatch, maxMatch };
 }
 
 /** A folder below the working directory, else below the repository. */

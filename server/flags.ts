@@ -1,4 +1,5 @@
 /** The table of settings: command line, environment, --config file and --help are all made from it. */
+import { DEFAULT_PROMPT_LOOKUP as LOOKUP } from '../engine/config.ts';
 
 export type FlagType = 'string' | 'int' | 'number' | 'boolean' | 'list';
 
@@ -103,6 +104,14 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     ),
     toggle('disable-radix-cache', 'compute every prompt anew instead of sharing equal prefixes'),
     toggle('disable-overlap-schedule', 'submit a step only after the tokens of the one before were read'),
+    toggle('enable-priority-scheduling', "heed the requests' 'priority': higher goes first"),
+    int('priority-scheduling-preemption-threshold', 'N', 'with priorities: one higher by more than this takes a running place', 10, {
+      min: 0,
+    }),
+    toggle('speculative-ngram', 'guess tokens from earlier text and verify several a step: same answers, sooner where they repeat it'),
+    int('speculative-num-draft-tokens', 'N', 'guesses a sequence has verified in one step', LOOKUP.draftTokens, { min: 1, max: 64 }),
+    int('speculative-ngram-min-match-window-size', 'N', 'last tokens that must have come before', LOOKUP.minMatch, { min: 1 }),
+    int('speculative-ngram-max-match-window-size', 'N', 'last tokens compared at most', LOOKUP.maxMatch, { min: 1 }),
   ],
   Device: [
     text('adapter', 'NAME', "part of the GPU's name; default: the platform's best"),

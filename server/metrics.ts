@@ -134,5 +134,7 @@ export class ListenerMetrics {
     total('sglang:prompt_tokens_total', 'Prompt tokens', () => status().promptTokens);
     total('sglang:generation_tokens_total', 'Generated tokens', () => status().generatedTokens);
     total('sglang:cached_tokens_total', 'Prompt tokens found in the cache', () => status().cachedTokens);
+    total('parley_spec_drafted_tokens_total', 'Guesses verified by speculative decoding', () => status().draftedTokens);
+    total('parley_spec_accepted_tokens_total', 'Guesses that were right', () => status().acceptedTokens);
   }
 }

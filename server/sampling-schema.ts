@@ -84,6 +84,7 @@ export function toGeneration(fields: Fields, maxTokens: number | undefined): Omi
     skipSpecialTokens: fields.skip_special_tokens,
     n: fields.n,
     cacheSalt: fields.cache_salt,
+    priority: fields.priority,
   }) as Omit<ChatRequest, 'messages'>;
 }
 

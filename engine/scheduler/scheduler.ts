@@ -22,6 +22,8 @@ export interface SchedulerOptions {
   readonly prefixCache?: boolean;
   /** Speculative decoding; absent = off. */
   readonly promptLookup?: PromptLookup | undefined;
+  /** A waiting sequence whose priority is higher than a running one's by more than this takes its place; default never. */
+  readonly preemptionThreshold?: number | undefined;
   /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
   readonly draftRows?: number;
 }
@@ -203,13 +205,36 @@ export class Scheduler {
       if (isReady(sequence) && inPrompt) prefill(sequence, share);
     }
     const computing = this.#computing();
-    for (const sequence of this.#policy.order([...this.#waiting], (other) => this.#cache.cachedTokens(other))) {
+    for (const sequence of this.#order()) {
       if (budget === 0) break;
       if (computing && this.#sharesMore(sequence, computing)) continue;
-      if (!this.#admit(sequence)) break;
+      if (!this.#admit(sequence) && !(this.#preempt(sequence) && this.#admit(sequence))) break;
       computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);
       prefill(sequence);
     }
+  }
+
+  /** Waiting sequences, best first: by priority, then by policy. */
+  #order(): readonly Sequence[] {
+    const byPolicy = this.#policy.order([...this.#waiting], (sequence) => this.#cache.cachedTokens(sequence));
+    return [...byPolicy].sort((a, b) => b.priority - a.priority);
+  }
+
+  /** Retracts the least important running sequence if this one is important enough; false when that makes no room in this step. */
+  #preempt(sequence: Sequence): boolean {
+    const victim = this.#victim();
+    // What leaves already makes room.
+    if (this.#leaving.size > 0 || !victim || sequence.priority - victim.priority <= (this.#options.preemptionThreshold ?? Infinity))
+      return false;
+    this.#retract(victim);
+    return victim.status === 'waiting';
+  }
+
+  /** The sequence that goes first when room is short: the youngest of the lowest priority. */
+  #victim(): Sequence | undefined {
+    const running = this.#running.filter(({ status }) => status === 'running');
+    const lowest = Math.min(...running.map(({ priority }) => priority));
+    return running.findLast(({ priority }) => priority === lowest);
   }
 
   /** Prompts that running sequences are still computing, by prefix; undefined without a prefix cache or without a choice to make. */
@@ -240,14 +265,14 @@ export class Scheduler {
     if (this.#running.length >= this.#options.maxRunning) return false;
     if (!this.#cache.admit(sequence, this.#running.length > 0 ? this.#running.length : undefined)) return false;
     const index = this.#waiting.indexOf(sequence);
-    for (const overtaken of this.#waiting.slice(0, index)) overtaken.overtaken++;
+    for (const other of this.#waiting.slice(0, index)) if (other.priority >= sequence.priority) other.overtaken++;
     this.#waiting.splice(index, 1);
     sequence.status = 'running';
     this.#running.push(sequence);
     return true;
   }
 
-  /** Makes room for `count` more positions, retracting younger sequences if pages are short; false = not in this step. */
+  /** Makes room for `count` more positions, retracting less important or younger sequences if pages are short; false = not in this step. */
   #grow(sequence: Sequence, count: number): boolean {
     // The last token that may be generated is never an input.
     if (!sequence.canGrow) return false;
@@ -256,7 +281,7 @@ export class Scheduler {
       // Pages that come back when submitted steps complete are worth waiting a step for.
       const leaving = [...this.#leaving].reduce((sum, { pages }) => sum + pages.length, 0);
       if (this.#cache.numAvailable + leaving >= needed) return false;
-      const victim = this.#running.findLast(({ status }) => status === 'running')!;
+      const victim = this.#victim()!;
       this.#retract(victim);
       if (victim === sequence) return false;
     }

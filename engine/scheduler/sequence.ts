@@ -47,6 +47,8 @@ export interface SequenceOptions {
   readonly choice: number;
   /** Namespace of the prefix cache; default shared. */
   readonly salt?: string;
+  /** Higher goes first; default 0. */
+  readonly priority?: number;
 }
 
 /**
@@ -65,6 +67,7 @@ export class Sequence {
   readonly sampling: ResolvedSampling;
   readonly choice: number;
   readonly salt: string;
+  readonly priority: number;
   status: SequenceStatus = 'waiting';
   /** Positions whose keys and values submitted steps write. */
   computed = 0;
@@ -84,10 +87,10 @@ export class Sequence {
   mask: Int32Array | undefined;
   /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
   verifying = false;
-  /** How often a sequence that arrived later was admitted before this one. */
+  /** How often a sequence of the same or a lower priority that arrived later was admitted before this one. */
   overtaken = 0;
 
-  constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '' }: SequenceOptions) {
+  constructor({ id, promptTokens, maxTokens, sampling, choice, salt = '', priority = 0 }: SequenceOptions) {
     assert(promptTokens.length > 0 && maxTokens > 0, `sequence ${id}: ${promptTokens.length} prompt tokens, ${maxTokens} to generate`);
     this.id = id;
     this.tokens = [...promptTokens];
@@ -96,6 +99,7 @@ export class Sequence {
     this.sampling = sampling;
     this.choice = choice;
     this.salt = salt;
+    this.priority = priority;
   }
 
   /** Tokens that exist, also those only the device knows. */

@@ -1,53 +1,19 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
 import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, TokenizeRequest } from '../api.ts';
-import { BlockTable } from '../cache/block-table.ts';
-import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import { tokenIds } from '../models/llama/config.ts';
-import { decoderFor } from '../models/registry.ts';
-import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
-import { kvPageCount } from '../runner/kv-budget.ts';
-import { ModelRunner } from '../runner/model-runner.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
-import { schedulePolicy } from '../scheduler/policy.ts';
-import { Scheduler } from '../scheduler/scheduler.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import { ChatTemplate } from '../text/chat-template.ts';
-import { Grammars } from '../text/grammar.ts';
-import type { GrammarLibrary, GrammarMatcher } from '../text/grammar.ts';
-import { Tokenizer } from '../text/tokenizer.ts';
+import type { GrammarMatcher } from '../text/grammar.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
-import { ceilDiv } from '../util/math.ts';
-import { Checkpoint } from '../weights/safetensors.ts';
-import { WeightLoader } from '../weights/weight-loader.ts';
 import { ChatChoice } from './chat-choice.ts';
+import { loadChat } from './chat-load.ts';
+import type { ChatParts } from './chat-load.ts';
 import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** What surrounds the runner: everything with a test of its own without a GPU. */
-interface ChatParts {
-  readonly tokenizer: Tokenizer;
-  readonly template: ChatTemplate;
-  readonly scheduler: Scheduler;
-  readonly pool: PagePool;
-  readonly runner: { run(batch: Batch): StepResult };
-  readonly generation: Json;
-  readonly eos: ReadonlySet<number>;
-  readonly context: number;
-  readonly vocabulary: number;
-  /** The model writes `<think>` before its answer. */
-  readonly thinks: boolean;
-  readonly grammars: () => Promise<Grammars>;
-  /** Submit a step before the tokens of the one before are read. */
-  readonly overlap: boolean;
-}
 
 interface SubmittedStep {
   readonly batch: Batch;
@@ -80,63 +46,8 @@ export class ChatEngine {
 
   /** Loads a checkpoint folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<ChatEngine> {
-    const folder = source.path;
-    const json = await readJson(platform, platform.join(folder, 'config.json'));
-    const generationPath = platform.join(folder, 'generation_config.json');
-    const generation = (await platform.exists(generationPath)) ? await readJson(platform, generationPath) : {};
-    const tokenizer = await Tokenizer.load(platform, folder);
-    const definition = decoderFor(json);
-    const shape = definition.parseConfig(json);
-    const checkpoint = await Checkpoint.open(platform, folder);
-    const dtype = storageType(config.dtype);
-    const wanted = Math.min(shape.maxPositions, config.contextLength);
-    const before = device.stats.bufferBytes;
-    const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);
-    await checkpoint.close();
-    const weightBytes = device.stats.bufferBytes - before;
-    const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
-    const { layers, kvHeads, headDim } = shape;
-    const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
-    const limits = runnerLimits(device, shape, config, wanted);
-    const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
-    const pages = kvPageCount(device, kvShape, { ...config, maxRunningRequests: limits.maxRunning }, wanted);
-    const context = Math.min(wanted, pages * config.pageSize);
-    const kv = createKVCache(device, kvShape, pages);
-    const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
-    const pool = new PagePool(pages);
-    const scheduler = new Scheduler(pool, table, {
-      ...limits,
-      pageSize: config.pageSize,
-      maxQueued: config.maxQueuedRequests,
-      policy: schedulePolicy(config.schedulePolicy),
-      prefixCache: config.radixCache,
-      promptLookup: config.promptLookup,
-    });
-    const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
-    await runner.warmUp();
-    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
-    platform.log(`${id}: ${pages} KV pages of ${config.pageSize} tokens (${kvType}), context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
-    const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context }; // prettier-ignore
-    const template = await ChatTemplate.load(platform, folder, tokenizer);
-    const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
-    const { vocabulary } = shape;
-    const thinks = tokenizer.tokenId('<think>') !== undefined;
-    const grammars = lazyGrammars(platform, tokenizer, vocabulary, [...eos]);
-    return new ChatEngine(info, {
-      tokenizer,
-      template,
-      scheduler,
-      pool,
-      runner,
-      generation,
-      eos,
-      context,
-      vocabulary,
-      thinks,
-      grammars,
-      // Guessing takes every token that came before.
-      overlap: config.overlapSchedule && config.promptLookup === undefined,
-    });
+    const { info, parts } = await loadChat(device, platform, source, config);
+    return new ChatEngine(info, parts);
   }
 
   /** Counters and gauges for the engine's snapshot. */
@@ -210,8 +121,8 @@ export class ChatEngine {
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(options, prompt, thinks);
     for (let index = 0; index < (options.n ?? 1); index++) {
-      const salt = options.cacheSalt === undefined ? {} : { salt: options.cacheSalt };
-      const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...salt });
+      const place = { salt: options.cacheSalt ?? '', priority: this.#parts.priorities ? (options.priority ?? 0) : 0 };
+      const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       const matcher = constraint && (await (await this.#parts.grammars()).start(constraint));
       sequence.mask = await matcher?.bitmask();
       const { stop = [], skipSpecialTokens = true } = options;
@@ -344,51 +255,4 @@ export class ChatEngine {
       this.#drop(sequence);
     }
   }
-}
-
-/** Sequences that may have all their guesses verified in one step; more share the rows. Verifying pays while a step's rows are few. */
-const GUESSING = 8;
-
-/** What one step may hold: the adapter's bindings are limited. */
-function runnerLimits(
-  { caps }: Device,
-  { widestRow, vocabulary }: { readonly widestRow: number; readonly vocabulary: number },
-  config: EngineConfig,
-  context: number,
-): { readonly maxRunning: number; readonly prefillChunk: number; readonly draftRows: number } {
-  const logitRows = Math.floor(caps.maxBindingBytes / 4 / vocabulary);
-  const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
-  const rows = Math.floor(caps.maxBindingBytes / 4 / widestRow);
-  const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, caps.software), context, rows - maxRunning);
-  if (maxRunning < 1 || prefillChunk < 1) {
-    throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${caps.maxBindingBytes} bytes`); // prettier-ignore
-  }
-  return { maxRunning, prefillChunk, draftRows };
-}
-
-async function readJson(platform: Platform, path: string): Promise<Json> {
-  const text = await platform.readText(path);
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
-  }
-}
-
-/** The grammar library is large: it is loaded at the first request that needs it. */
-function lazyGrammars(
-  platform: Platform,
-  tokenizer: Tokenizer,
-  vocabulary: number,
-  stopTokenIds: readonly number[],
-): () => Promise<Grammars> {
-  let loaded: Promise<Grammars> | undefined;
-  const load = async (): Promise<Grammars> => {
-    const { tokens, type } = tokenizer.vocabulary;
-    // Checkpoints pad their vocabulary: tokens that nothing spells can never be allowed.
-    const padded = Array.from({ length: vocabulary }, (_, id) => tokens[id] ?? '');
-    return Grammars.create((await platform.grammarLibrary()) as GrammarLibrary, { tokens: padded, type, stopTokenIds });
-  };
-  return () => (loaded ??= load());
 }

@@ -99,6 +99,7 @@ describe('a bad field', () => {
       'invalid_value',
       'function_call',
     ],
+    ['a priority in words', { ...GOOD, priority: 'high' }, 'invalid_type', 'priority'],
     ['an empty salt', { ...GOOD, cache_salt: '' }, 'invalid_value', 'cache_salt'],
     ['going on with a question', { ...GOOD, continue_final_message: true }, 'invalid_value', 'continue_final_message'],
     ['audio', { ...GOOD, modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities'],

@@ -51,8 +51,8 @@ describe('what shapes the answer', () => {
       { minTokens: 3, skipSpecialTokens: false },
     ],
     [
-      { cache_salt: 'a', separate_reasoning: false },
-      { cacheSalt: 'a', separateReasoning: false },
+      { cache_salt: 'a', separate_reasoning: false, priority: -4 },
+      { cacheSalt: 'a', separateReasoning: false, priority: -4 },
     ],
   ])('%j reaches the engine', async (fields, expected) => {
     const { chat, engine } = await startListeners();

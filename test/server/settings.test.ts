@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { DEFAULT_ENGINE_CONFIG, DEFAULT_PROMPT_LOOKUP } from '../../engine/config.ts';
 import { parseServerConfig } from '../../server/config.ts';
 import { FLAGS } from '../../server/flags.ts';
 import { SettingsError, helpText, readSettings } from '../../server/settings.ts';
@@ -38,6 +38,15 @@ describe('parseServerConfig', () => {
     expect(config.listeners).toEqual([{ task: 'chat', port: 3000, modelId: 'bot', aliases: [] }]);
     expect(config.engine.speech).toBeUndefined();
     expect(() => parseServerConfig(['--chat-model=none', '--speech-model=none', '--transcription-model=none'], {})).toThrow(SettingsError);
+  });
+
+  test('speculative decoding is off unless asked for, and takes its numbers from the flags', () => {
+    expect(parseServerConfig([], {}).engine.promptLookup).toBeUndefined();
+    expect(parseServerConfig(['--speculative-ngram'], {}).engine.promptLookup).toEqual(DEFAULT_PROMPT_LOOKUP);
+    const window = ['--speculative-ngram-min-match-window-size', '4', '--speculative-ngram-max-match-window-size', '3'];
+    expect(() => parseServerConfig(['--speculative-ngram', ...window], {})).toThrow(/at least 4 and at most 3/);
+    const few = parseServerConfig(['--speculative-ngram', '--speculative-num-draft-tokens=2'], {}).engine.promptLookup;
+    expect(few).toEqual({ ...DEFAULT_PROMPT_LOOKUP, draftTokens: 2 });
   });
 
   test('refuses one port for two listeners, but not 0', () => {
