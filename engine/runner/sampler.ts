@@ -1,15 +1,12 @@
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { SAMPLING_ROW_WORDS, resolveTokens, sample, sampleBlocks, writeSamplingRow } from '../ops/sample.ts';
-import type { SampledRow } from '../scheduler/batch.ts';
+import { SAMPLING_ROW_WORDS, resolveTokens, sample, sampleBlocks } from '../ops/sample.ts';
 
 /** Draws the next tokens on the device and keeps them there for the next step; the host reads 4 bytes a sequence. */
 export class Sampler {
   readonly #device: Device;
   readonly #vocabulary: number;
-  readonly #maxRunning: number;
-  readonly #words: Uint32Array;
   readonly #settings: Tensor;
   readonly #thresholds: Tensor;
   readonly #best: Tensor;
@@ -22,8 +19,6 @@ export class Sampler {
   constructor(device: Device, vocabulary: number, maxRunning: number, rows: number) {
     this.#device = device;
     this.#vocabulary = vocabulary;
-    this.#maxRunning = maxRunning;
-    this.#words = new Uint32Array(rows * SAMPLING_ROW_WORDS);
     this.#settings = device.tensor('sampling settings', 'u32', [rows, SAMPLING_ROW_WORDS]);
     this.#thresholds = device.tensor('thresholds', 'f32', [rows]);
     this.#best = device.tensor('argmax blocks', 'u32', [rows, sampleBlocks(vocabulary), 2]);
@@ -31,27 +26,9 @@ export class Sampler {
     this.sampled = device.tensor('sampled', 'u32', [rows]);
   }
 
-  /** Uploads the settings of a step's sampled rows, padded with greedy ones to `rows`; returns whether all are greedy. */
-  prepare(sampled: readonly SampledRow[], rows: number): boolean {
-    let greedy = true;
-    for (let i = 0; i < rows; i++) {
-      const sequence = sampled[i]?.sequence;
-      const sampling = sequence?.sampling;
-      writeSamplingRow(this.#words, i, {
-        temperature: sampling?.temperature ?? 0,
-        topP: sampling?.topP ?? 1,
-        topK: sampling?.topK ?? 0,
-        minP: sampling?.minP ?? 0,
-        seed: sampling?.seed ?? 0,
-        choice: sequence?.choice ?? 0,
-        position: sampled[i]?.position ?? 0,
-        // Which of a verified sequence's tokens is its last, the host decides.
-        slot: sequence && !sequence.verifying ? sequence.row : this.#maxRunning,
-      });
-      if (sampling && sampling.temperature > 0) greedy = false;
-    }
-    if (rows > 0) this.#device.write(this.#settings, this.#words.subarray(0, rows * SAMPLING_ROW_WORDS));
-    return greedy;
+  /** Uploads the settings of a step's rows (writeSamplingRow). */
+  upload(settings: Uint32Array, rows: number): void {
+    if (rows > 0) this.#device.write(this.#settings, settings.subarray(0, rows * SAMPLING_ROW_WORDS));
   }
 
   /** ids = tokens, with what the step before sampled filled in. */

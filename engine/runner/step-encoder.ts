@@ -1,0 +1,110 @@
+import type { BlockTable } from '../cache/block-table.ts';
+import { assert } from '../errors.ts';
+import { NO_SLOT } from '../ops/kv.ts';
+import { FROM_DEVICE, writeSamplingRow } from '../ops/sample.ts';
+import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
+import { LogitEncoder } from './logit-encoder.ts';
+import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
+import type { StepInput, StepLimits } from './step-input.ts';
+
+/** Writes batches down as StepInputs. No GPU: one encoder serves all ranks of a split model. */
+export class StepEncoder {
+  readonly #table: BlockTable;
+  readonly #pageSize: number;
+  readonly #maxRunning: number;
+  readonly #buckets: readonly number[];
+  readonly #logits: LogitEncoder;
+
+  constructor(table: BlockTable, pageSize: number, limits: StepLimits) {
+    this.#table = table;
+    this.#pageSize = pageSize;
+    this.#maxRunning = limits.maxRunning;
+    this.#buckets = decodeBuckets(limits.maxRunning);
+    this.#logits = new LogitEncoder();
+  }
+
+  /** Decode-only batches are padded to a bucket with rows that do nothing. */
+  encode({ decodes, prefills, sampled }: Batch, input: StepInput): void {
+    const decodeOnly = prefills.length === 0;
+    const computed = decodes.length + prefills.reduce((sum, { count }) => sum + count, 0);
+    const rows = decodeOnly ? this.#buckets.find((size) => size >= computed)! : computed;
+    this.#encodeTable(input);
+    this.#encodeRows(decodes, prefills, rows, input);
+    input.set('rows', rows);
+    input.set('decodes', decodeOnly ? rows : decodes.length);
+    input.set('items', decodeOnly ? rows : decodes.length + prefills.length);
+    const logitRows = decodeOnly ? rows : sampled.length;
+    input.set('logitRows', logitRows);
+    input.set('sampled', sampled.length);
+    input.set('gather', decodeOnly ? 0 : 1);
+    input.set('longest', decodes.reduce((most, { start }) => Math.max(most, start + 1), 0)); // prettier-ignore
+    this.#encodeSampling(sampled, logitRows, input);
+    this.#logits.encode(sampled, logitRows, input);
+  }
+
+  /** A step of padding only, of the most rows: for warming up. */
+  encodeNothing(input: StepInput): void {
+    this.#encodeRows([], [], this.#maxRunning, input);
+    this.#encodeSampling([], this.#maxRunning, input);
+  }
+
+  #encodeTable(input: StepInput): void {
+    let at = 0;
+    for (const { row, from, pages } of this.#table.takeDirty()) {
+      input.table[at] = row;
+      input.table[at + 1] = from;
+      input.table[at + 2] = pages.length;
+      input.table.set(pages, at + TABLE_HEAD);
+      at += TABLE_HEAD + pages.length;
+    }
+    input.set('tableWords', at);
+  }
+
+  #encodeRows(decodes: readonly BatchItem[], prefills: readonly BatchItem[], rows: number, input: StepInput): void {
+    const { tokens, positions, slots, items, logitIndices } = input;
+    const pageSize = this.#pageSize;
+    let row = 0;
+    let item = 0;
+    let sampled = 0;
+    const put = ({ sequence, start, count, samples, fromDevice, drafts }: BatchItem): void => {
+      items.set([row, count, sequence.row, start], item++ * ITEM_WORDS);
+      for (let position = start; position < start + count; position++) {
+        // Guesses lie beyond the tokens that are known; what is known ends before the first.
+        tokens[row] = fromDevice ? FROM_DEVICE + sequence.row : (sequence.tokens[position] ?? drafts[position - start - 1]!);
+        positions[row] = position;
+        slots[row] = sequence.pages[Math.floor(position / pageSize)]! * pageSize + (position % pageSize);
+        row++;
+      }
+      for (let i = row - samples; i < row; i++) logitIndices[sampled++] = i;
+    };
+    for (const decode of decodes) put(decode);
+    for (const prefill of prefills) put(prefill);
+    for (; row < rows; row++) {
+      [tokens[row], positions[row], slots[row]] = [0, 0, NO_SLOT];
+      items.fill(0, item * ITEM_WORDS, ++item * ITEM_WORDS);
+    }
+    assert(row === rows, `${row} rows in a batch of ${rows}`);
+  }
+
+  /** Padding rows are greedy. */
+  #encodeSampling(sampled: readonly SampledRow[], rows: number, input: StepInput): void {
+    let greedy = true;
+    for (let i = 0; i < rows; i++) {
+      const sequence = sampled[i]?.sequence;
+      const sampling = sequence?.sampling;
+      writeSamplingRow(input.sampling, i, {
+        temperature: sampling?.temperature ?? 0,
+        topP: sampling?.topP ?? 1,
+        topK: sampling?.topK ?? 0,
+        minP: sampling?.minP ?? 0,
+        seed: sampling?.seed ?? 0,
+        choice: sequence?.choice ?? 0,
+        position: sampled[i]?.position ?? 0,
+        // Which of a verified sequence's tokens is its last, the host decides.
+        slot: sequence && !sequence.verifying ? sequence.row : this.#maxRunning,
+      });
+      if (sampling && sampling.temperature > 0) greedy = false;
+    }
+    input.set('greedy', greedy ? 1 : 0);
+  }
+}
