@@ -6,7 +6,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
-import { packLinear, weightFragment } from './linear.ts';
+import { isQuad, packLinear, weightFragment } from './linear.ts';
 import type { LinearPart, LinearWeight } from './linear.ts';
 
 /** Convolution weights as a matrix [outChannels, taps * inChannels padded to 4] in the layout of `packLinear`. */
@@ -128,6 +128,13 @@ export const CONV1D_BROADCAST = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
+export const CONV1D_QUAD = defineKernel({
+  ...SPEC,
+  file: 'conv/conv1d_quad.wgsl',
+  fragments: (v) => [weightFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
 export interface Conv1dArgs {
   /** [L, C] f32; C = inChannels padded to 4 (zeros in the padding), or wider: the columns after them are not read. */
   readonly x: Tensor;
@@ -216,6 +223,8 @@ interface Geometry {
 /** Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md); on a GPU one 64-wide workgroup a tile. */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
+/** Positions and columns of a workgroup of CONV1D_QUAD. */
+const QUAD_TILE = 16;
 
 type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
 
@@ -230,7 +239,7 @@ function dispatchConv(
   const part = matrix.parts[0] as LinearPart;
   const { caps } = rec;
   const lanes = caps.subgroupMinSize;
-  const broadcast = caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
+  const broadcast = caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === 8;
   const shape = caps.family === 'cpu' ? CPU : GPU;
   const wg = broadcast ? lanes : shape.wg;
   const tileN = Math.min(shape.tileN, ceilDiv(columns, wg));
@@ -241,7 +250,10 @@ function dispatchConv(
     stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
     out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
-  if (broadcast) {
+  if (isQuad(caps)) {
+    const variant = { storage: matrix.dtype, overrides: fused, subgroups: true };
+    rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(g.rows, QUAD_TILE), ceilDiv(columns, QUAD_TILE)]);
+  } else if (broadcast) {
     const variant = { storage: matrix.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
     rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(g.rows, lanes), ceilDiv(columns, lanes * tileN)]);
   } else {

@@ -3,18 +3,32 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { isQuad } from './linear.ts';
 
-export const DENSE_ATTENTION = defineKernel({
-  file: 'attention/dense.wgsl',
-  fragments: (v) => [v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
-  consts: ['LANES', 'QUERIES', 'KEYS', 'D4'],
+const SPEC = {
   bindings: { q: 'read', k: 'read', v: 'read', ranges: 'read', out: 'write' },
   params: {
     queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
     out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32',
   },
   overrides: { RANGES: 'bool' },
-}); // prettier-ignore
+} as const; // prettier-ignore
+
+export const DENSE_ATTENTION = defineKernel({
+  ...SPEC,
+  file: 'attention/dense.wgsl',
+  fragments: (v) => [v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  consts: ['LANES', 'QUERIES', 'KEYS', 'D4'],
+});
+
+export const DENSE_ATTENTION_QUAD = defineKernel({
+  ...SPEC,
+  file: 'attention/dense_quad.wgsl',
+  fragments: () => ['lib/quad.wgsl'],
+  consts: ['D4'],
+});
+/** Queries a workgroup of DENSE_ATTENTION_QUAD computes. */
+const QUAD_QUERIES = 16;
 
 /** Columns of a tensor that hold all heads' vectors, e.g. the keys in a merged projection [T, 3 C]. */
 export interface HeadColumns {
@@ -58,16 +72,19 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
   };
   const d4 = headDim / 4;
   const shape = tileShape(rec, queries, d4);
-  const variant = {
-    consts: { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) },
-    overrides: { RANGES: ranges ? 1 : 0 },
-    ...(shape.subgroups ? { subgroups: true } : {}),
-  };
+  const overrides = { RANGES: ranges ? 1 : 0 };
   const params = {
     queries, keys, q_stride4: stride(q), q_column4: (q.column ?? 0) / 4, k_stride4: stride(k), k_column4: (k.column ?? 0) / 4,
     v_stride4: stride(v), v_column4: (v.column ?? 0) / 4, out_stride4: stride({ tensor: out }), d4, lanes: shape.lanes, scale: scale * Math.LOG2E,
   }; // prettier-ignore
   const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, ranges: ranges ?? k.tensor, out };
+  if (queries > 1 && isQuad(rec.caps)) {
+    const variant = { consts: { D4: d4 }, overrides, subgroups: true };
+    rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads, sequences]);
+    return;
+  }
+  const consts = { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) };
+  const variant = { consts, overrides, ...(shape.subgroups ? { subgroups: true } : {}) };
   rec.dispatch(DENSE_ATTENTION, variant, bindings, params, [ceilDiv(queries, shape.queries), heads, sequences]);
 }
 

@@ -1,5 +1,5 @@
 import { assert } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
+import type { Caps, Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -110,11 +110,26 @@ export const LINEAR_BROADCAST = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
+export const LINEAR_QUAD = defineKernel({
+  ...SPEC,
+  file: 'linear/linear_quad.wgsl',
+  fragments: (v) => [weightFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['BLOCKS'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+/** True on software adapters with SIMD registers of 4 (SwiftShader), which have kernels of their own: they run the tiles of the others 6-9x slower. */
+export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps): boolean {
+  return family === 'cpu' && subgroups && subgroupMinSize === 4 && subgroupMaxSize === 4;
+}
+
 /**
  * Shapes measured on lavapipe, 1024 x 1024 (test/bench/SPEED.md): one row 1x4 of 8 lanes; more rows 8x4 by broadcast (38 GFLOP/s) or, without
  * subgroups, 4x4 (14 GFLOP/s). On a GPU one 64-wide workgroup a tile.
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
+/** Columns of a workgroup of LINEAR_QUAD. */
+const QUAD_COLUMNS = 16;
 const GPU = { wg: 64, tileN: 2, tileM: 4 } as const;
 
 export interface LinearArgs {
@@ -143,7 +158,7 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
   assert(outColumn + weight.outFeatures <= outStride, `linear: ${weight.outFeatures} outputs at column ${outColumn} of ${outStride}`);
   const { caps } = rec;
   const lanes = caps.subgroupMinSize;
-  const broadcast = m > 1 && caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
+  const broadcast = m > 1 && caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === 8;
   const shape = caps.family === 'cpu' ? CPU : GPU;
   const tileM = m === 1 ? 1 : shape.tileM;
   const fused = { ACTIVATION: ACTIVATIONS[activation], HAS_BIAS: bias ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
@@ -158,7 +173,11 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
     }
     const bindings = { x, weight: part.weight, bias: partBias ?? x, residual: residual ?? x, out };
     const params = { m, n: part.count, n_weight: part.padded, k4: k / 4, out_stride: outStride, out_column: column };
-    if (broadcast) {
+    if (isQuad(caps)) {
+      const blocks = m > 4 ? 4 : 1;
+      const variant = { storage: weight.dtype, consts: { BLOCKS: blocks }, overrides: fused, subgroups: true };
+      rec.dispatch(LINEAR_QUAD, variant, bindings, params, [ceilDiv(part.count, QUAD_COLUMNS), ceilDiv(m, 4 * blocks)]);
+    } else if (broadcast) {
       const variant = { storage: weight.dtype, consts: { LANES: lanes, TILE_N: CPU.tileN }, overrides: fused, subgroups: true };
       const groups = [ceilDiv(part.count, lanes * CPU.tileN), ceilDiv(m, lanes)];
       rec.dispatch(LINEAR_BROADCAST, variant, bindings, params, groups);

@@ -1,0 +1,74 @@
+// out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
+// outside its rows. conv1d_broadcast.wgsl for adapters whose subgroup is a SIMD register of 4: a workgroup computes 16 positions of 16
+// columns in tiles that are matrices, as linear/linear_quad.wgsl. Reference: test/reference/conv.ts.
+override ACTIVATION: u32;
+override HAS_BIAS: bool;
+override HAS_RESIDUAL: bool;
+
+struct Params {
+  rows: u32,
+  rows_in: u32,
+  n: u32,
+  n_weight: u32,
+  c4: u32,
+  x_stride4: u32,
+  taps: u32,
+  stride: u32,
+  padding: u32,
+  dilation: u32,
+  out_stride: u32,
+  out_column: u32,
+  out_shift: u32,
+  out_size: u32,
+  residual_stride: u32,
+  residual_repeat: u32,
+  scale: f32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> weight: array<weight_t>;
+@group(0) @binding(2) var<storage, read> bias: array<f32>;
+@group(0) @binding(3) var<storage, read> residual: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+fn store_tile(first_row: u32, first_column: u32, sums: mat4x4<f32>) {
+  for (var i = 0u; i < 4u; i++) {
+    for (var j = 0u; j < 4u; j++) {
+      store(first_row + i, first_column + j * 4u, sums[i][j]);
+    }
+  }
+}
+
+@compute @workgroup_size(4)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
+  let first_row = group.x * 16u;
+  let first_column = group.y * 16u + lane;
+  let columns = min(vec4<u32>(first_column) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.n_weight - 1u));
+  let origins = vec4<i32>((vec4<u32>(first_row + lane) + vec4<u32>(0u, 4u, 8u, 12u)) * params.stride) - i32(params.padding);
+  // [4 columns x 4 positions] each.
+  var sums0 = mat4x4<f32>();
+  var sums1 = mat4x4<f32>();
+  var sums2 = mat4x4<f32>();
+  var sums3 = mat4x4<f32>();
+  for (var t = 0u; t < params.taps; t++) {
+    let positions = origins + i32(t * params.dilation);
+    let inside = (positions >= vec4<i32>()) & (positions < vec4<i32>(i32(params.rows_in)));
+    let rows = select(vec4<u32>(), vec4<u32>(positions), inside) * params.x_stride4;
+    let keep = select(vec4<f32>(), vec4<f32>(1.0), inside);
+    for (var c = 0u; c < params.c4; c++) {
+      let at = columns + (t * params.c4 + c) * params.n_weight;
+      let weights = transpose(
+        mat4x4<f32>(unpack_weight(weight[at.x]), unpack_weight(weight[at.y]), unpack_weight(weight[at.z]), unpack_weight(weight[at.w])),
+      );
+      sums0 += weights * all_lanes(x[rows.x + c] * keep.x);
+      sums1 += weights * all_lanes(x[rows.y + c] * keep.y);
+      sums2 += weights * all_lanes(x[rows.z + c] * keep.z);
+      sums3 += weights * all_lanes(x[rows.w + c] * keep.w);
+    }
+  }
+  store_tile(first_row, first_column, sums0);
+  store_tile(first_row + 4u, first_column, sums1);
+  store_tile(first_row + 8u, first_column, sums2);
+  store_tile(first_row + 12u, first_column, sums3);
+}
