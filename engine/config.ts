@@ -25,6 +25,13 @@ export interface EngineConfig {
   readonly transcription?: ModelSource;
   /** Part of the adapter's name, or absent for the platform's best. */
   readonly adapter?: string;
+  /** Adapters every layer of the chat model is split over (SGLang: tp-size), and groups of consecutive layers (pp-size). */
+  readonly tpSize: number;
+  readonly ppSize: number;
+  /** Layers of each group; 'auto' = in proportion to the adapters' measured speed. */
+  readonly ppSplit: 'auto' | readonly number[];
+  /** Names of the adapters the ranks take in turn; empty = all take `adapter`. */
+  readonly adapters: readonly string[];
   /** Sequences in one batch (SGLang: max-running-requests). */
   readonly maxRunningRequests: number;
   /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
@@ -58,6 +65,10 @@ export interface EngineConfig {
 }
 
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
+  tpSize: 1,
+  ppSize: 1,
+  ppSplit: 'auto',
+  adapters: [],
   maxRunningRequests: 128,
   contextLength: 32768,
   chunkedPrefillSize: 'auto',

@@ -110,7 +110,7 @@ export class Recorder {
 
   /** Appends a copy to a staging buffer; ask `data()` after submit. */
   readback(tensor: Tensor, bytes = tensor.byteLength, fromByte = 0): Readback {
-    if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)) };
+    if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)), into: () => Promise.resolve() };
     assert(this.mode === 'record', 'a plan cannot hold a readback');
     const { buffer, readback } = this.device.staging.take(tensor, bytes);
     this.#steps.push({ kind: 'copy', from: tensor.buffer, fromByte: tensor.offset + fromByte, to: buffer, toByte: 0, bytes });

@@ -6,6 +6,8 @@ import type { Tensor } from './tensor.ts';
 export interface Readback {
   /** Resolves once the submission that holds the copy has completed. Call it once, after submit. */
   data(): Promise<ArrayBuffer>;
+  /** The same, straight into memory of the caller's, which threads may share. */
+  into(target: Uint8Array): Promise<void>;
 }
 
 /** Reused MAP_READ buffers: a step in steady state creates none. */
@@ -25,20 +27,24 @@ export class StagingRing {
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
     const buffer = list.pop() ?? this.#device.createBuffer(`staging ${size}`, size, usage);
     const { stats } = this.#device;
-    const data = async (): Promise<ArrayBuffer> => {
+    const mapped = async <T>(take: (range: ArrayBuffer) => T): Promise<T> => {
       stats.pending++;
       try {
         await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
       } finally {
         stats.pending--;
       }
-      const copy = buffer.getMappedRange(0, bytes).slice(0);
+      const taken = take(buffer.getMappedRange(0, bytes));
       buffer.unmap();
       list.push(buffer);
       stats.bytesRead += bytes;
       stats.lastProgress = performance.now();
-      return copy;
+      return taken;
     };
-    return { buffer, readback: { data } };
+    const readback: Readback = {
+      data: () => mapped((range) => range.slice(0)),
+      into: (target) => mapped((range) => target.set(new Uint8Array(range))),
+    };
+    return { buffer, readback };
   }
 }
