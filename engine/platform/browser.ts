@@ -1,5 +1,6 @@
 /** Browser (page or worker): `navigator.gpu`, and checkpoint files as Blobs, which browsers read by slices without loading them. */
 import { EngineError } from '../errors.ts';
+import { tabMemory } from './memory.ts';
 import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
 
 export interface BrowserPlatformOptions {
@@ -33,6 +34,7 @@ export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {
     exists: async (path) => (await lookUp(path)) !== undefined,
     readText: async (path) => (await need(path)).text(),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
+    memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
     // A UMD file: imported as a module it finds no `exports` and puts itself on the global object.
     grammarLibrary: async () => {
       await import('@mlc-ai/web-xgrammar');

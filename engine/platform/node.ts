@@ -1,11 +1,15 @@
 /** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { open as openFile, readFile } from 'node:fs/promises';
 import { Module, createRequire } from 'node:module';
+import { totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
+import { adapterMemory } from './memory.ts';
+import type { SystemProbe } from './memory.ts';
 import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
 
 export interface NodePlatformOptions {
@@ -27,6 +31,20 @@ const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shade
  * corruption. Released only with the process.
  */
 const held: unknown[] = [];
+
+/** A hung driver tool must not hang the start. */
+const TOOL_TIMEOUT_MS = 5_000;
+
+const SYSTEM: SystemProbe = {
+  freeBytes: () => process.availableMemory(),
+  totalBytes: totalmem,
+  run: (program, args) =>
+    new Promise((resolve) => {
+      execFile(program, [...args], { timeout: TOOL_TIMEOUT_MS }, (error, stdout) => resolve(error ? undefined : stdout));
+    }),
+  read: (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined),
+  list: (path) => (existsSync(path) ? readdirSync(path) : []),
+};
 
 let throttled = false;
 let patched = false;
@@ -66,6 +84,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
       return readFile(path, 'utf8');
     },
     join,
+    memory: (adapter) => adapterMemory(adapter, SYSTEM),
     grammarLibrary: async () => loadUmd('@mlc-ai/web-xgrammar'),
   };
 }

@@ -1,4 +1,6 @@
 /** What the engine needs from its surroundings; implemented by node.ts and browser.ts. */
+import type { AdapterInfo } from '../api.ts';
+import type { AdapterMemory } from './memory.ts';
 
 /** A file read by ranges, so that weights stream to the GPU without a full copy in JS memory. */
 export interface ByteSource {
@@ -29,6 +31,8 @@ export interface Platform {
   exists(path: string): Promise<boolean>;
   readText(path: string): Promise<string>;
   join(folder: string, name: string): string;
+  /** Memory of an adapter, before anything was taken of it. */
+  memory(adapter: AdapterInfo): Promise<AdapterMemory>;
   /** The grammar library (text/grammar.ts types it); loaded at the first constrained request, because it is large. */
   grammarLibrary(): Promise<unknown>;
   /** One line for the operator. */

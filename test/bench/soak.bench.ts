@@ -12,10 +12,11 @@ const requests = Number(process.argv[2] ?? 5000);
 const warm = Math.ceil(requests / 10);
 
 const server = await whenReady(spawnAt(MAIN, ['--speech-model=none', '--transcription-model=none']));
-const url = server.urls['chat']!;
+const url = server.urls['chat'];
+if (url === undefined) throw new Error(`the server did not start:\n${server.lines.join('\n')}`);
 console.log(`date ${new Date().toISOString().slice(0, 16)}Z, load ${loadText()}: ${requests} requests to ${url}`);
 const onProgress = (done: number): void => {
-  if (done % 500 === 0) console.log(`${done} sent, load ${loadText()}`);
+  console.log(`${done} sent, load ${loadText()}`);
 };
 const { before, after, counts, problems, seconds } = await soak({ url, pid: server.child.pid!, requests, warm, onProgress });
 server.child.kill('SIGTERM');

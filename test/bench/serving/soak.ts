@@ -69,6 +69,7 @@ export interface SoakOptions {
   readonly requests: number;
   /** Requests before `before` is taken. */
   readonly warm: number;
+  /** Told every 500 requests. */
   readonly onProgress?: (done: number) => void;
 }
 
@@ -86,7 +87,7 @@ export async function soak({ url, pid, requests, warm, onProgress }: SoakOptions
       const outcome = await one(url, agent, kind, index);
       counts[outcome.name] = (counts[outcome.name] ?? 0) + 1;
       if (outcome.problem !== undefined) problems.push(`request ${index}, ${kind}: ${outcome.problem}`);
-      if (next % 100 === 0) onProgress?.(next);
+      if (index % 500 === 499) onProgress?.(index + 1);
     }
   };
   const run = async (until: number): Promise<Holdings> => {

@@ -1,0 +1,42 @@
+import type { AdapterMemory } from '../platform/memory.ts';
+import type { Device } from './device.ts';
+
+/** How much memory a device has, and who says so. */
+export type DeviceMemory = Pick<AdapterMemory, 'bytes' | 'from'>;
+
+const LARGEST_BLOCK = 2 ** 30;
+const SMALLEST_BLOCK = 2 ** 26;
+
+/** Bytes of the device: the operator's number, else the platform's, else as much as it gives when asked. */
+export async function deviceMemory(device: Device, given?: number): Promise<DeviceMemory> {
+  if (given !== undefined) return { bytes: given, from: '--device-memory' };
+  const { bytes, from, sure } = await device.platform.memory(device.info);
+  return { bytes: sure ? bytes : await allocatable(device, bytes), from };
+}
+
+/** Takes buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held; gives all of them back. */
+async function allocatable(device: Device, most: number): Promise<number> {
+  const { gpu, caps } = device;
+  const held: GPUBuffer[] = [];
+  let bytes = 0;
+  let size = LARGEST_BLOCK;
+  while (size > caps.maxBufferBytes) size /= 2;
+  while (size >= SMALLEST_BLOCK) {
+    if (bytes + size > most) {
+      size /= 2;
+      continue;
+    }
+    gpu.pushErrorScope('out-of-memory');
+    const buffer = device.createBuffer('memory probe', size, GPUBufferUsage.STORAGE);
+    const failed = await gpu.popErrorScope();
+    if (failed) {
+      device.destroyBuffer(buffer);
+      size /= 2;
+    } else {
+      held.push(buffer);
+      bytes += size;
+    }
+  }
+  for (const buffer of held) device.destroyBuffer(buffer);
+  return bytes;
+}
