@@ -6,5 +6,7 @@ export type { EngineConfig, ModelSource } from './config.ts';
 export { EngineError } from './errors.ts';
 export type { EngineErrorCode } from './errors.ts';
 export { serveEngine } from './host.ts';
+export { probeAdapter } from './parallel/measure.ts';
+export type { AdapterReport, AdapterSpeed } from './parallel/measure.ts';
 export type { Platform } from './platform/platform.ts';
 export { createEngine } from './tasks/engine.ts';

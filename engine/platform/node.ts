@@ -1,6 +1,6 @@
 /** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { open as openFile, readFile } from 'node:fs/promises';
 import { Module, createRequire } from 'node:module';
 import { totalmem } from 'node:os';
@@ -8,6 +8,8 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
+import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, parseAdapterList } from './adapter-choice.ts';
+import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
 import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
@@ -73,6 +75,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     name: 'node',
     log,
     requestAdapter: (request) => requestAdapter(request, options),
+    adapters: () => listAdapters({}),
     deviceCreated: (software) => {
       throttled = software;
     },
@@ -89,26 +92,90 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
   };
 }
 
-async function requestAdapter({ name }: AdapterRequest, options: NodePlatformOptions): Promise<GPUAdapter> {
-  const features = options.toggles === 'fast' ? [...COMMON_TOGGLES, ...FAST_TOGGLES] : COMMON_TOGGLES;
+/** No adapter has this name, so Dawn answers with the names there are. */
+const IMPOSSIBLE_NAME = '\u0001';
+
+async function requestAdapter({ name }: AdapterRequest, { toggles }: NodePlatformOptions): Promise<GPUAdapter> {
+  const features = toggles === 'fast' ? [...COMMON_TOGGLES, ...FAST_TOGGLES] : COMMON_TOGGLES;
   const flags = [`enable-dawn-features=${features.join(',')}`];
-  if (name) flags.push(`adapter=${name}`);
-  try {
-    const gpu = create(flags);
-    held.push(gpu);
-    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
-    if (adapter) {
-      held.push(adapter);
-      return adapter;
-    }
-  } catch (error) {
-    // Dawn's own message lists the adapters it sees.
-    throw new EngineError('no_adapter', `no WebGPU adapter matches '${name ?? ''}': ${String(error)}`, { cause: error });
-  }
+  const chosen = name === undefined ? undefined : await findAdapter(name);
+  const adapter = await askDawn(chosen ? [...flags, `adapter=${chosen.name}`] : flags, chosen?.environment ?? {});
+  if (adapter) return adapter;
   throw new EngineError(
     'no_adapter',
     'no WebGPU adapter: install a Vulkan driver (on Debian: mesa-vulkan-drivers from bookworm-backports gives a software one)',
   );
+}
+
+/**
+ * Asks a new Dawn instance for its adapter. Drivers read the environment while the request is made, before it returns its promise, so it is
+ * changed for that long only; in a worker thread that takes one started with SHARE_ENV, others have a copy of their own.
+ */
+function askDawn(flags: string[], environment: Readonly<Record<string, string>>): Promise<GPUAdapter | null> {
+  const before = Object.keys(environment).map((key) => [key, process.env[key]] as const);
+  Object.assign(process.env, environment);
+  try {
+    const gpu = create(flags);
+    held.push(gpu);
+    const request = gpu.requestAdapter({ powerPreference: 'high-performance' });
+    return request.then((adapter) => {
+      if (adapter) held.push(adapter);
+      return adapter;
+    });
+  } finally {
+    for (const [key, value] of before) {
+      if (value === undefined) delete process.env[key];
+      else process.env[key] = value;
+    }
+  }
+}
+
+async function listAdapters(environment: Readonly<Record<string, string>>): Promise<ListedAdapter[]> {
+  try {
+    await askDawn([`adapter=${IMPOSSIBLE_NAME}`], environment);
+    return [];
+  } catch (error) {
+    return parseAdapterList(String(error));
+  }
+}
+
+/** Without an index, the first that Dawn lists and finds by name; with one, counted over the driver files in their order. */
+async function findAdapter(wanted: string): Promise<ListedAdapter> {
+  const { part, index } = parseAdapterChoice(wanted);
+  const listed = await listAdapters({});
+  const first = matchingAdapters(listed, part)[0];
+  if (!first) throw noSuchAdapter(wanted, listed);
+  // Dawn takes the first name that has the given one in it: the name may also be a part of an earlier one.
+  if (index === undefined && listed.find(({ name }) => name.includes(first.name)) === first) return first;
+  const files = driverFiles();
+  const all = files.length === 0 ? listed : await listByDriver(files, listAdapters);
+  const chosen = matchingAdapters(all, part)[index ?? 0];
+  if (!chosen) throw noSuchAdapter(wanted, all);
+  if (files.length === 0 && all.findIndex(({ name }) => name.includes(chosen.name)) !== all.indexOf(chosen)) {
+    throw new EngineError('no_adapter', `'${wanted}': on this system only the first of several adapters of one name can be chosen`);
+  }
+  return chosen;
+}
+
+/** The Vulkan driver files that the loader would read, in the order of their names; none on systems without Vulkan's loader. */
+export function driverFiles(): string[] {
+  if (process.platform !== 'linux') return [];
+  const given = process.env['VK_DRIVER_FILES'] ?? process.env['VK_ICD_FILENAMES'];
+  const home = process.env['HOME'] ?? '/';
+  const folders = [
+    join(process.env['XDG_CONFIG_HOME'] ?? join(home, '.config'), 'vulkan/icd.d'),
+    '/etc/vulkan/icd.d',
+    join(process.env['XDG_DATA_HOME'] ?? join(home, '.local/share'), 'vulkan/icd.d'),
+    ...(process.env['XDG_DATA_DIRS'] ?? '/usr/local/share:/usr/share').split(':').map((folder) => join(folder, 'vulkan/icd.d')),
+  ];
+  const paths = given === undefined ? folders : given.split(':').filter((path) => path !== '');
+  const files = paths.flatMap((path) => {
+    if (!existsSync(path)) return [];
+    if (!statSync(path).isDirectory()) return [path];
+    const names = readdirSync(path).filter((file) => file.endsWith('.json'));
+    return names.sort().map((file) => join(path, file));
+  });
+  return [...new Set(files)];
 }
 
 function readShaders(): ReadonlyMap<string, string> {

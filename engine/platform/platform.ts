@@ -11,7 +11,7 @@ export interface ByteSource {
 }
 
 export interface AdapterRequest {
-  /** Case-insensitive part of the adapter's device name or description; absent = the platform's best. */
+  /** Case-insensitive part of the adapter's name, with #index where several have it; absent = the platform's best. */
   readonly name?: string;
 }
 
@@ -19,6 +19,8 @@ export interface Platform {
   readonly name: 'node' | 'browser';
   /** Throws EngineError('no_adapter') that lists what is there. */
   requestAdapter(request: AdapterRequest): Promise<GPUAdapter>;
+  /** The names of all adapters; browsers do not tell. */
+  adapters?(): Promise<readonly { readonly name: string; readonly backend: string }[]>;
   /**
    * Told once a device exists. Under Node on a software adapter, waiting by spinning would take half of
    * the cores that compute, so the platform slows its wait loop down there.

@@ -1,0 +1,91 @@
+/** What an adapter achieves with the engine's own kernels: the measure for choosing adapters and for dealing out layers. */
+import type { AdapterInfo } from '../api.ts';
+import { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import { linear } from '../ops/linear.ts';
+import type { LinearWeight } from '../ops/linear.ts';
+import type { Platform } from '../platform/platform.ts';
+
+export interface AdapterSpeed {
+  /** GB of f16 weights read a second by matrix times vector: what bounds a token of one chat. */
+  readonly gigabytesPerSecond: number;
+  /** GFLOP a second of matrix times matrix: what bounds prompts and batches. */
+  readonly gigaflops: number;
+  /** Milliseconds of submit, readback of 16 KiB and upload: what each exchange with another adapter costs at least. */
+  readonly roundTripMs: number;
+}
+
+export interface AdapterReport {
+  readonly info: AdapterInfo;
+  readonly speed: AdapterSpeed;
+}
+
+/** Work of one measured dispatch: small enough for a software adapter, large enough to fill a GPU. */
+const SIZES = {
+  software: { vector: [4096, 2048], matrix: [256, 1024, 1024] },
+  hardware: { vector: [16384, 4096], matrix: [2048, 4096, 4096] },
+} as const;
+const BUDGET_MS = 700;
+
+/** Opens the adapter that `name` chooses, measures it and closes it. */
+export async function probeAdapter(platform: Platform, name: string): Promise<AdapterReport> {
+  const device = await Device.create(platform, { name });
+  try {
+    return { info: device.info, speed: await measureSpeed(device) };
+  } finally {
+    device.close();
+  }
+}
+
+/** Takes about two seconds; frees what it allocates. */
+export async function measureSpeed(device: Device): Promise<AdapterSpeed> {
+  const { vector, matrix } = device.caps.software ? SIZES.software : SIZES.hardware;
+  const vectorSeconds = await secondsOfLinear(device, 1, vector[0], vector[1]);
+  const [rows, n, k] = matrix;
+  const matrixSeconds = await secondsOfLinear(device, rows, n, k);
+  return {
+    gigabytesPerSecond: (vector[0] * vector[1] * 2) / vectorSeconds / 1e9,
+    gigaflops: (2 * rows * n * k) / matrixSeconds / 1e9,
+    roundTripMs: await roundTrip(device),
+  };
+}
+
+/** Best seconds of one product of [rows, k] by [n, k] f16 weights; the values are zeros, which take as long as any. */
+async function secondsOfLinear(device: Device, rows: number, n: number, k: number): Promise<number> {
+  const x = device.tensor('measured x', 'f32', [rows, k]);
+  const out = device.tensor('measured out', 'f32', [rows, n]);
+  const stored = device.tensor('measured weight', 'f16', [k / 4, n, 4]);
+  const parts = [{ weight: stored, first: 0, count: n, padded: n }];
+  const weight: LinearWeight = { dtype: 'f16', inFeatures: k, outFeatures: n, parts };
+  const run = async (times: number): Promise<number> => {
+    const rec = device.record('measure');
+    for (let i = 0; i < times; i++) linear(rec, { x, weight, out });
+    const started = performance.now();
+    await rec.submit().finished();
+    return (performance.now() - started) / 1000 / times;
+  };
+  await device.warmUp((rec: Recorder) => linear(rec, { x, weight, out }));
+  // As many a submission as take some 50 ms, so that waiting for it does not show.
+  const times = Math.min(1000, Math.max(1, Math.round(0.05 / (await run(1)))));
+  let best = Infinity;
+  for (const end = performance.now() + BUDGET_MS; performance.now() < end;) best = Math.min(best, await run(times));
+  device.destroy(x, out, stored);
+  return best;
+}
+
+async function roundTrip(device: Device): Promise<number> {
+  const values = new Float32Array(4096);
+  const tensor = device.tensor('measured exchange', 'f32', [values.length]);
+  const times: number[] = [];
+  for (let i = 0; i < 50; i++) {
+    const started = performance.now();
+    device.write(tensor, values);
+    const rec = device.record('exchange');
+    const read = rec.readback(tensor);
+    rec.submit();
+    await read.data();
+    times.push(performance.now() - started);
+  }
+  device.destroy(tensor);
+  return times.sort((a, b) => a - b)[times.length >> 1]!;
+}
