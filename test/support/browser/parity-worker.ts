@@ -1,0 +1,17 @@
+/** The tab's side of test/browser/parity.test.ts: told where the checkpoints and the clip are, answers with what it measured. */
+import { measureParity } from '../parity.ts';
+import { testDevice } from './device.ts';
+
+self.addEventListener('message', ({ data }: MessageEvent<{ readonly models: string; readonly clip: string }>) => {
+  measure(data).then(
+    (answer) => self.postMessage(answer),
+    (error: unknown) => self.postMessage({ problem: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+  );
+});
+
+async function measure({ models, clip }: { readonly models: string; readonly clip: string }): Promise<unknown> {
+  const wav = new Uint8Array(await (await fetch(clip)).arrayBuffer());
+  const device = await testDevice();
+  const result = await measureParity(device, models, wav);
+  return { adapter: device.info.architecture, errors: device.errors, result };
+}
