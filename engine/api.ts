@@ -195,9 +195,29 @@ export interface ModelInfo {
   readonly weightBytes: number;
   /** chat: effective context in tokens. */
   readonly contextLength?: number;
+  /** chat: what it takes of the device's memory. */
+  readonly memory?: MemoryUse;
   /** speech: voice names; sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
+}
+
+/** A device's memory and what a chat model takes of it, in bytes. */
+export interface MemoryUse {
+  readonly deviceBytes: number;
+  /** Who says how much the device has, e.g. `--device-memory`, `nvidia-smi`. */
+  readonly source: string;
+  /** Share of the device's memory that may be taken. */
+  readonly fraction: number;
+  /** Taken by models loaded before. */
+  readonly otherBytes: number;
+  readonly weightBytes: number;
+  readonly activationBytes: number;
+  readonly kvBytes: number;
+  readonly kvPages: number;
+  /** Tokens a page. */
+  readonly pageSize: number;
+  readonly kvCacheDtype: string;
 }
 
 export interface AdapterInfo {

@@ -1,6 +1,7 @@
 /** What the operator sees once everything is ready. */
 import { existsSync } from 'node:fs';
 import type { EngineInfo, ModelInfo } from '../engine/api.ts';
+import { describeMemory } from '../engine/util/memory.ts';
 import type { ServerConfig } from './config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
@@ -12,6 +13,8 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
     const model = models.find((candidate) => candidate.task === task);
     lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
   }
+  const memory = models.find((model) => model.memory)?.memory;
+  if (memory) lines.push(`memory         ${describeMemory(memory)}`);
   const chat = config.listeners.findIndex(({ task }) => task === 'chat');
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
   const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);

@@ -7,11 +7,14 @@ export type DeviceMemory = Pick<AdapterMemory, 'bytes' | 'from'>;
 const LARGEST_BLOCK = 2 ** 30;
 const SMALLEST_BLOCK = 2 ** 26;
 
-/** Bytes of the device: the operator's number, else the platform's, else as much as it gives when asked. */
+/**
+ * Bytes of the device before this program took any: the operator's number, else what the platform finds free, else what the device gives when
+ * asked, the last two together with what is taken already.
+ */
 export async function deviceMemory(device: Device, given?: number): Promise<DeviceMemory> {
   if (given !== undefined) return { bytes: given, from: '--device-memory' };
   const { bytes, from, sure } = await device.platform.memory(device.info);
-  return { bytes: sure ? bytes : await allocatable(device, bytes), from };
+  return { bytes: (sure ? bytes : await allocatable(device, bytes)) + device.stats.bufferBytes, from };
 }
 
 /** Takes buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held; gives all of them back. */

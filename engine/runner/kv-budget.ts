@@ -1,34 +1,75 @@
-import type { EngineConfig } from '../config.ts';
+import type { MemoryUse } from '../api.ts';
 import { EngineError } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
+import type { DeviceMemory } from '../gpu/memory.ts';
 import type { KVShape } from '../ops/kv.ts';
 import { pageBytes } from '../ops/kv.ts';
+import { formatBytes } from '../util/memory.ts';
 import { ceilDiv } from '../util/math.ts';
 
-/** WebGPU does not say how much memory there is. Unless the operator does, this much is taken for pages. */
-const DEFAULT_KV_BYTES = { software: 256 * 2 ** 20, gpu: 4 * 2 ** 30 } as const;
+/** A model that holds fewer tokens than this (or than its context) is of no use. */
+const LEAST_TOKENS = 256;
+
+export interface MemoryRequest {
+  /** The model's id, for the message. */
+  readonly model: string;
+  readonly memory: DeviceMemory;
+  /** Share of the memory that may be taken. */
+  readonly fraction: number;
+  /** Bytes that are taken already by other models. */
+  readonly others: number;
+  readonly weights: number;
+  readonly activations: number;
+  readonly kv: KVShape;
+  readonly maxRunning: number;
+  /** Longest sequence asked for, in tokens. */
+  readonly context: number;
+  readonly maxBindingBytes: number;
+}
 
 /**
- * Pages for keys and values: `memFractionStatic` of the device memory less what is allocated already, at most what `maxRunning`
- * sequences of `context` tokens can use, at most what the adapter binds. Throws EngineError('out_of_memory') below 4 pages.
+ * Divides the memory: what weights and activations leave of the share goes to pages of keys and values, at most what `maxRunning` sequences of
+ * `context` tokens can use and what the adapter binds. Throws EngineError('out_of_memory') with the numbers and what to do when that is too little.
  */
-export function kvPageCount(device: Device, shape: KVShape, config: EngineConfig, context: number): number {
-  const { caps, stats } = device;
-  const page = pageBytes(shape);
-  const budget =
-    config.deviceMemory === undefined
-      ? DEFAULT_KV_BYTES[caps.software ? 'software' : 'gpu']
-      : config.deviceMemory * config.memFractionStatic - stats.bufferBytes;
-  const pages = Math.min(
-    Math.floor(budget / (2 * shape.layers * page)),
-    Math.floor(caps.maxBindingBytes / page),
-    config.maxRunningRequests * ceilDiv(context, shape.pageSize),
-  );
-  if (pages < 4) {
-    throw new EngineError(
-      'out_of_memory',
-      `${Math.max(0, Math.floor(budget))} bytes are left for keys and values after ${stats.bufferBytes} bytes of weights and activations; 4 pages take ${8 * shape.layers * page}`,
-    );
-  }
-  return pages;
+export function planMemory(request: MemoryRequest): MemoryUse {
+  const { memory, fraction, others, weights, activations, kv, maxRunning, context, maxBindingBytes } = request;
+  const inOneBuffer = pageBytes(kv);
+  const page = 2 * kv.layers * inOneBuffer;
+  const left = memory.bytes * fraction - others - weights - activations;
+  const most = maxRunning * ceilDiv(context, kv.pageSize);
+  const pages = Math.min(Math.floor(left / page), Math.floor(maxBindingBytes / inOneBuffer), most);
+  const least = ceilDiv(Math.min(LEAST_TOKENS, context), kv.pageSize);
+  if (pages < least) throw tooLarge(request, least * page);
+  return {
+    deviceBytes: memory.bytes,
+    source: memory.from,
+    fraction,
+    otherBytes: others,
+    weightBytes: weights,
+    activationBytes: activations,
+    kvBytes: pages * page,
+    kvPages: pages,
+    pageSize: kv.pageSize,
+    kvCacheDtype: kv.dtype,
+  };
+}
+
+function tooLarge({ model, memory, fraction, others, weights, activations, kv, context }: MemoryRequest, leastKv: number): EngineError {
+  const needed = others + weights + activations + leastKv;
+  const parts = [
+    ...(others > 0 ? [`other models ${formatBytes(others)}`] : []),
+    `weights ${formatBytes(weights)}`,
+    `activations ${formatBytes(activations)}`,
+    `keys and values of ${Math.min(LEAST_TOKENS, context)} tokens ${formatBytes(leastKv)}`,
+  ];
+  const share = `${fraction} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(fraction * memory.bytes)} may be taken`;
+  const remedies = [
+    'split the model over two devices (--tp-size 2 or --pp-size 2: about half of it on each)',
+    ...(kv.dtype === 'int8' ? [] : ['store keys and values in bytes (--kv-cache-dtype int8)']),
+    'compute less at once (--max-running-requests, --chunked-prefill-size)',
+    'take a larger share (--mem-fraction-static)',
+    'say how much memory there really is (--device-memory)',
+  ];
+  return new EngineError('out_of_memory', `${model} does not fit: it needs ${formatBytes(needed)} (${parts.join(', ')}), and ${share}. Ways out: ${remedies.join('; ')}.`, {
+    details: { needed: Math.ceil(needed), available: Math.floor(fraction * memory.bytes) },
+  }); // prettier-ignore
 }

@@ -1,16 +1,17 @@
 /** Everything a chat engine is made of, from a checkpoint folder. */
-import type { ModelInfo } from '../api.ts';
+import type { MemoryUse, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
 import { prefillChunkSize, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
 import { decoderFor } from '../models/registry.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
-import { kvPageCount } from '../runner/kv-budget.ts';
+import { planMemory } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
@@ -22,6 +23,7 @@ import { Grammars } from '../text/grammar.ts';
 import type { GrammarLibrary } from '../text/grammar.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { ceilDiv } from '../util/math.ts';
+import { describeMemory } from '../util/memory.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 import { WeightLoader } from '../weights/weight-loader.ts';
 
@@ -61,19 +63,26 @@ export async function loadChat(
   const tokenizer = await Tokenizer.load(platform, folder);
   const definition = decoderFor(json);
   const shape = definition.parseConfig(json);
-  const checkpoint = await Checkpoint.open(platform, folder);
+  const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
   const dtype = storageType(config.dtype);
-  const wanted = Math.min(shape.maxPositions, config.contextLength);
-  const before = device.stats.bufferBytes;
-  const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);
-  await checkpoint.close();
-  const weightBytes = device.stats.bufferBytes - before;
   const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
   const { layers, kvHeads, headDim } = shape;
   const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
+  const wanted = Math.min(shape.maxPositions, config.contextLength);
   const limits = runnerLimits(device, shape, config, wanted);
+  const others = device.stats.bufferBytes;
+  const memory = await deviceMemory(device, config.deviceMemory);
+  const plan = (weights: number, activations: number): MemoryUse =>
+    planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes: device.caps.maxBindingBytes }); // prettier-ignore
+  const checkpoint = await Checkpoint.open(platform, folder);
+  // Before anything is loaded that cannot fit.
+  plan(checkpoint.bytesAs(dtype), 0);
+  const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);
+  await checkpoint.close();
+  const weightBytes = device.stats.bufferBytes - others;
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
-  const pages = kvPageCount(device, kvShape, { ...config, maxRunningRequests: limits.maxRunning }, wanted);
+  const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
+  const pages = use.kvPages;
   const context = Math.min(wanted, pages * config.pageSize);
   const kv = createKVCache(device, kvShape, pages);
   const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
@@ -81,10 +90,9 @@ export async function loadChat(
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
   await runner.warmUp();
-  const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
-  platform.log(`${id}: ${pages} KV pages of ${config.pageSize} tokens (${kvType}), context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
+  platform.log(`${id}: memory ${describeMemory(use)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context, memory: use }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,

@@ -63,6 +63,12 @@ export class Checkpoint {
     return this.#entries.get(name)?.shape;
   }
 
+  /** About the bytes its tensors take on a device: matrices in `dtype`, vectors in f32. */
+  bytesAs(dtype: 'f32' | 'f16'): number {
+    const matrix = dtype === 'f16' ? 2 : 4;
+    return [...this.#entries.values()].reduce((sum, { shape }) => sum + product(shape) * (shape.length > 1 ? matrix : 4), 0);
+  }
+
   /** Values of a tensor, or of the elements [from, to) of it, widened to f32. */
   async read(name: string, elements?: Range): Promise<Float32Array> {
     const entry = this.#entries.get(name);

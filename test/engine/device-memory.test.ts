@@ -79,6 +79,7 @@ function fakeDevice(total: number, maxBufferBytes: number): { readonly device: D
   const device = {
     info: adapter({}),
     caps: { maxBufferBytes },
+    stats: { bufferBytes: 0 },
     platform: { memory: async () => ({ bytes: 8 * GIB, from: 'trial allocation', sure: false }) },
     gpu: {
       pushErrorScope: () => (failed = false),
@@ -119,7 +120,7 @@ describe('deviceMemory', () => {
     const device = await testDevice();
     const before = { ...device.stats };
     vi.spyOn(device.platform, 'memory').mockResolvedValue({ bytes: 2 ** 27, from: 'trial allocation', sure: false });
-    expect((await deviceMemory(device)).bytes).toBe(2 ** 27);
+    expect((await deviceMemory(device)).bytes).toBe(before.bufferBytes + 2 ** 27);
     expect(device.stats).toMatchObject({ buffers: before.buffers, bufferBytes: before.bufferBytes });
     expect(device.errors).toEqual([]);
     device.close();

@@ -1,31 +1,67 @@
 import { expect, test } from 'vitest';
-import { resolveConfig } from '../../engine/config.ts';
-import type { Device } from '../../engine/gpu/device.ts';
-import { kvPageCount } from '../../engine/runner/kv-budget.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { planMemory } from '../../engine/runner/kv-budget.ts';
+import type { MemoryRequest } from '../../engine/runner/kv-budget.ts';
+import { describeMemory } from '../../engine/util/memory.ts';
 
-/** 2 layers x 2 sides x 16 tokens x 2 heads x 64 channels x 2 bytes: 4 KiB a page and buffer, 16 KiB a page in all. */
-const SHAPE = { layers: 2, kvHeads: 2, headDim: 64, pageSize: 16, dtype: 'f16' } as const;
 const MIB = 2 ** 20;
+/** 2 layers x 2 sides x 16 tokens x 2 heads x 64 channels x 2 bytes: 4 KiB a page and buffer, 16 KiB a page in all. */
+const F16 = { layers: 2, kvHeads: 2, headDim: 64, pageSize: 16, dtype: 'f16' } as const;
+const PAGE = 16384;
 
-const device = (used: number, { software = false, maxBindingBytes = 2 ** 31 } = {}): Device =>
-  ({ caps: { software, maxBindingBytes }, stats: { bufferBytes: used } }) as unknown as Device;
+const plan = (fields: Partial<MemoryRequest>) =>
+  planMemory({
+    model: 'parley-chat', memory: { bytes: 100 * MIB, from: '--device-memory' }, fraction: 0.5, others: 0, weights: 8 * MIB, activations: 2 * MIB,
+    kv: F16, maxRunning: 128, context: 32768, maxBindingBytes: 2 ** 31, ...fields,
+  }); // prettier-ignore
 
-test('pages are the configured share of the memory, less what is allocated', () => {
-  const config = resolveConfig({ deviceMemory: 100 * MIB, memFractionStatic: 0.5 });
-  expect(kvPageCount(device(10 * MIB), SHAPE, config, 32768)).toBe((40 * MIB) / 16384);
+const refusal = (fields: Partial<MemoryRequest>): EngineError => {
+  try {
+    plan(fields);
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+};
+
+test('pages are what weights, activations and other models leave of the share', () => {
+  expect(plan({})).toMatchObject({ kvPages: (40 * MIB) / PAGE, kvBytes: 40 * MIB, weightBytes: 8 * MIB, activationBytes: 2 * MIB });
+  expect(plan({ others: 30 * MIB }).kvPages).toBe((10 * MIB) / PAGE);
+  expect(plan({ fraction: 1 }).kvPages).toBe((90 * MIB) / PAGE);
+});
+
+test('int8 holds nearly twice the pages of f16: a scale for each 64 channels', () => {
+  expect(plan({ kv: { ...F16, dtype: 'int8' } }).kvPages).toBe(Math.floor((40 * MIB) / (4 * 2 * 16 * 68)));
+  expect(plan({ kv: { ...F16, dtype: 'f32' } }).kvPages).toBe((20 * MIB) / PAGE);
 });
 
 test('never more than the running sequences can use, or than one binding holds', () => {
-  const config = resolveConfig({ maxRunningRequests: 3 });
-  expect(kvPageCount(device(0), SHAPE, config, 1000)).toBe(3 * 63);
-  expect(kvPageCount(device(0, { maxBindingBytes: 4096 * 50 }), SHAPE, resolveConfig({}), 32768)).toBe(50);
+  expect(plan({ maxRunning: 3, context: 1000 }).kvPages).toBe(3 * 63);
+  expect(plan({ maxBindingBytes: 4096 * 50 }).kvPages).toBe(50);
 });
 
-test('without a known memory a software adapter gives 256 MiB', () => {
-  expect(kvPageCount(device(0, { software: true }), SHAPE, resolveConfig({}), 32768)).toBe((256 * MIB) / 16384);
+test('a model that does not fit is refused with what it needs, what there is, and what to do', () => {
+  const error = refusal({ weights: 60 * MIB });
+  expect(error.code).toBe('out_of_memory');
+  expect(error.message).toBe(
+    'parley-chat does not fit: it needs 62.3 MiB (weights 60.0 MiB, activations 2.0 MiB, keys and values of 256 tokens 0.3 MiB), and 0.5 x 100.0 MiB (--device-memory) = 50.0 MiB may be taken. ' +
+      'Ways out: split the model over two devices (--tp-size 2 or --pp-size 2: about half of it on each); store keys and values in bytes (--kv-cache-dtype int8); ' +
+      'compute less at once (--max-running-requests, --chunked-prefill-size); take a larger share (--mem-fraction-static); say how much memory there really is (--device-memory).',
+  );
+  expect(error.details).toEqual({ needed: 62.25 * MIB, available: 50 * MIB });
+  expect(refusal({ others: 45 * MIB }).message).toMatch(/other models 45\.0 MiB/);
+  expect(refusal({ weights: 60 * MIB, kv: { ...F16, dtype: 'int8' } }).message).not.toMatch(/int8/);
 });
 
-test('too little memory is an error with the numbers', () => {
-  const config = resolveConfig({ deviceMemory: 10 * MIB, memFractionStatic: 1 });
-  expect(() => kvPageCount(device(10 * MIB), SHAPE, config, 100)).toThrow(/0 bytes are left .* 4 pages take 65536/);
+test('the least is 256 tokens, or a whole context below that', () => {
+  expect(plan({ weights: 48 * MIB - 16 * PAGE, activations: 2 * MIB }).kvPages).toBe(16);
+  expect(refusal({ weights: 48 * MIB - 15 * PAGE, activations: 2 * MIB }).code).toBe('out_of_memory');
+  expect(plan({ weights: 48 * MIB - 2 * PAGE, context: 32 }).kvPages).toBe(2);
+});
+
+test('the plan in one line', () => {
+  expect(describeMemory(plan({ others: MIB }))).toBe(
+    '0.5 x 100.0 MiB (--device-memory) = 50.0 MiB: other models 1.0 MiB, weights 8.0 MiB, activations 2.0 MiB, 2496 KV pages of 16 tokens (f16) 39.0 MiB',
+  );
 });
