@@ -9,10 +9,17 @@ export interface BrowserPlatformOptions {
   /** A checkpoint's file, or undefined when there is none; default: fetched from `path` as a URL. */
   readonly file?: (path: string) => Promise<Blob | undefined>;
   readonly log?: (line: string) => void;
+  /** Loads the library of `Platform.grammarLibrary`, 1 MB that only pages with constrained chat want; default: such requests are refused. */
+  readonly grammarLibrary?: () => Promise<unknown>;
 }
 
 /** The platform of a page or a worker. */
-export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {} }: BrowserPlatformOptions): Platform {
+export function createBrowserPlatform({
+  shaders,
+  file = fetchFile,
+  log = () => {},
+  grammarLibrary = noGrammar,
+}: BrowserPlatformOptions): Platform {
   const files = new Map<string, Promise<Blob | undefined>>();
   const lookUp = (path: string): Promise<Blob | undefined> => {
     const known = files.get(path) ?? file(path);
@@ -35,12 +42,12 @@ export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {
     readText: async (path) => (await need(path)).text(),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
-    // A UMD file: imported as a module it finds no `exports` and puts itself on the global object.
-    grammarLibrary: async () => {
-      await import('@mlc-ai/web-xgrammar');
-      return (globalThis as { xgrammar?: unknown }).xgrammar;
-    },
+    grammarLibrary,
   };
+}
+
+async function noGrammar(): Promise<never> {
+  throw new EngineError('unsupported', 'this page has no grammar library');
 }
 
 async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {

@@ -43,12 +43,15 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await context.close();
   });
 
-  test('weighs less than 2 MB compressed without models', () => {
+  test('weighs less than 1.6 MB compressed without models, each library once and no ONNX Runtime', () => {
     const files = readdirSync(folder, { recursive: true }).map(String);
     const own = files.filter((name) => !name.startsWith('models') && statSync(join(folder, name)).isFile());
-    const bytes = own.reduce((sum, name) => sum + gzipSync(readFileSync(join(folder, name))).length, 0);
+    const contents = own.map((name) => readFileSync(join(folder, name)));
     expect(own.length).toBeGreaterThan(5);
-    expect(bytes).toBeLessThan(2e6);
+    expect(contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)).toBeLessThan(1.6e6);
+    // WebAssembly inlined as base64: "AGFzbQ" is its magic number.
+    expect(contents.filter((bytes) => bytes.includes('AGFzbQ') && bytes.includes('xgrammar'))).toHaveLength(1);
+    expect(contents.filter((bytes) => /onnxruntime/i.test(bytes.toString('latin1')))).toHaveLength(0);
   });
 
   test('answers with the network cut after load, and asks nobody but its own server', async () => {

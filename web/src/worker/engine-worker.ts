@@ -26,6 +26,12 @@ async function openFile(path: string): Promise<Blob | undefined> {
   }
 }
 
+/** A UMD file: imported as a module it finds no `exports` and puts itself on the global object. */
+async function grammarLibrary(): Promise<unknown> {
+  await import('@mlc-ai/web-xgrammar');
+  return (globalThis as { xgrammar?: unknown }).xgrammar;
+}
+
 function watch(engine: Engine): void {
   const timer = setInterval(() => {
     if (engine.status().state !== 'lost') return;
@@ -39,7 +45,10 @@ const log = (line: string): void => tell({ type: 'log', line });
 
 async function load({ config, port }: LoadMessage): Promise<void> {
   try {
-    engine = await createEngine(createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log }), resolveConfig(config));
+    engine = await createEngine(
+      createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log, grammarLibrary }),
+      resolveConfig(config),
+    );
     serveEngine(engine, messagePort(port), log);
     watch(engine);
   } catch (error) {
