@@ -30,14 +30,15 @@ export function activate(rec: Recorder, { x, out, activation }: { x: Tensor; out
 export const SILU_MUL = defineKernel({
   file: 'activation/silu_mul.wgsl',
   bindings: { gate_up: 'read', out: 'write' },
-  params: { columns: 'u32' },
+  params: { columns4: 'u32' },
   overrides: { WG: 'u32' },
 });
 
-/** SwiGLU's middle: out[t, i] = silu(gateUp[t, i]) * gateUp[t, I + i]; gateUp [T, 2 I], out [T, I]. */
+/** SwiGLU's middle: out[t, i] = silu(gateUp[t, i]) * gateUp[t, I + i]; gateUp [T, 2 I], out [T, I], I a multiple of 4. */
 export function siluMul(rec: Recorder, { gateUp, out, rows }: { gateUp: Tensor; out: Tensor; rows?: number }): void {
   const columns = out.shape[1] ?? 0;
   const count = rows ?? out.shape[0] ?? 0;
   assert(gateUp.shape[1] === 2 * columns, `silu_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
-  rec.dispatch(SILU_MUL, { overrides: { WG } }, { gate_up: gateUp, out }, { columns }, [ceilDiv(columns, WG), count]);
+  assert(columns % 4 === 0, `silu_mul: ${columns} columns, expected a multiple of 4`);
+  rec.dispatch(SILU_MUL, { overrides: { WG } }, { gate_up: gateUp, out }, { columns4: columns / 4 }, [ceilDiv(columns / 4, WG), count]);
 }

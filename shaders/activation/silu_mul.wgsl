@@ -1,22 +1,21 @@
-// out[t, i] = silu(gate_up[t, i]) * gate_up[t, I + i]; gate_up [T, 2 I], out [T, I]. One invocation an element, grid (I, T).
-// No division by a variable: on software adapters it costs more than all the rest.
-// Reference: test/reference/activation.ts.
+// out[t, i] = silu(gate_up[t, i]) * gate_up[t, I + i]; gate_up [T, 2 I], out [T, I], I a multiple of 4. One invocation four elements, grid (I / 4, T).
+// No division by a variable: on software adapters it costs more than all the rest. Reference: test/reference/activation.ts.
 override WG: u32;
 
 struct Params {
-  columns: u32,
+  columns4: u32,
 }
 
-@group(0) @binding(0) var<storage, read> gate_up: array<f32>;
-@group(0) @binding(1) var<storage, read_write> out: array<f32>;
+@group(0) @binding(0) var<storage, read> gate_up: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(2) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x >= params.columns) {
+  if (id.x >= params.columns4) {
     return;
   }
-  let at = id.y * 2u * params.columns + id.x;
+  let at = id.y * 2u * params.columns4 + id.x;
   let gate = gate_up[at];
-  out[id.y * params.columns + id.x] = gate / (1.0 + exp(-gate)) * gate_up[at + params.columns];
+  out[id.y * params.columns4 + id.x] = gate / (1.0 + exp(-gate)) * gate_up[at + params.columns4];
 }

@@ -1,8 +1,8 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], for adapters whose subgroup is a SIMD register of LANES.
 //
-// As linear_tile.wgsl, but the LANES rows of x of a workgroup are loaded by LANES invocations at once (one gather) and handed round by
-// a shuffle with a constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so
-// this leaves TILE_N + 1 loads for LANES x TILE_N products: 2.8x linear_tile (test/bench/SPEED.md). Same order of sums, same bits.
+// As linear_tile.wgsl, but LANES rows of x are loaded by LANES invocations at once (one gather) and handed round by a shuffle with a
+// constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so this leaves TILE_N + BLOCKS loads for
+// BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). Same order of sums, same bits.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -26,27 +26,33 @@ struct Params {
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_column = group.x * LANES * TILE_N + lane;
-  let first_row = group.y * LANES;
+  let first_row = group.y * LANES * BLOCKS;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
     column[j] = min(first_column + j * LANES, params.n_weight - 1u);
   }
-  let my_row = min(first_row + lane, params.m - 1u) * params.k4;
-  var acc: array<array<f32, TILE_N>, LANES>;
+  var row: array<u32, BLOCKS>;
+  for (var b = 0u; b < BLOCKS; b++) {
+    row[b] = min(first_row + b * LANES + lane, params.m - 1u) * params.k4;
+  }
+  var acc: array<array<f32, TILE_N>, LANES * BLOCKS>;
   for (var k = 0u; k < params.k4; k++) {
-    let mine = x[my_row + k];
     var w: array<vec4<f32>, TILE_N>;
     for (var j = 0u; j < TILE_N; j++) {
       w[j] = unpack_weight(weight[k * params.n_weight + column[j]]);
     }
-    for (var i = 0u; i < LANES; i++) {
-      let a = subgroupShuffle(mine, i);
-      for (var j = 0u; j < TILE_N; j++) {
-        acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+    for (var b = 0u; b < BLOCKS; b++) {
+      let mine = x[row[b] + k];
+      for (var i = 0u; i < LANES; i++) {
+        let a = subgroupShuffle(mine, i);
+        for (var j = 0u; j < TILE_N; j++) {
+          let sum = acc[b * LANES + i][j];
+          acc[b * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
+        }
       }
     }
   }
-  for (var i = 0u; i < LANES; i++) {
+  for (var i = 0u; i < LANES * BLOCKS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
       store(first_row + i, first_column + j * LANES, acc[i][j]);
     }

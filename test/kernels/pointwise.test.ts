@@ -26,7 +26,7 @@ for (const kind of Object.keys(ACTIVATIONS) as Activation[]) {
   });
 }
 
-for (const columns of SIZES) {
+for (const columns of SIZES.map((size) => 4 * size)) {
   cases.push({
     name: `silu_mul gates 3 rows of ${columns}`,
     build(rng) {
@@ -46,6 +46,8 @@ for (const columns of SIZES) {
       };
     },
   });
+}
+for (const columns of SIZES) {
   for (const [name, op] of [
     ['add', add],
     ['mul', mul],
