@@ -200,6 +200,8 @@ export interface ModelInfo {
   /** speech: voice names; sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
+  /** Its adapter, where that is another than the engine's. */
+  readonly adapter?: AdapterInfo;
 }
 
 /** A device's memory and what a chat model takes of it, in bytes. */
@@ -231,6 +233,7 @@ export interface AdapterInfo {
 }
 
 export interface EngineInfo {
+  /** The chat model's, or that of the first model there is. */
   readonly adapter: AdapterInfo;
   readonly models: readonly ModelInfo[];
 }

@@ -25,6 +25,8 @@ export interface EngineConfig {
   readonly transcription?: ModelSource;
   /** Part of the adapter's name, or absent for the platform's best. */
   readonly adapter?: string;
+  /** The same for single tasks; those without take `adapter`. */
+  readonly taskAdapters: { readonly chat?: string; readonly speech?: string; readonly transcription?: string };
   /** Adapters every layer of the chat model is split over (SGLang: tp-size), and groups of consecutive layers (pp-size). */
   readonly tpSize: number;
   readonly ppSize: number;
@@ -32,6 +34,8 @@ export interface EngineConfig {
   readonly ppSplit: 'auto' | readonly number[];
   /** Names of the adapters the ranks take in turn; empty = all take `adapter`. */
   readonly adapters: readonly string[];
+  /** A thread for each rank of a split model, where the platform has threads; else the ranks share the engine's. */
+  readonly rankThreads: boolean;
   /** Sequences in one batch (SGLang: max-running-requests). */
   readonly maxRunningRequests: number;
   /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
@@ -62,13 +66,17 @@ export interface EngineConfig {
   readonly dtype: 'auto' | 'f32' | 'f16';
   /** Storage of keys and values; 'auto' = that of the weights. int8 takes about half the memory of f16. */
   readonly kvCacheDtype: 'auto' | 'f32' | 'f16' | 'int8';
+  /** Run the code that a model folder brings along (models/remote.ts). */
+  readonly trustRemoteCode: boolean;
 }
 
 export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
+  taskAdapters: {},
   tpSize: 1,
   ppSize: 1,
   ppSplit: 'auto',
   adapters: [],
+  rankThreads: true,
   maxRunningRequests: 128,
   contextLength: 32768,
   chunkedPrefillSize: 'auto',
@@ -82,6 +90,7 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   pageSize: 16,
   dtype: 'auto',
   kvCacheDtype: 'auto',
+  trustRemoteCode: false,
 };
 
 /** Fills in defaults. */

@@ -23,8 +23,8 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
   return lines.join('\n');
 }
 
-function describeModel({ architecture, parameters, contextLength, voices }: ModelInfo): string {
+function describeModel({ architecture, parameters, contextLength, voices, adapter }: ModelInfo): string {
   const size = parameters >= 1e9 ? `${(parameters / 1e9).toFixed(1)} B` : `${(parameters / 1e6).toFixed(1)} M`;
   const more = contextLength === undefined ? (voices ? `, ${voices.length} voices` : '') : `, context ${contextLength}`;
-  return `${architecture}, ${size} parameters${more}`;
+  return `${architecture}, ${size} parameters${more}${adapter ? `, on ${adapter.name}` : ''}`;
 }

@@ -72,6 +72,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     engine: defined({
       ...sources,
       adapter: text('adapter'),
+      taskAdapters: defined({ chat: text('chat-adapter'), speech: text('speech-adapter'), transcription: text('transcription-adapter') }),
+      ...splitSettings(text, list('adapters')),
       maxRunningRequests: number('max-running-requests'),
       contextLength: number('context-length'),
       chunkedPrefillSize: settings.get('chunked-prefill-size') ?? 'auto',
@@ -87,6 +89,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
       pageSize: number('page-size'),
       dtype: text('dtype'),
       kvCacheDtype: text('kv-cache-dtype'),
+      trustRemoteCode: flag('trust-remote-code'),
     }) as EngineConfig,
     toggles: text('dawn-toggles') as 'default' | 'fast',
     host: text('host') ?? '0.0.0.0',
@@ -112,6 +115,32 @@ function promptLookup(number: (name: string) => number): PromptLookup {
   const [minMatch, maxMatch] = [number('speculative-ngram-min-match-window-size'), number('speculative-ngram-max-match-window-size')];
   if (minMatch > maxMatch) throw new SettingsError(`speculative-ngram: a match of at least ${minMatch} and at most ${maxMatch} tokens`);
   return { draftTokens: number('speculative-num-draft-tokens'), minMatch, maxMatch };
+}
+
+/** How the chat model is split; naming several adapters asks for it. */
+function splitSettings(
+  text: (name: string) => string | undefined,
+  adapters: readonly string[],
+): Pick<EngineConfig, 'tpSize' | 'ppSize' | 'ppSplit' | 'adapters'> {
+  const count = (name: string, automatic: number): number => {
+    const given = text(name) ?? 'auto';
+    if (given === 'auto') return automatic;
+    if (!/^[1-9]\d?$/.test(given)) throw new SettingsError(`--${name} ${given}: must be auto or from 1 to 99`);
+    return Number(given);
+  };
+  const ppSize = count('pp-size', 1);
+  const tpSize = count('tp-size', adapters.length > 1 && ppSize === 1 ? 2 : 1);
+  const split = text('pp-split') ?? 'auto';
+  const ppSplit = split === 'auto' ? split : split.split(',').map(Number);
+  if (ppSplit !== 'auto' && (ppSplit.length !== ppSize || !ppSplit.every((layers) => Number.isInteger(layers) && layers > 0))) {
+    throw new SettingsError(`--pp-split ${split}: must be auto or ${ppSize} numbers of layers, as --pp-size says`);
+  }
+  if (adapters.length > tpSize * ppSize) {
+    throw new SettingsError(`--adapters names ${adapters.length} for the ${tpSize * ppSize} parts of --tp-size and --pp-size`);
+  }
+  if (adapters.length === 1 && tpSize * ppSize === 1)
+    throw new SettingsError(`--adapters names one and nothing to split; use --chat-adapter`);
+  return { tpSize, ppSize, ppSplit, adapters };
 }
 
 /** A folder below the working directory, else below the repository. */

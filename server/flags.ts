@@ -63,7 +63,6 @@ const toggle = (name: string, help: string, standard = false, extra: Extra = {})
 });
 
 const PORT = { min: 0, max: 65535 };
-const TRUST = (value: unknown) => (value === true ? 'model folders with their own code are not loaded yet' : undefined);
 const SPLIT = (value: unknown) =>
   value === 'auto' || value === '1' ? undefined : 'splitting a model across adapters is not built yet; use 1 or auto';
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
@@ -77,7 +76,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     list('chat-alias', 'IDS', 'other ids the chat model answers to'),
     list('speech-alias', 'IDS', 'other ids the speech model answers to', 'tts-1,tts-1-hd,gpt-4o-mini-tts'),
     list('transcription-alias', 'IDS', 'other ids the transcription model answers to', 'whisper-1'),
-    toggle('trust-remote-code', "run a model folder's own parley_model.mjs", false, { notBuilt: TRUST }),
+    toggle('trust-remote-code', "run a chat model folder's own parley_model.mjs, with all rights of this program"),
   ],
   Listeners: [
     text('host', 'ADDRESS', 'interface of the three listeners', '0.0.0.0'),
@@ -114,13 +113,22 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     int('speculative-ngram-max-match-window-size', 'N', 'last tokens compared at most', LOOKUP.maxMatch, { min: 1 }),
   ],
   Device: [
-    text('adapter', 'NAME', "part of the GPU's name; default: the platform's best"),
+    text('adapter', 'NAME', "part of the GPU's name (npx parley adapters lists them), #1 for a second of one name; default: the best"),
+    text('chat-adapter', 'NAME', 'GPU of the chat model; default: as --adapter'),
+    text('speech-adapter', 'NAME', 'GPU of the speech model'),
+    text('transcription-adapter', 'NAME', 'GPU of the transcription model'),
+    list('adapters', 'NAMES', 'GPUs the chat model is split across, in the order of the parts; one may come twice'),
     number('mem-fraction-static', 'SHARE', 'share of the device memory for weights and KV pages', 0.8, { min: 0.05, max: 1 }),
     number('device-memory', 'GIB', 'device memory, which WebGPU does not report; default: probed', undefined, { min: 0.1 }),
-    text('tp-size', 'N', 'adapters the chat model is split across', 'auto', { notBuilt: SPLIT }),
+    text('tp-size', 'N', 'parts of every layer of the chat model, each on a GPU; auto = 2 where --adapters has two, else 1', 'auto', {
+      notBuilt: SPLIT,
+    }),
+    text('pp-size', 'N', 'groups of consecutive layers of the chat model, each on a GPU (or on tp-size of them)', '1', { notBuilt: SPLIT }),
+    text('pp-split', 'LAYERS', 'layers of each group, as 12,12; auto = in proportion to measured speed', 'auto'),
     choice('dtype', ['auto', 'f32', 'f16'], 'storage of weights; arithmetic is f32', 'auto'),
     choice('kv-cache-dtype', ['auto', 'f32', 'f16', 'int8'], 'storage of KV pages; int8 holds nearly twice the tokens of f16', 'auto'),
     choice('attention-backend', ['paged', 'triton'], "paged attention in WGSL; 'triton' is another name for it", 'paged'),
+    choice('graph-capture', ['piecewise'], 'decode steps replay plans captured for each batch size; there is no other way', 'piecewise'),
     choice('dawn-toggles', ['default', 'fast'], 'fast drops checks that guard against untrusted shaders', 'default'),
   ],
   'API behaviour': [

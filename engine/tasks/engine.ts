@@ -1,6 +1,6 @@
-/** Puts the three tasks on one device and answers for their common state. */
+/** Puts the three tasks on their devices, which may be one, and answers for their common state. */
 import type {
-  AdapterInfo, ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
+  ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
 } from '../api.ts'; // prettier-ignore
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
@@ -10,62 +10,117 @@ import { ChatEngine } from './chat-engine.ts';
 import { Synthesizer } from './synthesizer.ts';
 import { Transcriber } from './transcriber.ts';
 
+type Task = ModelInfo['task'];
+
 /** Loads every model the configuration names, one after the other, and warms its kernels up. */
 export async function createEngine(platform: Platform, config: EngineConfig): Promise<Engine> {
-  const device = await Device.create(platform, config.adapter === undefined ? {} : { name: config.adapter });
+  const devices = new TaskDevices(platform, config);
   try {
-    const transcription = config.transcription && (await Transcriber.load(device, platform, config.transcription, config));
-    const speech = config.speech && (await Synthesizer.load(device, platform, config.speech, config));
+    const transcription =
+      config.transcription && (await Transcriber.load(await devices.of('transcription'), platform, config.transcription, config));
+    const speech = config.speech && (await Synthesizer.load(await devices.of('speech'), platform, config.speech, config));
     // Chat comes last: its KV pages take what the others leave of the memory budget.
-    const chat = config.chat && (await ChatEngine.load(device, platform, config.chat, config));
-    return new LocalEngine(device, chat, speech, transcription);
+    const chat = config.chat && (await ChatEngine.load(await devices.of('chat'), platform, config.chat, config));
+    return new LocalEngine(devices, chat, speech, transcription);
   } catch (error) {
-    device.close();
+    devices.close();
     throw error;
   }
 }
 
+/** The devices of the tasks: one for each adapter that a task was given, shared by the tasks that were given the same. */
+class TaskDevices {
+  readonly #platform: Platform;
+  readonly #config: EngineConfig;
+  readonly #byTask = new Map<Task, Device>();
+  readonly #byName = new Map<string | undefined, Device>();
+
+  constructor(platform: Platform, config: EngineConfig) {
+    this.#platform = platform;
+    this.#config = config;
+  }
+
+  /** In the order they were opened. */
+  get all(): readonly Device[] {
+    return [...this.#byName.values()];
+  }
+
+  async of(task: Task): Promise<Device> {
+    const { adapter, taskAdapters } = this.#config;
+    const name = taskAdapters[task] ?? adapter;
+    const device = this.#byName.get(name) ?? (await Device.create(this.#platform, name === undefined ? {} : { name }));
+    this.#byName.set(name, device);
+    this.#byTask.set(task, device);
+    return device;
+  }
+
+  /** The device of a task that has been opened. */
+  get(task: Task): Device | undefined {
+    return this.#byTask.get(task);
+  }
+
+  close(): void {
+    for (const device of this.all) device.close();
+  }
+}
+
 class LocalEngine implements Engine {
-  readonly #device: Device;
+  readonly #devices: TaskDevices;
   readonly #chat: ChatEngine | undefined;
   readonly #speech: Synthesizer | undefined;
   readonly #transcription: Transcriber | undefined;
   #state: EngineStatus['state'] = 'ready';
 
-  constructor(device: Device, chat: ChatEngine | undefined, speech: Synthesizer | undefined, transcription: Transcriber | undefined) {
-    this.#device = device;
+  constructor(devices: TaskDevices, chat: ChatEngine | undefined, speech: Synthesizer | undefined, transcription: Transcriber | undefined) {
+    this.#devices = devices;
     this.#chat = chat;
     this.#speech = speech;
     this.#transcription = transcription;
-    void device.lost.then((reason) => {
-      if (this.#state === 'closing') return;
-      this.#state = 'lost';
-      device.platform.log(`GPU device lost: ${reason}`);
-    });
+    // The tasks live and die together: with one of several devices gone, the engine is built anew.
+    for (const { lost, info, platform } of devices.all) {
+      void lost.then((reason) => {
+        if (this.#state === 'closing') return;
+        this.#state = 'lost';
+        platform.log(`GPU device lost (${info.name}): ${reason}`);
+      });
+    }
   }
 
   info(): EngineInfo {
-    const models = [this.#chat?.info, this.#speech?.info, this.#transcription?.info].filter(
-      (info): info is ModelInfo => info !== undefined,
-    );
-    const adapter: AdapterInfo = this.#device.info;
+    const { info: adapter } = this.#main;
+    const models = [this.#chat?.info, this.#speech?.info, this.#transcription?.info].flatMap((info) => {
+      if (!info) return [];
+      const own = this.#devices.get(info.task)!.info;
+      return own === adapter ? [info] : [{ ...info, adapter: own }];
+    });
     return { adapter, models };
   }
 
+  /** The chat model's device, or the first there is. */
+  get #main(): Device {
+    return this.#devices.get('chat') ?? this.#devices.all[0]!;
+  }
+
   status(): EngineStatus {
-    const { stats } = this.#device;
+    const stats = this.#devices.all.map((device) => device.stats);
+    const sum = (key: 'buffers' | 'bufferBytes' | 'dispatches' | 'submits' | 'bytesRead'): number =>
+      stats.reduce((total, one) => total + one[key], 0);
+    const pending = stats.filter((one) => one.pending > 0);
+    // A device that hangs must show beside one that works: of those with work pending, the one that has waited longest counts.
+    const lastProgress =
+      pending.length > 0 ? Math.min(...pending.map((one) => one.lastProgress)) : Math.max(...stats.map((one) => one.lastProgress));
     const chat = this.#chat?.status();
     return {
       state: this.#state,
-      lastProgress: stats.lastProgress,
-      pending: stats.pending > 0,
+      lastProgress,
+      pending: pending.length > 0,
       running: chat?.running ?? 0,
       waiting: chat?.waiting ?? 0,
-      gpuBuffers: stats.buffers,
-      gpuBytes: stats.bufferBytes,
-      dispatches: stats.dispatches,
-      submits: stats.submits,
-      bytesRead: stats.bytesRead,
+      gpuBuffers: sum('buffers'),
+      gpuBytes: sum('bufferBytes'),
+      dispatches: sum('dispatches'),
+      submits: sum('submits'),
+      bytesRead: sum('bytesRead'),
       kvPagesTotal: chat?.kvPagesTotal ?? 0,
       kvPagesUsed: chat?.kvPagesUsed ?? 0,
       promptTokens: chat?.promptTokens ?? 0,
@@ -108,7 +163,7 @@ class LocalEngine implements Engine {
   }
 
   async profile(enable: boolean): Promise<readonly ProfileEntry[]> {
-    const { profiler } = this.#device;
+    const { profiler } = this.#main;
     const entries = profiler.enabled ? await profiler.report() : [];
     if (enable && !profiler.enable(true)) throw new EngineError('unsupported', 'this adapter has no timestamp queries');
     if (!enable) profiler.enable(false);
@@ -120,6 +175,6 @@ class LocalEngine implements Engine {
     await this.#chat?.close();
     await this.#speech?.close();
     await this.#transcription?.close();
-    this.#device.close();
+    this.#devices.close();
   }
 }

@@ -49,6 +49,13 @@ describe('parseServerConfig', () => {
     expect(few).toEqual({ ...DEFAULT_PROMPT_LOOKUP, draftTokens: 2 });
   });
 
+  test('each task may have its own adapter', () => {
+    expect(parseServerConfig([], {}).engine.taskAdapters).toEqual({});
+    const argv = ['--adapter', 'A', '--chat-adapter', 'B#1', '--transcription-adapter=C'];
+    const { adapter, taskAdapters } = parseServerConfig(argv, {}).engine;
+    expect({ adapter, taskAdapters }).toEqual({ adapter: 'A', taskAdapters: { chat: 'B#1', transcription: 'C' } });
+  });
+
   test('refuses one port for two listeners, but not 0', () => {
     expect(() => parseServerConfig(['--speech-port', '3000'], {})).toThrow(/port 3000 is given to two/);
     expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
@@ -92,7 +99,6 @@ describe('readSettings', () => {
     [['--legacy-speech=maybe'], /must be true or false/],
     [['--tp-size', '2'], /splitting a model across adapters is not built yet/],
     [['--schedule-policy', 'random'], /must be one of lpm, fcfs/],
-    [['--trust-remote-code'], /not loaded yet/],
     [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
     [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
   ] as const)('%j is refused in one line', (argv, message) => {
