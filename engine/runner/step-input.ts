@@ -143,11 +143,11 @@ export class StepInput {
   }
 }
 
-/** Rows of decode batches that plans are captured for: powers of two, and the maximum. */
+/** Rows of decode batches that plans are captured for: powers of two, beyond 16 also what lies between them, and the maximum. */
 export function decodeBuckets(maxRunning: number): readonly number[] {
   const buckets: number[] = [];
-  for (let size = 1; size < maxRunning; size *= 2) buckets.push(size);
-  return [...buckets, maxRunning];
+  for (let size = 1; size < maxRunning; size *= 2) buckets.push(size, ...(size >= 16 ? [1.5 * size] : []));
+  return [...buckets.filter((size) => size < maxRunning), maxRunning];
 }
 
 function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, context, vocabulary }: StepLimits) {
