@@ -5,7 +5,7 @@ import { open as openFile, readFile } from 'node:fs/promises';
 import { Module, createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
 import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, parseAdapterList } from './adapter-choice.ts';
@@ -88,6 +88,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     },
     join,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
+    importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     grammarLibrary: async () => loadUmd('@mlc-ai/web-xgrammar'),
   };
 }

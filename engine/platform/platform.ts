@@ -35,6 +35,8 @@ export interface Platform {
   join(folder: string, name: string): string;
   /** Memory of an adapter, before anything was taken of it. */
   memory(adapter: AdapterInfo): Promise<AdapterMemory>;
+  /** Runs a file of a model folder as a module; absent where nothing may be run. */
+  importModule?(path: string): Promise<Readonly<Record<string, unknown>>>;
   /** The grammar library (text/grammar.ts types it); loaded at the first constrained request, because it is large. */
   grammarLibrary(): Promise<unknown>;
   /** One line for the operator. */

@@ -8,7 +8,7 @@ import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
-import { decoderFor } from '../models/registry.ts';
+import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
@@ -61,7 +61,7 @@ export async function loadChat(
   const generationPath = platform.join(folder, 'generation_config.json');
   const generation = (await platform.exists(generationPath)) ? await readJson(platform, generationPath) : {};
   const tokenizer = await Tokenizer.load(platform, folder);
-  const definition = decoderFor(json);
+  const definition = await definitionFor(platform, folder, json, config.trustRemoteCode);
   const shape = definition.parseConfig(json);
   const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
   const dtype = storageType(config.dtype);
