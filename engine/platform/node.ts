@@ -6,13 +6,14 @@ import { Module, createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
 import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, parseAdapterList } from './adapter-choice.ts';
 import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
-import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
+import type { AdapterRequest, ByteSource, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {
   /**
@@ -21,6 +22,8 @@ export interface NodePlatformOptions {
    */
   readonly toggles?: 'default' | 'fast';
   readonly log?: (line: string) => void;
+  /** How to wait for a software adapter: a timer lets the rest of the process run, sleeping blocks the thread but is some 10 times finer. */
+  readonly wait?: 'timer' | 'sleep';
 }
 
 const COMMON_TOGGLES = ['vulkan_enable_f16_on_nvidia', 'allow_unsafe_apis', 'use_vulkan_memory_model'];
@@ -51,25 +54,35 @@ const SYSTEM: SystemProbe = {
 let throttled = false;
 let patched = false;
 
+/** Milliseconds between two looks at a GPU promise. The timer has no finer step. */
+const TIMER_MS = 1;
+const SLEEP_MS = 0.05;
+
 /**
  * While any GPU promise is pending Dawn's binding spins `setImmediate -> ProcessEvents -> setImmediate`. On a software
  * adapter that takes one of the cores that compute (measured 1.8x slower). Dawn looks the function up on the global at
- * call time and passes a native function; only those are slowed to one poll a millisecond.
+ * call time and passes a native function; only those are slowed.
  */
-function patchSetImmediate(): void {
+function patchSetImmediate(wait: 'timer' | 'sleep'): void {
   if (patched) return;
   patched = true;
   const original = globalThis.setImmediate;
   const isNative = (f: unknown): boolean => typeof f === 'function' && Function.prototype.toString.call(f).includes('[native code]');
-  const slowed = (callback: (...args: unknown[]) => void, ...args: unknown[]): unknown =>
-    throttled && isNative(callback) ? setTimeout(callback, 1, ...args) : original(callback, ...args);
+  const nap = new Int32Array(new SharedArrayBuffer(4));
+  const slowed = (callback: (...args: unknown[]) => void, ...args: unknown[]): unknown => {
+    if (throttled && isNative(callback)) {
+      if (wait === 'timer') return setTimeout(callback, TIMER_MS, ...args);
+      Atomics.wait(nap, 0, 0, SLEEP_MS);
+    }
+    return original(callback, ...args);
+  };
   globalThis.setImmediate = Object.assign(slowed, original) as unknown as typeof setImmediate;
 }
 
 /** The platform of a Node process. */
 export function createNodePlatform(options: NodePlatformOptions = {}): Platform {
   Object.assign(globalThis, globals);
-  patchSetImmediate();
+  patchSetImmediate(options.wait ?? 'timer');
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
   return {
     name: 'node',
@@ -90,6 +103,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     grammarLibrary: async () => loadUmd('@mlc-ai/web-xgrammar'),
+    startWorker: (url) => startWorker(url, options.toggles ?? 'default'),
   };
 }
 
@@ -221,4 +235,34 @@ function loadUmd(name: string): unknown {
   const loaded = new Module(path) as Module & { _compile(source: string, path: string): void };
   loaded._compile(readFileSync(path, 'utf8'), path);
   return loaded.exports;
+}
+
+/** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first. */
+const BOOT = `
+const { workerData, parentPort } = require('node:worker_threads');
+const { loader, platform, module, toggles } = workerData;
+import(loader).then(async ({ register }) => {
+  register();
+  const { createNodePlatform } = await import(platform);
+  const { main } = await import(module);
+  const log = (line) => void process.stdout.write(line + '\\n');
+  main(createNodePlatform({ toggles, log, wait: 'sleep' }), {
+    post: (message) => parentPort.postMessage(message),
+    onMessage: (callback) => parentPort.on('message', callback),
+  });
+});`;
+
+function startWorker(url: URL, toggles: 'default' | 'fast'): PlatformWorker {
+  const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(import.meta.url).resolve('tsx'))).href;
+  const workerData = { loader, platform: import.meta.url, module: url.href, toggles };
+  // The environment chooses drivers while an adapter is opened: askDawn.
+  const worker = new Worker(BOOT, { eval: true, execArgv: [], env: SHARE_ENV, workerData });
+  let why: string | undefined;
+  worker.on('error', (error) => (why = error instanceof Error ? (error.stack ?? error.message) : String(error)));
+  return {
+    post: (message) => worker.postMessage(message),
+    onMessage: (callback) => void worker.on('message', callback),
+    onExit: (callback) => void worker.on('exit', (code) => callback(why ?? `exit code ${code}`)),
+    terminate: () => worker.terminate().then(() => undefined),
+  };
 }

@@ -15,6 +15,21 @@ export interface AdapterRequest {
   readonly name?: string;
 }
 
+/** A thread that runs a module's `main(platform, port)`. */
+export interface PlatformWorker {
+  post(message: unknown): void;
+  onMessage(callback: (message: unknown) => void): void;
+  /** Called once, when the thread has ended, with what is known of why. */
+  onExit(callback: (why: string) => void): void;
+  terminate(): Promise<void>;
+}
+
+/** The same, seen from the thread. */
+export interface WorkerPort {
+  post(message: unknown): void;
+  onMessage(callback: (message: unknown) => void): void;
+}
+
 export interface Platform {
   readonly name: 'node' | 'browser';
   /** Throws EngineError('no_adapter') that lists what is there. */
@@ -39,6 +54,11 @@ export interface Platform {
   importModule?(path: string): Promise<Readonly<Record<string, unknown>>>;
   /** The grammar library (text/grammar.ts types it); loaded at the first constrained request, because it is large. */
   grammarLibrary(): Promise<unknown>;
+  /**
+   * Starts a thread with a platform of its own, whose `main` is exported by the module at `url`. Waiting for a GPU sleeps for fractions of a
+   * millisecond there. Absent where ranks of a split model share one thread.
+   */
+  startWorker?(url: URL): PlatformWorker;
   /** One line for the operator. */
   log(line: string): void;
 }

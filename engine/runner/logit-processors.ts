@@ -4,6 +4,7 @@ import type { Readback } from '../gpu/staging.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import {
   LOGPROB_WORDS,
+  NO_SLOT,
   PENALTY_WORDS,
   biasLogits,
   countTokens,
@@ -91,6 +92,20 @@ export class LogitProcessors {
     if (count === 0) return undefined;
     logprobs(rec, { logits, indices: logprobRows, sampled, out, count, vocabulary: sizeOf(this.#tokens), top: input.get('top') });
     return rec.readback(out, count * LOGPROB_WORDS * 4);
+  }
+
+  /** Counts a step's tokens where the host drew them, from this device's slice and others: `sampled` has one a row. */
+  countDrawn(input: StepInput, sampled: Uint32Array): void {
+    const { from, to } = this.#tokens;
+    const rows = input.get('sampled');
+    const isMine = (row: number): boolean => sampled[row]! >= from && sampled[row]! < to;
+    const { slots, counts } = this.#buffers!;
+    const drawn = this.#device.scratch('drawn tokens', 'u32', this.#limits.rows);
+    this.#device.write(slots, input.countedSlots.subarray(0, rows).map((slot, row) => (isMine(row) ? slot : NO_SLOT))); // prettier-ignore
+    this.#device.write(drawn, sampled.subarray(0, rows).map((token, row) => (isMine(row) ? token - from : 0))); // prettier-ignore
+    const rec = this.#device.record('count tokens');
+    countTokens(rec, { slots, sampled: drawn, counts, rows });
+    rec.submit();
   }
 
   #allocate(): Buffers {

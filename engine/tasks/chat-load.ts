@@ -8,8 +8,12 @@ import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
+import type { DecoderDefinition, DecoderShape } from '../models/registry.ts';
 import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
+import { loadSplit } from '../parallel/load-split.ts';
+import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
+import type { SplitModel } from '../parallel/rank-host.ts';
 import type { Platform } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
@@ -29,13 +33,20 @@ import { WeightLoader } from '../weights/weight-loader.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** Runs batches: on one device (ModelRunner) or on all ranks of a split model (ParallelRunner), which may be lost and must be closed. */
+export interface ChatRunner {
+  run(batch: Batch): StepResult;
+  readonly lost?: Promise<string>;
+  close?(): Promise<void>;
+}
+
 /** What surrounds the runner: everything with a test of its own without a GPU. */
 export interface ChatParts {
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate;
   readonly scheduler: Scheduler;
   readonly pool: PagePool;
-  readonly runner: { run(batch: Batch): StepResult };
+  readonly runner: ChatRunner;
   readonly generation: Json;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
@@ -66,33 +77,26 @@ export async function loadChat(
   const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
   const dtype = storageType(config.dtype);
   const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
-  const { layers, kvHeads, headDim } = shape;
-  const kvShape = { layers, kvHeads, headDim, pageSize: config.pageSize, dtype: kvType };
-  const wanted = Math.min(shape.maxPositions, config.contextLength);
-  const limits = runnerLimits(device, shape, config, wanted);
-  const others = device.stats.bufferBytes;
-  const memory = await deviceMemory(device, config.deviceMemory);
-  const plan = (weights: number, activations: number): MemoryUse =>
-    planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes: device.caps.maxBindingBytes }); // prettier-ignore
-  const checkpoint = await Checkpoint.open(platform, folder);
-  // Before anything is loaded that cannot fit.
-  plan(checkpoint.bytesAs(dtype), 0);
-  const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), json, wanted);
-  await checkpoint.close();
-  const weightBytes = device.stats.bufferBytes - others;
-  const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
-  const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
-  const pages = use.kvPages;
-  const context = Math.min(wanted, pages * config.pageSize);
-  const kv = createKVCache(device, kvShape, pages);
-  const table = new BlockTable(limits.maxRunning, ceilDiv(context, config.pageSize));
+  const model: ChatModel = {
+    id,
+    folder,
+    config: json,
+    dtype,
+    kvType,
+    pageSize: config.pageSize,
+    context: Math.min(shape.maxPositions, config.contextLength),
+    memFractionStatic: config.memFractionStatic,
+    deviceMemory: config.deviceMemory,
+    trustRemoteCode: config.trustRemoteCode,
+  };
+  const split = config.tpSize * config.ppSize > 1;
+  const loaded = split ? await loadSplitModel(device, model, shape, config) : await loadModel(device, definition, model, shape, config);
+  const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
-  const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
-  await runner.warmUp();
-  platform.log(`${id}: memory ${describeMemory(use)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
+  platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters: decoder.parameters, weightBytes, contextLength: context, memory: use }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, memory }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
@@ -113,8 +117,68 @@ export async function loadChat(
   return { info, parts };
 }
 
+/** The model and how it is stored. */
+type ChatModel = SplitModel;
+
+/** A model on its devices, with a runner. */
+interface LoadedModel {
+  readonly runner: ChatRunner;
+  readonly table: BlockTable;
+  readonly limits: BatchLimits;
+  readonly pages: number;
+  readonly context: number;
+  readonly parameters: number;
+  readonly weightBytes: number;
+  readonly memory: MemoryUse;
+}
+
+/** On one device. */
+async function loadModel(
+  device: Device,
+  definition: DecoderDefinition,
+  model: ChatModel,
+  shape: DecoderShape,
+  config: EngineConfig,
+): Promise<LoadedModel> {
+  const { id, folder, dtype, kvType, pageSize, context: wanted } = model;
+  const { layers, kvHeads, headDim } = shape;
+  const kvShape = { layers, kvHeads, headDim, pageSize, dtype: kvType };
+  const { maxBindingBytes, software } = device.caps;
+  const limits = batchLimits({ maxBindingBytes, software, widestRow: shape.widestRow, vocabulary: shape.vocabulary }, config, wanted);
+  const others = device.stats.bufferBytes;
+  const memory = await deviceMemory(device, config.deviceMemory);
+  const plan = (weights: number, activations: number): MemoryUse =>
+    planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes }); // prettier-ignore
+  const checkpoint = await Checkpoint.open(device.platform, folder);
+  // Before anything is loaded that cannot fit.
+  plan(checkpoint.bytesAs(dtype), 0);
+  const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), model.config, wanted);
+  await checkpoint.close();
+  const weightBytes = device.stats.bufferBytes - others;
+  const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
+  const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
+  const pages = use.kvPages;
+  const context = Math.min(wanted, pages * pageSize);
+  const kv = createKVCache(device, kvShape, pages);
+  const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
+  const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
+  await runner.warmUp();
+  return { runner, table, limits, pages, context, parameters: decoder.parameters, weightBytes, memory: use };
+}
+
+/** Over several devices (engine/parallel). */
+async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderShape, config: EngineConfig): Promise<LoadedModel> {
+  const limits = (bounds: Bounds): BatchLimits => batchLimits(bounds, config, model.context);
+  const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
+  adapters.forEach(({ name }, rank) =>
+    device.platform.log(`${model.id}, rank ${rank} on ${name}: memory ${describeMemory(memory[rank]!)}`),
+  );
+  // The rank with the fewest pages decides how many there are.
+  return { ...loaded, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };
+}
+
 /** What the scheduler needs to know of the settings. */
-function schedulerOptions(config: EngineConfig, limits: StepLimits): SchedulerOptions {
+function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerOptions {
   return {
     ...limits,
     pageSize: config.pageSize,
@@ -129,27 +193,15 @@ function schedulerOptions(config: EngineConfig, limits: StepLimits): SchedulerOp
 /** Sequences that may have all their guesses verified in one step; more share the rows. Verifying pays while a step's rows are few. */
 const GUESSING = 8;
 
-/** What one step may hold. */
-interface StepLimits {
-  readonly maxRunning: number;
-  readonly prefillChunk: number;
-  readonly draftRows: number;
-}
-
 /** The adapter's bindings are limited. */
-function runnerLimits(
-  { caps }: Device,
-  { widestRow, vocabulary }: { readonly widestRow: number; readonly vocabulary: number },
-  config: EngineConfig,
-  context: number,
-): StepLimits {
-  const logitRows = Math.floor(caps.maxBindingBytes / 4 / vocabulary);
+function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
+  const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
   const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
-  const rows = Math.floor(caps.maxBindingBytes / 4 / widestRow);
-  const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, caps.software), context, rows - maxRunning);
+  const rows = Math.floor(maxBindingBytes / 4 / widestRow);
+  const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
-    throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${caps.maxBindingBytes} bytes`); // prettier-ignore
+    throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore
   }
   return { maxRunning, prefillChunk, draftRows };
 }

@@ -1,0 +1,173 @@
+/** Builds all ranks of a split chat model and the runner that drives them. */
+import type { AdapterInfo, MemoryUse } from '../api.ts';
+import { BlockTable } from '../cache/block-table.ts';
+import type { EngineConfig } from '../config.ts';
+import { EngineError } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import type { DecoderShape } from '../models/registry.ts';
+import type { Shard } from '../models/shard.ts';
+import type { StepLimits } from '../runner/step-input.ts';
+import { ceilDiv } from '../util/math.ts';
+import { GroupMemory, counterCount } from './group-memory.ts';
+import type { GroupSizes, Topology } from './group-memory.ts';
+import type { RankPlace } from './link.ts';
+import { ParallelRunner } from './parallel-runner.ts';
+import type { LoadedRank, OpenedRank, SplitModel } from './rank-host.ts';
+import { LocalRank, WorkerRank } from './rank-port.ts';
+import type { RankPort } from './rank-port.ts';
+import { LocalSignals, SharedSignals } from './signals.ts';
+import type { Signals } from './signals.ts';
+
+/** What one step may hold. */
+export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>;
+
+/** What bounds a step: the smallest of all ranks' bindings, the widest row of activations and of logits. */
+export interface Bounds {
+  readonly maxBindingBytes: number;
+  readonly software: boolean;
+  readonly widestRow: number;
+  readonly vocabulary: number;
+}
+
+export interface SplitRequest {
+  readonly model: SplitModel;
+  readonly shape: DecoderShape;
+  readonly config: EngineConfig;
+  readonly limits: (bounds: Bounds) => BatchLimits;
+}
+
+export interface SplitChat {
+  readonly runner: ParallelRunner;
+  readonly table: BlockTable;
+  readonly limits: BatchLimits;
+  readonly pages: number;
+  readonly context: number;
+  readonly parameters: number;
+  readonly weightBytes: number;
+  /** By rank. */
+  readonly memory: readonly MemoryUse[];
+  readonly adapters: readonly AdapterInfo[];
+}
+
+/** `device` is the engine's own: its counters show that work moves. */
+export async function loadSplit(device: Device, request: SplitRequest): Promise<SplitChat> {
+  const { config } = request;
+  const topology = { tpSize: config.tpSize, ppSize: config.ppSize };
+  const count = topology.tpSize * topology.ppSize;
+  const { platform } = device;
+  const threads = config.rankThreads && platform.startWorker !== undefined;
+  let signals: Signals | undefined;
+  const local = (): Signals => (signals ??= new LocalSignals(counterCount(topology)));
+  const spawn = (): RankPort => {
+    if (!threads) return new LocalRank(platform, local);
+    return new WorkerRank(platform.startWorker!(new URL('./rank-worker.ts', import.meta.url)));
+  };
+  const ranks = Array.from({ length: count }, spawn);
+  try {
+    return await build(device, request, topology, ranks, threads ? undefined : local());
+  } catch (error) {
+    await Promise.allSettled(ranks.map((rank) => rank.close()));
+    throw error;
+  }
+}
+
+async function build(
+  device: Device,
+  request: SplitRequest,
+  topology: Topology,
+  ranks: readonly RankPort[],
+  local: Signals | undefined,
+): Promise<SplitChat> {
+  const { model, shape, config } = request;
+  const opened: OpenedRank[] = [];
+  // One after the other: the environment chooses a driver while its adapter is opened.
+  for (const [i, rank] of ranks.entries()) opened.push(await rank.open(adapterOf(config, i)));
+  const cuts = await layerCuts(shape.layers, topology, config, ranks, opened);
+  const loaded = await Promise.all(ranks.map((rank, i) => rank.load(model, placeOf(topology, i), shardOf(topology, i, cuts))));
+  const batch = request.limits({
+    maxBindingBytes: Math.min(...opened.map(({ maxBindingBytes }) => maxBindingBytes)),
+    software: opened.some(({ adapter }) => adapter.software),
+    widestRow: Math.max(...loaded.map(({ widestRow }) => widestRow)),
+    vocabulary: Math.max(...loaded.map(({ tokens }) => tokens)),
+  });
+  const memory = await Promise.all(ranks.map((rank) => rank.reserve(batch)));
+  const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
+  const context = Math.min(model.context, pages * model.pageSize);
+  const table = new BlockTable(batch.maxRunning, ceilDiv(context, model.pageSize));
+  const limits = { ...batch, columns: table.columns, context, vocabulary: shape.vocabulary };
+  const sizes: GroupSizes = { ...topology, limits, hidden: shape.hidden };
+  const bytes = GroupMemory.bytes(sizes);
+  const buffer = local ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
+  await Promise.all(ranks.map((rank) => rank.start(pages, sizes, buffer)));
+  const group = new GroupMemory(sizes, buffer);
+  const signals = local ?? new SharedSignals(group.signals);
+  const parts = { ranks, sizes, memory: group, signals, table, pageSize: model.pageSize, stats: device.stats };
+  return {
+    runner: new ParallelRunner(parts),
+    table,
+    limits: batch,
+    pages,
+    context,
+    memory,
+    adapters: opened.map(({ adapter }) => adapter),
+    ...totals(topology, loaded),
+  };
+}
+
+function adapterOf({ adapters, adapter }: EngineConfig, rank: number): string | undefined {
+  return adapters.length === 0 ? adapter : adapters[rank % adapters.length];
+}
+
+function placeOf({ tpSize, ppSize }: Topology, index: number): RankPlace {
+  return { tpSize, ppSize, rank: index % tpSize, stage: Math.floor(index / tpSize) };
+}
+
+function shardOf(topology: Topology, index: number, cuts: readonly number[]): Shard {
+  const { rank, stage, tpSize } = placeOf(topology, index);
+  return { rank, ranks: tpSize, layers: { from: cuts[stage]!, to: cuts[stage + 1]! } };
+}
+
+/** Values are counted once: by the first rank of each stage. */
+function totals({ tpSize }: Topology, loaded: readonly LoadedRank[]): { readonly parameters: number; readonly weightBytes: number } {
+  return {
+    parameters: loaded.reduce((sum, { parameters }, i) => sum + (i % tpSize === 0 ? parameters : 0), 0),
+    weightBytes: loaded.reduce((sum, { weightBytes }) => sum + weightBytes, 0),
+  };
+}
+
+/** The first layer of every stage, and the end. */
+async function layerCuts(
+  layers: number,
+  { tpSize, ppSize }: Topology,
+  { ppSplit }: EngineConfig,
+  ranks: readonly RankPort[],
+  opened: readonly OpenedRank[],
+): Promise<readonly number[]> {
+  if (ppSplit !== 'auto') {
+    const total = ppSplit.reduce((sum, count) => sum + count, 0);
+    if (ppSplit.length !== ppSize || total !== layers || ppSplit.some((count) => count < 1)) {
+      throw new EngineError('unsupported', `pp-split ${ppSplit.join(',')} does not deal ${layers} layers to ${ppSize} stages`);
+    }
+    return ppSplit.reduce<number[]>((cuts, count) => [...cuts, cuts.at(-1)! + count], [0]);
+  }
+  const alike = opened.every(({ adapter }) => adapter.name === opened[0]!.adapter.name);
+  // One after the other: software adapters share the processor.
+  const speeds: number[] = [];
+  for (const rank of ranks) speeds.push(alike || ppSize === 1 ? 1 : await rank.measure());
+  const stages = Array.from({ length: ppSize }, (_, stage) => Math.min(...speeds.slice(stage * tpSize, (stage + 1) * tpSize)));
+  return dealLayers(layers, stages);
+}
+
+/** Cuts layers into consecutive stages in proportion to their speeds, at least one each; returns the first layer of every stage, and the end. */
+export function dealLayers(layers: number, speeds: readonly number[]): readonly number[] {
+  if (layers < speeds.length) throw new EngineError('unsupported', `${layers} layers cannot be dealt to ${speeds.length} stages`);
+  const total = speeds.reduce((sum, speed) => sum + speed, 0);
+  const cuts = [0];
+  let sum = 0;
+  speeds.forEach((speed, i) => {
+    sum += speed;
+    const wanted = Math.round((layers * sum) / total);
+    cuts.push(Math.min(Math.max(wanted, cuts[i]! + 1), layers - (speeds.length - 1 - i)));
+  });
+  return cuts;
+}

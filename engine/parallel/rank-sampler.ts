@@ -1,0 +1,159 @@
+/** How the ranks of the last stage turn logits into tokens: each alone with the whole vocabulary, or together with a slice each. */
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import type { Decoder } from '../models/registry.ts';
+import { LOGPROB_WORDS } from '../ops/logits.ts';
+import { LogitProcessors } from '../runner/logit-processors.ts';
+import { Sampler } from '../runner/sampler.ts';
+import type { StepInput, StepLimits } from '../runner/step-input.ts';
+import type { Part } from './group-memory.ts';
+import type { Link, RankPlace } from './link.ts';
+import { vocabularySlice } from './shard-layout.ts';
+import type { SamplingStep } from './shard-layout.ts';
+import { ShardMerge, shardWords } from './shard-merge.ts';
+import type { ShardLogprobs, ShardWords } from './shard-merge.ts';
+import { ShardSampler } from './shard-sampler.ts';
+
+/** Where a step's results go. */
+export interface StepOutput {
+  /** One a sampled row. */
+  readonly tokens: Uint32Array;
+  /** LOGPROB_WORDS a reported row. */
+  readonly logprobs: Part;
+}
+
+export interface RankSampler {
+  /** Appends sampling to a recorder that has recorded the logits, submits it and waits for the tokens. */
+  finish(rec: Recorder, input: StepInput, logits: Tensor, output: StepOutput): Promise<void>;
+  /** Appends what a step without processed logits takes: for warming up. */
+  record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void;
+}
+
+/** The sampler of a rank that has logits. */
+export function createRankSampler(
+  device: Device,
+  decoder: Decoder,
+  limits: StepLimits,
+  place: RankPlace,
+  link: Link,
+  input: StepInput,
+): RankSampler {
+  const processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, input);
+  const parts = { device, limits, processors };
+  return place.tpSize === 1 ? new WholeSampler(parts) : new SlicedSampler(parts, place, link);
+}
+
+interface SamplerParts {
+  readonly device: Device;
+  readonly limits: StepLimits;
+  readonly processors: LogitProcessors;
+}
+
+class WholeSampler implements RankSampler {
+  readonly #sampler: Sampler;
+  readonly #processors: LogitProcessors;
+
+  constructor({ device, limits, processors }: SamplerParts) {
+    this.#sampler = new Sampler(device, limits.vocabulary, limits.maxRunning, limits.maxRunning + limits.draftRows);
+    this.#processors = processors;
+  }
+
+  record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {
+    this.#sampler.record(rec, logits, rows, greedy);
+  }
+
+  async finish(rec: Recorder, input: StepInput, logits: Tensor, { tokens, logprobs }: StepOutput): Promise<void> {
+    const rows = input.get('logitRows');
+    const processed = input.get('processed') !== 0;
+    this.#sampler.upload(input.sampling, rows);
+    if (processed) this.#processors.upload(input);
+    const changed = processed ? this.#processors.process(rec, input, logits) : logits;
+    this.#sampler.record(rec, changed, rows, input.get('greedy') !== 0);
+    const { sampled } = this.#sampler;
+    const reported = processed ? this.#processors.finish(rec, input, logits, sampled) : undefined;
+    const readback = rec.readback(sampled, input.get('sampled') * 4);
+    rec.submit();
+    await readback.into(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength));
+    await reported?.into(logprobs.bytes);
+  }
+}
+
+class SlicedSampler implements RankSampler {
+  readonly #device: Device;
+  readonly #sampler: ShardSampler;
+  readonly #merge: ShardMerge;
+  readonly #processors: LogitProcessors;
+  readonly #link: Link;
+  readonly #isFirst: boolean;
+
+  constructor({ device, limits, processors }: SamplerParts, { rank, tpSize }: RankPlace, link: Link) {
+    const slices = Array.from({ length: tpSize }, (_, i) => vocabularySlice(limits.vocabulary, i, tpSize));
+    const rows = limits.maxRunning + limits.draftRows;
+    this.#device = device;
+    this.#sampler = new ShardSampler(device, slices[rank]!, rows);
+    this.#merge = new ShardMerge(slices, rows);
+    this.#processors = processors;
+    this.#link = link;
+    this.#isFirst = rank === 0;
+  }
+
+  record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {
+    const settings = new Uint32Array(rows * 8);
+    if (!greedy) new Float32Array(settings.buffer).fill(0.5);
+    const step: SamplingStep = { rows, settings, reported: [], top: 0 };
+    this.#sampler.prepare(step);
+    this.#sampler.record(rec, step, logits, logits);
+  }
+
+  async finish(rec: Recorder, input: StepInput, logits: Tensor, output: StepOutput): Promise<void> {
+    const processed = input.get('processed') !== 0;
+    const reported = processed ? input.reported.subarray(0, input.get('reported')) : [];
+    const step: SamplingStep = { rows: input.get('logitRows'), settings: input.sampling, reported, top: processed ? input.get('top') : 0 };
+    if (processed) this.#processors.upload(input);
+    const changed = processed ? this.#processors.process(rec, input, logits) : logits;
+    const bytes = this.#sampler.prepare(step);
+    this.#sampler.record(rec, step, changed, logits);
+    const readback = rec.readback(this.#sampler.out, bytes);
+    rec.submit();
+    await readback.into(this.#link.mine.bytes);
+    const parts = await this.#link.exchange();
+    await this.#settle(step, parts, changed, logits, output);
+    if (processed && input.get('penalized') !== 0) this.#processors.countDrawn(input, this.#merge.tokens);
+    if (this.#isFirst) output.tokens.set(this.#merge.tokens.subarray(0, input.get('sampled')));
+  }
+
+  /** Tokens and log-probabilities from all ranks' words; rows whose lists were too short are exchanged whole. */
+  async #settle(step: SamplingStep, parts: readonly Part[], changed: Tensor, logits: Tensor, output: StepOutput): Promise<void> {
+    const merge = this.#merge;
+    const unresolved = merge.merge(step, parts);
+    // Further exchanges overwrite the parts.
+    const kept = unresolved > 0 && step.reported.length > 0 ? parts.map(({ bytes }) => copyOf(bytes)) : parts;
+    for (let i = 0; i < unresolved; i++) {
+      const row = merge.unresolved[i]!;
+      const rec = this.#device.record('whole row');
+      const readback = rec.readback(this.#sampler.recordWhole(rec, row, changed, logits));
+      rec.submit();
+      await readback.into(this.#link.mine.bytes);
+      merge.mergeWhole(step, row, await this.#link.exchange());
+    }
+    if (this.#isFirst && step.reported.length > 0) writeLogprobs(merge.logprobs(step, kept), output.logprobs);
+  }
+}
+
+function copyOf(bytes: Uint8Array): ShardWords {
+  return shardWords(bytes.slice().buffer);
+}
+
+/** As logprobs.wgsl writes them, with a log-sum-exp of 0. */
+function writeLogprobs(rows: readonly ShardLogprobs[], { words, floats }: Part): void {
+  rows.forEach(({ logprob, top }, i) => {
+    const at = i * LOGPROB_WORDS;
+    floats[at] = 0;
+    floats[at + 1] = logprob;
+    top.forEach((entry, j) => {
+      words[at + 2 + 2 * j] = entry.token;
+      floats[at + 3 + 2 * j] = entry.logprob;
+    });
+  });
+}

@@ -1,0 +1,171 @@
+import type { Device } from '../gpu/device.ts';
+import type { Plan, Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import type { Decoder, DecoderWorkspace } from '../models/registry.ts';
+import type { KVCache } from '../ops/kv.ts';
+import { FROM_DEVICE, SAMPLING_ROW_WORDS } from '../ops/sample.ts';
+import { StepInput, decodeBuckets } from '../runner/step-input.ts';
+import type { StepLimits } from '../runner/step-input.ts';
+import { StepTensors } from '../runner/step-tensors.ts';
+import type { StepShape } from '../runner/step-tensors.ts';
+import type { StepPlace } from './group-memory.ts';
+import type { Link, RankPlace } from './link.ts';
+import { createRankSampler } from './rank-sampler.ts';
+import type { RankSampler } from './rank-sampler.ts';
+
+/** What a rank computes without the others: stages of the forward pass up to a sum. */
+interface Segment {
+  record(rec: Recorder): void;
+  readonly partial: Tensor | undefined;
+}
+
+/** Word of a sampling row that says where its token goes. */
+const SLOT_WORD = 7;
+
+export interface RankParts {
+  readonly device: Device;
+  readonly decoder: Decoder;
+  readonly workspace: DecoderWorkspace;
+  readonly kv: KVCache;
+  readonly limits: StepLimits;
+  readonly place: RankPlace;
+  readonly link: Link;
+}
+
+/**
+ * One device of a split model. Executes steps one after the other, knowing words and not sequences, and meets the other ranks at its link. What the
+ * device reads was copied out of the shared memory first: Dawn takes no shared arrays.
+ */
+export class Rank {
+  readonly #parts: RankParts;
+  readonly #input: StepInput;
+  readonly #tensors: StepTensors;
+  readonly #sampler: RankSampler | undefined;
+  /** Sums, or the hidden state from the stage before. */
+  readonly #hidden: Float32Array;
+  readonly #plans = new Map<string, readonly Plan[]>();
+
+  constructor(parts: RankParts) {
+    const { device, decoder, limits, place, link } = parts;
+    this.#parts = parts;
+    this.#input = new StepInput(limits);
+    this.#tensors = new StepTensors(device, decoder, limits);
+    this.#sampler = parts.workspace.logits && createRankSampler(device, decoder, limits, place, link, this.#input);
+    this.#hidden = new Float32Array((limits.maxRunning + limits.prefillChunk) * decoder.shape.hidden);
+  }
+
+  /** Compiles every kernel and captures the decode plans. */
+  async warmUp(): Promise<void> {
+    const { device, limits, workspace } = this.#parts;
+    const tensors = this.#tensors;
+    const buckets = decodeBuckets(limits.maxRunning);
+    const decodes = buckets
+      .slice(0, 2)
+      .flatMap((bucket) => [tensors.decodeShape(bucket, tensors.maxParts(bucket)), tensors.decodeShape(bucket, 1)]);
+    const rows = Math.min(limits.maxRunning + limits.prefillChunk, 2 * tensors.prefillTileRows);
+    const prefill: StepShape = { rows, decodeTiles: 0, prefillTiles: 1, parts: 1, gather: true, logitRows: 1 };
+    for (const shape of [...decodes, prefill]) {
+      for (const greedy of [true, false]) {
+        await device.warmUp((rec) => {
+          for (const segment of this.#segments(shape)) segment.record(rec);
+          if (workspace.logits) this.#sampler!.record(rec, shape.logitRows, workspace.logits, greedy);
+        });
+      }
+    }
+    for (const bucket of buckets) {
+      for (let parts = 1; parts <= tensors.maxParts(bucket); parts *= 2) this.#planned(tensors.decodeShape(bucket, parts));
+    }
+  }
+
+  /** Executes one step; the first rank of the last stage leaves the tokens in its place. Rejects with EngineError('device_lost') when another rank failed. */
+  async step(place: StepPlace): Promise<void> {
+    const { device, workspace, link, place: own } = this.#parts;
+    const input = this.#input;
+    input.assign(place.input);
+    await link.completed(input.get('after'));
+    this.#resolve(input);
+    const shape = this.#tensors.upload(input);
+    const size = shape.rows * workspace.hidden.shape[1]!;
+    if (own.stage > 0) {
+      const { floats } = await link.received(place, input.get('step'));
+      this.#hidden.set(floats.subarray(0, size));
+      device.write(workspace.hidden, this.#hidden.subarray(0, size));
+    }
+    const last = await this.#forward(shape, size);
+    if (own.stage < own.ppSize - 1) await this.#handOver(place, last, size);
+    else await this.#sample(last, input, place);
+  }
+
+  /** Runs the segments; returns the recorder of the last one if that is not submitted yet, because no sum ends it. */
+  async #forward(shape: StepShape, size: number): Promise<Recorder | undefined> {
+    const { device, link } = this.#parts;
+    // A shape with prompts in it is seldom the same twice.
+    const steps = shape.gather ? undefined : this.#planned(shape);
+    const segments = this.#segments(shape);
+    for (let i = 0; i < segments.length; i++) {
+      const { partial, record } = segments[i]!;
+      const rec = device.record('chat stage');
+      if (steps) rec.replay(steps[i]!);
+      else record(rec);
+      if (!partial) return rec;
+      const readback = rec.readback(partial, size * 4);
+      rec.submit();
+      await readback.into(link.mine.bytes);
+      await link.allReduce(size, this.#hidden);
+      device.write(partial, this.#hidden.subarray(0, size));
+    }
+    return undefined;
+  }
+
+  /** Gives the hidden state to the next stage: from the device, or the sum that all ranks of this one have. */
+  async #handOver(place: StepPlace, rec: Recorder | undefined, size: number): Promise<void> {
+    const { workspace, link, place: own } = this.#parts;
+    if (own.rank > 0) return;
+    const target = link.handOver(place);
+    if (rec) {
+      const readback = rec.readback(workspace.hidden, size * 4);
+      rec.submit();
+      await readback.into(target.bytes);
+    } else target.floats.set(this.#hidden.subarray(0, size));
+    link.handedOver();
+  }
+
+  async #sample(rec: Recorder | undefined, input: StepInput, place: StepPlace): Promise<void> {
+    const { workspace, link, place: own } = this.#parts;
+    const sampled = input.get('sampled');
+    if (sampled > 0) await this.#sampler!.finish(rec!, input, workspace.logits!, place);
+    else await rec!.submit().finished();
+    if (own.rank > 0) return;
+    for (let row = 0; row < sampled; row++) {
+      link.lastTokens[input.sampling[row * SAMPLING_ROW_WORDS + SLOT_WORD]!] = place.tokens[row]!;
+    }
+    link.complete();
+  }
+
+  /** Fills the tokens in that earlier steps sampled. */
+  #resolve(input: StepInput): void {
+    const { tokens } = input;
+    const { lastTokens } = this.#parts.link;
+    for (let row = 0, rows = input.get('rows'); row < rows; row++)
+      if (tokens[row]! >= FROM_DEVICE) tokens[row] = lastTokens[tokens[row]! - FROM_DEVICE]!;
+  }
+
+  /** Stages between sums; a rank that is alone in its stage has no sums. */
+  #segments(shape: StepShape): readonly Segment[] {
+    const { workspace, kv, place } = this.#parts;
+    const stages = workspace.stages(this.#tensors.forwardInput(shape, this.#tensors.tokens), kv);
+    if (place.tpSize > 1) return stages.map(({ record, partial }) => ({ record, partial }));
+    return [{ record: (rec) => stages.forEach((stage) => stage.record(rec)), partial: undefined }];
+  }
+
+  /** The captured plans of a decode batch's shape, one a segment. */
+  #planned(shape: StepShape): readonly Plan[] {
+    const key = `decode ${shape.rows}, parts ${shape.parts}`;
+    let plans = this.#plans.get(key);
+    if (!plans) {
+      plans = this.#segments(shape).map(({ record }, i) => this.#parts.device.capture(`${key}, segment ${i}`, record));
+      this.#plans.set(key, plans);
+    }
+    return plans;
+  }
+}
