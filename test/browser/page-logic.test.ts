@@ -1,4 +1,5 @@
 /** The parts of the playground that need no browser. */
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
@@ -8,6 +9,7 @@ import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
 import { failure, isAbort, toFailure } from '../../web/src/failure.ts';
 import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
 import { taskOf } from '../../web/src/models/import-model.ts';
+import { Sha256 } from '../../web/src/models/sha256.ts';
 import { DEFAULT_SETTINGS, Settings, mergeDefaults } from '../../web/src/settings.ts';
 import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
@@ -213,6 +215,13 @@ describe('the remote engine', () => {
 
 test('a file is stored in chunks of 8 MiB, an empty one in one', () => {
   expect([0, 1, CHUNK_BYTES, CHUNK_BYTES + 1].map(chunkCount)).toEqual([1, 1, 1, 2]);
+});
+
+test.each([0, 1, 55, 56, 63, 64, 65, 119, 120, 1000, 70_001])('the SHA-256 of %s bytes in pieces is the one of all at once', (length) => {
+  const data = Uint8Array.from({ length }, (_, i) => (i * i) >> 3);
+  const hash = new Sha256();
+  for (let at = 0; at < length; at += 777) hash.update(data.subarray(at, at + 777));
+  expect(hash.hex()).toBe(createHash('sha256').update(data).digest('hex'));
 });
 
 test('model types the engine does not know are refused by name', () => {

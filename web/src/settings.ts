@@ -13,6 +13,8 @@ export interface SettingsData {
   /** Base URLs of the three listeners, ending in /v1; empty = guessed from the page's own address. */
   readonly servers: Readonly<Record<ModelTask, string>>;
   readonly apiKey: string;
+  /** Where models are looked up: the Hugging Face hub, or a mirror that speaks its protocol. */
+  readonly hub: string;
   /** Model id per task in the tab. */
   readonly models: Readonly<Record<ModelTask, string>>;
   readonly chat: {
@@ -37,6 +39,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   where: { chat: 'tab', speech: 'tab', transcription: 'tab' },
   servers: { chat: '', speech: '', transcription: '' },
   apiKey: '',
+  hub: 'https://huggingface.co',
   models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
   chat: { system: '', temperature: 0, topP: 1, topK: 0, minP: 0, seed: '', maxTokens: 512, stop: '' },
   speech: { voice: 'aus-male-3', speed: 1, seed: '' },

@@ -118,7 +118,7 @@ export class EngineSession {
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
-    const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : new URL(`models/${manifest.id}`, document.baseURI).href;
+    const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
     const config: Partial<EngineConfig> = { ...TAB_CONFIG, [manifest.task]: { path, id: manifest.id } };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
@@ -162,6 +162,13 @@ export class EngineSession {
   #note(line: string): void {
     this.log.value = [...this.log.peek().slice(-199), line];
   }
+}
+
+/** Where a model's files lie on the network. */
+function folderUrl({ id, files }: ModelManifest): string {
+  const url = files[0]?.url;
+  if (url === undefined) throw new StoreError('unavailable', `${id} came from files of yours, which this browser has not stored`);
+  return new URL('.', new URL(url, document.baseURI)).href.replace(/\/$/, '');
 }
 
 /** True when a newer build publishes other bytes under the same id. */

@@ -1,12 +1,12 @@
 /** Adds a model from a folder or from the hub. */
 import { useSignal } from '@preact/signals';
-import type { Signal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { toFailure } from '../failure.ts';
+import { DEFAULT_SETTINGS } from '../settings.ts';
+import { TextField } from '../ui/fields.tsx';
 import { formatBytes } from '../util.ts';
 import { describeFolder, describeHubModel } from './import-model.ts';
 import { manifestBytes } from './manifest.ts';
-import type { ModelManifest } from './manifest.ts';
 
 /** Runs one piece of work; what it returns or throws is shown. */
 type Work = (what: () => Promise<string>) => Promise<void>;
@@ -46,8 +46,8 @@ export function AddModel() {
             onChange={(event) => void openFolder(event.currentTarget.files)}
           />
         </label>
-        <HubForm work={work} share={share} />
       </div>
+      <HubForm work={work} />
       {share.value !== undefined && <progress value={share.value} max={1} aria-label="Copying" />}
       <p class="label" role="status">
         {note}
@@ -56,44 +56,44 @@ export function AddModel() {
   );
 }
 
-/** Looks a repository up first, so that its size is known before anything is fetched. */
-function HubForm({ work, share }: { work: Work; share: Signal<number | undefined> }) {
+/** Looks a repository up and lists it above, with its size: nothing is fetched before the person says so there. */
+function HubForm({ work }: { work: Work }) {
   const app = useApp();
-  const found = useSignal<ModelManifest | undefined>(undefined);
   const hubId = useSignal('');
+  const { hub } = app.settings.data.value;
   const look = (): Promise<void> =>
     work(async () => {
-      found.value = undefined;
-      found.value = await describeHubModel(hubId.value.trim());
-      return `${found.value.id}: ${found.value.modelType}`;
-    });
-  const fetchFound = (manifest: ModelManifest): Promise<void> =>
-    work(async () => {
-      await app.store.download(manifest, new AbortController().signal, (done, total) => (share.value = done / total));
-      found.value = undefined;
-      return `${manifest.id} is stored`;
+      const manifest = await describeHubModel(hubId.value.trim(), hub);
+      app.library.add(manifest);
+      return `${manifest.id}: ${manifest.modelType}, ${formatBytes(manifestBytes(manifest))}; download it in the list above`;
     });
   return (
-    <form
-      class="row hub"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void look();
-      }}
-    >
-      <input
-        type="text"
-        aria-label="Hugging Face hub id"
-        placeholder="owner/name on the Hugging Face hub"
-        value={hubId}
-        onInput={(event) => (hubId.value = event.currentTarget.value)}
-      />
-      <button disabled={hubId.value.trim() === ''}>Look it up</button>
-      {found.value && (
-        <button type="button" class="primary" onClick={() => void fetchFound(found.value!)}>
-          Download {formatBytes(manifestBytes(found.value))}
-        </button>
-      )}
-    </form>
+    <>
+      <form
+        class="row hub"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void look();
+        }}
+      >
+        <input
+          type="text"
+          aria-label="Hugging Face hub id"
+          placeholder="owner/name on the Hugging Face hub"
+          value={hubId}
+          onInput={(event) => (hubId.value = event.currentTarget.value)}
+        />
+        <button disabled={hubId.value.trim() === ''}>Look it up</button>
+      </form>
+      <details>
+        <summary>Another hub</summary>
+        <TextField
+          label="Address of the hub or of a mirror"
+          value={hub}
+          placeholder={DEFAULT_SETTINGS.hub}
+          onChange={(address) => app.settings.set('hub', address.trim() || DEFAULT_SETTINGS.hub)}
+        />
+      </details>
+    </>
   );
 }

@@ -11,7 +11,6 @@ const TASKS: Readonly<Record<string, ModelTask>> = {
 };
 /** What a checkpoint consists of; other files of a folder are left where they are. */
 const WANTED = /\.(json|safetensors|txt|pth|jinja|model)$/;
-const HUB = 'https://huggingface.co';
 
 /** The task of a model type; throws for types the engine has no definition of. */
 export function taskOf(modelType: string | undefined): ModelTask {
@@ -27,26 +26,48 @@ export async function describeFolder(files: readonly File[]): Promise<{ manifest
   if (!config) throw new Error('this folder has no config.json, so it is no checkpoint');
   if (!own.some((file) => /\.(safetensors|pth)$/.test(file.name))) throw new Error('this folder has no .safetensors file');
   const modelType = (JSON.parse(await config.text()) as { model_type?: string }).model_type;
-  const id = config.webkitRelativePath.split('/')[0] || 'local-model';
+  // Named apart from the build's own models, a copy of which this may be.
+  const id = `local/${config.webkitRelativePath.split('/')[0] || 'model'}`;
   const described: ManifestFile[] = own.map((file) => ({ name: file.name, size: file.size, sha256: [] }));
   const manifest: ModelManifest = { id, task: taskOf(modelType), modelType: modelType!, source: 'local', files: described };
   return { manifest, blobs: new Map(own.map((file) => [file.name, file])) };
 }
 
-/** Describes a hub repository such as `openai/whisper-tiny`. Throws a readable Error. */
-export async function describeHubModel(id: string, base = HUB): Promise<ModelManifest> {
+interface TreeEntry {
+  readonly type: string;
+  readonly path: string;
+  readonly size: number;
+  /** Git's name of the content. */
+  readonly oid: string;
+  /** Present for large files, whose content git does not hold. */
+  readonly lfs?: { readonly oid: string };
+}
+
+/** Describes a hub repository such as `openai/whisper-tiny` as it is now: files of one commit, with their published hashes. Throws a readable Error. */
+export async function describeHubModel(id: string, hub: string): Promise<ModelManifest> {
   if (!/^[\w.-]+\/[\w.-]+$/.test(id)) throw new Error('a hub id looks like owner/name');
-  const answer = await fetch(`${base}/api/models/${id}/tree/main`).catch(() => undefined);
-  if (!answer) throw new Error('the hub cannot be reached from here');
-  if (!answer.ok)
-    throw new Error(
-      answer.status === 404 || answer.status === 401 ? `the hub has no open model ${id}` : `the hub answered HTTP ${answer.status}`,
-    );
-  const tree = (await answer.json()) as { type: string; path: string; size: number }[];
-  const url = (name: string): string => `${base}/${id}/resolve/main/${name}`;
+  const base = hub.replace(/\/+$/, '');
+  const { sha } = (await askHub(`${base}/api/models/${id}`, id)) as { readonly sha: string };
+  const tree = (await askHub(`${base}/api/models/${id}/tree/${sha}`, id)) as readonly TreeEntry[];
+  const url = (name: string): string => `${base}/${id}/resolve/${sha}/${encodeURIComponent(name)}`;
   const wanted = tree.filter(({ type, path }) => type === 'file' && WANTED.test(path) && !path.endsWith('.pth'));
   if (!wanted.some(({ path }) => path.endsWith('.safetensors'))) throw new Error(`${id} has no .safetensors files`);
-  const config = (await (await fetch(url('config.json'))).json()) as { model_type?: string };
-  const files = wanted.map(({ path, size }) => ({ name: path, size, url: url(path), sha256: [] }));
+  const config = (await askHub(url('config.json'), id)) as { readonly model_type?: string };
+  const files = wanted.map(({ path, size, oid, lfs }): ManifestFile => ({
+    name: path,
+    size,
+    url: url(path),
+    sha256: [],
+    published: lfs ? { kind: 'sha256', hex: lfs.oid } : { kind: 'git', hex: oid },
+  }));
   return { id, task: taskOf(config.model_type), modelType: config.model_type!, source: 'hub', files };
+}
+
+async function askHub(url: string, id: string): Promise<unknown> {
+  const answer = await fetch(url).catch(() => undefined);
+  if (!answer) throw new Error('the hub cannot be reached from here');
+  if (answer.ok) return answer.json();
+  // The hub answers 401 for what does not exist, 403 for what wants an agreement first.
+  const isClosed = [401, 403, 404].includes(answer.status);
+  throw new Error(isClosed ? `the hub has no open model ${id}` : `the hub answered HTTP ${answer.status}`);
 }

@@ -12,6 +12,8 @@ export interface ManifestFile {
   readonly url?: string;
   /** SHA-256 of each chunk in hex; empty = unknown before the download (then recorded by it). */
   readonly sha256: readonly string[];
+  /** What its publisher says of the whole file: SHA-256 of its bytes, or the SHA-1 that git gives it (`blob <size>\0`, then the bytes). */
+  readonly published?: { readonly kind: 'sha256' | 'git'; readonly hex: string };
 }
 
 export interface ModelManifest {

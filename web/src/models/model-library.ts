@@ -13,6 +13,8 @@ export interface StorageUse {
 /** What is known about the models; `refresh` after every change. */
 export class ModelLibrary {
   readonly index: Signal<readonly ModelManifest[]> = signal([]);
+  /** Looked up in this visit; kept only once something of them is stored. */
+  readonly found: Signal<readonly ModelManifest[]> = signal([]);
   readonly stored: Signal<readonly StoredModel[]> = signal([]);
   readonly storage: Signal<StorageUse | undefined> = signal(undefined);
   readonly #store: ModelStore;
@@ -30,10 +32,17 @@ export class ModelLibrary {
     this.storage.value = { usage, quota, persisted };
   }
 
-  /** Everything that can be loaded: the build's models first, then what else is stored. */
+  /** Lists a model that was looked up. */
+  add(manifest: ModelManifest): void {
+    this.found.value = [...this.found.peek().filter(({ id }) => id !== manifest.id), manifest];
+  }
+
+  /** Everything that can be loaded: the build's models first, then what else is stored or was found. */
   all(): readonly ModelManifest[] {
-    const known = new Set(this.index.value.map((model) => model.id));
-    return [...this.index.value, ...this.stored.value.filter((entry) => !known.has(entry.manifest.id)).map((entry) => entry.manifest)];
+    const models = new Map<string, ModelManifest>();
+    const stored = this.stored.value.map(({ manifest }) => manifest);
+    for (const model of [...this.index.value, ...stored, ...this.found.value]) if (!models.has(model.id)) models.set(model.id, model);
+    return [...models.values()];
   }
 
   /** The build's manifest of a model (it may be newer than the stored one), else the stored one. */

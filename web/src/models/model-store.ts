@@ -5,6 +5,7 @@
  */
 import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';
+import { Sha256 } from './sha256.ts';
 
 /** Why an operation on the store failed; `quota` carries what was needed. */
 export class StoreError extends Error {
@@ -26,6 +27,8 @@ export interface StoredModel {
 export type Progress = (done: number, total: number) => void;
 
 const FOLDER = 'models';
+/** Bytes hashed at a time on the page's thread: some milliseconds. */
+const HASH_SLICE = 2 ** 18;
 const MANIFEST = 'manifest.json';
 
 /** True where the origin has a private file system (secure contexts of current browsers). */
@@ -77,6 +80,8 @@ export class ModelStore {
       const total = manifestBytes(manifest);
       let done = 0;
       const files: ManifestFile[] = [];
+      // First, so that what a closed tab leaves behind is listed and can be deleted.
+      await writeText(folder, MANIFEST, JSON.stringify(manifest));
       for (const file of manifest.files) {
         const blob = blobs.get(file.name)!;
         const sha256: string[] = [];
@@ -142,21 +147,28 @@ export class ModelStore {
     advance: (bytes: number) => void,
   ): Promise<string[]> {
     const hashes = [...file.sha256];
-    let present = 0;
-    while (present < chunkCount(file.size) && (await fileOf(folder, chunkName(file.name, present)))?.size === chunkSize(file, present)) {
-      advance(chunkSize(file, present));
-      hashes[present] ??= await digest(new Uint8Array(await (await fileOf(folder, chunkName(file.name, present)))!.arrayBuffer()));
-      present++;
-    }
-    if (present === chunkCount(file.size)) return hashes;
-    for await (const bytes of chunksOf(file, present, signal, advance)) {
-      const hash = await digest(bytes);
-      const expected = file.sha256[present];
-      if (expected !== undefined && expected !== hash) {
-        throw new StoreError('damaged', `${file.name} did not arrive as published (its SHA-256 differs); try again`);
+    const missing: number[] = [];
+    for (let i = 0; i < chunkCount(file.size); i++) {
+      const stored = await fileOf(folder, chunkName(file.name, i));
+      if (stored?.size !== chunkSize(file, i)) {
+        missing.push(i);
+        continue;
       }
-      await writeChunk(folder, chunkName(file.name, present), bytes);
-      hashes[present++] = hash;
+      advance(stored.size);
+      hashes[i] ??= await digest(new Uint8Array(await stored.arrayBuffer()));
+    }
+    for (const [from, to] of runsOf(missing)) {
+      let i = from;
+      for await (const bytes of chunksOf(file, from, to, signal, advance)) {
+        const hash = await digest(bytes);
+        if ((file.sha256[i] ?? hash) !== hash) throw notAsPublished(file);
+        await writeChunk(folder, chunkName(file.name, i), bytes);
+        hashes[i++] = hash;
+      }
+    }
+    if (missing.length > 0 && file.published && (await hashOf(folder, file, file.published.kind)) !== file.published.hex) {
+      for (let i = 0; i < chunkCount(file.size); i++) await folder.removeEntry(chunkName(file.name, i));
+      throw notAsPublished(file);
     }
     return hashes;
   }
@@ -201,15 +213,47 @@ const folderName = (id: string): string => encodeURIComponent(id);
 const chunkName = (file: string, index: number): string => `${encodeURIComponent(file)}.${index}`;
 const chunkSize = (file: ManifestFile, index: number): number => Math.min(CHUNK_BYTES, file.size - index * CHUNK_BYTES);
 
-/** The rest of a file from a chunk on, in whole chunks. */
+const notAsPublished = (file: ManifestFile): StoreError =>
+  new StoreError('damaged', `${file.name} did not arrive as published (its hash differs); try again`);
+
+/** Ascending numbers as runs [from, to). */
+function runsOf(numbers: readonly number[]): [number, number][] {
+  const runs: [number, number][] = [];
+  for (const n of numbers) {
+    const last = runs.at(-1);
+    if (last?.[1] === n) last[1]++;
+    else runs.push([n, n + 1]);
+  }
+  return runs;
+}
+
+/** The whole stored file's hash as a publisher gives it, in hex. */
+async function hashOf(folder: FileSystemDirectoryHandle, file: ManifestFile, kind: 'sha256' | 'git'): Promise<string> {
+  const chunks: File[] = [];
+  for (let i = 0; i < chunkCount(file.size); i++) chunks.push((await fileOf(folder, chunkName(file.name, i)))!);
+  if (kind === 'git') {
+    // Only files of a few megabytes are in git itself.
+    const bytes = await new Blob([`blob ${file.size}\0`, ...chunks]).arrayBuffer();
+    return toHex(new Uint8Array(await crypto.subtle.digest('SHA-1', bytes)));
+  }
+  const hash = new Sha256();
+  const content = new Blob(chunks);
+  for (let at = 0; at < file.size; at += HASH_SLICE) hash.update(new Uint8Array(await content.slice(at, at + HASH_SLICE).arrayBuffer()));
+  return hash.hex();
+}
+
+/** Chunks [first, end) of a file, fetched as one range. */
 async function* chunksOf(
   file: ManifestFile,
   first: number,
+  end: number,
   signal: AbortSignal,
   advance: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const start = first * CHUNK_BYTES;
-  const response = await fetch(file.url!, { signal, ...(start > 0 && { headers: { range: `bytes=${start}-` } }) }).catch(
+  const stop = Math.min(end * CHUNK_BYTES, file.size);
+  const isWhole = start === 0 && stop === file.size;
+  const response = await fetch(file.url!, { signal, ...(!isWhole && { headers: { range: `bytes=${start}-${stop - 1}` } }) }).catch(
     (error: unknown) => {
       throw signal.aborted ? error : new StoreError('network', `${file.name} could not be fetched: the network failed`, { cause: error });
     },
@@ -217,7 +261,7 @@ async function* chunksOf(
   if (!response.ok || !response.body) throw new StoreError('network', `${file.name} could not be fetched: HTTP ${response.status}`);
   // A server without ranges sends the file from its beginning.
   let skip = start > 0 && response.status !== 206 ? start : 0;
-  let left = file.size - start;
+  let left = stop - start;
   let chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
   let filled = 0;
   if (left === 0) yield chunk;
@@ -242,6 +286,8 @@ async function* chunksOf(
       filled = 0;
     }
   }
+  // A server without ranges would go on to the end of the file.
+  await reader.cancel();
 }
 
 async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
@@ -278,6 +324,7 @@ async function readManifest(folder: FileSystemDirectoryHandle): Promise<ModelMan
 }
 
 async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  return Array.from(hash, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
+
+const toHex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

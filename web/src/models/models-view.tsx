@@ -62,11 +62,16 @@ class ModelWork {
   readonly share = signal(0);
   readonly abort = signal<AbortController | undefined>(undefined);
   readonly #app: App;
-  readonly #manifest: ModelManifest;
+  readonly #id: string;
 
-  constructor(app: App, manifest: ModelManifest) {
+  constructor(app: App, id: string) {
     this.#app = app;
-    this.#manifest = manifest;
+    this.#id = id;
+  }
+
+  /** As it is known now: a download adds hashes. */
+  get #manifest(): ModelManifest {
+    return this.#app.library.manifest(this.#id)!;
   }
 
   fetch(): void {
@@ -78,7 +83,7 @@ class ModelWork {
 
   verify(): void {
     void this.#run(async (_signal, progress) => {
-      const damaged = await this.#app.store.verify(this.#manifest.id, progress);
+      const damaged = await this.#app.store.verify(this.#id, progress);
       return damaged.length === 0 ? 'Every byte is right' : `Damaged and removed: ${damaged.join(', ')}`;
     });
   }
@@ -110,7 +115,7 @@ class ModelWork {
 function ModelItem({ manifest }: { manifest: ModelManifest }) {
   const app = useApp();
   const { id, task, modelType, source } = manifest;
-  const work = useMemo(() => new ModelWork(app, manifest), [manifest]);
+  const work = useMemo(() => new ModelWork(app, id), [id]);
   const stored = app.library.stored.value.find((entry) => entry.manifest.id === id);
   const isChosen = app.settings.data.value.models[task] === id;
   const session: SessionState = isChosen ? app.sessions[task].state.value : { name: 'idle' };

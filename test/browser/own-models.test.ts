@@ -1,0 +1,203 @@
+/** Models from a hub (a local server that speaks its protocol) and from a folder: fetched, resumed, checked, mended, deleted, used without a network. */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { CHUNK_BYTES } from '../../web/src/models/manifest.ts';
+import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { serveHub } from './hub-server.ts';
+import type { HubServer } from './hub-server.ts';
+import { ask, openPage, waitForState } from './playground.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+const ID = 'somebody/whisper-fox';
+/** Larger than two chunks of the store. */
+const WEIGHTS = 'model.safetensors';
+/** The range header of everything after the first chunks of WEIGHTS. */
+const rangeFrom = (chunk: number): RegExp => new RegExp(`^bytes=${chunk * CHUNK_BYTES}-\\d+$`);
+
+describe.skipIf(findChromium() === undefined)('own models', () => {
+  let server: StaticServer;
+  let hub: HubServer;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let model: Locator;
+
+  beforeAll(async () => {
+    server = await serveFolder(buildPlayground('own'));
+    hub = await serveHub(ID, join(ROOT, 'models', 'parley-transcribe'));
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await hub?.close();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    hub.downloads.length = 0;
+    hub.fault = undefined;
+    context = await browser.newContext();
+    page = await openPage(context, server.url, 'models');
+    model = page.locator(`[data-model="${ID}"]`);
+  });
+  afterEach(async () => {
+    await context.close();
+  });
+
+  const lookUp = async (id = ID): Promise<void> => {
+    await page.getByText('Another hub').click();
+    await page.getByLabel('Address of the hub').fill(hub.url);
+    await page.getByLabel('Address of the hub').blur();
+    await page.getByLabel('Hugging Face hub id').fill(id);
+    await page.getByText('Look it up').click();
+  };
+  const isStored = (state: 'yes' | 'part' | 'no'): Promise<void> =>
+    model.and(page.locator(`[data-stored="${state}"]`)).waitFor({ timeout: 0 });
+  const store = async (): Promise<void> => {
+    await lookUp();
+    await model.getByText(/^Download/).click();
+    await isStored('yes');
+  };
+  const revisit = async (): Promise<void> => {
+    await page.reload();
+    await page.waitForSelector('main.models');
+  };
+  const storedFiles = (): Promise<string[]> =>
+    page.evaluate(async () => {
+      const names: string[] = [];
+      const models = await (await navigator.storage.getDirectory()).getDirectoryHandle('models');
+      for await (const [name] of models as unknown as AsyncIterable<[string]>) names.push(name);
+      return names;
+    });
+
+  test('a repository is looked up first and fetched when asked, with progress, and every byte is right', async () => {
+    await lookUp();
+    await model.waitFor();
+    expect(await model.innerText()).toMatch(/Transcription · whisper · 18 MB · hub/);
+    // Only its description: the size is known before anything large is fetched.
+    expect(hub.downloads.map(({ name }) => name)).toEqual(['config.json']);
+    await page.evaluate(() => {
+      const shares: number[] = [];
+      Object.assign(globalThis, { shares });
+      new MutationObserver(() => {
+        const bar = document.querySelector<HTMLProgressElement>('.model progress');
+        if (bar && bar.value !== shares.at(-1)) shares.push(bar.value);
+      }).observe(document.querySelector('.model-list')!, { subtree: true, childList: true, attributes: true });
+    });
+    await model.getByText(/^Download/).click();
+    await isStored('yes');
+    const shares = await page.evaluate(() => (globalThis as unknown as { shares: number[] }).shares);
+    expect(shares.length).toBeGreaterThan(3);
+    expect(shares).toEqual([...shares].sort((a, b) => a - b));
+    expect(shares.at(-1)).toBeGreaterThan(0.9);
+    await model.getByText('Verify').click();
+    await model.getByText('Every byte is right').waitFor();
+  });
+
+  test('a download that broke goes on after a reload, where it stopped', async () => {
+    hub.fault = (name) => (name === WEIGHTS ? 'cut' : undefined);
+    await lookUp();
+    await model.getByText(/^Download/).click();
+    await isStored('part');
+    hub.fault = undefined;
+    hub.downloads.length = 0;
+    await revisit();
+    await model.getByText('Resume').click();
+    await isStored('yes');
+    const ranges = hub.downloads.filter(({ name }) => name === WEIGHTS).map(({ range }) => range);
+    expect(ranges).toEqual([expect.stringMatching(rangeFrom(1))]);
+    await model.getByText('Verify').click();
+    await model.getByText('Every byte is right').waitFor();
+  });
+
+  test('pause keeps what has arrived', async () => {
+    await lookUp();
+    await model.getByText(/^Download/).click();
+    await model.getByText('Pause').click();
+    await isStored('part');
+    expect(await model.locator('.note').innerText()).toMatch(/Paused/);
+    await model.getByText('Resume').click();
+    await isStored('yes');
+  });
+
+  test.each(['config.json', WEIGHTS])('%s with a byte other than its published hash says is refused', async (wrong) => {
+    await lookUp();
+    await model.waitFor();
+    hub.fault = (name) => (name === wrong ? 'corrupt' : undefined);
+    await model.getByText(/^Download/).click();
+    await isStored('part');
+    expect(await model.locator('.note').innerText()).toBe(`${wrong} did not arrive as published (its hash differs); try again`);
+    hub.fault = undefined;
+    await model.getByText('Resume').click();
+    await isStored('yes');
+  });
+
+  test('a damaged stored copy is noticed at loading, and one chunk is fetched again', async () => {
+    await store();
+    await page.evaluate(
+      async ({ folder, file }) => {
+        const models = await (await navigator.storage.getDirectory()).getDirectoryHandle('models');
+        const chunk = await (await models.getDirectoryHandle(folder)).getFileHandle(file);
+        const writer = await chunk.createWritable({ keepExistingData: true });
+        await writer.write({ type: 'write', position: 5000, data: new Uint8Array(64).fill(7) });
+        await writer.close();
+      },
+      { folder: encodeURIComponent(ID), file: `${WEIGHTS}.1` },
+    );
+    hub.downloads.length = 0;
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'transcription', 'ready');
+    expect(hub.downloads).toEqual([{ name: WEIGHTS, range: `bytes=${CHUNK_BYTES}-${2 * CHUNK_BYTES - 1}` }]);
+  });
+
+  test('the second visit needs no network, and deleting leaves nothing', async () => {
+    await store();
+    await page.evaluate(async () => void (await navigator.serviceWorker.ready));
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    await revisit();
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'transcription', 'ready');
+    await model.getByText('Delete').click();
+    await model.waitFor({ state: 'detached' });
+    expect(await storedFiles()).toEqual([]);
+    await revisit();
+    expect(await model.count()).toBe(0);
+  });
+
+  test('a repository that is not there, or not public, is named', async () => {
+    await lookUp('somebody/else');
+    await page.getByText('the hub has no open model somebody/else').waitFor();
+    await page.getByLabel('Hugging Face hub id').fill('no slash');
+    await page.getByText('Look it up').click();
+    await page.getByText('a hub id looks like owner/name').waitFor();
+  });
+
+  test('a folder of the person becomes a model that answers with the network cut; folders that are none say why', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-folder-'));
+    try {
+      const mine = join(folder, 'my-chat');
+      cpSync(join(ROOT, 'models', 'parley-chat'), mine, { recursive: true });
+      const other = join(folder, 'a-bert');
+      cpSync(mine, other, { recursive: true });
+      writeFileSync(join(other, 'config.json'), JSON.stringify({ model_type: 'bert' }));
+      const picker = page.locator('.add-model input[type="file"]');
+      await picker.setInputFiles(other);
+      await page.getByText(/model_type bert; known are llama/).waitFor();
+      await context.setOffline(true);
+      await picker.setInputFiles(mine);
+      model = page.locator('[data-model="local/my-chat"]');
+      await isStored('yes');
+      await model.getByText('Load', { exact: true }).click();
+      await waitForState(page, 'chat', 'ready');
+      await page.locator('nav').getByText('Chat').click();
+      await page.waitForSelector('main.chat');
+      expect(await ask(page, 'What is the capital of France?')).toMatch(/Paris/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
