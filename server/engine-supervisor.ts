@@ -21,6 +21,7 @@ import { fromPlainError } from '../engine/host.ts';
 import type { HostMessage, MessagePortLike } from '../engine/host.ts';
 import type { BugMessage, FailedMessage, StartMessage } from './engine-port.ts';
 import type { Logger } from './log.ts';
+import { replayed } from './replay.ts';
 import { TSX_ARGV } from './tsx.ts';
 
 export interface SupervisorOptions {
@@ -28,6 +29,8 @@ export interface SupervisorOptions {
   readonly log: Logger;
   /** Milliseconds without a finished GPU submission, while one is pending, or without any sign of life, before the process is killed. */
   readonly watchdogMs?: number;
+  /** Milliseconds that a request whose engine died before it answered anything waits for the next. */
+  readonly replayWaitMs?: number;
   /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
   readonly onGiveUp: (error: EngineError) => void;
   /** Another entry, for tests. */
@@ -55,6 +58,9 @@ export class EngineSupervisor implements Engine {
   #restarts = 0;
   #retry: NodeJS.Timeout | undefined;
   #closing = false;
+  #gaveUp = false;
+  /** Requests that wait for the engine's next life. */
+  readonly #waiting = new Set<() => void>();
   #resolveReady!: () => void;
   /** Resolves when the engine is ready for the first time; never rejects (see onGiveUp). */
   readonly ready = new Promise<void>((resolve) => (this.#resolveReady = resolve));
@@ -92,38 +98,82 @@ export class EngineSupervisor implements Engine {
   }
 
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
-    return this.#client().chat(request, signal);
+    return this.#replayed(({ client }) => client.chat(request, signal), signal);
   }
 
   synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
-    return this.#client().synthesize(request, signal);
+    // The seed that was announced is the seed that is spoken with.
+    const seeded = (start: SpeechEvent | undefined): SpeechRequest =>
+      start?.type === 'start' ? { ...request, seed: start.seed } : request;
+    return this.#replayed<SpeechEvent>(({ client }, start) => client.synthesize(seeded(start), signal), signal);
   }
 
   transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
-    return this.#client().transcribe(request, signal);
+    return this.#replayed(({ client }) => client.transcribe(request, signal), signal);
   }
 
   async tokenize(request: TokenizeRequest): Promise<readonly number[]> {
-    return await this.#client().tokenize(request);
+    return await this.#readyRun().client.tokenize(request);
   }
 
   async detokenize(tokens: readonly number[]): Promise<string> {
-    return await this.#client().detokenize(tokens);
+    return await this.#readyRun().client.detokenize(tokens);
   }
 
   async flushCache(): Promise<void> {
-    await this.#client().flushCache();
+    await this.#readyRun().client.flushCache();
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     clearTimeout(this.#retry);
+    this.#wake();
     await this.#run?.close();
   }
 
-  #client(): EngineClient {
+  #readyRun(): EngineRun {
     if (!this.#run?.isReady) throw new EngineError('device_lost', 'the engine was lost and is being restarted');
-    return this.#run.client;
+    return this.#run;
+  }
+
+  #replayed<Event extends { readonly type: string }>(
+    call: (run: EngineRun, start: Event | undefined) => AsyncIterable<Event>,
+    signal: AbortSignal,
+  ): AsyncIterable<Event> {
+    return replayed({ run: this.#readyRun(), call, next: (run) => this.#runAfter(run, signal), signal });
+  }
+
+  /** The next life of the engine, once it is ready. */
+  async #runAfter(dead: EngineRun, signal: AbortSignal): Promise<EngineRun | undefined> {
+    const { log, replayWaitMs = 60_000 } = this.#options;
+    const deadline = performance.now() + replayWaitMs;
+    const isNext = (run: EngineRun | undefined): run is EngineRun => run !== undefined && run !== dead && run.isReady;
+    while (!isNext(this.#run)) {
+      const left = deadline - performance.now();
+      if (left <= 0 || this.#closing || this.#gaveUp || signal.aborted) return undefined;
+      await this.#anyChange(left, signal);
+    }
+    log.info({ pid: this.#run.child.pid }, 'a request that was not answered yet is made again');
+    return this.#run;
+  }
+
+  /** Resolves when the engine got ready, will never, or the time is up or the caller gone. */
+  #anyChange(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#waiting.delete(done);
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      signal.addEventListener('abort', done);
+      this.#waiting.add(done);
+    });
+  }
+
+  #wake(): void {
+    for (const done of this.#waiting) done();
   }
 
   #start(): void {
@@ -135,6 +185,7 @@ export class EngineSupervisor implements Engine {
         this.#info = run.client.info();
         log.info({ pid: run.child.pid }, 'engine ready');
         this.#resolveReady();
+        this.#wake();
       },
       () => {},
     );
@@ -143,19 +194,24 @@ export class EngineSupervisor implements Engine {
 
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
-    const { log, onGiveUp } = this.#options;
+    const { log } = this.#options;
     log.error({ how, stderr: run.lastErrors }, 'engine process ended');
     if (run.livedMs > LIVED_MS) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
-    if (run.failure && !this.#info) return onGiveUp(run.failure);
+    if (run.failure && !this.#info) return this.#giveUp(run.failure);
     if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
-      return onGiveUp(
-        run.failure ?? new EngineError('device_lost', `the engine process died ${this.#attempts} times in a row; the last time: ${how}`),
-      );
+      const times = `the engine process died ${this.#attempts} times in a row; the last time: ${how}`;
+      return this.#giveUp(run.failure ?? new EngineError('device_lost', times));
     }
     this.#restarts++;
     const delay = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (this.#attempts - 1));
     this.#retry = setTimeout(() => this.#start(), delay);
+  }
+
+  #giveUp(error: EngineError): void {
+    this.#gaveUp = true;
+    this.#wake();
+    this.#options.onGiveUp(error);
   }
 }
 

@@ -48,7 +48,7 @@ test('it answers through the process, samples and audio included', async () => {
   expect(audio).toMatchObject({ type: 'audio', samples: expect.any(Float32Array) });
 });
 
-test('killed with -9, running requests fail, listeners answer 503 device_lost, and it comes back', async () => {
+test('killed with -9, it is replaced; listeners answer 503 device_lost meanwhile; a request that two of them died with fails', async () => {
   const { supervisor } = start('slow');
   const app = createChatApp({ engine: supervisor, modelId: 'parley-chat' });
   const listener = await listen(app, { host: '127.0.0.1', port: 0 });
@@ -71,7 +71,7 @@ test('killed with -9, running requests fail, listeners answer 503 device_lost, a
   await until(() => supervisor.status().running === 1);
   const first = supervisor.pid!;
   process.kill(first, 'SIGKILL');
-  expect(await running).toMatchObject({ status: 503, json: { error: { code: 'device_lost' } } });
+  await until(() => supervisor.status().state === 'lost');
   const down = await postJson(`${base}/v1/chat/completions`, body);
   expect(down.status).toBe(503);
   expect(down.json.error).toMatchObject({ type: 'server_error', code: 'device_lost', param: null });
@@ -84,18 +84,23 @@ test('killed with -9, running requests fail, listeners answer 503 device_lost, a
   expect(supervisor.restarts).toBe(1);
   expect(supervisor.pid).not.toBe(first);
   expect((await send(`${base}/health`)).status).toBe(200);
+  await until(() => supervisor.status().running === 1);
+  process.kill(supervisor.pid!, 'SIGKILL');
+  expect(await running).toMatchObject({ status: 503, json: { error: { code: 'device_lost' } } });
+  await until(() => supervisor.status().state === 'ready');
+  expect(supervisor.restarts).toBe(2);
 });
 
 test.each([
   ['stall', 'GPU work does not finish'],
   ['hang', 'its event loop is blocked'],
   ['lose', 'the device is lost'],
-])('%s: it is killed and started again when %s', async (behaviour) => {
+])('%s: it is killed and started again when %s, and once more with the request that was made again', async (behaviour) => {
   const { supervisor } = start(behaviour, 2500);
   await supervisor.ready;
   await expect(collect(supervisor.chat(CHAT, never))).rejects.toMatchObject({ code: 'device_lost' });
   await until(() => supervisor.status().state === 'ready');
-  expect(supervisor.restarts).toBe(1);
+  expect(supervisor.restarts).toBe(2);
 });
 
 test('how long GPU work has stood still is known before the watchdog acts', async () => {

@@ -1,4 +1,5 @@
 /** Entry of an engine process with a FakeEngine; `adapter` says how it behaves. */
+import { appendFileSync, existsSync } from 'node:fs';
 import type { EngineStatus } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { runEngineProcess } from '../../server/engine-port.ts';
@@ -25,7 +26,17 @@ class HangingEngine extends FakeEngine {
   }
 }
 
-runEngineProcess(async ({ config: { adapter } }, log) => {
+/** `first>later:file` behaves as `first` says in the first life and as `later` says afterwards; `file` gets a letter a life. */
+function behaviourOf(adapter: string | undefined): string | undefined {
+  const [, first, later, file] = /^(.*)>(.*):(.*)$/.exec(adapter ?? '') ?? [];
+  if (file === undefined) return adapter;
+  const isFirst = !existsSync(file);
+  appendFileSync(file, 'x');
+  return isFirst ? first : later;
+}
+
+runEngineProcess(async ({ config }, log) => {
+  const adapter = behaviourOf(config.adapter);
   log('fake engine starts');
   if (adapter === 'fail') throw new EngineError('no_adapter', 'no adapter is called that');
   if (adapter === 'crash') process.kill(process.pid, 'SIGKILL');
@@ -33,6 +44,9 @@ runEngineProcess(async ({ config: { adapter } }, log) => {
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
   if (adapter === 'hang') return new HangingEngine();
   if (adapter === 'buggy') return new FakeEngine({ failAfter: 0, failWith: new TypeError('x is not a function') });
+  // Says that it has begun, or its first word, and then nothing more.
+  if (adapter === 'started') return new FakeEngine({ delays: [0, 1e6] });
+  if (adapter === 'half') return new FakeEngine({ delays: [0, 0, 1e6] });
   if (adapter === 'slow') return new FakeEngine({ delay: 1e6 });
   // About a second, and for ever.
   if (adapter === 'steady') return new FakeEngine({ words: Array<string>(50).fill('x'), delay: 20 });

@@ -41,6 +41,8 @@ export interface FakeOptions {
   readonly deltas?: readonly Partial<Extract<ChatEvent, { type: 'delta' }>>[];
   /** Milliseconds between two events. */
   readonly delay?: number;
+  /** The same for the first events, one after the other; the last of them goes for the rest. */
+  readonly delays?: readonly number[];
   /** Thrown after this many events of a call (0 = at once). */
   readonly failAfter?: number;
   readonly failWith?: Error;
@@ -108,14 +110,15 @@ export class FakeEngine implements Engine {
   }
 
   async *#paced<Event>(events: Iterable<Event>, signal: AbortSignal): AsyncGenerator<Event> {
-    const { delay = 0, failAfter, failWith = new EngineError('internal', 'the fake engine was told to fail') } = this.options;
+    const { delay = 0, delays, failAfter, failWith = new EngineError('internal', 'the fake engine was told to fail') } = this.options;
     let count = 0;
     let finished = false;
     this.#running++;
     try {
       for (const event of events) {
+        const wait = delays ? (delays[Math.min(count, delays.length - 1)] ?? 0) : delay;
         if (failAfter === count++) throw failWith;
-        if (delay) await pause(delay, signal);
+        if (wait) await pause(wait, signal);
         if (signal.aborted) throw new EngineError('aborted', 'aborted');
         this.handedOut++;
         yield event;
