@@ -14,13 +14,11 @@ export interface Flag {
   readonly min?: number;
   readonly max?: number;
   readonly choices?: readonly string[];
-  /** Values that are understood and not built yet: refused with the reason. */
-  readonly notBuilt?: (value: string | number | boolean) => string | undefined;
   readonly group: string;
 }
 
 type Fields = Omit<Flag, 'group'>;
-type Extra = Partial<Pick<Flag, 'min' | 'max' | 'notBuilt'>>;
+type Extra = Partial<Pick<Flag, 'min' | 'max'>>;
 const text = (name: string, value: string, help: string, standard?: string, extra: Extra = {}): Fields => ({
   name,
   type: 'string',
@@ -63,8 +61,6 @@ const toggle = (name: string, help: string, standard = false, extra: Extra = {})
 });
 
 const PORT = { min: 0, max: 65535 };
-const SPLIT = (value: unknown) =>
-  value === 'auto' || value === '1' ? undefined : 'splitting a model across adapters is not built yet; use 1 or auto';
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
@@ -120,10 +116,8 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     list('adapters', 'NAMES', 'GPUs the chat model is split across, in the order of the parts; one may come twice'),
     number('mem-fraction-static', 'SHARE', 'share of the device memory for weights and KV pages', 0.8, { min: 0.05, max: 1 }),
     number('device-memory', 'GIB', 'device memory, which WebGPU does not report; default: probed', undefined, { min: 0.1 }),
-    text('tp-size', 'N', 'parts of every layer of the chat model, each on a GPU; auto = 2 where --adapters has two, else 1', 'auto', {
-      notBuilt: SPLIT,
-    }),
-    text('pp-size', 'N', 'groups of consecutive layers of the chat model, each on a GPU (or on tp-size of them)', '1', { notBuilt: SPLIT }),
+    text('tp-size', 'N', 'parts of every layer of the chat model, each on a GPU; auto = 2 where --adapters has two, else 1', 'auto'),
+    text('pp-size', 'N', 'groups of consecutive layers of the chat model, each on a GPU (or on tp-size of them)', '1'),
     text('pp-split', 'LAYERS', 'layers of each group, as 12,12; auto = in proportion to measured speed', 'auto'),
     choice('dtype', ['auto', 'f32', 'f16'], 'storage of weights; arithmetic is f32', 'auto'),
     choice('kv-cache-dtype', ['auto', 'f32', 'f16', 'int8'], 'storage of KV pages; int8 holds nearly twice the tokens of f16', 'auto'),

@@ -56,6 +56,27 @@ describe('parseServerConfig', () => {
     expect({ adapter, taskAdapters }).toEqual({ adapter: 'A', taskAdapters: { chat: 'B#1', transcription: 'C' } });
   });
 
+  test('a chat model is split where that is asked for, or several adapters are named', () => {
+    const split = (...argv: string[]) => {
+      const { tpSize, ppSize, ppSplit, adapters } = parseServerConfig(argv, {}).engine;
+      return [tpSize, ppSize, ppSplit, adapters];
+    };
+    expect(split()).toEqual([1, 1, 'auto', []]);
+    expect(split('--tp-size', '2')).toEqual([2, 1, 'auto', []]);
+    expect(split('--adapters', 'A, B#1')).toEqual([2, 1, 'auto', ['A', 'B#1']]);
+    expect(split('--adapters=A,B', '--pp-size=2')).toEqual([1, 2, 'auto', ['A', 'B']]);
+    expect(split('--tp-size=2', '--pp-size=2', '--pp-split=5,3', '--adapters=A,B')).toEqual([2, 2, [5, 3], ['A', 'B']]);
+    const refused: [string[], RegExp][] = [
+      [['--tp-size=0'], /--tp-size 0: must be auto or from 1 to 99/],
+      [['--pp-size=two'], /--pp-size two: must be/],
+      [['--pp-size=2', '--pp-split=4'], /must be auto or 2 numbers of layers/],
+      [['--pp-size=2', '--pp-split=4,x'], /must be auto or 2 numbers of layers/],
+      [['--adapters=A,B,C'], /names 3 for the 2 parts/],
+      [['--adapters=A'], /use --chat-adapter/],
+    ];
+    for (const [argv, message] of refused) expect(() => parseServerConfig(argv, {})).toThrow(message);
+  });
+
   test('refuses one port for two listeners, but not 0', () => {
     expect(() => parseServerConfig(['--speech-port', '3000'], {})).toThrow(/port 3000 is given to two/);
     expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
@@ -97,7 +118,6 @@ describe('readSettings', () => {
     [['--mem-fraction-static', '1.5'], /must be from 0.05 to 1/],
     [['--dtype', 'int3'], /must be one of auto, f32, f16/],
     [['--legacy-speech=maybe'], /must be true or false/],
-    [['--tp-size', '2'], /splitting a model across adapters is not built yet/],
     [['--schedule-policy', 'random'], /must be one of lpm, fcfs/],
     [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
     [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
