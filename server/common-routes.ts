@@ -34,8 +34,17 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
   });
   const info = (_request: Request, response: Response): void => {
     const { state } = engine.status();
-    const adapter = state === 'loading' ? null : engine.info().adapter;
-    response.json({ task, served_model_name: options.modelId, state, ...options.settings, adapter, status: engine.status() });
+    const loaded = state === 'loading' ? undefined : engine.info();
+    const memory = loaded?.models.find((model) => model.task === task)?.memory;
+    response.json({
+      task,
+      served_model_name: options.modelId,
+      state,
+      ...options.settings,
+      adapter: loaded?.adapter ?? null,
+      ...(memory && { memory }),
+      status: engine.status(),
+    });
   };
   for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
   addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));

@@ -50,10 +50,7 @@ export interface ServerConfig {
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
   const settings = readSettings(argv, env, (path) => readFileSync(path, 'utf8'));
-  const text = (name: string): string | undefined => settings.get(name) as string | undefined;
-  const number = (name: string): number => settings.get(name) as number;
-  const flag = (name: string): boolean => settings.get(name) as boolean;
-  const list = (name: string): readonly string[] => settings.get(name) as readonly string[];
+  const { text, number, flag, list } = readers(settings);
   const sources = {
     chat: modelSource(text('chat-model'), text('served-model-name')),
     speech: modelSource(text('speech-model')),
@@ -66,31 +63,9 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   });
   if (listeners.length === 0) throw new SettingsError('there is no model to serve: all three are none');
   checkPorts(listeners);
-  const memory = settings.get('device-memory') as number | undefined;
   return {
     help: flag('help'),
-    engine: defined({
-      ...sources,
-      adapter: text('adapter'),
-      taskAdapters: defined({ chat: text('chat-adapter'), speech: text('speech-adapter'), transcription: text('transcription-adapter') }),
-      ...splitSettings(text, list('adapters')),
-      maxRunningRequests: number('max-running-requests'),
-      contextLength: number('context-length'),
-      chunkedPrefillSize: settings.get('chunked-prefill-size') ?? 'auto',
-      memFractionStatic: number('mem-fraction-static'),
-      deviceMemory: memory === undefined ? undefined : memory * 2 ** 30,
-      maxQueuedRequests: number('max-queued-requests'),
-      schedulePolicy: text('schedule-policy'),
-      radixCache: !flag('disable-radix-cache'),
-      overlapSchedule: !flag('disable-overlap-schedule'),
-      priorityScheduling: flag('enable-priority-scheduling'),
-      preemptionThreshold: number('priority-scheduling-preemption-threshold'),
-      promptLookup: flag('speculative-ngram') ? promptLookup(number) : undefined,
-      pageSize: number('page-size'),
-      dtype: text('dtype'),
-      kvCacheDtype: text('kv-cache-dtype'),
-      trustRemoteCode: flag('trust-remote-code'),
-    }) as EngineConfig,
+    engine: engineSettings(settings, sources),
     toggles: text('dawn-toggles') as 'default' | 'fast',
     host: text('host') ?? '0.0.0.0',
     listeners,
@@ -109,6 +84,47 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     staticFolder: resolve(ROOT, 'dist', 'web'),
     shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
   };
+}
+
+type Settings = ReturnType<typeof readSettings>;
+type Sources = Readonly<Record<Task, ModelSource | undefined>>;
+
+/** Values by the type that their flags have. */
+function readers(settings: Settings) {
+  return {
+    text: (name: string) => settings.get(name) as string | undefined,
+    number: (name: string) => settings.get(name) as number,
+    flag: (name: string) => settings.get(name) as boolean,
+    list: (name: string) => settings.get(name) as readonly string[],
+  };
+}
+
+/** What the engine is told; what is not set takes the engine's default. */
+function engineSettings(settings: Settings, sources: Sources): EngineConfig {
+  const { text, number, flag, list } = readers(settings);
+  const memory = settings.get('device-memory') as number | undefined;
+  return defined({
+    ...sources,
+    adapter: text('adapter'),
+    taskAdapters: defined({ chat: text('chat-adapter'), speech: text('speech-adapter'), transcription: text('transcription-adapter') }),
+    ...splitSettings(text, list('adapters')),
+    maxRunningRequests: number('max-running-requests'),
+    contextLength: number('context-length'),
+    chunkedPrefillSize: settings.get('chunked-prefill-size') ?? 'auto',
+    memFractionStatic: number('mem-fraction-static'),
+    deviceMemory: memory === undefined ? undefined : memory * 2 ** 30,
+    maxQueuedRequests: number('max-queued-requests'),
+    schedulePolicy: text('schedule-policy'),
+    radixCache: !flag('disable-radix-cache'),
+    overlapSchedule: !flag('disable-overlap-schedule'),
+    priorityScheduling: flag('enable-priority-scheduling'),
+    preemptionThreshold: number('priority-scheduling-preemption-threshold'),
+    promptLookup: flag('speculative-ngram') ? promptLookup(number) : undefined,
+    pageSize: number('page-size'),
+    dtype: text('dtype'),
+    kvCacheDtype: text('kv-cache-dtype'),
+    trustRemoteCode: flag('trust-remote-code'),
+  }) as EngineConfig;
 }
 
 function promptLookup(number: (name: string) => number): PromptLookup {
