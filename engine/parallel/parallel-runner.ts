@@ -77,6 +77,11 @@ export class ParallelRunner {
     return { tokens, logprobs };
   }
 
+  /** Counters of the ranks' devices, as of their last answers. */
+  get stats(): readonly DeviceStats[] {
+    return this.#parts.ranks.flatMap(({ stats }) => stats ?? []);
+  }
+
   async close(): Promise<void> {
     this.#failure ??= new EngineError('shutting_down', 'the engine is closing');
     this.#parts.signals.fail();

@@ -19,6 +19,10 @@ interface Segment {
   readonly partial: Tensor | undefined;
 }
 
+interface PlannedSegment extends Segment {
+  readonly plan?: Plan;
+}
+
 /** Word of a sampling row that says where its token goes. */
 const SLOT_WORD = 7;
 
@@ -43,7 +47,7 @@ export class Rank {
   readonly #sampler: RankSampler | undefined;
   /** Sums, or the hidden state from the stage before. */
   readonly #hidden: Float32Array;
-  readonly #plans = new Map<string, readonly Plan[]>();
+  readonly #plans = new Map<string, readonly PlannedSegment[]>();
 
   constructor(parts: RankParts) {
     const { device, decoder, limits, place, link } = parts;
@@ -82,8 +86,10 @@ export class Rank {
     const { device, workspace, link, place: own } = this.#parts;
     const input = this.#input;
     input.assign(place.input);
-    await link.completed(input.get('after'));
-    this.#resolve(input);
+    if (own.stage === 0) {
+      await link.completed(input.get('after'));
+      this.#resolve(input);
+    }
     const shape = this.#tensors.upload(input);
     const size = shape.rows * workspace.hidden.shape[1]!;
     if (own.stage > 0) {
@@ -100,12 +106,10 @@ export class Rank {
   async #forward(shape: StepShape, size: number): Promise<Recorder | undefined> {
     const { device, link } = this.#parts;
     // A shape with prompts in it is seldom the same twice.
-    const steps = shape.gather ? undefined : this.#planned(shape);
-    const segments = this.#segments(shape);
-    for (let i = 0; i < segments.length; i++) {
-      const { partial, record } = segments[i]!;
+    const segments: readonly PlannedSegment[] = shape.gather ? this.#segments(shape) : this.#planned(shape);
+    for (const { record, partial, plan } of segments) {
       const rec = device.record('chat stage');
-      if (steps) rec.replay(steps[i]!);
+      if (plan) rec.replay(plan);
       else record(rec);
       if (!partial) return rec;
       const readback = rec.readback(partial, size * 4);
@@ -158,14 +162,15 @@ export class Rank {
     return [{ record: (rec) => stages.forEach((stage) => stage.record(rec)), partial: undefined }];
   }
 
-  /** The captured plans of a decode batch's shape, one a segment. */
-  #planned(shape: StepShape): readonly Plan[] {
+  /** The segments of a decode batch's shape, each with its captured plan. */
+  #planned(shape: StepShape): readonly PlannedSegment[] {
     const key = `decode ${shape.rows}, parts ${shape.parts}`;
-    let plans = this.#plans.get(key);
-    if (!plans) {
-      plans = this.#segments(shape).map(({ record }, i) => this.#parts.device.capture(`${key}, segment ${i}`, record));
-      this.#plans.set(key, plans);
+    let planned = this.#plans.get(key);
+    if (!planned) {
+      const { device } = this.#parts;
+      planned = this.#segments(shape).map((segment, i) => ({ ...segment, plan: device.capture(`${key}, segment ${i}`, segment.record) }));
+      this.#plans.set(key, planned);
     }
-    return plans;
+    return planned;
   }
 }

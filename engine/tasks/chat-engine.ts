@@ -2,7 +2,7 @@
 import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
+import type { Device, DeviceStats } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
@@ -42,6 +42,17 @@ export class ChatEngine {
   constructor(info: ModelInfo, parts: ChatParts) {
     this.info = info;
     this.#parts = parts;
+    void parts.runner.lost?.then((reason) => this.#closed ?? this.#fail(new EngineError('device_lost', reason)));
+  }
+
+  /** Of a split model: resolves with the reason when one of its devices is gone. */
+  get lost(): Promise<string> | undefined {
+    return this.#parts.runner.lost;
+  }
+
+  /** Of a split model: counters of its devices. */
+  get deviceStats(): readonly DeviceStats[] {
+    return this.#parts.runner.stats ?? [];
   }
 
   /** Loads a checkpoint folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
@@ -108,6 +119,7 @@ export class ChatEngine {
   async close(): Promise<void> {
     this.#fail(new EngineError('shutting_down', 'the engine is closing'));
     await this.#running;
+    await this.#parts.runner.close?.();
   }
 
   /** Validates, tokenises and queues a request. */

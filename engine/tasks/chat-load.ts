@@ -5,7 +5,7 @@ import { PagePool } from '../cache/page-pool.ts';
 import { prefillChunkSize, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
+import type { Device, DeviceStats } from '../gpu/device.ts';
 import { deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
 import type { DecoderDefinition, DecoderShape } from '../models/registry.ts';
@@ -37,6 +37,8 @@ type Json = Readonly<Record<string, unknown>>;
 export interface ChatRunner {
   run(batch: Batch): StepResult;
   readonly lost?: Promise<string>;
+  /** Counters of the ranks' devices. */
+  readonly stats?: readonly DeviceStats[];
   close?(): Promise<void>;
 }
 

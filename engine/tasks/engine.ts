@@ -78,12 +78,15 @@ class LocalEngine implements Engine {
     this.#transcription = transcription;
     // The tasks live and die together: with one of several devices gone, the engine is built anew.
     for (const { lost, info, platform } of devices.all) {
-      void lost.then((reason) => {
-        if (this.#state === 'closing') return;
-        this.#state = 'lost';
-        platform.log(`GPU device lost (${info.name}): ${reason}`);
-      });
+      void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
     }
+    void chat?.lost?.then((reason) => this.#lose(devices.get('chat')!.platform, reason));
+  }
+
+  #lose(platform: Platform, reason: string): void {
+    if (this.#state === 'closing') return;
+    this.#state = 'lost';
+    platform.log(`GPU device lost: ${reason}`);
   }
 
   info(): EngineInfo {
@@ -104,7 +107,7 @@ class LocalEngine implements Engine {
   status(): EngineStatus {
     const stats = this.#devices.all.map((device) => device.stats);
     const sum = (key: 'buffers' | 'bufferBytes' | 'dispatches' | 'submits' | 'bytesRead'): number =>
-      stats.reduce((total, one) => total + one[key], 0);
+      [...stats, ...(this.#chat?.deviceStats ?? [])].reduce((total, one) => total + one[key], 0);
     const pending = stats.filter((one) => one.pending > 0);
     // A device that hangs must show beside one that works: of those with work pending, the one that has waited longest counts.
     const lastProgress =
