@@ -29,6 +29,8 @@ export interface SupervisorOptions {
   readonly log: Logger;
   /** Milliseconds without a finished GPU submission, while one is pending, or without any sign of life, before the process is killed. */
   readonly watchdogMs?: number;
+  /** Milliseconds after getting ready from which a death is not one of a row. */
+  readonly livedMs?: number;
   /** Milliseconds that a request whose engine died before it answered anything waits for the next. */
   readonly replayWaitMs?: number;
   /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
@@ -39,11 +41,10 @@ export interface SupervisorOptions {
 
 const FIRST_DELAY_MS = 250;
 const MAX_DELAY_MS = 32_000;
-/** Deaths in a row, each within LIVED_MS of getting ready (or before), after which it is not tried again. */
+/** Deaths in a row, each soon after getting ready (or before), after which it is not tried again. */
 const MAX_ATTEMPTS = 10;
 /** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
 const MAX_FIRST_ATTEMPTS = 3;
-const LIVED_MS = 10_000;
 const WATCH_INTERVAL_MS = 250;
 const KEPT_LINES = 20;
 /** How long a process that was asked to close may take. */
@@ -194,9 +195,9 @@ export class EngineSupervisor implements Engine {
 
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
-    const { log } = this.#options;
+    const { log, livedMs = 10_000 } = this.#options;
     log.error({ how, stderr: run.lastErrors }, 'engine process ended');
-    if (run.livedMs > LIVED_MS) this.#attempts = 0;
+    if (run.livedMs > livedMs) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
     if (run.failure && !this.#info) return this.#giveUp(run.failure);
     if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
