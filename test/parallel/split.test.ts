@@ -1,42 +1,18 @@
-/** A split model against the same model on one device: the same greedy tokens, however it is split. */
-import { mkdtempSync } from 'node:fs';
+/** A split model against the same model on one device: the same tokens, however it is split and whatever is asked of it. */
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
-import { resolveConfig } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { testDevice } from '../support/device.ts';
 import { writeRandomCheckpoint } from '../support/random-checkpoint.ts';
+import { answer, greedy, greedyAfter, withChat } from '../support/split-chat.ts';
+import type { Answer } from '../support/split-chat.ts';
 
 const BUNDLED = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));
-const SMALL: Partial<EngineConfig> = { maxRunningRequests: 4, contextLength: 256, chunkedPrefillSize: 48, dtype: 'f32' };
-
-let device: Device;
-beforeAll(async () => {
-  device = await testDevice();
-});
-afterAll(() => device.close());
-
-const load = (folder: string, config: Partial<EngineConfig>): Promise<ChatEngine> =>
-  ChatEngine.load(device, device.platform, { path: folder }, resolveConfig({ ...SMALL, ...config }));
-
-async function answer(engine: ChatEngine, request: ChatRequest): Promise<string> {
-  let text = '';
-  for await (const event of engine.generate(request, new AbortController().signal)) if (event.type === 'delta') text += event.text;
-  return text;
-}
-
-const greedy = (content: string): ChatRequest => ({
-  messages: [{ role: 'user', content }],
-  sampling: { temperature: 0 },
-  maxTokens: 24,
-  ignoreEos: true,
-});
-
 const SPLITS = [
   { tpSize: 2, ppSize: 1 },
   { tpSize: 4, ppSize: 1 },
@@ -44,18 +20,105 @@ const SPLITS = [
   { tpSize: 2, ppSize: 2 },
 ] as const;
 
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => device.close());
+
+const answers = (folder: string, config: Partial<EngineConfig>, requests: readonly ChatRequest[]): Promise<Answer[]> =>
+  withChat(device, folder, config, (engine) => Promise.all(requests.map((request) => answer(engine, request))));
+
 describe('the bundled model gives the same greedy tokens', () => {
-  const prompts = ['What is the capital of France?', 'Tell me a story about a dog and a cat who live in a house by the sea.'];
-  let expected: string[];
+  const requests = [greedy('What is the capital of France?'), greedy('Tell me a story about a dog and a cat who live by the sea.')];
+  let expected: Answer[];
   beforeAll(async () => {
-    const engine = await load(BUNDLED, {});
-    expected = await Promise.all(prompts.map((prompt) => answer(engine, greedy(prompt))));
-    await engine.close();
+    expected = await answers(BUNDLED, {}, requests);
   });
-  test.each(SPLITS)('split $tpSize x $ppSize in one thread', async (split) => {
-    const engine = await load(BUNDLED, { ...split, rankThreads: false });
-    expect(await Promise.all(prompts.map((prompt) => answer(engine, greedy(prompt))))).toEqual(expected);
-    await engine.close();
+
+  test.each(SPLITS)('split $tpSize x $ppSize, a thread a rank', async (split) => {
+    expect(await answers(BUNDLED, split, requests)).toEqual(expected);
+  });
+
+  test('split 2 x 2, all ranks in one thread', async () => {
+    expect(await answers(BUNDLED, { tpSize: 2, ppSize: 2, rankThreads: false }, requests)).toEqual(expected);
   });
 });
-void mkdtempSync; void tmpdir; void join; void writeRandomCheckpoint;
+
+describe.each([
+  { heads: 4, kvHeads: 1 },
+  { heads: 4, kvHeads: 2 },
+  { heads: 6, kvHeads: 3 },
+  { heads: 8, kvHeads: 8 },
+])('random weights, $heads heads over $kvHeads key/value heads', ({ heads, kvHeads }) => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-split-'));
+  const prompts = [[5, 9, 200, 31, 7, 8, 160, 2, 3], [77], Array.from({ length: 70 }, (_, i) => (i * 37 + 11) % 250)];
+  const requests = prompts.map((prompt) => greedyAfter(prompt));
+  let expected: Answer[];
+  beforeAll(async () => {
+    writeRandomCheckpoint(
+      folder,
+      { hidden: 64, intermediate: 84, layers: 3, heads, kvHeads, headDim: 16, vocabulary: 250, maxPositions: 256 },
+      kvHeads,
+    );
+    expected = await answers(folder, {}, requests);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test.each([...SPLITS, { tpSize: 3, ppSize: 1 }, { tpSize: 1, ppSize: 3 }])('split $tpSize x $ppSize', async (split) => {
+    expect(new Set(expected.map(({ text }) => text)).size).toBe(prompts.length);
+    expect(await answers(folder, { ...split, rankThreads: false }, requests)).toEqual(expected);
+  });
+});
+
+describe.each([
+  { tpSize: 2, ppSize: 1 },
+  { tpSize: 1, ppSize: 2 },
+])('split $tpSize x $ppSize as on one device', (split) => {
+  const schema = {
+    type: 'object',
+    properties: { city: { type: 'string', maxLength: 12 }, big: { type: 'boolean' } },
+    required: ['city', 'big'],
+    additionalProperties: false,
+  };
+  const crowd = Array.from({ length: 32 }, (_, i) => greedy(`${i}: Tell me about the number ${i * 7}.`, 6 + (i % 5)));
+  const seeded: ChatRequest[] = [
+    { ...greedy('Write a poem.', 20), sampling: { temperature: 1.2, seed: 7 } },
+    { ...greedy('Write a poem.', 20), sampling: { temperature: 0.9, seed: 8, topP: 0.8, topK: 40, minP: 0.02 } },
+    {
+      ...greedy('Write a list.', 20),
+      sampling: { temperature: 0.8, seed: 9, repetitionPenalty: 1.3, presencePenalty: 0.5, frequencyPenalty: 0.4 },
+    },
+    { ...greedy('Say yes.', 12), sampling: { temperature: 0, logitBias: { '300': 100, '4095': -100 } } },
+  ];
+  const formatted: ChatRequest = {
+    ...greedy('Where is the Eiffel tower?', 40),
+    ignoreEos: false,
+    responseFormat: { type: 'json_schema', schema },
+  };
+  const reported: ChatRequest = { ...greedy('What is the capital of Italy?', 10), logprobs: 5 };
+  const long = greedy(`${'The sea was calm and the sky was blue that day. '.repeat(12)} What colour was the sky?`, 8);
+
+  test('32 requests at once, seeds and penalties, a format, log-probabilities, a prompt in chunks and one that is cached', async () => {
+    const ask = (config: Partial<EngineConfig>) =>
+      withChat(device, BUNDLED, { maxRunningRequests: 16, ...config }, async (engine) => {
+        const all = await Promise.all([...crowd, ...seeded, formatted, reported, long].map((request) => answer(engine, request)));
+        return { all, again: await answer(engine, long) };
+      });
+    const [expected, actual] = [await ask({}), await ask(split)];
+    const texts = (given: readonly Answer[]): string[] => given.map(({ text, finish }) => `${finish}: ${text}`);
+    expect(texts(actual.all)).toEqual(texts(expected.all));
+    expect(actual.again.text).toBe(expected.again.text);
+    expect(actual.again.cachedTokens).toBe(expected.again.cachedTokens);
+    expect(actual.again.cachedTokens).toBeGreaterThan(100);
+    const [one, several] = [expected, actual].map(({ all }) => all.flatMap(({ logprobs }) => logprobs));
+    expect(several!.map(({ token, top }) => [token, ...top.map((other) => other.token)])).toEqual(
+      one!.map(({ token, top }) => [token, ...top.map((other) => other.token)]),
+    );
+    several!.forEach(({ logprob, top }, i) => {
+      expect(logprob).toBeCloseTo(one![i]!.logprob, 3);
+      top.forEach((other, j) => expect(other.logprob).toBeCloseTo(one![i]!.top[j]!.logprob, 3));
+    });
+    expect(one).toHaveLength(10);
+  });
+});
