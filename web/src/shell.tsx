@@ -53,8 +53,7 @@ export function Shell() {
         <button
           class="plain theme"
           onClick={() => app.settings.set('theme', THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!)}
-          aria-label={`Colours: ${theme}. Change`}
-          title={`Colours: ${theme}`}
+          title="Change the colours"
         >
           theme {theme === 'system' ? 'auto' : theme}
         </button>

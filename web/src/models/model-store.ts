@@ -298,7 +298,8 @@ async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes
     await writer.close();
   } catch (error) {
     await folder.removeEntry(name).catch(() => undefined);
-    if (error instanceof DOMException && error.name === 'QuotaExceededError') {
+    // Chromium refuses space by an AbortError ("Failed to write data to data pipe") when it does so in the middle of a write; nobody else aborts one.
+    if (error instanceof DOMException && (error.name === 'QuotaExceededError' || error.name === 'AbortError')) {
       throw new StoreError('quota', 'the browser gives this page no more space', { cause: error });
     }
     throw error;
