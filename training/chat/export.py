@@ -6,7 +6,7 @@ python3 export.py --ckpt DIR/last.pt --tok TOKDIR --out OUT/model [--golden OUT/
 
 import argparse, json, os, shutil, struct
 import numpy as np, torch
-from train import Llama
+from train import CFG, Llama
 from tokenizer import Tokenizer, EOT, IM_END
 
 
@@ -69,7 +69,7 @@ if __name__ == '__main__':
     a = ap.parse_args()
     torch.set_num_threads(a.threads)
     st = torch.load(a.ckpt, map_location='cpu')
-    c = st['cfg']
+    c = {k: st['cfg'][k] for k in CFG}
     sd = st['model']
     for f in a.average:
         o = torch.load(f, map_location='cpu')['model']

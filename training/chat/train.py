@@ -262,6 +262,7 @@ def main():
     A = ap.add_argument
     A('--data', required=True, help='prefix written by prepare.py pack')
     A('--ckpt', required=True)
+    A('--init', help='exported folder to start from where there is no checkpoint')
     A('--total-tokens', type=float, required=True, help='of all phases together')
     A('--stop-tokens', type=float, help='end this run here')
     A('--stop-at', help='HH:MM (UTC) to save and stop')
@@ -304,6 +305,12 @@ def main():
     if os.path.exists(last):
         st = torch.load(last, map_location='cpu')
         c = st['cfg']
+    elif a.init:
+        from export import load
+
+        net = load(a.init)
+        c = {k: net.c[k] for k in CFG}
+        st = {'model': net.state_dict(), 'seen': 0, 'step': 0}
     net = Llama(c).to(a.device)
     mats = [p for n, p in net.named_parameters() if p.ndim == 2 and 'embed' not in n]
     rest = [p for n, p in net.named_parameters() if p.ndim != 2 or 'embed' in n]

@@ -1,0 +1,134 @@
+"""Word lists of skills.py. Common words of English, names of people and places; written for this project."""
+
+GIRLS = """Lena Marta Alma Paula Petra Irina Nadia Clara Emily Sophie Julie Nora Ida Elsa Johanna Hanna Carmen Lola Ines Pilar Teresa Bianca Chiara Elisa Vera Ana Eva Lea Mila Mira Nela Dora Edna Ellen Esther Flora Gina Gloria Heidi
+Irene Jane Janet Jean Jessica Joan Judy June Kim Lara Lily Lisa Liz Lotte Louise Mabel Maggie Martha Mary Maya Meg Molly Monica Nancy Naomi Nelly Olive Pam Pia Polly Renata Rita Robin Roxana Ruby Sabine Sally Sandra Selma Sheila Silvia Sue
+Sylvia Tanja Thea Trudy Ulla Valerie Vivian Wilma Yara Yasmin Zelda Zora Amina Bahar Chen Dalia Esra Farah Gita Huda Indira Jaya Kavita Lakshmi Meera Nisha Padma Rani Shanti Tomoko Haruka Yuna Xiu Zainab Abena Folake Imani Sarah Emma
+Ella Mia Ada Agnes Alice Amber Amy Andrea Angela Anna April Audrey Barbara Becky Betty Brenda Carla Carol Cathy Cora Daphne Debbie Donna Doris Ellie Erica Eve Faye Gail Georgia Hazel Helga Hope Iris Ivy Jasmine Jill Jo Karin Kathy""".split()
+BOYS = """Viktor Tomek Pavel Jan Piotr Andrei Boris Dmitri Oleg Milan Goran Luka Mateo Pablo Javier Miguel Rafael Sergio Hugo Bruno Enzo Fabio Mario Aldo Dino Nico Theo Emil Karl Kurt Fritz Anton Axel Bernd Dirk Erik Finn Gustav Henrik
+Ingo Jonas Klaus Lukas Moritz Nils Olaf Ralf Stefan Torsten Uwe Werner Abel Albert Alex Andy Barry Bill Bob Brad Brian Bruce Cal Chad Charles Chris Clark Cliff Colin Craig Dale Dan Dean Dennis Derek Don Doug Earl Ed Edgar Elliot Ernest Fred
+Gary Gavin Gene Glen Gordon Graham Greg Guy Hank Harold Harry Harvey Howard Jack Jake Jamie Jason Jay Jeff Jeremy Jerry Jim Joe Joel Jon Josh Keith Ken Kyle Lance Larry Lee Len Lewis Lou Luke Martin Max Mel Mike Mitch Neil Nick Norman Omar Pat
+Pete Peter Ray Rex Rick Rob Rod Roger Ron Ross Roy Russ Scott Sid Stan Ted Terry Tim Toby Todd Tony Troy Vince Wade Walt Wayne Zach Akira Hiro Kenta Taro Wei Jun Min Arjun Dev Kiran Mohan Rohan Sanjay Vikram Ali Bilal Hamid Karim Yusuf Kwesi
+Jabari Tunde Tom Ben Ravi Leo""".split()
+SURNAMES = """Santos Lopez Garcia Martin Silva Costa Rossi Bianchi Ferrari Müller Schmidt Weber Wagner Novak Kowalski Ivanov Petrov Jensen Hansen Larsen Nilsson Virtanen Smith Jones Taylor Brown Wilson Evans Thomas Johnson Roberts Walker Wright
+Robinson Thompson White Hughes Edwards Green Hall Wood Harris Clarke Jackson Turner Hill Moore Cooper Ward Morris King Watson Baker Morgan Patel Young Allen Mitchell James Anderson Phillips Lee Bell Parker Davis Bennett Miller Cook Shaw Cox
+Richardson Marshall Murphy Kelly Walsh Ryan Byrne Singh Kumar Sharma Khan Ahmed Hussain Tanaka Suzuki Sato Kim Park Chen Wang Li Okafor Mensah Diallo Haddad Cohen Levy Stein Fischer Keller Roth Vogel Berger Dubois Laurent Moreau Petit Blanc""".split()
+CITY_LIST = """London|Paris|Rome|Berlin|Madrid|Lisbon|Vienna|Oslo|Dublin|Athens|Prague|Warsaw|Budapest|Helsinki|Stockholm|Copenhagen|Brussels|Amsterdam|Zurich|Geneva|Milan|Naples|Turin|Venice|Florence|Munich|Hamburg|Cologne|Leipzig|Dresden|Lyon|Nice|Lille|Bordeaux|Porto|Seville|Valencia|Bilbao|Krakow|Riga|Vilnius|Tallinn|Minsk|Kiev|Sofia|Bucharest|Belgrade|Zagreb|Ljubljana|Sarajevo|Tirana|Istanbul|Ankara|Cairo|Tunis|Rabat|Dakar|Accra|Lagos|Nairobi|Kampala|Lusaka|Harare|Durban|Cape Town|Delhi|Mumbai|Chennai|Dhaka|Karachi|Lahore|Kabul|Tehran|Baghdad|Amman|Beirut|Doha|Dubai|Tokyo|Osaka|Kyoto|Seoul|Busan|Beijing|Shanghai|Hanoi|Bangkok|Manila|Jakarta|Singapore|Sydney|Perth|Hobart|Darwin|Cairns|Auckland|Wellington|Boston|Chicago|Denver|Dallas|Houston|Miami|Seattle|Portland|Austin|New York|San Diego|Toronto|Montreal|Ottawa|Calgary|Vancouver|Lima|Quito|Bogota|Caracas|La Paz|Santiago|Rio|Havana|Kingston|Leeds|York|Bath|Oxford|Cambridge|Glasgow|Cardiff|Belfast|Bristol|Exeter|Cork|Galway""".split('|')
+COUNTRIES = """France|Germany|Italy|Spain|Portugal|Norway|Sweden|Finland|Denmark|Poland|Austria|Greece|Turkey|Egypt|Kenya|Ghana|India|China|Japan|Korea|Brazil|Peru|Chile|Canada|Mexico|Cuba|Ireland|Iceland|Hungary|Romania|Malta|Nepal|Vietnam|Fiji|Oman""".split('|')
+DAYS = 'Monday Tuesday Wednesday Thursday Friday Saturday Sunday'.split()
+MONTHS = 'January February March April May June July August September October November December'.split()
+NUMS = 'zero one two three four five six seven eight nine ten eleven twelve'.split()
+COLOURS = 'red blue green yellow orange purple pink brown black white grey silver'.split()
+JOBS = """cook|nurse|teacher|doctor|driver|painter|baker|farmer|pilot|lawyer|dentist|waiter|singer|writer|gardener|plumber|carpenter|engineer|judge|sailor|tailor|butcher|librarian|scientist|photographer|mechanic|postman|cleaner|dancer|actor|guard|clerk|builder|barber|vet|fisherman|electrician|programmer|accountant|journalist|translator|architect|musician|soldier|student|shoemaker|florist|chemist|firefighter|coach""".split('|')
+THINGS = """bike|car|book|lamp|chair|table|hat|coat|bag|cup|plate|ring|watch|phone|camera|guitar|piano|boat|tent|kite|ball|box|key|clock|mirror|carpet|sofa|bed|desk|shelf|bottle|basket|bucket|brush|ladder|hammer|knife|spoon|fork|kettle|pan|bowl|candle|pillow|blanket|umbrella|scarf|glove|shirt|dress|jacket|sweater|boot|shoe|belt|wallet|letter|card|map|ticket|pen|pencil|notebook|magazine|newspaper|picture|painting|flower|vase|drum|flute|violin|radio|computer|keyboard|printer|screen|toy|doll|puzzle|robot|stone|shell|feather|button|coin|necklace|suitcase|backpack|helmet|scooter|cake|pie|sandwich|melon|cheese|lantern|compass|telescope|bell|whistle|balloon|broom|towel|cushion|stool|fan|fridge|oven|stamp|statue|wheel|rope|net|flag|crown|mask|cape""".split('|')
+PLURALS = """apples|onions|carrots|eggs|books|cups|chairs|pens|coins|stamps|flowers|balls|tickets|boxes|lemons|pears|plums|potatoes|tomatoes|cookies|cakes|sweets|marbles|shells|stones|cards|keys|bottles|plates|spoons|candles|buttons|pencils|letters|bananas|oranges|nuts|peppers|beans|mushrooms|hens|sheep|horses|birds|trees|lamps|hats|shoes|socks|bags|toys|kites|cars|bikes|boats|tables|pictures|maps|rings|blankets|stickers|roses|tulips|olives|peaches""".split('|')
+PLACES = 'park|garden|school|library|market|station|beach|forest|museum|hospital|shop|office|zoo|farm|castle|restaurant|theatre|bakery|airport|church|hotel|river|cinema|bridge|harbour|lake|pool|gym|bank|post office'.split('|')
+SITES = 'on a cliff|near the river|behind the church|next to the school|on the hill|at the end of the road|by the sea|in the park|in the old town|under a tree|beside the station|at the harbour'.split('|')
+BUILDINGS = 'lighthouse|house|tower|barn|mill|bridge|cottage|hut|castle|shed|school|fence|gate|wall|boat|statue|chapel|farm|cabin|bench'.split('|')
+EVENTS = 'meeting|lesson|party|concert|class|interview|dinner|lunch|talk|exam|course|match|show|appointment|call|wedding|workshop|game'.split('|')
+HOBBIES = 'reading|cooking|painting|swimming|hiking|dancing|singing|gardening|fishing|cycling|running|chess|football|tennis|drawing|knitting|baking|camping|sewing|writing|yoga|skating|sailing|skiing|surfing|climbing'.split('|')
+FOODS = 'pizza|pasta|soup|rice|bread|cheese|salad|cake|chocolate|noodles|curry|pancakes|ice cream|fish|potatoes|sushi|tacos|dumplings|pie|omelettes|honey|porridge'.split('|')
+DEEDS = """phoned phone|called call|visited visit|helped help|thanked thank|invited invite|met meet|saw see|followed follow|paid pay|taught teach|warned warn|asked ask|hugged hug|painted paint|drove drive|heard hear|found find|told tell|greeted greet|answered answer|emailed email|beat beat""".split('|')
+KINDS = {
+    'animals': 'cow|goat|hen|horse|dog|cat|pig|duck|sheep|rabbit|donkey|goose|parrot|mouse|fox|lion|camel|turtle|frog|bear'.split('|'),
+    'fruits': 'apple|pear|plum|banana|lemon|cherry|peach|melon|mango|orange|fig|grape|apricot|lime|kiwi'.split('|'),
+    'tools': 'hammer|saw|rake|drill|shovel|brush|ladder|axe|wrench|spade'.split('|'),
+    'instruments': 'guitar|piano|drum|flute|violin|trumpet|harp|cello|horn|banjo'.split('|'),
+    'vegetables': 'carrot|onion|potato|tomato|cabbage|pea|bean|leek|turnip|pumpkin'.split('|'),
+    'clothes': 'hat|coat|shirt|dress|skirt|scarf|belt|jacket|sweater|glove'.split('|'),
+}
+KEY_NAMES = """name|age|city|title|year|price|color|colour|size|count|date|time|place|country|author|job|email|phone|status|type|level|score|answer|result|value|id|code|tag|unit|weight|height|speed|first_name|last_name|product|amount|currency|language|subject|message|summary|category|start|end|from|to|topic|owner|pet|animal|fruit|food|number|item|reason|label|note""".split('|')
+# base, he/she form, past, objects
+VERBS = [
+    tuple(l.split(';'))
+    for l in """walk;walks;walked;to school/to the park/home/along the river/in the rain
+play;plays;played;football/the piano/in the garden/with a ball/chess
+like;likes;liked;pizza/cold milk/old films/the sea/warm bread
+eat;eats;ate;an apple/soup/a sandwich/breakfast at eight/cake
+drink;drinks;drank;tea/a glass of water/cold milk/coffee
+read;reads;read;a book/the newspaper/a long letter
+write;writes;wrote;a letter/a song/an email/a story
+see;sees;saw;a bird/the moon/an old friend/the bus
+go;goes;went;to work/home/to the market/to bed early
+come;comes;came;home late/to the party/back soon
+make;makes;made;a cake/a mistake/dinner/a plan
+take;takes;took;the bus/a photo/the train/a break
+give;gives;gave;him a book/her a flower/us a map
+buy;buys;bought;bread/a new coat/two tickets/flowers
+sell;sells;sold;fruit/old cars/flowers
+find;finds;found;a key/the way/a coin
+lose;loses;lost;the key/the game/a glove
+sing;sings;sang;a song/loudly/in the bath
+run;runs;ran;fast/to the bus/in the park
+swim;swims;swam;in the lake/every day/well
+sleep;sleeps;slept;well/on the sofa/until nine
+work;works;worked;in a shop/at night/very hard
+live;lives;lived;in a small town/near the sea/alone
+help;helps;helped;a friend/in the kitchen/the children
+clean;cleans;cleaned;the house/the window/the car
+cook;cooks;cooked;dinner/rice/for the family
+open;opens;opened;the door/a window/the box
+close;closes;closed;the door/the shop/the book
+wash;washes;washed;the dishes/the car/the dog
+watch;watches;watched;a film/the birds/television
+want;wants;wanted;a dog/more time/a cup of tea
+need;needs;needed;help/a new phone/some rest
+know;knows;knew;the answer/the way/my name
+love;loves;loved;music/the garden/summer
+carry;carries;carried;a heavy bag/the box/the baby
+study;studies;studied;history/at night/English
+build;builds;built;a house/a wall/a boat
+draw;draws;drew;a horse/a map/a picture
+drive;drives;drove;a bus/to work/too fast
+ride;rides;rode;a bike/a horse/to school
+speak;speaks;spoke;slowly/English/to the teacher
+teach;teaches;taught;music/children/at a school
+wear;wears;wore;a hat/a red coat/old shoes
+bring;brings;brought;a cake/good news/an umbrella
+catch;catches;caught;a fish/the ball/a cold
+break;breaks;broke;a glass/the window/the rule
+keep;keeps;kept;a secret/bees/the letter
+hear;hears;heard;a noise/the bell/music
+meet;meets;met;a friend/the teacher/at noon
+plant;plants;planted;a tree/roses/beans
+visit;visits;visited;a friend/the museum/the old town
+call;calls;called;a friend/the doctor/every week
+wait;waits;waited;for the bus/at the station/outside
+dance;dances;danced;all night/in the kitchen/well
+paint;paints;painted;the wall/a picture/the door blue
+bark;barks;barked;/at night/loudly
+jump;jumps;jumped;over the wall/high/into the water
+smile;smiles;smiled;/at the baby/often
+laugh;laughs;laughed;/a lot/at the joke
+cry;cries;cried;/at night/often
+stay;stays;stayed;at home/in bed/here
+start;starts;started;early/the car/a new job""".split('\n')
+]
+ACTORS = 'dog|cat|girl|boy|teacher|farmer|doctor|bird|horse|student|singer|driver|cook|friend|sister|brother|king|robot|painter|neighbour|visitor|player|worker|nurse|pilot|cow|frog|bear|duck'.split('|')
+ADJ_PAIRS = [
+    tuple(x.split())
+    for x in """heavy light|big small|hot cold|old new|fast slow|happy sad|clean dirty|wet dry|full empty|open closed|hard soft|long short|tall short|strong weak|rich poor|cheap expensive|loud quiet|easy difficult|early late|dark bright|near far|thick thin|wide narrow|good bad|right wrong|safe dangerous|sweet sour|young old|sharp blunt|deep shallow|rough smooth|tight loose|brave afraid|kind cruel|busy free|high low|beautiful ugly|clever stupid|warm cool|fresh stale|true false|sick healthy|asleep awake|lazy hard-working|polite rude|alive dead|simple complicated|modern ancient|tiny huge|noisy silent""".split('|')
+]
+ADJS = 'small|little|old|young|brave|shy|kind|clever|lazy|hungry|happy|lonely|curious|tiny|big|funny|quiet|tired|friendly|sleepy|gentle|proud|wise|silly'.split('|')
+MISSPELT = [
+    tuple(x.split())
+    for x in """recieve receive|recieved received|leter letter|freind friend|becuase because|definately definitely|seperate separate|untill until|wich which|tommorow tomorrow|tomorow tomorrow|beatiful beautiful|beautifull beautiful|wierd weird|beleive believe|begining beginning|adress address|accross across|agian again|allways always|anser answer|apointment appointment|buisness business|calender calendar|choclate chocolate|comming coming|diffrent different|enviroment environment|excelent excellent|familly family|feild field|finaly finally|foriegn foreign|garantee guarantee|goverment government|happend happened|hapy happy|holliday holiday|imediately immediately|intresting interesting|knowlege knowledge|libary library|lisence licence|mispell misspell|neccessary necessary|neighbor's neighbour's|occured occurred|peice piece|peple people|posible possible|probaly probably|realy really|recomend recommend|remeber remember|resturant restaurant|sincerly sincerely|skool school|speach speech|sucess success|suprise surprise|teh the|thier their|tought thought|truely truly|usefull useful|wether whether|writting writing|yesterdey yesterday|yor your|vegtable vegetable|tempature temperature|sandwhich sandwich|rythm rhythm|quiz quiz|noticable noticeable|medecine medicine|lightening lightning|kitchin kitchen|gaurd guard|febuary February|elefant elephant|dosen't doesn't|buton button|bycicle bicycle""".split('|')
+]
+ORDERS = """Give me {o}|Pass me {o}|Bring me {o}|Open {o}|Close {o}|Help me|Tell me your name|Wait here|Sit down|Come here|Show me {o}|Hold {o}|Call {n}|Send it to {n}|Clean {o}|Take {o} away|Be quiet|Turn it off|Listen to me|Move {o}|Lend me {o}|Let me in|Put {o} down|Answer me|Follow me|Fix {o}""".split('|')
+CREATURES = """kitten|puppy|bear|fox|dragon|pirate|parrot|king|queen|wizard|robot|mouse|rabbit|owl|lion|tiger|elephant|duck|frog|snail|turtle|horse|pony|unicorn|giant|ghost|monster|princess|prince|knight|farmer|sailor|baker|cook|teacher|doctor|clown|witch|fairy|mermaid|whale|dolphin|shark|penguin|seal|bee|ant|butterfly|spider|crow|swan|goose|hen|pig|cow|sheep|goat|donkey|camel|monkey|hedgehog|squirrel|wolf|deer|mole|bat|cat|dog|star|cloud|tree|snowman|train|boat|astronaut|painter|singer|thief|detective|captain|shepherd|gardener|grandmother|grandfather|boy|girl|child|baby|musician|dancer|scientist|postman|fisherman""".split('|')
+PEOPLE = """king|queen|wizard|pirate|princess|prince|knight|farmer|sailor|baker|cook|teacher|doctor|clown|witch|grandmother|grandfather|boy|girl|child|gardener|singer|painter|captain|shepherd|astronaut|detective|musician|dancer|scientist|postman|fisherman|thief|aunt|uncle""".split('|')
+LADIES = set('queen princess witch grandmother girl aunt mermaid fairy'.split())
+HELPERS = 'bird|old man|wise owl|little fox|friendly dog|fisherman|kind woman|shepherd|squirrel|small boy|turtle|neighbour|baker|bee|rabbit|white horse'.split('|')
+GIFTS = 'a golden key|a little bell|an old map|a bag of nuts|a warm scarf|a silver shell|a jar of honey|a box of cookies|a red lantern|a small boat|a magic stone|a lost letter|a basket of apples'.split('|')
+FEARS = 'mice|the dark|water|spiders|storms|loud noises|dogs|the forest|heights|thunder|snakes|ghosts|the moon|cats|crowds|bees|fire|birds|the sea|strangers|stairs|shadows'.split('|')
+SKILLS = 'dance|sing|swim|fly|read|write|cook|paint|ride a bike|skate|play the drum|climb|count|whistle|bake|draw|juggle|sail|jump|laugh'.split('|')
+ROLES = """friendly robot dog|kind teacher|old sailor|helpful librarian|cheerful cook|wise wizard|polite butler|space captain|talking cat|tour guide|patient doctor|gardener|shop assistant|football coach|storyteller|travel agent|small dragon|music teacher|detective|farmer|helpful assistant|chess player|pirate|weather expert|baker|receptionist""".split('|')
+UNKNOWABLE = [
+    q
+    for q in """who is my neighbour|what is my mother's name|where did I put my keys|what am I thinking of|how many people are online now|who is at the door|what did the president say today|who won the race this morning|who won the match last night|what will the weather be tomorrow|what is the weather like in my town|is it raining outside|how cold is it now|what time is it|what is today's date|what day is it today|what are the winning lottery numbers|which numbers will win next week|who will win the election|will it snow next week|what is the price of bread here|how much does petrol cost today|what is the price of gold now|how much is one bitcoin|what is the stock price|what is in the news today|what happened yesterday|what is on television tonight|how many people live in my street|how many people use this page now|what is my phone number|what is my address|what is in my pocket|how tall am I|how old is my teacher|when will I die|what will happen in ten years|who called me this morning|which film is in the cinema now|how long is the line at the bank|when does the next bus come|where is my friend now|who is reading this|what colour is my shirt|what is the score now|how many visitors are here today|who won the tennis cup this week|what is the latest phone|how much money do I have|what did my sister say""".split('|')
+]
+HARD = """the Goldbach conjecture|the theorem of Fermat|that pi is irrational|the Navier-Stokes equations|the Poincare conjecture|P versus NP|the Collatz conjecture|the twin prime conjecture|the four colour theorem|the integral of x squared times sine x|this differential equation|quantum gravity|string theory|the prime number theorem|the halting problem|Maxwell's equations|the spectral theorem|general relativity|Galois theory|the axiom of choice""".split('|')
+# word=sentence
+_ADJ = """lazy=Lazy means that you do not want to work.|brave=Brave means that you are ready to face danger or fear.|curious=Curious means that you want to know or learn things.|honest=Honest means that you tell the truth.|greedy=Greedy means that you want more than you need.|generous=Generous means that you like to give to others.|shy=Shy means that you find it hard to talk to people.|proud=Proud means that you are pleased with what you or others have done.|jealous=Jealous means that you want what another person has.|patient=Patient means that you can wait without getting angry.|polite=Polite means that you speak and act in a kind and correct way.|rude=Rude means that you are not polite.|clever=Clever means that you learn and understand quickly.|stubborn=Stubborn means that you do not change your mind.|calm=Calm means that you are quiet and not excited.|lonely=Lonely means that you are sad because you are alone.|grateful=Grateful means that you want to thank someone.|fragile=Fragile means that it breaks easily.|ancient=Ancient means very, very old.|modern=Modern means new and of our time.|rare=Rare means that there is not much of it.|huge=Huge means very big.|tiny=Tiny means very small.|narrow=Narrow means not wide.|empty=Empty means that there is nothing inside.|noisy=Noisy means that it makes a lot of noise.|dangerous=Dangerous means that it can hurt you.|delicious=Delicious means that it tastes very good.|boring=Boring means that it is not interesting.|famous=Famous means that many people know about it.|nervous=Nervous means that you are worried and not calm.|exhausted=Exhausted means very tired.|cheerful=Cheerful means happy and in a good mood.|gentle=Gentle means soft and kind.|cruel=Cruel means that you like to hurt others.|wise=Wise means that you know a lot and decide well.|silent=Silent means without any sound.|hungry=Hungry means that you need to eat.|thirsty=Thirsty means that you need to drink.|busy=Busy means that you have much to do.|careful=Careful means that you try not to make mistakes.|clumsy=Clumsy means that you often drop or break things.|selfish=Selfish means that you think only of yourself.|loyal=Loyal means that you stay true to your friends.|modest=Modest means that you do not talk big about yourself.|transparent=Transparent means that you can see through it.|slippery=Slippery means that it is smooth or wet and hard to hold or walk on.|flexible=Flexible means that it bends easily or can change.|harmless=Harmless means that it does not hurt anyone.|invisible=Invisible means that nobody can see it.|confident=Confident means that you are sure of yourself.|anxious=Anxious means worried about what may happen.|moody=Moody means that your mood changes often."""
+_VERB = """borrow=To borrow means to take something for a time and give it back.|lend=To lend means to give something for a time and get it back.|whisper=To whisper means to speak very quietly.|shout=To shout means to speak very loudly.|forgive=To forgive means to stop being angry with someone.|promise=To promise means to say that you will surely do something.|explain=To explain means to make something clear.|improve=To improve means to get better or to make better.|hesitate=To hesitate means to wait before you do something, because you are not sure.|celebrate=To celebrate means to do something nice on a special day.|complain=To complain means to say that you are not happy with something.|compare=To compare means to look at how things are alike or different.|apologise=To apologise means to say sorry.|admire=To admire means to think very highly of someone.|vanish=To vanish means to go away so that nobody can see you.|gather=To gather means to bring together or come together.|repair=To repair means to make a broken thing work again.|invent=To invent means to make something that did not exist before.|decide=To decide means to choose what to do.|share=To share means to let others have a part of what you have.|translate=To translate means to say something in another language.|transcribe=To transcribe means to write down what someone says.|summarise=To summarise means to say the main points in a few words.|download=To download means to copy something from the internet to your machine."""
+_NOUN = """a telescope=A telescope is a long tube with lenses for looking at stars and things far away.|a microscope=A microscope is a tool that makes very small things look big.|a compass=A compass is a small tool whose needle points north.|a thermometer=A thermometer is a tool that shows how hot or cold it is.|a lighthouse=A lighthouse is a tower with a bright light that guides ships.|a submarine=A submarine is a ship that can travel under water.|a tractor=A tractor is a strong machine that pulls things on a farm.|a crane=A crane is a tall machine that lifts heavy things.|a suitcase=A suitcase is a big case for your clothes when you travel.|a tent=A tent is a house of cloth for camping.|a passport=A passport is a small book that you need to travel to other countries.|a recipe=A recipe tells you how to cook a dish.|an envelope=An envelope is a paper cover for a letter.|a stamp=A stamp is a small piece of paper that you stick on a letter to send it.|a fence=A fence is a kind of wall of wood or wire around a garden or field.|a well=A well is a deep hole from which people take water.|a harbour=A harbour is a place where ships stay safely.|a bakery=A bakery is a shop that makes and sells bread and cakes.|a pharmacy=A pharmacy is a shop that sells medicine.|a stadium=A stadium is a big place where people watch sport.|an orchestra=An orchestra is a large group of musicians who play together.|a novel=A novel is a long story in a book.|a diary=A diary is a book in which you write what happens each day.|a secret=A secret is something that only few people know.|a mistake=A mistake is something that you do wrong.|a joke=A joke is something you say to make people laugh.|a promise=A promise is when you say that you will surely do something.|friendship=Friendship is when people like, trust and help one another.|freedom=Freedom is being able to do and say what you want.|trust=Trust is the belief that someone is honest and will not hurt you.|success=Success is when you reach what you wanted.|beauty=Beauty is what is lovely to see or hear.|justice=Justice is when people are treated in a fair way.|respect=Respect is to treat others as people who matter.|knowledge=Knowledge is what you know and have learned.|wisdom=Wisdom is to know much and decide well.|silence=Silence is when there is no sound.|luck=Luck is when good or bad things happen by chance.|health=Health is how well your body and mind are.|culture=Culture is the art, customs and ways of life of a people.|democracy=Democracy is when the people choose who governs.|pollution=Pollution is dirt in the air, the water or the soil.|recycling=Recycling is making new things out of old ones.|an orbit=An orbit is the path of a planet or moon around another body in space.|a comet=A comet is a ball of ice and dust with a long tail in space.|a galaxy=A galaxy is a very large group of stars.|an earthquake=An earthquake is when the ground shakes.|a glacier=A glacier is a slow river of ice.|a swamp=A swamp is wet, soft land.|a jungle=A jungle is a thick forest in a hot country.|an iceberg=An iceberg is a big piece of ice in the sea.|a vitamin=A vitamin is something in food that keeps the body healthy.|a virus=A virus is a tiny thing that can make you ill.|medicine=Medicine is what you take to get well again.|an algorithm=An algorithm is a list of steps that solves a problem.|a database=A database is a store of data in a computer.|a network=A network is a group of computers that are joined together.|a file=A file is data with a name on a computer.|speech synthesis=Speech synthesis is when a computer turns text into speech.|transcription=Transcription is when speech is turned into text.|a voice=A voice is the sound a person makes when speaking or singing.|a microphone=A microphone picks up sound so that it can be recorded.|a loudspeaker=A loudspeaker is a device that makes sound.|a scarecrow=A scarecrow is a figure that keeps birds away from a field.|a beehive=A beehive is a house for bees.|a puddle=A puddle is a little water on the ground after rain.|a nest=A nest is the home that a bird builds.|a shell=A shell is the hard cover of a snail, an egg or a nut."""
+MORE_DEFS = [(w, d, kind) for kind, text in (('adj', _ADJ), ('verb', _VERB), ('noun', _NOUN)) for w, d in (x.split('=') for x in text.split('|'))]

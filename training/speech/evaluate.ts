@@ -1,0 +1,115 @@
+/**
+ * Speaks the evaluation sentences through Parley and writes what `12_measure.py` measures: sentence i of eval_texts.tsv in voice
+ * i mod 19 (OUT/sentences), a few sentences in every voice (OUT/voices/VOICE), and how Parley's own recogniser understands OUT/sentences
+ * and, for comparison, the teachers' recordings of the same sentences (OUT/recognised.json).
+ *
+ *   npx tsx training/speech/evaluate.ts OUT [--teacher FOLDER] [--model models/parley-speech] [--recogniser models/parley-transcribe]
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import type { Engine } from '../../engine/api.ts';
+import { resample } from '../../engine/audio/resample.ts';
+import { writeWav, parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { createEngine } from '../../engine/index.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { wordErrorRate } from '../../test/support/word-error-rate.ts';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const RECOGNISER_RATE = 16000;
+const SEED = 1;
+/** Said by every voice, so that voices and not texts are compared; a question among them. */
+const SAME = [
+  'The early boats were already far out on the quiet water.',
+  'Would you like another cup of tea before we leave?',
+  'My brother found seven old coins under the kitchen floor.',
+  'Please put the heavy boxes in the back of the green car.',
+];
+
+interface Sentence {
+  readonly id: string;
+  readonly text: string;
+}
+
+/** Writes a sentence as a WAV file; returns seconds of audio and of computing. */
+async function speak(engine: Engine, text: string, voice: string, path: string): Promise<{ audio: number; spent: number }> {
+  const chunks: Float32Array[] = [];
+  const from = performance.now();
+  let rate = 0;
+  for await (const event of engine.synthesize({ text, voice, seed: SEED }, new AbortController().signal)) {
+    if (event.type === 'start') rate = event.sampleRate;
+    if (event.type === 'audio') chunks.push(event.samples);
+  }
+  const samples = Float32Array.from(chunks.flatMap((chunk) => [...chunk]));
+  writeFileSync(path, writeWav(samples, rate));
+  return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
+}
+
+async function recognise(engine: Engine, path: string): Promise<string> {
+  const wav = parseWav(readFileSync(path));
+  const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
+  let text = '';
+  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
+    if (event.type === 'finish') text = event.text;
+  }
+  return text;
+}
+
+/** Word error rate of the recogniser over a folder of sentences: errors of all over words of all. */
+async function recogniseAll(engine: Engine, folder: string, sentences: readonly Sentence[]) {
+  const rows = [];
+  let [errors, words] = [0, 0];
+  for (const { id, text } of sentences) {
+    const heard = await recognise(engine, join(folder, `${id}.wav`));
+    const count = text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
+    errors += wordErrorRate(text, heard) * count;
+    words += count;
+    rows.push({ id, text, heard });
+  }
+  return { wer: errors / words, words, rows };
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    teacher: { type: 'string' },
+    model: { type: 'string', default: join(HERE, '../../models/parley-speech') },
+    recogniser: { type: 'string', default: join(HERE, '../../models/parley-transcribe') },
+    'recognise-only': { type: 'boolean', default: false },
+  },
+});
+const [out] = positionals;
+if (out === undefined) throw new Error('give the folder to write to');
+const lines = readFileSync(join(HERE, 'eval_texts.tsv'), 'utf8').trimEnd().split('\n');
+const sentences = lines.map((line): Sentence => ({ id: line.split('\t')[0]!, text: line.split('\t')[1]! }));
+const engine = await createEngine(createNodePlatform(), {
+  ...DEFAULT_ENGINE_CONFIG,
+  speech: { path: values.model },
+  transcription: { path: values.recogniser },
+});
+// In the order of voices.py, as the teachers' recordings are.
+const voices = [...readFileSync(join(HERE, 'voices.py'), 'utf8').matchAll(/^ {4}"(\S+)": dict/gm)].map(([, name]) => name!);
+const folder = join(out, 'sentences');
+let [audio, spent] = [0, 0];
+if (!values['recognise-only']) {
+  mkdirSync(folder, { recursive: true });
+  for (const [i, { id, text }] of sentences.entries()) {
+    const took = await speak(engine, text, voices[i % voices.length]!, join(folder, `${id}.wav`));
+    audio += took.audio;
+    spent += took.spent;
+  }
+  for (const voice of voices) {
+    mkdirSync(join(out, 'voices', voice), { recursive: true });
+    for (const [i, text] of SAME.entries()) await speak(engine, text, voice, join(out, 'voices', voice, `${i}.wav`));
+  }
+  console.log(`${sentences.length} sentences, ${audio.toFixed(0)} s of audio, real-time factor ${(spent / audio).toFixed(3)}`);
+}
+const parley = await recogniseAll(engine, folder, sentences);
+console.log(`Parley's recogniser on Parley's speech: ${(100 * parley.wer).toFixed(1)} % of ${parley.words} words`);
+const teacher = values.teacher && existsSync(values.teacher) ? await recogniseAll(engine, values.teacher, sentences) : undefined;
+if (teacher) console.log(`Parley's recogniser on the teachers: ${(100 * teacher.wer).toFixed(1)} %`);
+writeFileSync(join(out, 'recognised.json'), JSON.stringify({ voices, parley, teacher }, undefined, 1));
+await engine.close();
+process.exit(0);
