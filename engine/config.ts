@@ -58,7 +58,7 @@ export interface EngineConfig {
   readonly preemptionThreshold: number;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlapSchedule: boolean;
-  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Absent = off; on, no step is submitted ahead. */
+  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Absent = off. */
   readonly promptLookup?: PromptLookup;
   /** Tokens a KV page. */
   readonly pageSize: number;

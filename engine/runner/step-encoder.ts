@@ -69,8 +69,9 @@ export class StepEncoder {
     const put = ({ sequence, start, count, samples, fromDevice, drafts }: BatchItem): void => {
       items.set([row, count, sequence.row, start], item++ * ITEM_WORDS);
       for (let position = start; position < start + count; position++) {
-        // Guesses lie beyond the tokens that are known; what is known ends before the first.
-        tokens[row] = fromDevice ? FROM_DEVICE + sequence.row : (sequence.tokens[position] ?? drafts[position - start - 1]!);
+        // Guesses lie beyond the tokens that are known, and beyond the one that only the device knows.
+        const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
+        tokens[row] = known ?? drafts[position - start - 1]!;
         positions[row] = position;
         slots[row] = sequence.pages[Math.floor(position / pageSize)]! * pageSize + (position % pageSize);
         row++;

@@ -7,7 +7,7 @@ export interface BatchItem {
   readonly count: number;
   /** How many of the last positions yield a token: none in the chunks before a prompt's last, 1, or all where guesses are verified. */
   readonly samples: number;
-  /** The one token to compute was sampled by the step before and is known to the device only. */
+  /** The first token to compute was sampled by the step before and is known to the device only. */
   readonly fromDevice: boolean;
   /** Guesses for the tokens after the last known one: what all positions but the first hold (speculative decoding). */
   readonly drafts: readonly number[];

@@ -94,6 +94,8 @@ export class Scheduler {
 
   /** The next step, or undefined when nothing can run before a submitted step completes or a sequence arrives. */
   next(): Batch | undefined {
+    // How far a sequence with guesses comes is worth waiting for: without it the next step would run twice, once for the others.
+    if (this.#running.some(({ verifying }) => verifying)) return undefined;
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
     let budget = this.#options.prefillChunk;
@@ -166,7 +168,7 @@ export class Scheduler {
     take: (sequence: Sequence, token: number, row: number) => void,
   ): void {
     sequence.pending--;
-    sequence.verifying = false;
+    if (drafts.length > 0) sequence.verifying = false;
     this.#guesses.drafted += drafts.length;
     for (let i = 0; i < samples && sequence.status !== 'finished'; i++) {
       const token = tokens[first + i]!;
@@ -185,7 +187,8 @@ export class Scheduler {
     const share = Math.floor(draftRows / this.#running.length);
     const count = Math.min(promptLookup.draftTokens, share, budget, sequence.maxTokens - sequence.numGenerated - 1);
     if (count <= 0) return [];
-    const drafts = draftTokens(sequence.tokens, promptLookup, count);
+    // A token that only the device knows is guessed too, and left out.
+    const drafts = draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
     // A guess is not worth another sequence's pages.
     return this.#cache.grow(sequence, this.#cache.missingPages(sequence, 1 + drafts.length)) ? drafts : [];
   }

@@ -121,13 +121,10 @@ export class Sequence {
     return this.verifying || (this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined));
   }
 
-  /**
-   * Whether several tokens may be verified at once: a grammar's mask and the counts of penalties hold for the next token only. The
-   * host must know every token.
-   */
+  /** Whether several tokens may be verified at once: a grammar's mask and the counts of penalties hold for the next token only. */
   get canSpeculate(): boolean {
     const { logits } = this.sampling;
-    return this.pending === 0 && !(logits && (logits.constrained || isPenalized(logits)));
+    return !(logits && (logits.constrained || isPenalized(logits)));
   }
 
   /** Whether another token may be sampled. */

@@ -89,6 +89,7 @@ export async function loadChat(
     context: Math.min(shape.maxPositions, config.contextLength),
     memFractionStatic: config.memFractionStatic,
     deviceMemory: config.deviceMemory,
+    otherBytes: 0,
     trustRemoteCode: config.trustRemoteCode,
   };
   const split = config.tpSize * config.ppSize > 1;
@@ -112,8 +113,7 @@ export async function loadChat(
     vocabulary,
     thinks: tokenizer.tokenId('<think>') !== undefined,
     grammars: lazyGrammars(platform, tokenizer, vocabulary, [...eos]),
-    // Guessing takes every token that came before.
-    overlap: config.overlapSchedule && config.promptLookup === undefined,
+    overlap: config.overlapSchedule,
     priorities: config.priorityScheduling,
   };
   return { info, parts };

@@ -1,10 +1,10 @@
 /**
  * Chat under load, without HTTP: latencies, tokens a second and cache hits by the number of clients, with each part of serving switched
- * off in turn, then the claims of test/bench/SPEED.md. `npm run bench -- serving [table|checks|long]` runs a part.
+ * off in turn, then the claims of test/bench/SPEED.md. `npm run bench -- serving [table|checks|lookup|long]` runs a part.
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { resolveConfig } from '../../engine/config.ts';
+import { DEFAULT_PROMPT_LOOKUP, resolveConfig } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -13,6 +13,7 @@ import { benchDevice, fixed, loadText, printMachine, printTable } from './harnes
 import { manyStreams, prefixReuse, throughputRatio } from './serving/checks.ts';
 import { closedLoop, percentile, runRequest } from './serving/load.ts';
 import type { LoadResult } from './serving/load.ts';
+import { promptLookup } from './serving/lookup.ts';
 import { longPrompt } from './serving/long-prompt.ts';
 import { SCENARIOS } from './serving/scenarios.ts';
 
@@ -80,7 +81,17 @@ async function checks(): Promise<void> {
   device.close();
 }
 
-const parts = { table, checks, long: longPrompt };
+/** Two engines on one device: their own pages, the same weights twice. */
+async function lookup(): Promise<void> {
+  const device = await benchDevice('default');
+  const [plain, guessing] = [await load(device, {}), await load(device, { promptLookup: DEFAULT_PROMPT_LOOKUP })];
+  await promptLookup(plain, guessing);
+  await plain.close();
+  await guessing.close();
+  device.close();
+}
+
+const parts = { table, checks, lookup, long: longPrompt };
 const asked = process.argv[2];
 const device = await benchDevice('default');
 printMachine(device);

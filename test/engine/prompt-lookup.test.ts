@@ -8,7 +8,7 @@ import { GREEDY, Rig, expectDone, generated } from '../support/scheduler-rig.ts'
 
 describe('prompt lookup', () => {
   const LOOKUP = { draftTokens: 4, minMatch: 2, maxMatch: 3 };
-  const repeating = { model: repeatingModel, promptLookup: LOOKUP, draftRows: 12, overlap: false };
+  const repeating = { model: repeatingModel, promptLookup: LOOKUP, draftRows: 12 };
 
   test.each([
     { tokens: [1, 2, 3, 9, 1, 2, 3], count: 2, drafts: [9, 1] },
@@ -23,8 +23,8 @@ describe('prompt lookup', () => {
     expect(draftTokens(tokens, LOOKUP, count)).toEqual(drafts);
   });
 
-  test('gives the same tokens in fewer steps', async () => {
-    const rig = new Rig(repeating);
+  test.each([true, false])('gives the same tokens in fewer steps (look-ahead %s)', async (overlap) => {
+    const rig = new Rig({ ...repeating, overlap });
     const sequence = rig.sequence(5, 80);
     rig.scheduler.add([sequence]);
     await rig.drain();
@@ -37,7 +37,7 @@ describe('prompt lookup', () => {
   });
 
   test('stops where the sequence is finished, among guesses that were right too', async () => {
-    const rig = new Rig({ ...repeating, model: () => 7 });
+    const rig = new Rig({ ...repeating, model: () => 7, overlap: false });
     const sequence = rig.sequence(3, 100);
     rig.scheduler.add([sequence]);
     for (let step = 0; step < 3; step++) await rig.step();
@@ -70,7 +70,7 @@ describe('prompt lookup', () => {
       const pages = 24 + rng.integer(40);
       const rig = new Rig({
         ...repeating,
-        overlap: seed % 3 === 0,
+        overlap: seed % 3 > 0,
         pages,
         maxRunning: 1 + rng.integer(8),
         prefillChunk: 4 + rng.integer(40),
@@ -98,7 +98,7 @@ describe('prompt lookup', () => {
       aborted.forEach((sequence) => rig.scheduler.finish(sequence));
       await rig.drain();
       expectDone(rig, kept);
-      expect(rig.scheduler.guesses.accepted > 0).toBe(!(seed % 3 === 0));
+      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(0);
     },
   );
 });

@@ -44,7 +44,8 @@ export class FakeRunner {
     const tokens: number[] = [];
     for (const { sequence, start, count, samples, fromDevice, drafts } of [...batch.decodes, ...batch.prefills]) {
       for (let position = start; position < start + count; position++) {
-        const token = fromDevice ? this.#lastTokens.get(sequence.row) : (sequence.tokens[position] ?? drafts[position - start - 1]);
+        const known = fromDevice && position === start ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
+        const token = known ?? drafts[position - start - 1];
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
         this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });

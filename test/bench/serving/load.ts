@@ -48,6 +48,8 @@ export interface LoadOptions {
   readonly maxTokens: number;
   /** After this the clients stop asking, and what runs is aborted. */
   readonly limitMs: number;
+  /** Default true: every answer has maxTokens. */
+  readonly ignoreEos?: boolean;
 }
 
 export interface LoadResult {
@@ -57,7 +59,7 @@ export interface LoadResult {
 
 /** Lets the clients loose at the same moment and waits for them all. */
 export async function closedLoop(engine: ChatEngine, script: Script, options: LoadOptions): Promise<LoadResult> {
-  const { clients, turns, maxTokens, limitMs } = options;
+  const { clients, turns, maxTokens, limitMs, ignoreEos = true } = options;
   const samples: Sample[] = [];
   const signal = AbortSignal.timeout(limitMs);
   setMaxListeners(clients, signal);
@@ -66,7 +68,7 @@ export async function closedLoop(engine: ChatEngine, script: Script, options: Lo
     let messages: readonly ChatMessage[] = [];
     for (let turn = 0; turn < turns && !signal.aborted; turn++) {
       messages = script(index, turn, messages);
-      const request: ChatRequest = { messages, sampling: { temperature: 0 }, maxTokens, ignoreEos: true };
+      const request: ChatRequest = { messages, sampling: { temperature: 0 }, maxTokens, ignoreEos };
       const sample = await runRequest(engine, request, signal);
       samples.push(sample);
       messages = [...messages, { role: 'assistant', content: sample.text }];
