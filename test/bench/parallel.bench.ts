@@ -1,6 +1,6 @@
 /**
  * What splitting a chat model costs and gives: a reduction's bytes and milliseconds, the share of a step spent on them, and tokens a second of
- * prompts and answers, for one rank and two, on one adapter and on two. `npm run bench -- parallel [exchange|models]`.
+ * prompts and answers, for one rank and two, on one adapter and on two. `npm run bench -- parallel [exchange|models [hidden size]]`.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ const ANSWER = 16;
 const SHAPES: readonly RandomShape[] = [
   { hidden: 256, intermediate: 768, layers: 4, heads: 4, kvHeads: 2 },
   { hidden: 1024, intermediate: 3072, layers: 2, heads: 16, kvHeads: 4 },
-  { hidden: 4096, intermediate: 4096, layers: 1, heads: 64, kvHeads: 8 },
+  { hidden: 4096, intermediate: 2048, layers: 2, heads: 64, kvHeads: 8 },
 ].map((shape) => ({ ...shape, headDim: 64, vocabulary: 1024, maxPositions: 512 }));
 
 interface Variant {
@@ -113,9 +113,10 @@ function exchangesOf({ layers }: RandomShape, { tpSize = 1, ppSize = 1 }: Partia
   return tpSize > 1 ? 2 + 2 * layers : ppSize - 1;
 }
 
-async function models(all: readonly Variant[]): Promise<void> {
+async function models(all: readonly Variant[], hidden: string | undefined): Promise<void> {
   const rows: string[][] = [];
   for (const shape of SHAPES) {
+    if (hidden !== undefined && hidden !== `${shape.hidden}`) continue;
     const folder = mkdtempSync(join(tmpdir(), 'parley-bench-'));
     try {
       writeRandomCheckpoint(folder, shape);
@@ -146,5 +147,5 @@ printMachine(machine);
 machine.close();
 const part = process.argv[2];
 if (part === undefined || part === 'exchange') await exchange(await variants());
-if (part === undefined || part === 'models') await models(await variants());
+if (part === undefined || part === 'models') await models(await variants(), process.argv[3]);
 process.exit(0);
