@@ -210,6 +210,7 @@ export class Scheduler {
     const computing = this.#computing();
     for (const sequence of this.#order()) {
       if (budget === 0) break;
+      if (sequence.paused) continue;
       if (computing && this.#sharesMore(sequence, computing)) continue;
       if (!this.#admit(sequence) && !(this.#preempt(sequence) && this.#admit(sequence))) break;
       computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);

@@ -85,6 +85,8 @@ export class Sequence {
   published = 0;
   /** One bit a token that may come next; a constrained sequence without one is not computed. */
   mask: Int32Array | undefined;
+  /** Its reader is behind: it keeps its place and is not computed. */
+  paused = false;
   /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
   verifying = false;
   /** How often a sequence of the same or a lower priority that arrived later was admitted before this one. */
@@ -116,9 +118,9 @@ export class Sequence {
     return this.length - this.numPrompt;
   }
 
-  /** Whether the next token hangs on what the host has not decided: a grammar needs each token before it can allow the next. */
+  /** Whether the next token must wait: for the reader, or for what the host has not decided (a grammar needs each token before it can allow the next). */
   get isBlocked(): boolean {
-    return this.verifying || (this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined));
+    return this.paused || this.verifying || (this.sampling.logits?.constrained === true && (this.pending > 0 || this.mask === undefined));
   }
 
   /** Whether several tokens may be verified at once: a grammar's mask and the counts of penalties hold for the next token only. */

@@ -26,7 +26,12 @@ interface Request {
   readonly choices: ReadonlyMap<Sequence, ChatChoice>;
   started: boolean;
   unfinished: number;
+  /** The reader is behind, and the request waits for it. */
+  paused: boolean;
 }
+
+/** Events of a choice that may wait for their reader; then it is computed no further until half of them are read. */
+const READ_AHEAD = 64;
 
 export class ChatEngine {
   readonly info: ModelInfo;
@@ -85,15 +90,20 @@ export class ChatEngine {
     const events = new AsyncQueue<ChatEvent>();
     const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
     if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
-    const { choices } = await this.#enqueue(request, events);
+    const queued = await this.#enqueue(request, events);
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) aborted();
     try {
       this.#wake();
-      yield* events;
+      for await (const event of events) {
+        yield event;
+        if (queued.paused && events.length <= (READ_AHEAD / 2) * queued.choices.size) this.#setPaused(queued, false);
+      }
     } finally {
       signal.removeEventListener('abort', aborted);
-      for (const sequence of choices.keys()) this.#drop(sequence);
+      for (const sequence of queued.choices.keys()) this.#drop(sequence);
+      // Others may go on with what this one held while it was paused.
+      if (queued.paused) this.#wake();
     }
   }
 
@@ -142,7 +152,7 @@ export class ChatEngine {
     }
     // Loading a grammar takes a moment, in which the engine may have closed.
     if (this.#closed) throw this.#closed;
-    const request: Request = { options, events, choices, started: false, unfinished: choices.size };
+    const request: Request = { options, events, choices, started: false, unfinished: choices.size, paused: false };
     scheduler.add([...choices.keys()]);
     for (const sequence of choices.keys()) this.#requests.set(sequence, request);
     return request;
@@ -181,7 +191,11 @@ export class ChatEngine {
       while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
         while (this.#masks.size > 0) await Promise.all(this.#masks);
         const batch = scheduler.next();
-        assert(batch || submitted, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
+        if (!batch && !submitted) {
+          const paused = [...this.#requests.values()].some((request) => request.paused);
+          assert(paused, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
+          break;
+        }
         const current = batch && { batch, result: runner.run(batch) };
         if (batch) this.#announce(batch);
         if (submitted) await this.#complete(submitted);
@@ -229,11 +243,18 @@ export class ChatEngine {
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
     const { deltas, stop } = choice.take(token, { silent: ended, last, logprobs });
     for (const delta of deltas) events.push(delta);
+    if (events.length > READ_AHEAD * request.choices.size) this.#setPaused(request, true);
     const reason = choice.calledTools ? 'tool_calls' : 'stop';
     if (stop !== undefined) this.#finish(sequence, request, 'stop', stop);
     else if (ended) this.#finish(sequence, request, reason, stopped ? token : null);
     else if (last) this.#finish(sequence, request, 'length', null);
     else if (choice.matcher) this.#refreshMask(sequence, choice.matcher);
+  }
+
+  #setPaused(request: Request, paused: boolean): void {
+    request.paused = paused;
+    for (const sequence of request.choices.keys()) sequence.paused = paused;
+    if (!paused) this.#wake();
   }
 
   #refreshMask(sequence: Sequence, matcher: GrammarMatcher): void {

@@ -4,6 +4,11 @@ export class AsyncQueue<T> implements AsyncIterable<T> {
   #state: { readonly kind: 'open' } | { readonly kind: 'ended' } | { readonly kind: 'failed'; readonly error: unknown } = { kind: 'open' };
   #notify: (() => void) | undefined;
 
+  /** Values that were pushed and not read. */
+  get length(): number {
+    return this.#values.length;
+  }
+
   push(value: T): void {
     if (this.#state.kind !== 'open') return;
     this.#values.push(value);

@@ -150,6 +150,41 @@ describe('ChatEngine', () => {
     expect(engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
   });
 
+  test('waits for a reader that is behind, while others go on, and gives it every word when it reads again', async () => {
+    const options = { maxTokens: 300, ignoreEos: true };
+    const whole = await ask(engine, STORY, options);
+    const request: ChatRequest = { messages: [{ role: 'user', content: STORY }], sampling: GREEDY, ...options };
+    const slow = engine.generate(request, new AbortController().signal);
+    const before = engine.status().generatedTokens;
+    await slow.next();
+    // The engine has nothing else to do, and stops.
+    const idle = async (): Promise<number> => {
+      for (let count = -1; count !== engine.status().generatedTokens;) {
+        count = engine.status().generatedTokens;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      }
+      return engine.status().generatedTokens - before;
+    };
+    const ahead = await idle();
+    expect(ahead).toBeGreaterThan(32);
+    expect(ahead).toBeLessThan(150);
+    expect((await ask(engine, 'Hello')).finishes).toHaveLength(1);
+    expect(engine.status().running).toBe(1);
+    let text = '';
+    for await (const event of slow) if (event.type === 'delta') text += event.text;
+    expect(text).toBe(whole.texts[0]);
+  });
+
+  test('one that goes away while the engine waits for it leaves nothing behind', async () => {
+    const request: ChatRequest = { messages: [{ role: 'user', content: STORY }], sampling: GREEDY, maxTokens: 500, ignoreEos: true };
+    const slow = engine.generate(request, new AbortController().signal);
+    await slow.next();
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await slow.return(undefined);
+    expect((await ask(engine, 'Hello')).finishes).toHaveLength(1);
+    await expect.poll(() => engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
+  });
+
   test('more requests than the queue holds are refused, the others are answered', async () => {
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => ask(engine, 'Hello', { maxTokens: 4 })));
     const refused = results.filter((result) => result.status === 'rejected');
