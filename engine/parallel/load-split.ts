@@ -83,14 +83,18 @@ async function build(
   // One after the other: the environment chooses a driver while its adapter is opened.
   for (const [i, rank] of ranks.entries()) opened.push(await rank.open(adapterOf(config, i)));
   const cuts = await layerCuts(shape.layers, topology, config, ranks, opened);
-  const loaded = await Promise.all(ranks.map((rank, i) => rank.load(model, placeOf(topology, i), shardOf(topology, i, cuts))));
+  const loaded = await Promise.all(
+    ranks.map((rank, i) => rank.load(modelOf(device, request, ranks.length, i), placeOf(topology, i), shardOf(topology, i, cuts))),
+  );
   const batch = request.limits({
     maxBindingBytes: Math.min(...opened.map(({ maxBindingBytes }) => maxBindingBytes)),
     software: opened.some(({ adapter }) => adapter.software),
     widestRow: Math.max(...loaded.map(({ widestRow }) => widestRow)),
     vocabulary: Math.max(...loaded.map(({ tokens }) => tokens)),
   });
-  const memory = await Promise.all(ranks.map((rank) => rank.reserve(batch)));
+  const memory: MemoryUse[] = [];
+  // One after the other: what is free may have to be tried.
+  for (const rank of ranks) memory.push(await rank.reserve(batch));
   const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
   const context = Math.min(model.context, pages * model.pageSize);
   const table = new BlockTable(batch.maxRunning, ceilDiv(context, model.pageSize));
@@ -116,6 +120,15 @@ async function build(
 
 function adapterOf({ adapters, adapter }: EngineConfig, rank: number): string | undefined {
   return adapters.length === 0 ? adapter : adapters[rank % adapters.length];
+}
+
+/** Ranks on one adapter, and the engine's other models there, share its memory, unless the operator says how much each device has. */
+function modelOf(device: Device, { model, config }: SplitRequest, ranks: number, index: number): SplitModel {
+  if (config.deviceMemory !== undefined) return model;
+  const name = adapterOf(config, index);
+  const sharing = Array.from({ length: ranks }, (_, i) => adapterOf(config, i)).filter((other) => other === name).length;
+  const otherBytes = name === (config.taskAdapters.chat ?? config.adapter) ? device.stats.bufferBytes : 0;
+  return { ...model, memFractionStatic: model.memFractionStatic / sharing, otherBytes: otherBytes / sharing };
 }
 
 function placeOf({ tpSize, ppSize }: Topology, index: number): RankPlace {

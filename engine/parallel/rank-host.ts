@@ -35,6 +35,8 @@ export interface SplitModel {
   readonly context: number;
   readonly memFractionStatic: number;
   readonly deviceMemory?: number | undefined;
+  /** Bytes that other models take of the adapter's memory. */
+  readonly otherBytes: number;
   readonly trustRemoteCode: boolean;
 }
 
@@ -99,7 +101,7 @@ export class RankHost {
     this.#decoder = await definition.load(loader, model.config, model.context, shard);
     await checkpoint.close();
     const weights = device.stats.bufferBytes - others;
-    this.#bytes = { others, weights };
+    this.#bytes = { others: others + model.otherBytes, weights };
     const { parameters, shape, tokens } = this.#decoder;
     return { parameters, weightBytes: weights, widestRow: shape.widestRow, tokens: sizeOf(tokens) };
   }
@@ -111,13 +113,14 @@ export class RankHost {
     const { id, context, memFractionStatic: fraction, deviceMemory: given } = this.#model;
     this.#workspace = this.#decoder.createWorkspace(device, maxRunning + prefillChunk, maxRunning + draftRows);
     const { others, weights } = this.#bytes;
+    const { bufferBytes } = device.stats;
     return planMemory({
       model: id,
       memory: await deviceMemory(device, given),
       fraction,
       others,
       weights,
-      activations: device.stats.bufferBytes - others - weights,
+      activations: bufferBytes + this.#model.otherBytes - others - weights,
       kv: this.#kvShape(),
       maxRunning,
       context,
@@ -142,7 +145,8 @@ export class RankHost {
   }
 
   close(): void {
-    this.#device.close();
+    // Nothing was opened where the ranks before failed to.
+    (this.#device as Device | undefined)?.close();
   }
 
   #kvShape() {

@@ -28,7 +28,10 @@ export interface RankPort {
   close(): Promise<void>;
 }
 
-type Method = 'open' | 'measure' | 'load' | 'reserve' | 'start' | 'step';
+type Method = 'open' | 'measure' | 'load' | 'reserve' | 'start' | 'step' | 'close';
+
+/** How long a thread may take to give its device back before it is ended. */
+const CLOSE_MS = 1000;
 
 /** To the rank's thread. */
 export interface RankCall {
@@ -141,6 +144,9 @@ export class WorkerRank implements RankPort {
   }
 
   async close(): Promise<void> {
+    const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
+    await this.#call('close').catch(() => undefined);
+    clearTimeout(timer);
     await this.#worker.terminate();
   }
 

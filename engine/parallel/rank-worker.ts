@@ -34,6 +34,7 @@ async function perform(host: RankHost, method: RankCall['method'], args: readonl
     case 'reserve': return host.reserve(args[0] as Parameters<RankHost['reserve']>[0]); // prettier-ignore
     case 'start': return host.start(args[0] as number, args[1] as GroupSizes, args[2] as SharedArrayBuffer); // prettier-ignore
     case 'step': return host.step(args[0] as number); // prettier-ignore
+    case 'close': return host.close(); // prettier-ignore
   }
 }
 
