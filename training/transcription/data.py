@@ -7,10 +7,13 @@ PID = {p: i + 1 for i, p in enumerate(PHONES)}  # 0 = CTC blank
 
 
 class Store:
-    """All utterances of the finished shards; call refresh() to see shards written since."""
+    """All utterances of the finished shards, in groups (synthetic voices, real people, own voices); refresh() picks up shards written since."""
+
+    GROUPS = ('synth', 'real', 'own')
 
     def __init__(s, dir=paths.WORK + '/data'):
-        s.dir, s.seen, s.utts, s.real = dir, set(), [], []
+        s.dir, s.seen = dir, set()
+        s.utts = {g: [] for g in s.GROUPS}
         s.refresh()
 
     def refresh(s):
@@ -23,8 +26,21 @@ class Store:
                 ph = [PID[p] for p in m['ph'].split() if p in PID]
                 if len(ph) < 2 or m['n'] < 25 or m['n'] / len(ph) < 2.6:
                     continue
-                (s.real if m['voice'].startswith('real') else s.utts).append((m['text'], ph, mm, m['off'], m['n'], m['voice']))
-        s.by_len = sorted(range(len(s.utts)), key=lambda i: s.utts[i][4])
+                kind = m['voice'].split(':')[0]
+                s.utts[kind if kind in s.GROUPS else 'synth'].append((m['text'], ph, mm, m['off'], m['n'], m['voice']))
+        for g in s.GROUPS:
+            s.utts[g].sort(key=lambda u: u[4])
+        s.frames = {g: np.array([u[4] for u in s.utts[g]]) for g in s.GROUPS}
+
+    def pick(s, group, lo, hi, r):
+        """A random utterance of lo to hi frames, or of the nearest length there is (None in an empty group)."""
+        u, n = s.utts[group], s.frames[group]
+        if not len(u):
+            return None
+        a, b = np.searchsorted(n, lo), np.searchsorted(n, hi, 'right')
+        if a >= b:
+            return u[max(0, b - 1)] if n[max(0, b - 1)] <= hi else None
+        return u[r.integers(a, b)]
 
     def mel(s, u):
         return np.asarray(u[2][u[3] : u[3] + u[4]], np.float32)
@@ -39,12 +55,14 @@ def p10(x):
 
 def warp(m, r):
     """Vocal-tract-length perturbation: warp the mel axis."""
-    a = np.clip(r.normal(1.0, 0.055), 0.86, 1.16)
+    a = np.clip(r.normal(1.0, 0.06), 0.84, 1.18)
     j = np.arange(80, dtype=np.float32)
     src = np.clip(np.where(j < 62, j * a, 62 * a + (j - 62) * (79 - 62 * a) / 17), 0, 78.999)
     i = src.astype(np.int32)
-    f = (src - i).astype(np.float32)
-    return m[:, i] * (1 - f) + m[:, i + 1] * f
+    w = np.zeros((80, 80), np.float32)
+    w[i, np.arange(80)] = 1 - (src - i)
+    w[i + 1, np.arange(80)] += src - i
+    return m @ w
 
 
 def stretch(m, r):
@@ -60,15 +78,22 @@ def smooth_curve(r, n=80, knots=6, amp=0.6):
     return np.interp(np.linspace(0, knots - 1, n), np.arange(knots), r.normal(0, amp, knots)).astype(np.float32)
 
 
+def noise_bank(n=40000, seed=5):
+    """Relative mel power (n, 80) of white noise: chi-square with as many degrees of freedom as a filter has bins."""
+    df = 2 + 10 * (np.arange(80, dtype=np.float32) / 79) ** 2
+    return (np.random.default_rng(seed).standard_gamma(df / 2, (n, 80)) / (df / 2)).astype(np.float32)
+
+
+BANK = noise_bank()
+
+
 def noise(T, r, level):
     """Stationary-ish coloured noise, mel power (T, 80); level = log10 power of its mean band."""
     shape = smooth_curve(r, amp=0.5) + np.linspace(0, -r.uniform(-0.5, 2.5), 80, dtype=np.float32)
-    df = 2 + 10 * (np.arange(80, dtype=np.float32) / 79) ** 2
-    fl = r.standard_gamma(df / 2, (T, 80)).astype(np.float32) / (df / 2)
-    mod = np.interp(
-        np.arange(T), np.arange(0, T + 50, 50), r.normal(0, r.choice([0.03, 0.25]), (T + 99) // 50 + 0)[: len(np.arange(0, T + 50, 50))]
-    ).astype(np.float32)
-    return p10((shape - shape.mean() + level)[None] + mod[:, None]) * fl
+    k = T // 50 + 2
+    mod = np.interp(np.arange(T), np.arange(k) * 50, r.normal(0, r.choice([0.03, 0.25]), k)).astype(np.float32)
+    at = r.integers(0, len(BANK) - T)
+    return BANK[at : at + T] * p10(shape - shape.mean() + level)[None] * p10(mod)[:, None]
 
 
 def augment(segs, T, T_rec, r, store, strength=1.0):
@@ -85,7 +110,7 @@ def augment(segs, T, T_rec, r, store, strength=1.0):
         snr = r.uniform(0.4, 4.5) if r.random() < 0.75 else r.uniform(1.5, 6)
         P[:T_rec] += noise(T_rec, r, spk - snr + 0.2)
     if r.random() < 0.08 * strength and store is not None and tot:  # another voice in the background
-        o = store.utts[r.integers(len(store.utts))]
+        o = store.pick('synth', 0, 9999, r)
         m = store.mel(o)
         n = min(len(m), T_rec)
         k = r.integers(0, T_rec - n + 1)
@@ -115,47 +140,50 @@ def augment(segs, T, T_rec, r, store, strength=1.0):
     return np.ascontiguousarray(L.T, np.float32)
 
 
+LENGTHS = (144, 176, 208, 240, 280, 320, 368, 424, 480, 560, 640, 760, 920, 1120, 1400, 2000, 3000)  # few shapes: each new one costs CPU kernels set-up
+
+
 class Sampler:
-    def __init__(s, store, tk, seed=0):
-        s.w = None
+    """Composes batches; `share` is how often a window takes its (first) utterance from a group."""
+
+    def __init__(s, store, tk, seed=0, share=None):
         s.st, s.tk, s.r = store, tk, np.random.default_rng(seed)
+        s.share = share or dict(real=0.25, own=0.08)
 
-    def utt(s, lo, hi, near=None):
-        """A random utterance with lo <= frames <= hi."""
-        r = s.r
-        if s.st.real and r.random() < 0.07:
-            for _ in range(4):
-                u = s.st.real[r.integers(len(s.st.real))]
-                if lo <= u[4] <= hi:
-                    return u
-        for _ in range(200):
-            u = s.st.utts[r.integers(len(s.st.utts))]
-            if lo <= u[4] <= hi and (s.w is None or r.random() < s.w(u[5])):
-                return u
-        return u
+    def group(s):
+        u = s.r.random()
+        for g, p in s.share.items():
+            if u < p and len(s.st.utts[g]):
+                return g
+            u -= p
+        return 'synth'
 
-    def example(s, T, k, strength, p_stamp=None):
-        """Fill a T-frame window with up to k utterances. -> mel (80,T), token ids, phones."""
+    def length(s):
+        """Frames of a window that suits a random utterance, so that every length is met as often as it occurs."""
+        n = s.st.frames[s.group()]
+        need = n[s.r.integers(len(n))] + 24
+        return next(T for T in LENGTHS[:-2] if T >= need or T == LENGTHS[-3])
+
+    def example(s, T, k, strength, p_stamp):
+        """Fill a T-frame window with up to k utterances. -> mel (80, T), token ids, phones, expected (position, sigma) of every token."""
         r, tk = s.r, s.tk
-        stamps = r.random() < ((0.3 if k == 1 else 0.45) if p_stamp is None else p_stamp)
-        if strength < 1 and r.random() > strength:
+        if r.random() > strength:
             strength = 0
-        segs, text, phs, t = [], [], [], int(r.integers(0, 40)) if k < 90 else int(r.integers(0, 80))
-        first = None
+        stamps = r.random() < p_stamp
+        segs, text, phs, t = [], [], [], int(r.integers(0, 40))
+        group = s.group()
         for i in range(k):
             room = T - t - 4
-            if room < 30:
+            if room < 60:
                 break
-            u = s.utt(25 if i else max(25, int(room * 0.55)) if k == 1 else 25, min(room, 1800)) if first is None or i else first
-            if u[4] > room:
-                if i == 0:
-                    continue
+            u = s.st.pick(group, int(room * 0.7) if k == 1 else 25, min(room, 1800), r)
+            if u is None:
                 break
             m = s.st.mel(u)
             if strength > 0:
-                if r.random() < 0.7:
+                if r.random() < 0.75:
                     m = warp(m, r)
-                if r.random() < 0.35:
+                if r.random() < 0.4:
                     m2 = stretch(m, r)
                     if len(m2) <= room and len(m2) / len(u[1]) > 2.8:
                         m = m2
@@ -169,11 +197,8 @@ class Sampler:
         end = segs[-1][0] + len(segs[-1][1])
         T_rec = min(T, end + int(r.integers(0, 60)))
         mel = augment(segs, T, T_rec, r, s.st, strength)
-        ids = [tk.sot, tk.en, tk.tr]
-        c = [(-1, 1)] * 3  # c: expected (position, sigma) of every token, for the guided-attention loss
-        if not stamps:
-            ids.append(tk.nots)
-            c.append((-1, 1))
+        ids = [tk.sot, tk.en, tk.tr] + ([] if stamps else [tk.nots])
+        c = [(-1, 1)] * len(ids)
         for (st, m), x in zip(segs, text):
             e = tk.encode(' ' + x)
             n = len(e)
@@ -185,91 +210,86 @@ class Sampler:
             c += body
         return mel, ids + [tk.eot], phs, c + [(-1, 1)]
 
-    def batch(s, T, B, k, strength=1.0, p_stamp=None, p_off=0.5):
-        """B windows of T frames. -> mel, dec input, targets (-100 = ignored), phones, phone lengths, position offset."""
+    def quiet(s, T):
+        """A window without speech: noise, hum or digital silence."""
+        r, tk = s.r, s.tk
+        if r.random() < 0.25:
+            mel = np.full((80, T), -1.5, np.float32)
+        elif r.random() < 0.7:
+            mel = augment([], T, int(r.integers(T // 2, T + 1)), r, None, 1.0)
+        else:  # a steady tone with harmonics
+            L = np.full((T, 80), -10, np.float32)
+            n = int(r.integers(T // 2, T + 1))
+            for k in range(1, int(r.integers(2, 6))):
+                j = min(79, int(r.integers(0, 12)) * k)
+                L[:n, max(0, j - 1) : j + 2] = r.uniform(-5, 0) - k
+            L[:n] = np.maximum(L[:n], r.uniform(-10, -6) + 0.2 * np.log10(BANK[:n] + 1e-6))
+            mel = np.ascontiguousarray(((np.maximum(L, L.max() - 8) + 4) / 4).T, np.float32)
+        return mel, [tk.sot, tk.en, tk.tr, tk.nots, tk.eot], [], [(-1, 1)] * 5
+
+    def batch(s, T, B, k, strength=0.6, p_stamp=0.2, p_off=0.2):
+        """B windows of T frames -> dict of mel, decoder input x, targets y (-100 = ignored), phones ph and their count pl, position offset, guide."""
         r = s.r
         ex = [s.example(T, k, strength, p_stamp) for _ in range(B)]
-        if r.random() < 0.06:  # one window without speech
-            if r.random() < 0.7:
-                mel = augment([], T, int(r.integers(T // 2, T + 1)), r, None, 1.0)
-            else:
-                mel = np.full((80, T), -1.5, np.float32)
-            ex[-1] = (mel, [s.tk.sot, s.tk.en, s.tk.tr, s.tk.nots, s.tk.eot], [], [(-1, 1)] * 5)
-        n = max(len(e[1]) for e in ex) - 1
-        x = np.full((B, n), s.tk.eot)
-        y = np.full((B, n), -100)
-        g = np.full((B, n, 2), -1.0, np.float32)
-        g[..., 1] = 1
-        for i, (_, ids, ph, c) in enumerate(ex):
-            g[i, : len(c) - 1] = c[1:]
-            ids = ids[:449]
-            x[i, : len(ids) - 1] = ids[:-1]
-            y[i, : len(ids) - 1] = ids[1:]
+        if r.random() < 0.3:
+            ex[-1] = s.quiet(T)
+        x, y, g = pad(ex, s.tk.eot)
+        for i, e in enumerate(ex):
             y[i, :2] = -100
-            if not ph:
+            if not e[2]:
                 y[i, 0] = s.tk.nosp
-        off = 0 if T >= 3000 or r.random() > p_off else int(r.integers(0, 1500 - T // 2))
-        if off and any((i >= s.tk.t0).any() for i in [x]):  # stamps are absolute: shift them with the window
+        off = 0 if T >= 1400 or r.random() > p_off else int(r.integers(0, 1500 - T // 2))
+        if off:  # stamps are absolute: shift them with the window
             for a in (x, y):
-                a[a >= s.tk.t0] += off
-        L = max(1, max(len(e[2]) for e in ex))
-        ph = np.zeros((B, L), np.int64)
+                a[a >= s.tk.t0] = np.minimum(a[a >= s.tk.t0] + off, s.tk.t0 + 1500)
+        ph = np.zeros((B, max(1, max(len(e[2]) for e in ex))), np.int64)
         for i, e in enumerate(ex):
             ph[i, : len(e[2])] = e[2]
-        return np.stack([e[0] for e in ex]), x[:, :448], y[:, :448], ph, np.array([len(e[2]) for e in ex]), off, g[:, :448]
+        pl = np.array([len(e[2]) for e in ex])
+        return dict(mel=np.stack([e[0] for e in ex]), x=x, y=y, ph=ph, pl=pl, off=off, guide=g)
 
     def load_text(s):
-        s.txt = [(u[0], u[1]) for u in s.st.utts if u[4] < 1100]
+        """Sentences with phones for text-only steps: text/phones.tsv where it exists, else those of the shards."""
         f = paths.WORK + '/text/phones.tsv'
-        if os.path.exists(f):
-            for l in open(f):
-                if l.endswith('\n') and '\t' in l:
-                    t, p = l.rstrip('\n').split('\t')
-                    p = [PID[q] for q in p.split() if q in PID]
-                    if 2 < len(p) < 110:
-                        s.txt.append((t, p))
-        s.txt.sort(key=lambda t: len(t[1]))
-        print('text-only sentences', len(s.txt), flush=True)
+        rows = [l.rstrip('\n').split('\t') for l in open(f)] if os.path.exists(f) else []
+        s.txt = [(t, [PID[q] for q in p.split() if q in PID]) for t, p in rows] or [(u[0], u[1]) for u in s.st.utts['synth']]
+        s.txt = sorted((t for t in s.txt if 2 < len(t[1]) < 110), key=lambda t: len(t[1]))
 
     def text_batch(s, B):
-        """Phones with random durations and errors instead of audio -> phone ids per encoder position, decoder input, targets, guide."""
+        """Phones with random durations and errors instead of audio -> phone ids p per encoder position, x, y, guide."""
         r, tk = s.r, s.tk
         k = int(r.integers(0, len(s.txt) - B))
         ex = []
-        for j in range(B):
-            t, ph = s.txt[k + j]
+        for t, ph in s.txt[k : k + B]:
             ph = np.array(ph)
             u = r.random(len(ph))
             ph = np.where(u < 0.06, r.integers(1, len(PHONES) + 1, len(ph)), ph)
             ph = ph[u < 0.97] if (u < 0.97).sum() > 1 else ph
-            a = np.concatenate(
-                [
-                    np.zeros(int(r.integers(0, 12)), np.int64),
-                    np.repeat(ph, r.integers(1, 5, len(ph))),
-                    np.zeros(int(r.integers(0, 12)), np.int64),
-                ]
-            )
+            a = np.concatenate([np.zeros(int(r.integers(0, 12)), np.int64), np.repeat(ph, r.integers(1, 5, len(ph))), np.zeros(int(r.integers(0, 12)), np.int64)])
             st = np.flatnonzero(a)
             st, en = st[0], st[-1] + 1
             e = tk.encode(' ' + t)
             n = len(e)
-            ex.append(
-                (
-                    a,
-                    [tk.sot, tk.en, tk.tr, tk.nots] + e + [tk.eot],
-                    [(-1, 1)] * 4 + [(st + (i + 0.5) / n * (en - st), 0.12 * (en - st) + 6) for i in range(n)] + [(-1, 1)],
-                )
-            )
-        n = max(len(e[1]) for e in ex) - 1
-        T = max(len(e[0]) for e in ex)
-        p = np.zeros((B, T), np.int64)
-        x = np.full((B, n), tk.eot)
-        y = np.full((B, n), -100)
-        g = np.full((B, n, 2), -1.0, np.float32)
-        g[..., 1] = 1
-        for i, (a, ids, c) in enumerate(ex):
-            p[i, : len(a)] = a
-            x[i, : len(ids) - 1] = ids[:-1]
-            y[i, 3 : len(ids) - 1] = ids[4:]
-            g[i, : len(c) - 1] = c[1:]
-        return p, x, y, g
+            guide = [(st + (i + 0.5) / n * (en - st), 0.12 * (en - st) + 6) for i in range(n)]
+            ex.append((a, [tk.sot, tk.en, tk.tr, tk.nots] + e + [tk.eot], [], [(-1, 1)] * 4 + guide + [(-1, 1)]))
+        x, y, g = pad(ex, tk.eot)
+        y[:, :3] = -100
+        p = np.zeros((B, -(-max(len(e[0]) for e in ex) // 64) * 64), np.int64)
+        for i, e in enumerate(ex):
+            p[i, : len(e[0])] = e[0]
+        return dict(p=p, x=x, y=y, guide=g)
+
+
+def pad(examples, eot):
+    """(.., ids, .., guide) tuples -> decoder input, targets (-100 = padding) and guides of one length (at most 448)."""
+    n = min(448, -(-(max(len(e[1]) for e in examples) - 1) // 16) * 16)
+    x = np.full((len(examples), n), eot)
+    y = np.full((len(examples), n), -100)
+    g = np.full((len(examples), n, 2), -1.0, np.float32)
+    g[..., 1] = 1
+    for i, (_, ids, _, c) in enumerate(examples):
+        ids, c = ids[: n + 1], c[: n + 1]
+        x[i, : len(ids) - 1] = ids[:-1]
+        y[i, : len(ids) - 1] = ids[1:]
+        g[i, : len(c) - 1] = c[1:]
+    return x, y, g

@@ -5,6 +5,7 @@ import json, os, random, re, subprocess, wave
 import numpy as np
 import soundfile
 import paths, feat, text_prep
+from text_more import spell
 
 R = random.Random(7)
 NP = np.random.default_rng(7)
@@ -66,7 +67,7 @@ for name, v in V.items():
         bank.setdefault(v, []).append((x, t))
         put(name, i, x, t)
 for i, t in enumerate(R.sample(NUM, 40)):
-    put('numbers_slt_rms', i, say('flite:slt' if i % 2 else 'flite:rms', t), t)
+    put('numbers_slt_rms', i, say('flite:slt' if i % 2 else 'flite:rms', spell(t)), spell(t))  # one reading for the voice and the reference
 pool = bank['flite:slt'] + bank['flite:rms'] + bank['flite:awb']
 for snr in (20, 10, 5):
     for i in range(24):

@@ -2,6 +2,7 @@
 """Step 6: ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples."""
 
 import json, os, sys, shutil, torch
+import torch.nn.functional as F
 import paths  # noqa: F401 (enters the work folder)
 import model as M, tok, feat, evaluate as E
 
@@ -35,6 +36,7 @@ json.dump(
         no_timestamps_token_id=tk.nots,
         prev_sot_token_id=v['<|startofprev|>'],
         max_initial_timestamp_index=50,
+        no_speech_threshold=1.0,  # empty text on silence comes from the decoder; its probability of silence is not trusted
         max_length=448,
         return_timestamps=False,
         begin_suppress_tokens=[],
@@ -74,7 +76,7 @@ if '--fixtures' in sys.argv:
     mel = torch.from_numpy(feat.whisper_input(E.wav(p)))[None]
     with torch.no_grad():
         enc = net.model.encoder(mel)
-        x = M.gelu(M.conv(net.model.encoder.conv2, M.gelu(M.conv(net.model.encoder.conv1, mel)).transpose(1, 2)))
+        x = F.gelu(M.conv(net.model.encoder.conv2, F.gelu(M.conv(net.model.encoder.conv1, mel.transpose(1, 2)))))
         l0 = net.model.encoder.layers[0](x + net.model.encoder.embed_positions.weight)
         pre = [tk.sot, tk.en, tk.tr, tk.nots]
         lo = net.decode(torch.tensor([pre]), enc)

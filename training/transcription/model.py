@@ -2,6 +2,11 @@
 Training extras (dropped at export): a CTC phone head, and timestamp embeddings expressed through a smooth sinusoid basis."""
 
 import math, json, torch, torch.nn as nn, torch.nn.functional as F
+import fastops
+
+
+def gelu(x):
+    return fastops.Gelu.apply(x) if fastops.lib and x.dtype == torch.bfloat16 and x.device.type == 'cpu' and x.is_contiguous() else F.gelu(x)
 
 
 def sinusoids(n, d):
@@ -23,24 +28,34 @@ class Attn(nn.Module):
         B, T, D = x.shape
         return x.view(B, T, s.h, D // s.h).transpose(1, 2)
 
-    def forward(s, x, kv=None, mask=None, cache=None):
-        q = s.split(s.q_proj(x)) * (x.shape[-1] // s.h) ** -0.5
-        if cache is not None and kv is not None and 'k' in cache:
-            k, v = cache['k'], cache['v']  # cross attention, computed once
-        else:
-            src = x if kv is None else kv
-            k, v = s.split(s.k_proj(src)), s.split(s.v_proj(src))
+    def forward(s, x, kv=None, causal=False, cache=None, seen=False):
+        """x (B, T, D) attends to itself or to kv; `cache` holds k and v between decoding steps; `seen` keeps the probabilities in s.att."""
+        if kv is None:
+            w = torch.cat([s.q_proj.weight, s.k_proj.weight, s.v_proj.weight])
+            q, k, v = F.linear(x, w, torch.cat([s.q_proj.bias, torch.zeros_like(s.q_proj.bias), s.v_proj.bias])).chunk(3, 2)
+            q, k, v = s.split(q), s.split(k), s.split(v)
             if cache is not None:
-                if kv is None and 'k' in cache:
+                if 'k' in cache:
                     k, v = torch.cat([cache['k'], k], 2), torch.cat([cache['v'], v], 2)
                 cache['k'], cache['v'] = k, v
-        a = q @ k.transpose(-1, -2)
-        if mask is not None:
-            a = a + mask
-        a = a.softmax(-1)
-        o = a @ v
-        if s.training and kv is not None:
-            s.att = a
+        else:
+            q = s.split(s.q_proj(x))
+            if cache is not None and 'k' in cache:
+                k, v = cache['k'], cache['v']
+            else:
+                k, v = F.linear(kv, torch.cat([s.k_proj.weight, s.v_proj.weight])).chunk(2, 2)
+                k, v = s.split(k), s.split(v + s.v_proj.bias)
+                if cache is not None:
+                    cache['k'], cache['v'] = k, v
+        if s.training:  # by hand: on CPU the backward pass of the fused attention is slower
+            a = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+            if causal:
+                a = a + torch.full(a.shape[-2:], float('-inf'), dtype=a.dtype, device=a.device).triu(1)
+            a = a.softmax(-1)
+            s.att = a if seen else None
+            o = a @ v
+        else:
+            o = F.scaled_dot_product_attention(q, k, v, is_causal=causal and x.shape[1] > 1)
         return s.out_proj(o.transpose(1, 2).reshape(x.shape))
 
 
@@ -54,8 +69,10 @@ class EncLayer(nn.Module):
         s.final_layer_norm = nn.LayerNorm(d)
 
     def forward(s, x, p=0.0):
+        if s.training and fastops.lib and x.dtype == torch.bfloat16 and x.device.type == 'cpu' and not p:
+            return fastops.enc_layer(s, x)
         x = x + F.dropout(s.self_attn(s.self_attn_layer_norm(x)), p, s.training)
-        return x + F.dropout(s.fc2(F.gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
+        return x + F.dropout(s.fc2(gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
 
 
 class DecLayer(nn.Module):
@@ -69,32 +86,34 @@ class DecLayer(nn.Module):
         s.fc2 = nn.Linear(f, d)
         s.final_layer_norm = nn.LayerNorm(d)
 
-    def forward(s, x, enc, mask, cache=None, p=0.0):
-        x = x + F.dropout(s.self_attn(s.self_attn_layer_norm(x), None, mask, cache and cache['s']), p, s.training)
-        x = x + F.dropout(s.encoder_attn(s.encoder_attn_layer_norm(x), enc, None, cache and cache['x']), p, s.training)
-        return x + F.dropout(s.fc2(F.gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
+    def forward(s, x, enc, cache=None, p=0.0):
+        x = x + F.dropout(s.self_attn(s.self_attn_layer_norm(x), None, True, cache and cache['s']), p, s.training)
+        x = x + F.dropout(s.encoder_attn(s.encoder_attn_layer_norm(x), enc, False, cache and cache['x'], s.training), p, s.training)
+        return x + F.dropout(s.fc2(gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
 
 
-def conv(m, x):
-    """Conv1d (kernel 3, padding 1) as unfold + matmul, (B, C, T) -> (B, T', D): faster on CPU, and torch 1.13's oneDNN Conv1d backward returned inf here."""
-    u = F.pad(x, (1, 1)).unfold(2, 3, m.stride[0]).transpose(1, 2)
-    return F.linear(u.reshape(u.shape[0], u.shape[1], -1), m.weight.flatten(1), m.bias)
-
-
-class _Contig(torch.autograd.Function):
-    """Identity whose gradient is made contiguous (torch 1.13's CPU GELU backward misreads strided gradients: inf/nan)."""
+class _Taps(torch.autograd.Function):
+    """(B, T, C) -> (B, T', 3 C): each position beside its neighbours (zeros outside), every `stride` positions."""
 
     @staticmethod
-    def forward(ctx, x):
-        return x.contiguous()
+    def forward(ctx, x, stride):
+        ctx.stride, ctx.T = stride, x.shape[1]
+        p = F.pad(x, (0, 0, 1, 1))
+        B, T, C = p.shape
+        return p.as_strided((B, (T - 3) // stride + 1, 3 * C), (T * C, stride * C, 1))
 
     @staticmethod
     def backward(ctx, g):
-        return g.contiguous()
+        B, n, C = g.shape[0], g.shape[1], g.shape[2] // 3
+        x = g.new_zeros(B, ctx.T + 2, C)
+        for k in range(3):
+            x[:, k : k + (n - 1) * ctx.stride + 1 : ctx.stride] += g[..., k * C : (k + 1) * C]
+        return x[:, 1:-1], None
 
 
-def gelu(x):
-    return _Contig.apply(F.gelu(x.contiguous()))
+def conv(m, x):
+    """Conv1d (kernel 3, padding 1) as a matrix product, (B, T, C) -> (B, T', D): faster on CPU."""
+    return F.linear(_Taps.apply(x, m.stride[0]), m.weight.transpose(1, 2).flatten(1), m.bias)
 
 
 class Encoder(nn.Module):
@@ -111,7 +130,7 @@ class Encoder(nn.Module):
 
     def forward(s, mel, off=0, p=0.0):
         """mel (B, 80, T); positions start at `off` (training crops use random offsets)."""
-        x = gelu(conv(s.conv2, gelu(conv(s.conv1, mel)).transpose(1, 2)))
+        x = gelu(conv(s.conv2, gelu(conv(s.conv1, mel.transpose(1, 2)))))
         x = F.dropout(x + s.embed_positions.weight[off : off + x.shape[1]], p, s.training)
         for l in s.layers:
             x = l(x, p)
@@ -187,17 +206,17 @@ class Whisper(nn.Module):
         e = s.model.decoder.embed_tokens.weight
         return torch.cat([e[: s.t0], e[s.t0 :] + s.ts(s.basis)]) if hasattr(s, 'ts') else e
 
-    def decode(s, ids, enc, cache=None, pos=0, p=0.0, e=None, last=False):
+    def decode(s, ids, enc, cache=None, pos=0, p=0.0, e=None, last=False, keep=None):
+        """Logits of ids (B, T) after `pos` cached ones, given the encoder's states; only the last, or those at the flat positions `keep`."""
         e = s.emb() if e is None else e
         d = s.model.decoder
         T = ids.shape[1]
         x = F.embedding(ids, e) + d.embed_positions.weight[pos : pos + T]
         x = F.dropout(x, p, s.training)
-        mask = torch.full((T, T), float('-inf'), device=x.device).triu(1) if T > 1 else None
         for i, l in enumerate(d.layers):
-            x = l(x, enc, mask, cache and cache[i], p)
-        x = d.layer_norm(x[:, -1:] if last else x)
-        return F.linear(x, e)
+            x = l(x, enc, cache and cache[i], p)
+        x = x[:, -1:] if last else x if keep is None else x.flatten(0, 1)[keep]
+        return F.linear(d.layer_norm(x), e)
 
     def new_cache(s):
         return [dict(s={}, x={}) for _ in s.model.decoder.layers]

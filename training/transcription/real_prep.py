@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Step 2b: real human speech (LJ Speech, speechocean762 adults) -> data/real_*.f16/json in several resampled copies.
-Held out for evaluation: 25 LJ clips and every fifth speechocean762 speaker -> text/real_heldout.json."""
+"""Step 2b: real human speech (LJ Speech, speechocean762) -> data/real_*.f16/json in resampled copies, and the held-out list.
+Held out for evaluation: 25 LJ clips and every fifth adult speaker of speechocean762's part in $PARLEY_DATA -> text/real_heldout.json
+($PARLEY_OCEAN names a git directory of github.com/jimbozhang/speechocean762: then all of its other speakers, children too, are used).
+usage: real_prep.py [list]   (list: only the held-out list)"""
 
-import json, subprocess
+import io, json, os, subprocess, sys
 import numpy as np
 import soundfile
 import paths, feat
 
-SPEEDS = (0.86, 0.93, 1.0, 1.07, 1.14)
+SPEEDS = (0.9, 1.0, 1.1)
 
 
 def rows(name):
@@ -15,41 +17,71 @@ def rows(name):
     return [[f'{folder}/{f[0]}'] + f[1:] for f in (l.rstrip('\n').split('\t') for l in open(folder + '/transcripts.tsv', encoding='utf-8'))]
 
 
+def git_clips(repo, skip_speakers, skip_texts):
+    """(waveform bytes, text) of every clip of the full repository but the held-out speakers' and the held-out texts."""
+    git = ['git', '-C', repo]
+    show = lambda p: subprocess.run(git + ['show', 'HEAD:' + p], capture_output=True, text=True, check=True).stdout
+    text = dict(l.split(None, 1) for part in ('train', 'test') for l in show(part + '/text').splitlines())
+    names = [n for n in subprocess.run(git + ['ls-tree', '-r', '--name-only', 'HEAD', 'WAVE'], capture_output=True, text=True).stdout.split()]
+    names = [n for n in names if n.split('/')[1][-4:] not in skip_speakers and text.get(n.split('/')[2][:-4], '').strip() not in skip_texts]
+    with subprocess.Popen(git + ['cat-file', '--batch'], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        for n in names:
+            key = n.split('/')[2][:-4]
+            if key not in text:
+                continue
+            p.stdin.write(f'HEAD:{n}\n'.encode())
+            p.stdin.flush()
+            size = int(p.stdout.readline().split()[2])
+            wav = p.stdout.read(size + 1)[:-1]
+            yield io.BytesIO(wav), text[key].strip()
+        p.stdin.close()
+
+
 def sentence(text):
     t = text.replace('"', '').replace('--', ',').strip()
     t = t.lower() if t.isupper() else t
-    return t[0].upper() + t[1:]
+    t = ' '.join('I' if w == 'i' or w.startswith("i'") and len(w) < 2 else w for w in t.split())
+    t = t[0].upper() + t[1:]
+    return t if t[-1] in '.!?;:,' else t + '.'
 
 
-def phones(text):
-    r = subprocess.run(['flite', '-voice', 'kal', '-ps', '-t', text, '-o', 'none'], capture_output=True, text=True)
-    return r.stdout.strip()
+def phones(texts):
+    lines = ''.join(f'x\tnone\t0\t0\t0\t{t}\n' for t in texts)
+    return subprocess.run(['./flite_many'], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def make(name, clips):
+    clips = [(soundfile.read(f, dtype='float32'), sentence(t)) for f, t in clips if t.isascii()]
+    ph = phones([t for _, t in clips])
     for sp in SPEEDS:
         mels, meta, off = [], [], 0
-        for path, text in clips:
-            if not text.isascii():
-                continue
-            x, sr = soundfile.read(path, dtype='float32')
+        for ((x, sr), t), p in zip(clips, ph):
             x = feat.to16k(x, sr, sp)
-            m = feat.log10_mel(x / abs(x).max() * 0.6).astype(np.float16)
-            t = sentence(text)
-            meta.append(dict(text=t, ph=phones(t), voice='real:' + name, off=off, n=len(m)))
+            m = feat.log10_mel(x / max(1e-3, abs(x).max()) * 0.6).astype(np.float16)
+            meta.append(dict(text=t, ph=p.strip(), voice='real:' + name, off=off, n=len(m)))
             mels.append(m)
             off += len(m)
-        base = f'data/real_{name}_{int(sp * 100)}'
+        base = f'data/real_{name}_{round(sp * 100)}'
         np.concatenate(mels).tofile(base + '.f16')
-        json.dump(meta, open(base + '.json', 'w'))
-        print(base, len(meta), off / 100, 's')
+        with open(base + '.json', 'w') as f:
+            json.dump(meta, f)
+        print(base, len(meta), off / 100, 's', flush=True)
 
 
-if __name__ == '__main__':
+def main():
     lj = [(p, t) for p, _, t in rows('ljspeech')]
     ocean = rows('speechocean762')
     held_speakers = set(sorted({r[1] for r in ocean})[::5])
     held = dict(lj=lj[7::13][:25], ocean=[(p, t) for p, s, _, t in ocean if s in held_speakers])
-    json.dump(held, open('text/real_heldout.json', 'w'), indent=1)
+    with open('text/real_heldout.json', 'w') as f:
+        json.dump(held, f, indent=1)
+    if 'list' in sys.argv[1:]:
+        return
     make('lj', [c for c in lj if c not in held['lj']])
-    make('ocean', [(p, t) for p, s, _, t in ocean if s not in held_speakers])
+    repo = os.environ.get('PARLEY_OCEAN')
+    held_texts = {t for _, t in held['ocean']}
+    make('ocean', git_clips(repo, held_speakers, held_texts) if repo else [(p, t) for p, s, _, t in ocean if s not in held_speakers])
+
+
+if __name__ == '__main__':
+    main()

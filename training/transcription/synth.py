@@ -1,94 +1,78 @@
 #!/usr/bin/env python3
-"""Step 2: synthesise text/train.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
-usage: synth.py WORKER NWORKERS [--out data]   (resumable: finished shards are skipped)"""
+"""Step 2: synthesise text/all.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
+usage: synth.py WORKER NWORKERS [MINUTES]   (resumable: finished shards are skipped)
+Held out from training: festival ked_diphone and kal_diphone, espeak en-gb-scotland and the variant gustave."""
 
-import os, sys, subprocess, random, json, re, time
+import importlib.util, json, os, random, re, subprocess, sys, time
 import numpy as np
+from scipy.signal import fftconvolve
 import paths, feat
 
 SHARD = 400
-ESP_ACC = [
-    'en-us',
-    'en-us',
-    'en-us',
-    'en-us',
-    'en-gb',
-    'en-gb',
-    'en-gb-x-rp',
-    'en-029',
-    'en-us-nyc',
-    'en-gb-x-gbcwmd',
-]  # en-gb-scotland is held out
-ESP_VAR = 'f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'.split()
+ACCENTS = ['en-us'] * 4 + ['en-gb', 'en-gb', 'en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
+VARIANTS = (
+    'f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
+    'edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'
+).split()
+HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
+SHARES = dict(slt=0.11, rms=0.12, awb=0.12, kal16=0.06, hts=0.43, espeak=0.16)
+
+_spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/03_synth.py')
+sys.path.insert(0, paths.HERE + '/../speech')
+speech_synth = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(speech_synth)
 
 
 def pick(r):
-    """A random voice with parameters. Held out from training: festival ked_diphone, espeak en-gb-scotland."""
-    u = r.random()
-    sp = float(np.clip(r.gauss(1.0, 0.09), 0.8, 1.25))
-    st = float(np.clip(r.gauss(1.0, 0.13), 0.72, 1.35))
-    if u < 0.19:
-        return ('flite', 'slt', sp * (0.95 if r.random() < 0.3 else 1), st)
-    if u < 0.38:
-        return ('flite', 'rms', sp * (1.08 if r.random() < 0.3 else 1), st)
-    if u < 0.56:
-        return ('flite', 'awb', sp, st)
-    if u < 0.61:
-        return ('flite', 'kal16', sp, st)
-    if u < 0.63:
-        return ('flite', 'kal', sp, st)
-    if u < 0.70:
-        return ('festival', 'cmu_us_slt_arctic_hts', sp, st)
-    if u < 0.73:
-        return ('festival', 'kal_diphone', sp, st)
-    return ('espeak', r.choice(ESP_ACC) + ('+' + r.choice(ESP_VAR) if r.random() < 0.85 else ''), sp, st)
+    """A random engine or voice, the playback speed (moves pitch and formants too) and the duration stretch."""
+    name = r.choices(list(SHARES), list(SHARES.values()))[0]
+    return name, float(np.clip(r.gauss(1.0, 0.09), 0.8, 1.25)), float(np.clip(r.gauss(1.0, 0.13), 0.72, 1.35))
 
 
-def phones(text):
-    o = subprocess.run(['flite', '-voice', 'kal', '-ps', '-t', text, '-o', 'none'], capture_output=True, text=True).stdout
-    return o.strip()
+def flite(jobs, r):
+    """jobs: [(wav, voice or 'none', stretch, text)] -> the phones of each; the waves are written."""
+    lines = []
+    for wav, v, st, t in jobs:
+        f0 = sd = 0
+        if v in ('slt', 'awb', 'kal16') and r.random() < 0.6:
+            f0 = r.uniform(120, 230) if v == 'slt' else r.uniform(90, 190) if v == 'awb' else r.uniform(75, 210)
+            sd = f0 * r.uniform(0.05, 0.18)
+        lines.append(f'{wav}\t{v}\t{f0:.0f}\t{sd:.0f}\t{st:.3f}\t{t}\n')
+    out = subprocess.run(['./flite_many'], input=''.join(lines), capture_output=True, text=True, check=True).stdout
+    return [l.strip() for l in out.splitlines()]
 
 
-def synth(v, text, tmp, r):
-    """-> (sr, samples, phone string or '')"""
-    kind, name, _, st = v
-    if kind == 'flite':
-        a = ['flite', '-voice', name, '--setf', f'duration_stretch={st:.3f}', '-ps', '-t', text, '-o', tmp]
-        if name.startswith('kal'):
-            a[3:3] = ['--setf', f'int_f0_target_mean={r.uniform(75, 210):.0f}', '--setf', f'int_f0_target_stddev={r.uniform(8, 30):.0f}']
-        o = subprocess.run(a, capture_output=True, text=True).stdout
-        return (*feat.read_wav(tmp), o.strip())
-    if kind == 'espeak':
-        subprocess.run(
-            ['espeak-ng', '-v', name, '-s', str(int(165 / st)), '-p', str(r.randint(20, 80)), '-w', tmp, text], capture_output=True
-        )
-        return (*feat.read_wav(tmp), '')
-    raise ValueError(kind)
+def festival(jobs, tmp, r):
+    """jobs: [(wav, stretch, text)] in HTS_SPEAKERS new speakers: log-F0 mean and range, formants and rate are bent in the voice file."""
+    scm = ['(voice_cmu_us_slt_arctic_hts)']
+    for k in range(HTS_SPEAKERS):
+        if r.random() < 0.12:
+            alpha, f0, span = 0.45, 1.0, 1.0  # the voice itself
+        else:
+            alpha = r.uniform(0.39, 0.54)
+            f0 = float(np.exp(np.interp(alpha, [0.39, 0.54], [0.25, -0.65]) + r.gauss(0, 0.16)))
+            span = r.uniform(0.5, 1.5)
+        vf = f'{tmp}/{k}.htsvoice'
+        speech_synth.edit_htsvoice(vf, alpha, f0, span)
+        for wav, st, t in jobs[k::HTS_SPEAKERS]:
+            scm.append(f"(set! hts_engine_params '((\"-m\" \"{vf}\") (\"-g\" 0.0) (\"-b\" 0.0) (\"-u\" 0.5) (\"-r\" {1 / st:.3f})))")
+            text = re.sub(r'["\\]', ' ', t)
+            scm.append(f'(utt.save.wave (utt.synth (Utterance Text "{text}")) "{wav}" \'riff)')
+    with open(f'{tmp}/batch.scm', 'w') as f:
+        f.write('\n'.join(scm))
+    subprocess.run(['festival', '-b', f'{tmp}/batch.scm'], capture_output=True)
 
 
-def festival_batch(items, tmpdir):
-    """items: [(key, voice, stretch, text)] -> writes tmpdir/key.wav with one festival process per voice."""
-    for voice in {i[1] for i in items}:
-        s = [f'(voice_{voice})']
-        for k, vo, st, t in items:
-            if vo == voice:
-                t = re.sub(r'["\\]', ' ', t)
-                s.append(
-                    f"(Parameter.set 'Duration_Stretch {st:.3f}) (set! u (utt.synth (Utterance Text \"{t}\"))) (utt.save.wave u \"{tmpdir}/{k}.wav\" 'riff)"
-                )
-        f = f'{tmpdir}/batch.scm'
-        open(f, 'w').write('\n'.join(s))
-        subprocess.run(['festival', '-b', f], capture_output=True)
+def espeak(wav, stretch, text, r):
+    v = r.choice(ACCENTS) + ('+' + r.choice(VARIANTS) if r.random() < 0.85 else '')
+    subprocess.run(['espeak-ng', '-v', v, '-s', str(int(165 / stretch)), '-p', str(r.randint(20, 80)), '-w', wav, text], capture_output=True)
 
 
 def trim(x, keep=0.06):
     e = np.convolve(np.abs(x), np.ones(160) / 160, 'same')
-    th = max(1e-4, e.max() * 0.012)
-    i = np.flatnonzero(e > th)
-    if len(i) == 0:
-        return x
+    i = np.flatnonzero(e > max(1e-4, e.max() * 0.012))
     k = int(keep * 16000)
-    return x[max(0, i[0] - k) : i[-1] + k]
+    return x[max(0, i[0] - k) : i[-1] + k] if len(i) else x
 
 
 def reverb(x, r, npr):
@@ -98,57 +82,61 @@ def reverb(x, r, npr):
     h[: int(16000 * r.uniform(0.001, 0.01))] = 0
     h *= r.uniform(0.15, 0.8) / np.sqrt((h**2).sum() + 1e-9)
     h[0] = 1
-    from scipy.signal import fftconvolve
-
     return fftconvolve(x, h)[: len(x) + 1600].astype(np.float32)
+
+
+def write_shard(base, entries):
+    """entries: [(text, phones, voice, mel)] -> base.f16 and base.json (the latter last: a shard counts once it is complete)."""
+    meta, off = [], 0
+    for text, ph, voice, m in entries:
+        meta.append(dict(text=text, ph=ph, voice=voice, off=off, n=len(m)))
+        off += len(m)
+    np.concatenate([e[3] for e in entries]).tofile(base + '.f16')
+    with open(base + '.json.tmp', 'w') as f:
+        json.dump(meta, f)
+    os.rename(base + '.json.tmp', base + '.json')
+    return off / 100
+
+
+def shard(lines, base, tmp, seed):
+    r, npr, t0 = random.Random(seed), np.random.RandomState(seed), time.time()
+    items = [(f'{tmp}/{i}.wav', *pick(r), t) for i, t in enumerate(lines)]
+    for wav, *_ in items:
+        if os.path.exists(wav):
+            os.remove(wav)
+    own = ('hts', 'espeak')
+    ph = flite([(wav, 'none' if v in own else v, st, t) for wav, v, _, st, t in items], r)
+    festival([(wav, st, t) for wav, v, _, st, t in items if v == 'hts'], tmp, r)
+    out = []
+    for (wav, v, sp, st, t), p in zip(items, ph):
+        if v == 'espeak':
+            espeak(wav, st, t, r)
+        try:
+            sr, x = feat.read_wav(wav)
+            x = trim(feat.to16k(x, sr, sp if v != 'hts' else 1.0))
+            if not (0.3 < len(x) / 16000 < 20) or not np.isfinite(x).all() or abs(x).max() < 1e-3:
+                continue
+            x = x / abs(x).max() * 0.6
+            out.append((t, p, v, feat.log10_mel(reverb(x, r, npr) if r.random() < 0.25 else x).astype(np.float16)))
+        except (ValueError, OSError, IndexError) as e:
+            print('skip', v, t, repr(e))
+    sec = write_shard(base, out)
+    print(f'{base} {len(out)} utts {sec:.0f}s audio in {time.time() - t0:.1f}s', flush=True)
 
 
 def main():
     w, nw = int(sys.argv[1]), int(sys.argv[2])
-    lines = open('text/train.txt').read().split('\n')[:-1]
-    os.makedirs('data', exist_ok=True)
-    tmpd = f'{paths.TMP}/w{w}'
-    os.makedirs(tmpd, exist_ok=True)
-    tmp = tmpd + '/a.wav'
-    nsh = (len(lines) + SHARD - 1) // SHARD
-    for sh in range(w, nsh, nw):
+    end = time.time() + 60 * (float(sys.argv[3]) if len(sys.argv) > 3 else 1e6)
+    lines = open('text/all.txt').read().split('\n')[:-1]
+    tmp = f'{paths.TMP}/w{w}'
+    os.makedirs(tmp, exist_ok=True)
+    for sh in range(w, (len(lines) + SHARD - 1) // SHARD, nw):
         base = f'data/s{sh:04d}'
-        if os.path.exists(base + '.json'):
-            continue
-        r = random.Random(1000 + sh)
-        npr = np.random.RandomState(sh)
-        items = [(pick(r), t) for t in lines[sh * SHARD : (sh + 1) * SHARD]]
-        fest = [(f'f{i}', v[1], v[3], t) for i, (v, t) in enumerate(items) if v[0] == 'festival']
-        if fest:
-            festival_batch(fest, tmpd)
-        mels, meta, off, sec = [], [], 0, 0.0
-        t0 = time.time()
-        for i, (v, t) in enumerate(items):
-            try:
-                if v[0] == 'festival':
-                    (sr, x), ph = feat.read_wav(f'{tmpd}/f{i}.wav'), ''
-                else:
-                    sr, x, ph = synth(v, t, tmp, r)
-                if not ph:
-                    ph = phones(t)
-                x = trim(feat.to16k(x, sr, v[2]))
-                if not (0.3 < len(x) / 16000 < 20) or not np.isfinite(x).all() or abs(x).max() < 1e-3:
-                    continue
-                x = x / abs(x).max() * 0.6
-                if r.random() < 0.18:
-                    x = reverb(x, r, npr)
-                m = feat.log10_mel(x).astype(np.float16)
-            except Exception as e:
-                print('skip', v, t, repr(e))
-                continue
-            meta.append(dict(text=t, ph=ph, voice=f'{v[0]}:{v[1]}', off=off, n=len(m)))
-            mels.append(m)
-            off += len(m)
-            sec += len(x) / 16000
-        np.concatenate(mels).tofile(base + '.f16')
-        json.dump(meta, open(base + '.json.tmp', 'w'))
-        os.rename(base + '.json.tmp', base + '.json')
-        print(f'{base} {len(meta)} utts {sec:.0f}s audio in {time.time() - t0:.1f}s', flush=True)
+        if time.time() > end:
+            break
+        if not os.path.exists(base + '.json'):
+            shard(lines[sh * SHARD : (sh + 1) * SHARD], base, tmp, 1000 + sh)
 
 
-main()
+if __name__ == '__main__':
+    main()

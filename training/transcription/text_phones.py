@@ -1,21 +1,12 @@
 #!/usr/bin/env python3
-"""Phones (flite front end) of the sentences that were not synthesised -> text/phones.tsv, for the text-only decoder steps. Appends; resumable."""
+"""Step 2c: phones (flite's front end) of every training sentence -> text/phones.tsv, for the text-only decoder steps."""
 
-import subprocess, os, sys
+import subprocess
 import paths  # noqa: F401 (enters the work folder)
 
-L = open('text/train.txt').read().split('\n')[:-1]
-start = int(sys.argv[1])
-out = 'text/phones.tsv'
-done = sum(1 for _ in open(out)) if os.path.exists(out) else 0
-with open(out, 'a') as f:
-    for t in L[start + done :]:
-        f.write(
-            t
-            + '\t'
-            + subprocess.run(['flite', '-voice', 'kal', '-ps', '-t', t, '-o', 'none'], capture_output=True, text=True)
-            .stdout.strip()
-            .replace('\n', ' ')
-            + '\n'
-        )
-        f.flush()
+lines = open('text/all.txt').read().split('\n')[:-1]
+jobs = ''.join(f'x\tnone\t0\t0\t0\t{t}\n' for t in lines)
+out = subprocess.run(['./flite_many'], input=jobs, capture_output=True, text=True, check=True).stdout.splitlines()
+with open('text/phones.tsv', 'w') as f:
+    f.writelines(f'{t}\t{p.strip()}\n' for t, p in zip(lines, out))
+print(len(out), 'of', len(lines))

@@ -1,218 +1,272 @@
 #!/usr/bin/env python3
-"""Step 4: train. Wall-clock schedule so that it always ends on time; resumes from ckpt/last.pt.
-usage: train.py --end HH:MM (UTC) [--d 256 --enc 4 --dec 2] [--device cuda] [--tokens-per-step ...]"""
+"""Step 4: train until --end HH:MM (UTC); resumes from ckpt/last.pt. The rates are constant and fall linearly to zero in the last --decay minutes;
+ckpt/trunk.pt is the state before they fall, from which a later run goes on (`--resume ckpt/trunk.pt`).
+Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW."""
 
-import os, sys, time, math, argparse, datetime, random, signal
+import argparse, datetime, os, random, signal, sys, time
 import torch, torch.nn.functional as F
 import paths  # noqa: F401 (enters the work folder)
-import tok, data, model as M
+import data, model as M, tok
 
 ap = argparse.ArgumentParser()
 A = ap.add_argument
 A('--end', default='')
 A('--hours', type=float, default=1.0)
+A('--decay', type=float, default=0, help='minutes of falling rates before the end')
 A('--d', type=int, default=256)
 A('--enc', type=int, default=4)
-A('--dec', type=int, default=2)
+A('--dec', type=int, default=4)
 A('--heads', type=int, default=4)
-A('--lr', type=float, default=1.2e-3)
+A('--lr', type=float, default=1.2e-3, help='AdamW rate')
+A('--muon', type=float, default=0.01, help='Muon rate (spectral norm of a step on a square matrix)')
 A('--device', default='cpu')
-A('--frames', type=int, default=6400, help='mel frames per step')
-A('--bf16', type=int, default=1)
-A('--bench', type=int, default=0)
+A('--threads', type=int, default=1)
+A('--frames', type=int, default=12000, help='mel frames per step')
+A('--text_every', type=int, default=3, help='a text-only batch beside every n-th step (0: none)')
+A('--steps', type=int, default=0, help='stop after so many steps and print a profile; nothing is saved')
 A('--ckpt', default='ckpt')
-A('--init', default='')
-A('--text_until', type=float, default=0.8)
-A('--text_every', type=int, default=1)
-A('--text_steps', type=int, default=1)
+A('--resume', default='', help='state to go on from instead of CKPT/last.pt')
+A('--init', default='', help='model.safetensors of the same shape to start from')
 a = ap.parse_args()
-torch.set_num_threads(1 if a.device == 'cpu' else 8)
+torch.set_num_threads(a.threads)
 torch.set_flush_denormal(True)
 os.makedirs(a.ckpt, exist_ok=True)
+START = time.time()
+END = START + a.hours * 3600
 if a.end:
-    n = datetime.datetime.utcnow()
+    now = datetime.datetime.now(datetime.timezone.utc)
     h, m = map(int, a.end.split(':'))
-    END = time.time() + (n.replace(hour=h, minute=m, second=0) - n).total_seconds()
-else:
-    END = time.time() + a.hours * 3600
+    END = START + (now.replace(hour=h, minute=m, second=0) - now).total_seconds()
+
 tk = tok.Tok()
 cfg = M.config(a.d, a.heads, a.enc, a.dec, 4 * a.d, len(tk.vocab), dict(eot=tk.eot, sot=tk.sot))
-net = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device)
-net.train()
-print('parameters', sum(p.numel() for p in net.model.parameters()) / 1e6, 'M', flush=True)
-dec = [p for p in net.parameters() if p.requires_grad and p.ndim >= 2]
-nod = [p for p in net.parameters() if p.requires_grad and p.ndim < 2]
-opt = torch.optim.AdamW(
-    [dict(params=dec, weight_decay=0.01), dict(params=nod, weight_decay=0.0)], lr=a.lr, betas=(0.9, 0.98), eps=1e-8, foreach=True
-)
-step, START, used, WARM = 0, time.time(), 0.0, 0
+net = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device)  # f32 weights
+if a.init:
+    print('from', a.init, net.load_state_dict({k: v.float() for k, v in M.load_st(a.init).items()}, strict=False))
+low = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device, torch.bfloat16).train()  # what computes
+pairs = [(p, q) for p, q in zip(net.parameters(), low.parameters()) if p.requires_grad]
+name_of = {p: n for n, p in net.named_parameters()}
+wide = [p for p, _ in pairs if p.ndim >= 2 and 'layers.' in name_of[p] or 'conv' in name_of[p] and p.ndim == 3]
+rest = [p for p, _ in pairs if not any(p is w for w in wide)]
+print('parameters', sum(p.numel() for p in net.model.parameters()) / 1e6, 'M;', len(wide), 'matrices by Muon', flush=True)
+
+
+class Muon:
+    """Momentum whose matrix updates are orthogonalised by five Newton-Schulz steps. Matrices of one shape are kept and updated as one stack:
+    the f32 weights, the bf16 copies and the momentum; the parameters become views of the first two."""
+
+    def __init__(s, pairs):
+        s.groups = {}
+        for p, q in pairs:
+            s.groups.setdefault((p.shape[0], p[0].numel()), []).append((p, q))
+        s.stacks = []
+        for (rows, cols), ps in s.groups.items():
+            w = torch.stack([p.data.reshape(rows, cols) for p, _ in ps])
+            low = w.bfloat16()
+            for (p, q), x, y in zip(ps, w, low):
+                p.data, q.data = x.view(p.shape), y.view(q.shape)
+            s.stacks.append((w, low, torch.zeros_like(w), [q for _, q in ps]))
+
+    @torch.no_grad()
+    def step(s, lr):
+        for w, low, m, qs in s.stacks:
+            rows, cols = w.shape[1:]
+            g = torch.stack([(torch.zeros_like(q) if q.grad is None else q.grad).reshape(rows, cols) for q in qs]).float()
+            m.lerp_(g, 0.05)
+            x = g.lerp_(m, 0.95)
+            x = (x / (x.norm(dim=(1, 2), keepdim=True) + 1e-8)).bfloat16()
+            x = x.mT.contiguous() if rows > cols else x
+            for _ in range(5):
+                y = x @ x.mT
+                x = torch.baddbmm(x, torch.baddbmm(y, y, y, beta=-4.7750, alpha=2.0315), x, beta=3.4445)
+            x = x.mT if rows > cols else x
+            w.mul_(1 - 0.02 * lr).sub_(x.float(), alpha=lr * max(1, rows / cols) ** 0.5)
+            low.copy_(w)
+
+
+muon = Muon([(p, q) for p, q in pairs if any(p is w for w in wide)])
+adam = torch.optim.AdamW(
+    [dict(params=[p for p in rest if p.ndim >= 2], weight_decay=0.01), dict(params=[p for p in rest if p.ndim < 2], weight_decay=0.0)],
+    lr=a.lr, betas=(0.9, 0.98), eps=1e-8, foreach=True,
+)  # fmt: skip
+small = [(p, q) for p, q in pairs if not any(p is w for w in wide)]
+step = begun = 0
+heard = 0.0  # hours of audio
 last = a.ckpt + '/last.pt'
-if os.path.exists(last) and not a.bench:
-    s = torch.load(last, map_location=a.device)
-    print(net.load_state_dict(s['net'], strict=False))
-    try:
-        opt.load_state_dict(s['opt'])
-    except (ValueError, TypeError, AttributeError) as e:
-        print('fresh optimiser:', e)
-        WARM = s['step']
-    step = s['step']
-    START = time.time() - s.get('used', 0)
-    print('resumed at step', step)
-elif a.init:
-    print(net.load_state_dict(torch.load(a.init, map_location=a.device)['net'], strict=False))
+source = a.resume or last
+if os.path.exists(source) and not a.init:
+    s = torch.load(source, map_location=a.device)
+    print('resumed', source, net.load_state_dict(s['net'], strict=False))
+    adam.load_state_dict(s['adam'])
+    for stack, m in zip(muon.stacks, s['muon']):
+        stack[2].copy_(m)
+    step = begun = s['step']
+    heard = s['heard']
 
 
-def save():
-    torch.save(dict(net=net.state_dict(), opt=opt.state_dict(), step=step, used=time.time() - START, cfg=cfg), last + '.tmp')
-    os.replace(last + '.tmp', last)
+def save(path=last):
+    state = dict(net=net.state_dict(), adam=adam.state_dict(), muon=[m for _, _, m, _ in muon.stacks], step=step, heard=heard, cfg=cfg)
+    torch.save(state, path + '.tmp')
+    os.replace(path + '.tmp', path)
 
 
-signal.signal(signal.SIGTERM, lambda *_: (save(), sys.exit(0)))
+def stop(*_):
+    save()
+    sys.exit(0)
+
+
+signal.signal(signal.SIGTERM, stop)
 store = data.Store()
 S = data.Sampler(store, tk, int(time.time()))
 S.load_text()
-S.w = lambda v: 0.4 if v.startswith('espeak') else 0.5 if 'kal' in v else 1.0  # short budget: favour the natural-sounding voices
-t_acc = dict(l=0.0, n=0, s=0.0)
 rr = random.Random(step)
-print(len(store.utts), 'utts', sum(u[4] for u in store.utts) / 360000, 'h', len(store.real), 'real', flush=True)
+
+
+def describe():
+    h = {g: f'{len(u)} = {store.frames[g].sum() / 360000:.1f} h' for g, u in store.utts.items()}
+    print('store', h, len(S.txt), 'text-only sentences', flush=True)
+
+
+describe()
+
+
+def rate():
+    """Share of the full rates: a warm-up of 40 steps, constant, then linear to 0 in the last --decay minutes."""
+    fall = min(1.0, max(0.0, (END - time.time()) / (60 * a.decay))) if a.decay else 1.0
+    return min(1.0, (step - begun + 1) / 40) * fall
+
+
+def plan():
+    """(T frames, windows, utterances per window): mostly one utterance in a window that fits; some windows of several, some of the full 30 s."""
+    u = rr.random()
+    if u < 0.08:
+        return 3000, max(2, a.frames // 4500), rr.choice([1, 1, 2, 3, 5, 99])
+    if u < 0.16:
+        T = rr.choice(data.LENGTHS[-7:-1])
+        return T, max(2, a.frames // T), rr.choice([1, 2, 3, 4, 6])
+    T = S.length()
+    return T, max(2, a.frames // T), 1
 
 
 def corrupt(x, p):
-    """Replace a share p of the decoder's input text tokens at random, so that it listens instead of reciting (exposure bias)."""
+    """Replace a share p of the decoder's input text tokens at random, so that it listens instead of reciting."""
     m = (torch.rand(x.shape, device=x.device) < p) & (x < tk.eot)
     return torch.where(m, torch.randint(256, tk.eot, x.shape, device=x.device), x)
 
 
-def plan(prog):
-    """(T frames, batch, utterances per window): short windows first, longer and fuller windows later, full 30 s at the end."""
-    fr = a.frames
-    u = rr.random()
-    if prog < 0.08:
-        T = rr.choice([160, 220, 280])
-        return T, fr // T, 1
-    if prog < 0.30:
-        T = rr.choice([200, 240, 300, 360, 440])
-        return T, int(fr * 0.7) // T, 1
-    if prog > 0.85 and u < 0.07:
-        return 3000, max(2, fr // 3000), rr.choice([1, 1, 2, 3, 5, 8, 99])
-    if prog > 0.30 and u > (0.95 if prog < 0.8 else 0.93):
-        T = rr.choice([800, 1000, 1400, 1800])
-        return T, max(2, fr // T), rr.choice([1, 2, 3, 4, 6])
-    T = rr.choice([160, 200, 240, 280, 320, 380, 460] if prog < 0.8 else [180, 240, 300, 360, 440, 540])
-    return T, fr // T, 1 if rr.random() < 0.85 else 2
+def to(b):
+    return {k: torch.from_numpy(v).to(a.device) if hasattr(v, 'dtype') else v for k, v in b.items()}
 
 
-acc = dict(ce=0.0, ctc=0.0, ga=0.0, n=0, hit=0.0, tot=0.0)
+def guide_loss(b, positions):
+    """Attention mass of half of the cross-attention heads that lies away from where a token is expected."""
+    on = b['guide'][..., 0] >= 0
+    pos = torch.arange(positions, device=on.device)[None, None]
+    w = (1 - torch.exp(-0.5 * ((pos - b['guide'][..., :1]) / b['guide'][..., 1:]) ** 2)) * on[..., None]
+    layers = low.model.decoder.layers
+    w = w.to(torch.bfloat16)[:, None]
+    return sum((l.encoder_attn.att[:, :2] * w).float().sum() for l in layers) / (2 * len(layers) * on.sum().clamp(min=1))
+
+
+def token_loss(b, enc, e, p_corrupt):
+    at = (b['y'] != -100).flatten().nonzero()[:, 0]
+    y = b['y'].flatten()[at]
+    at = F.pad(at, (0, -len(at) % 128))  # few shapes; the additional rows are dropped again
+    logits = low.decode(corrupt(b['x'], p_corrupt), enc, e=e, keep=at)[: len(y)].float()
+    return F.cross_entropy(logits, y, label_smoothing=0.05), (logits.argmax(-1) == y).float().mean().item()
+
+
+def audio_loss(b, e):
+    enc = low.model.encoder(b['mel'].to(torch.bfloat16), b['off'])
+    ce, acc = token_loss(b, enc, e, 0.2 if rr.random() < 0.8 else 0.0)
+    lp = low.ctc(enc).float().log_softmax(-1).transpose(0, 1)
+    n = torch.full((lp.shape[1],), lp.shape[0], dtype=torch.long)
+    ctc = F.ctc_loss(lp, b['ph'], n, b['pl'], zero_infinity=True, reduction='sum') / b['pl'].sum().clamp(min=1)
+    ga = guide_loss(b, lp.shape[0])
+    return ce + 0.4 * ctc + 0.2 * ga, (ce.item(), ctc.item(), ga.item(), acc)
+
+
+def text_loss(b, e):
+    enc = low.phone_enc(b['p'], low.model.encoder.embed_positions.weight)
+    ce, acc = token_loss(b, enc, e, 0.2)
+    anchor = F.cross_entropy(low.ctc(enc).float().flatten(0, 1), b['p'].flatten())  # keeps the stand-in states in the encoder's phone space
+    return ce + 0.1 * anchor + 0.2 * guide_loss(b, b['p'].shape[1]), (ce.item(), acc)
+
+
+def update(share):
+    """One optimiser step from the bf16 copy's gradients; returns the norm of those that AdamW sees (nan: no step was made)."""
+    for p, q in small:
+        p.grad = q.grad.float() if q.grad is not None else torch.zeros_like(p)
+    norm = torch.nn.utils.clip_grad_norm_(rest, 1.0).item()
+    if norm == norm and norm < 1e6:
+        for g in adam.param_groups:
+            g['lr'] = a.lr * share
+        adam.step()
+        muon.step(a.muon * share)
+        with torch.no_grad():
+            torch._foreach_copy_([q for _, q in small], [p for p, _ in small])
+    for _, q in pairs:
+        q.grad = None
+    return norm
+
+
+with torch.no_grad():
+    torch._foreach_copy_([q for _, q in pairs], [p for p, _ in pairs])
+    for (_, x), (_, y) in zip(low.named_buffers(), net.named_buffers()):
+        x.copy_(y)
+sums, spent = {}, dict(data=0.0, audio=0.0, text=0.0, update=0.0)
+
+
+def add(**kw):
+    for k, v in kw.items():
+        n, t = sums.get(k, (0, 0.0))
+        sums[k] = n + 1, t + v
+
+
 t_log = t_save = t_ref = time.time()
-tb = td = 0.0
-aud = 0.0
-while True:
-    now = time.time()
-    prog = min(1.0, (now - START) / (END - START))
-    if now >= END or (a.bench and step >= a.bench):
-        break
-    lr = (
-        a.lr
-        * min(1, (step - WARM + 1) / (80 if WARM else 300))
-        * (1 if prog < 0.15 else max(0.02, 0.5 * (1 + math.cos(math.pi * (prog - 0.15) / 0.85)) ** 1.0))
-    )
-    for g in opt.param_groups:
-        g['lr'] = lr
-    T, B, k = plan(prog)
-    t0 = time.time()
-    stren = 0.4
-    mel, x, y, ph, pl, off, gd = S.batch(T, B, k, stren, 0.1 if prog < 0.35 else 0.2, 0.1 if prog < 0.33 else 0.2)
-    td += time.time() - t0
-    aud += B * T / 100
-    to = lambda v: torch.from_numpy(v).to(a.device)
-    mel, x, y, ph, pl, gd = map(to, (mel, x, y, ph, pl, gd))
-    p = 0.0
-    pc = (0.25 if rr.random() < 0.8 else 0.0) if prog < 0.82 else 0.1
-    with torch.autocast('cpu' if a.device == 'cpu' else 'cuda', dtype=torch.bfloat16, enabled=bool(a.bf16)):
-        enc = net.model.encoder(mel, off, p)
-        e = net.emb()
-        logits = net.decode(corrupt(x, pc), enc, p=p, e=e)
-        cl = net.ctc(enc)
-    logits = logits.float().flatten(0, 1)
-    m = y.flatten() != -100
-    ce = F.cross_entropy(logits[m], y.flatten()[m], label_smoothing=0.05)
-    wc = 0.8 if prog < 0.15 else 0.5 if prog < 0.5 else 0.3
-    lp = cl.float().log_softmax(-1).transpose(0, 1)
-    ctc = F.ctc_loss(lp, ph, torch.full((B,), lp.shape[0], dtype=torch.long), pl, zero_infinity=True, reduction='sum') / max(
-        1, int(pl.sum())
-    )
-    wg = 1.0 if prog < 0.4 else 0.3 if prog < 0.8 else 0.05  # guided attention on half of the cross-attention heads
-    gt = gd[..., 0] >= 0
-    pos = torch.arange(lp.shape[0], device=x.device)[None, None]
-    W = 1 - torch.exp(-0.5 * ((pos - gd[..., :1]) / gd[..., 1:]) ** 2)
-    W = (W * gt[..., None])[:, None]
-    ga = sum((l.encoder_attn.att[:, :2].float() * W).sum() for l in net.model.decoder.layers) / (
-        2 * len(net.model.decoder.layers) * gt.sum().clamp(min=1)
-    )
-    loss = ce + wc * ctc + wg * ga
-    opt.zero_grad(set_to_none=True)
+trunk = not a.decay
+while time.time() < END and not (a.steps and step - begun >= a.steps):
+    if not trunk and time.time() > END - 60 * a.decay:
+        save(a.ckpt + '/trunk.pt')
+        trunk = True
+    t0 = time.process_time()
+    T, B, k = plan()
+    b = to(S.batch(T, B, k))
+    t1 = time.process_time()
+    e = low.emb()
+    loss, (ce, ctc, ga, acc) = audio_loss(b, e)
+    text = a.text_every and step % a.text_every == 0
     loss.backward()
-    gn = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-    if torch.isfinite(gn):
-        opt.step()
-    with torch.no_grad():
-        hit0 = (logits[m].argmax(-1) == y.flatten()[m]).float().sum().item()
-        tot0 = m.sum().item()
-    if prog < a.text_until and step % a.text_every == 0:  # text-only decoder steps
-        for _ in range(a.text_steps):
-            tt = time.time()
-            p_, x, y, gd = map(to, S.text_batch(32))
-            with torch.autocast('cpu' if a.device == 'cpu' else 'cuda', dtype=torch.bfloat16, enabled=bool(a.bf16)):
-                pe = net.phone_enc(p_, net.model.encoder.embed_positions.weight)
-                e = net.emb()
-                logits = net.decode(corrupt(x, pc), pe, p=0.05, e=e)
-                cl = net.ctc(pe)
-            m2 = y.flatten() != -100
-            l2 = F.cross_entropy(logits.float().flatten(0, 1)[m2], y.flatten()[m2], label_smoothing=0.05)
-            anchor = F.cross_entropy(cl.float().flatten(0, 1), p_.flatten())  # keep the stand-in states in the encoder's phone space
-            gt = gd[..., 0] >= 0
-            pos = torch.arange(p_.shape[1], device=x.device)[None, None]
-            W = 1 - torch.exp(-0.5 * ((pos - gd[..., :1]) / gd[..., 1:]) ** 2)
-            W = (W * gt[..., None])[:, None]
-            ga2 = sum((l.encoder_attn.att[:, :2].float() * W).sum() for l in net.model.decoder.layers) / (
-                2 * len(net.model.decoder.layers) * gt.sum().clamp(min=1)
-            )
-            opt.zero_grad(set_to_none=True)
-            (l2 + 0.1 * anchor + 0.3 * ga2).backward()
-            gn2 = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-            if torch.isfinite(gn2):
-                opt.step()
-            t_acc['l'] += l2.item()
-            t_acc['n'] += 1
-            t_acc['s'] += time.time() - tt
-        if t_acc['n'] >= 100:
-            print(f"   text-only ce {t_acc['l'] / t_acc['n']:.3f} {t_acc['s'] / t_acc['n']:.3f} s/step", flush=True)
-            t_acc = dict(l=0.0, n=0, s=0.0)
+    t2 = time.process_time()
+    if text:
+        loss, (tce, tacc) = text_loss(to(S.text_batch(40)), low.emb())
+        (loss * 0.5).backward()
+        add(text_ce=tce, text_acc=tacc)
+    t3 = time.process_time()
+    norm = update(rate())
+    t4 = time.process_time()
+    for key, dt in zip(spent, (t1 - t0, t2 - t1, t3 - t2, t4 - t3)):
+        spent[key] += dt
+    heard += B * T / 360000
     step += 1
-    acc['ce'] += ce.item()
-    acc['ctc'] += ctc.item()
-    acc['ga'] += ga.item()
-    acc['n'] += 1
-    with torch.no_grad():
-        acc['hit'] += hit0
-        acc['tot'] += tot0
+    add(ce=ce, ctc=ctc, ga=ga, acc=acc, norm=norm, audio=B * T / 100)
     if step % 50 == 0:
         el = time.time() - t_log
-        print(
-            f"{datetime.datetime.utcnow():%H:%M:%S} step {step} prog {prog:.3f} lr {lr:.2e} ce {acc['ce'] / acc['n']:.3f} ctc/phone {acc['ctc'] / acc['n']:.3f} ga {acc['ga'] / acc['n']:.3f} acc {acc['hit'] / acc['tot']:.3f} gn {gn:.2f} | {el / acc['n']:.3f} s/step, data {td / acc['n']:.3f}, {aud / el:.0f}x rt",
-            flush=True,
-        )
-        acc = dict(ce=0.0, ctc=0.0, ga=0.0, n=0, hit=0.0, tot=0.0)
-        td = aud = 0.0
-        t_log = time.time()
-    if not a.bench and time.time() - t_save > 120:
+        txt = ' '.join(f'{k} {t / n:.3f}' for k, (n, t) in sums.items() if k != 'audio')
+        times = 'CPU: ' + ' '.join(f'{k} {v / 50:.3f}' for k, v in spent.items())
+        rt = sums['audio'][1] / el
+        print(f'{datetime.datetime.now(datetime.timezone.utc):%H:%M:%S} step {step} rate {rate():.2f} {txt} | {el / 50:.3f} s/step ({times}) {rt:.0f}x real time, {heard:.1f} h', flush=True)
+        sums, spent, t_log = {}, dict.fromkeys(spent, 0.0), time.time()
+    if a.steps:
+        continue
+    if time.time() - t_save > 150:
         save()
         t_save = time.time()
     if time.time() - t_ref > 240:
         store.refresh()
         S.load_text()
+        describe()
         t_ref = time.time()
-        print('store', len(store.utts), flush=True)
-if not a.bench:
+if not a.steps:
     save()
-    print('done', step)
+print('done', step, flush=True)

@@ -1,0 +1,74 @@
+/**
+ * Word error rates of a Whisper-shaped checkpoint through Parley: every clip that `eval_make.py` listed in WORK/eval/refs.json, by set.
+ * Case and punctuation are ignored; in sets without speech the words that were heard are counted instead.
+ *
+ *   npx tsx training/transcription/evaluate.ts WORK [--model FOLDER] [--sets a,b] [--limit N] [--out FILE]
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { resample } from '../../engine/audio/resample.ts';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { createEngine } from '../../engine/index.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { wordErrorRate } from '../../test/support/word-error-rate.ts';
+
+const RATE = 16000;
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    model: { type: 'string', default: fileURLToPath(new URL('../../models/parley-transcribe', import.meta.url)) },
+    sets: { type: 'string', default: '' },
+    limit: { type: 'string', default: '1000' },
+    out: { type: 'string' },
+  },
+});
+const [work] = positionals;
+if (work === undefined) throw new Error('give the work folder that holds eval/refs.json');
+const refs = JSON.parse(readFileSync(join(work, 'eval/refs.json'), 'utf8')) as Record<string, [wav: string, text: string][]>;
+const wanted = values.sets.split(',').filter((name) => name !== '');
+const engine = await createEngine(createNodePlatform(), {
+  ...DEFAULT_ENGINE_CONFIG,
+  chat: undefined,
+  speech: undefined,
+  transcription: { path: values.model },
+});
+
+async function transcribe(file: string): Promise<{ text: string; seconds: number }> {
+  const wav = parseWav(readFileSync(file));
+  const samples = resample(wavToMono(wav), wav.sampleRate, RATE);
+  let text = '';
+  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
+    if (event.type === 'finish') text = event.text;
+  }
+  return { text, seconds: samples.length / RATE };
+}
+
+const countWords = (text: string): number => text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
+const report: Record<string, unknown> = {};
+for (const [name, clips] of Object.entries(refs)) {
+  if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
+  let [errors, words, audio, falseWords] = [0, 0, 0, 0];
+  const rows = [];
+  const from = performance.now();
+  for (const [file, text] of clips.slice(0, Number(values.limit))) {
+    const heard = await transcribe(join(work, file));
+    const count = countWords(text);
+    if (count === 0) falseWords += countWords(heard.text);
+    else errors += wordErrorRate(text, heard.text) * count;
+    words += count;
+    audio += heard.seconds;
+    rows.push({ file, text, heard: heard.text });
+  }
+  const spent = (performance.now() - from) / 1000;
+  const result = words === 0 ? `${falseWords} words heard` : `${((100 * errors) / words).toFixed(1)} % of ${words} words`;
+  console.log(
+    `${name.padEnd(26)} ${String(rows.length).padStart(4)} clips  ${result}  (${audio.toFixed(0)} s of audio in ${spent.toFixed(0)} s)`,
+  );
+  report[name] = { wer: words === 0 ? undefined : errors / words, falseWords, words, clips: rows.length, rows };
+  if (values.out !== undefined) writeFileSync(values.out, JSON.stringify(report, undefined, 1));
+}
+await engine.close();
+process.exit(0);
