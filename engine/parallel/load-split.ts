@@ -60,7 +60,7 @@ export async function loadSplit(device: Device, request: SplitRequest): Promise<
   const local = (): Signals => (signals ??= new LocalSignals(counterCount(topology)));
   const spawn = (): RankPort => {
     if (!threads) return new LocalRank(platform, local);
-    return new WorkerRank(platform.startWorker!(new URL('./rank-worker.ts', import.meta.url)));
+    return new WorkerRank(platform.startWorker!(new URL(/* @vite-ignore */ './rank-worker.ts', import.meta.url)));
   };
   const ranks = Array.from({ length: count }, spawn);
   try {

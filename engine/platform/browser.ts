@@ -54,11 +54,13 @@ async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {
   // Absent on plain http, in old browsers and where it is switched off, whatever the types say.
   const gpu = (globalThis.navigator as Partial<Navigator>).gpu;
   if (!gpu) throw new EngineError('no_adapter', 'this browser offers no WebGPU here');
-  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  // A browser tells no names; a machine's two graphics cards are told apart by what they are for.
+  const preference = name === 'low-power' ? name : 'high-performance';
+  const adapter = await gpu.requestAdapter({ powerPreference: preference });
   if (!adapter) throw new EngineError('no_adapter', 'WebGPU is there, but it offers no adapter (graphics card) to this page');
   const { description, device, vendor, architecture } = adapter.info;
   const found = [description, device, vendor, architecture].join(' ').trim();
-  if (name !== undefined && !found.toLowerCase().includes(name.toLowerCase())) {
+  if (name !== undefined && name !== preference && !found.toLowerCase().includes(name.toLowerCase())) {
     throw new EngineError('no_adapter', `no WebGPU adapter matches '${name}'; this browser offers '${found}'`);
   }
   return adapter;

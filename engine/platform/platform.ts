@@ -11,7 +11,10 @@ export interface ByteSource {
 }
 
 export interface AdapterRequest {
-  /** Case-insensitive part of the adapter's name, with #index where several have it; absent = the platform's best. */
+  /**
+   * Case-insensitive part of the adapter's name, with #index where several have it; in a browser also `high-performance` or `low-power`. Absent =
+   * the platform's best.
+   */
   readonly name?: string;
 }
 

@@ -11,7 +11,6 @@ import { tokenIds } from '../models/llama/config.ts';
 import type { DecoderDefinition, DecoderShape } from '../models/registry.ts';
 import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
-import { loadSplit } from '../parallel/load-split.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-host.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -174,6 +173,8 @@ async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderSh
   const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
   adapters.forEach(({ name }, rank) =>
     device.platform.log(`${model.id}, rank ${rank} on ${name}: memory ${describeMemory(memory[rank]!)}`),
+  // Most never need it, and a page would carry it.
+  const { loadSplit } = await import('../parallel/load-split.ts');
   );
   // The rank with the fewest pages decides how many there are.
   return { ...loaded, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };
