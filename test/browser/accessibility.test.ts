@@ -151,7 +151,12 @@ function markTabStops(): string[] {
   const stops: string[] = [];
   for (const element of document.querySelectorAll<HTMLElement>(candidates)) {
     const input = element as HTMLInputElement;
-    if (input.disabled || (element.tabIndex < 0 && !element.isContentEditable) || !element.checkVisibility({ visibilityProperty: true }) || element.closest('[inert]'))
+    if (
+      input.disabled ||
+      (element.tabIndex < 0 && !element.isContentEditable) ||
+      !element.checkVisibility({ visibilityProperty: true }) ||
+      element.closest('[inert]')
+    )
       continue;
     if (input.type === 'radio') {
       const group = [...document.querySelectorAll<HTMLInputElement>(`input[type="radio"][name="${input.name}"]`)];

@@ -15,7 +15,7 @@ import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
 import type { Environment } from '../../web/src/environment.ts';
 import { formatTranscript, timestamp } from '../../web/src/transcribe/formats.ts';
-import { formatBytes, formatTime } from '../../web/src/util.ts';
+import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
 const STATES: readonly SessionState[] = [
@@ -231,5 +231,6 @@ test('model types the engine does not know are refused by name', () => {
 
 test('numbers for people', () => {
   expect([999, 10_957_152, 1_500, 3.2e9].map(formatBytes)).toEqual(['999 B', '11 MB', '1.5 kB', '3.2 GB']);
+  expect([0, 1.33, 59.96].map(formatTenths)).toEqual(['0:00.0', '0:01.3', '1:00.0']);
   expect([0, 59.9, 61, 3600].map(formatTime)).toEqual(['0:00', '0:59', '1:01', '60:00']);
 });

@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, expectNamedControls, openPage, waitForState } from './playground.ts';
+import { ask, expectNamedControls, longestTask, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -103,6 +103,23 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       await page.waitForSelector('.message.assistant[data-status="done"]');
       expect(await page.locator('.message.assistant .markdown').innerText()).not.toBe('');
     }
+  });
+
+  test('while two answers are written and a third question typed, no task of the page takes 50 ms', async () => {
+    const page = await openPage(context, server.url);
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'ready');
+    const longest = await longestTask(browser, page, async () => {
+      for (const animal of ['fox', 'dog']) {
+        await page.click('text=New conversation');
+        await page.fill('.composer textarea', `Tell me a short story about a ${animal}.`);
+        await page.press('.composer textarea', 'Enter');
+        await page.waitForSelector('.message.assistant');
+      }
+      await page.locator('.composer textarea').pressSequentially('And what about the cat?');
+      await page.waitForFunction(() => document.querySelectorAll('.conversations .running-mark').length === 0);
+    });
+    expect(longest).toBeLessThan(50);
   });
 
   test('stop, regenerate, edit and branch do what they say', async () => {

@@ -1,6 +1,6 @@
 /** What the browser tests do with the page, in words. */
 import { expect } from 'vitest';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 
 /** Opens the page and waits until it knows where it runs. */
 export async function openPage(context: BrowserContext, url: string, route = 'chat'): Promise<Page> {
@@ -26,6 +26,33 @@ export async function ask(page: Page, question: string): Promise<string> {
   const answer = page.locator('.message').nth(before + 1);
   await answer.and(page.locator('[data-status="done"]')).waitFor({ timeout: 0 });
   return answer.locator('.markdown').innerText();
+}
+
+interface TraceEvent {
+  readonly name: string;
+  readonly ph: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly args: { readonly name?: string };
+  /** Processor time, microseconds. */
+  readonly tdur?: number;
+}
+
+/**
+ * Milliseconds of processor time that the longest task of the page's thread took while `act` went on. Not the wall time that
+ * PerformanceObserver's longtask gives: on a machine that others use, that one counts their turns too.
+ */
+export async function longestTask(browser: Browser, page: Page, act: () => Promise<unknown>): Promise<number> {
+  await browser.startTracing(page, { categories: ['toplevel'] });
+  await act();
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { readonly traceEvents: readonly TraceEvent[] };
+  const threadOf = ({ pid, tid }: TraceEvent): string => `${pid} ${tid}`;
+  const named = traceEvents.filter(({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain');
+  const threads = new Set(named.map(threadOf));
+  const tasks = traceEvents.filter((event) => event.ph === 'X' && event.name.endsWith('RunTask') && threads.has(threadOf(event)));
+  // Fewer would mean that the trace has another form than this reads.
+  expect(tasks.filter(({ tdur }) => tdur !== undefined).length).toBeGreaterThan(50);
+  return Math.max(...tasks.map(({ tdur = 0 }) => tdur)) / 1000;
 }
 
 /** Words of a text, lower case, without punctuation. */

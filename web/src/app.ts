@@ -3,7 +3,7 @@ import { computed, effect, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { EngineSession } from './backend/engine-session.ts';
+import { EngineSession, splitConfig } from './backend/engine-session.ts';
 import { RemoteEngine } from './backend/remote-engine.ts';
 import type { TaskEngine } from './backend/remote-engine.ts';
 import { guessServers } from './backend/servers.ts';
@@ -48,7 +48,7 @@ export class App {
     this.settings = settings;
     this.library = new ModelLibrary(this.store);
     this.sessions = {
-      chat: new EngineSession('chat', this.store),
+      chat: new EngineSession('chat', this.store, () => splitConfig(settings.data.peek().bothAdapters)),
       speech: new EngineSession('speech', this.store),
       transcription: new EngineSession('transcription', this.store),
     };

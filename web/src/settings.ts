@@ -32,6 +32,8 @@ export interface SettingsData {
   readonly transcription: { readonly language: string; readonly prompt: string };
   readonly microphone: { readonly echoCancellation: boolean; readonly noiseSuppression: boolean; readonly autoGainControl: boolean };
   readonly readAnswers: boolean;
+  /** The tab's chat model is split over both graphics cards of the machine. */
+  readonly bothAdapters: boolean;
 }
 
 export const DEFAULT_SETTINGS: SettingsData = {
@@ -46,6 +48,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   transcription: { language: '', prompt: '' },
   microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
   readAnswers: false,
+  bothAdapters: false,
 };
 
 const KEY = 'parley.settings.1';

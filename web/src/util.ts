@@ -18,10 +18,16 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]!}`;
 }
 
-/** Seconds as m:ss, or with tenths for short spans. */
+/** Seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, '0')}`;
+}
+
+/** Seconds as m:ss.t. */
+export function formatTenths(seconds: number): string {
+  const tenths = Math.round(seconds * 10);
+  return `${formatTime(tenths / 10)}.${tenths % 10}`;
 }
 
 /** Hands the person a file. */

@@ -56,11 +56,11 @@ function each(rows: readonly unknown[]) {
   };
 }
 
-export function describe(name: string, define: Work): void {
+function suite(name: string, define: Work): void {
   const outer = open.map((suite) => suite.name);
-  const suite = newSuite([...outer, name].join(' › '));
-  suite.before.push(...open.flatMap(({ before }) => before));
-  open.push(suite);
+  const opened = newSuite([...outer, name].join(' › '));
+  opened.before.push(...open.flatMap(({ before }) => before));
+  open.push(opened);
   try {
     define();
   } finally {
@@ -68,6 +68,17 @@ export function describe(name: string, define: Work): void {
   }
 }
 
+/** `$field` in a title is the row's field, as in vitest. */
+function eachSuite<Row extends object>(rows: readonly Row[]) {
+  return (title: string, define: (row: Row) => void): void => {
+    for (const row of rows) {
+      const fields = row as Readonly<Record<string, unknown>>;
+      suite(title.replace(/\$(\w+)/g, (_, name: string) => String(fields[name])), () => define(row)); // prettier-ignore
+    }
+  };
+}
+
+export const describe = Object.assign(suite, { each: eachSuite });
 export const test = Object.assign(register, { each });
 export const it = test;
 export const expect = expectation;

@@ -23,14 +23,16 @@ export class Microphone {
     this.#blocks = [];
     this.levels.value = [];
     this.seconds.value = 0;
+    // The browser resamples to this rate; one that cannot gives its own, and stop() converts. Made before the microphone opens, so
+    // that the first syllable has somewhere to go.
+    this.#context = await openContext();
+    await this.#context.audioWorklet.addModule(workletUrl);
     try {
       this.#stream = await devices.getUserMedia({ audio: { channelCount: 1, ...constraints } });
     } catch (error) {
+      await this.stop();
       throw new Error(explain(error), { cause: error });
     }
-    // The browser resamples to this rate; one that cannot gives its own, and stop() converts.
-    this.#context = await openContext();
-    await this.#context.audioWorklet.addModule(workletUrl);
     const source = this.#context.createMediaStreamSource(this.#stream);
     const capture = new AudioWorkletNode(this.#context, 'capture', { numberOfOutputs: 0 });
     capture.port.onmessage = ({ data }: MessageEvent<Float32Array>) => this.#take(data);

@@ -26,20 +26,28 @@ const TAB_CONFIG: Partial<EngineConfig> = {
   deviceMemory: 2 ** 30,
 };
 
+/** One half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
+export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
+  return bothAdapters ? { ppSize: 2, adapters: ['high-performance', 'low-power'] } : {};
+}
+
 /** Never rejects by itself: what happens is in `state`. */
 export class EngineSession {
   readonly state: Signal<SessionState> = signal({ name: 'idle' });
   readonly log: Signal<readonly string[]> = signal([]);
   readonly task: ModelManifest['task'];
   readonly #store: ModelStore;
+  readonly #settings: () => Partial<EngineConfig>;
   #client: EngineClient | undefined;
   #worker: Worker | undefined;
   #loading: AbortController | undefined;
   #close: (() => void) | undefined;
 
-  constructor(task: ModelManifest['task'], store: ModelStore) {
+  /** `settings` are asked for at each load. */
+  constructor(task: ModelManifest['task'], store: ModelStore, settings: () => Partial<EngineConfig> = () => ({})) {
     this.task = task;
     this.#store = store;
+    this.#settings = settings;
   }
 
   /** The engine; throws EngineError('device_lost') unless the state is ready. */
@@ -119,7 +127,7 @@ export class EngineSession {
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
     const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
-    const config: Partial<EngineConfig> = { ...TAB_CONFIG, [manifest.task]: { path, id: manifest.id } };
+    const config: Partial<EngineConfig> = { ...TAB_CONFIG, ...this.#settings(), [manifest.task]: { path, id: manifest.id } };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
     const worker = startWorker(workerUrl, `parley ${manifest.task}`);

@@ -39,6 +39,7 @@ export function DeviceView() {
         </div>
       </header>
       <SelfTestPanel />
+      <SplitSetting />
       <ProfilePanel profile={profile} />
       {facts.value && <Facts facts={facts.value} />}
       <Log />
@@ -83,6 +84,24 @@ function SelfTestPanel() {
           ))}
         </ul>
       )}
+    </section>
+  );
+}
+
+function SplitSetting() {
+  const { settings } = useApp();
+  return (
+    <section class="stack" aria-label="Several graphics cards">
+      <h2>Several graphics cards</h2>
+      <label class="row">
+        <input
+          type="checkbox"
+          checked={settings.value.bothAdapters}
+          onChange={(event) => settings.set('bothAdapters', event.currentTarget.checked)}
+        />
+        Split the chat model over both cards when it is next loaded
+      </label>
+      <p class="label">Slower for a model that fits one card; for one that does not, it is what lets it run.</p>
     </section>
   );
 }

@@ -5,7 +5,7 @@
 import { effect } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { formatTime } from '../util.ts';
+import { formatTenths, formatTime } from '../util.ts';
 
 interface TraceProps {
   /** Amplitudes 0..1, evenly over the duration (or the latest ones, for a live trace without duration). */
@@ -19,7 +19,7 @@ interface TraceProps {
   readonly running?: boolean;
 }
 
-const STEP = 5; // seconds an arrow key moves
+const STEP = 5; // seconds an arrow key moves at most; a twentieth of a short sound
 
 export function Trace({ levels, label, duration, position, onSeek, running = false }: TraceProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -54,18 +54,22 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
     onSeek?.(Math.max(0, Math.min(1, (event.clientX - left) / width)) * seconds);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    const step = { ArrowLeft: -STEP, ArrowRight: STEP, Home: -seconds, End: seconds }[event.key];
+    const small = Math.min(STEP, seconds / 20);
+    const steps = { ArrowLeft: -small, ArrowRight: small, PageDown: -4 * small, PageUp: 4 * small, Home: -seconds, End: seconds };
+    const step = steps[event.key as keyof typeof steps] as number | undefined;
     if (step === undefined) return;
     event.preventDefault();
     onSeek?.(Math.max(0, Math.min(seconds, at + step)));
   };
+  // Whole seconds say nothing about a sound of one.
+  const clock = (time: number): string => (seconds < 60 ? formatTenths(time) : formatTime(time));
   const slider = onSeek && {
     role: 'slider' as const,
     tabIndex: 0,
     'aria-valuemin': 0,
-    'aria-valuemax': Math.round(seconds),
-    'aria-valuenow': Math.round(at),
-    'aria-valuetext': `${formatTime(at)} of ${formatTime(seconds)}`,
+    'aria-valuemax': tenths(seconds),
+    'aria-valuenow': tenths(at),
+    'aria-valuetext': `${clock(at)} of ${clock(seconds)}`,
     onPointerDown: seek,
     onKeyDown,
   };
@@ -74,12 +78,14 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
       <canvas ref={canvas} role="img" aria-label={label} {...slider} />
       {duration && (
         <span class="number">
-          {formatTime(at)} / {formatTime(seconds)}
+          {clock(at)} / {clock(seconds)}
         </span>
       )}
     </div>
   );
 }
+
+const tenths = (seconds: number): number => Math.round(seconds * 10) / 10;
 
 const BAR = 3; // px a level takes, its gap included
 
