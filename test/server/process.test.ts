@@ -95,7 +95,7 @@ test('a second signal ends it at once', async () => {
 
 test.each([
   ['a setting that is none', ['--colour=red'], 2, /^--colour: there is no such setting/],
-  ['a flag that is not built yet', ['--tp-size=2'], 2, /not built yet/],
+  ['a setting out of range', ['--tp-size=0'], 2, /^--tp-size 0: must be auto or from 1 to 99/],
   ['no adapter', ['--adapter=fail'], 78, /^the engine cannot run: no adapter is called that/],
 ])('%s ends it with a line and its code', async (_, argv, code, message) => {
   const { exit, lines, ready } = spawnServer(argv);
