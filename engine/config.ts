@@ -40,6 +40,8 @@ export interface EngineConfig {
   readonly maxRunningRequests: number;
   /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
   readonly contextLength: number;
+  /** Where prompt and asked-for answer exceed the context, answer as far as it goes instead of refusing. */
+  readonly autoTruncateMaxTokens: boolean;
   /** Prompt tokens computed in one step; 'auto' = by the adapter (`prefillChunkSize`). */
   readonly chunkedPrefillSize: number | 'auto';
   /** Share of `deviceMemory` for weights + KV pages. */
@@ -79,6 +81,7 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   rankThreads: true,
   maxRunningRequests: 128,
   contextLength: 32768,
+  autoTruncateMaxTokens: false,
   chunkedPrefillSize: 'auto',
   memFractionStatic: 0.8,
   maxQueuedRequests: 512,

@@ -1,16 +1,14 @@
 /** The routes every listener has besides its own. */
 import type { IRouter, Request, Response } from 'express';
+import type { ChatRequest } from '../engine/api.ts';
 import type { ListenerContext } from './app.ts';
-import { HttpError } from './http-error.ts';
+import { HttpError, deviceLost } from './http-error.ts';
 import { openApi } from './openapi.ts';
 
+type Handler = (request: Request, response: Response) => unknown;
+
 /** GET (or POST) only: any other method of the path is a JSON 405. */
-export function addRoute(
-  router: IRouter,
-  method: 'get' | 'post',
-  path: string,
-  handler: (request: Request, response: Response) => unknown,
-): void {
+export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler): void {
   const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
   router[method](path, handler);
   router.all(path, (request) => {
@@ -18,7 +16,7 @@ export function addRoute(
   });
 }
 
-/** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory, never by waiting for the engine. */
+/** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory; only /health_generate waits for the engine. */
 export function addHealth(app: IRouter, context: ListenerContext): void {
   const { engine, metrics, options, task } = context;
   const health = (_request: Request, response: Response): void => {
@@ -28,6 +26,7 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
   };
   for (const path of ['/health', '/healthz', '/v1/health', '/readyz']) addRoute(app, 'get', path, health);
   for (const path of ['/livez', '/live']) addRoute(app, 'get', path, (_request, response) => response.json({ status: 'ok' }));
+  if (task === 'chat') addRoute(app, 'get', '/health_generate', probe(context, health));
   addRoute(app, 'get', '/metrics', async (_request, response) => {
     const text = await metrics.registry.metrics();
     response.set('content-type', metrics.registry.contentType).end(text);
@@ -48,6 +47,28 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
   };
   for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
   addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));
+}
+
+/** How long the probe's token may take. */
+const PROBE_MS = 20_000;
+
+/** Answers as `health` does while the model works, and makes it generate one token while it is idle. Probes at the same time share it. */
+function probe({ engine }: ListenerContext, health: Handler): Handler {
+  const generate = async (): Promise<void> => {
+    const token: ChatRequest = { messages: [], prompt: [0], sampling: { temperature: 0 }, maxTokens: 1, ignoreEos: true };
+    for await (const _ of engine.chat(token, AbortSignal.timeout(PROBE_MS)));
+  };
+  let running: Promise<void> | undefined;
+  return async (request, response) => {
+    const { running: busy, waiting, state } = engine.status();
+    if (state === 'ready' && busy + waiting === 0) {
+      running ??= generate().finally(() => (running = undefined));
+      await running.catch(() => {
+        throw deviceLost('the model does not generate');
+      });
+    }
+    return health(request, response);
+  };
 }
 
 /** /models lists this listener's model under all its names, also while it loads. */

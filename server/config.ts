@@ -110,6 +110,7 @@ function engineSettings(settings: Settings, sources: Sources): EngineConfig {
     ...splitSettings(text, list('adapters')),
     maxRunningRequests: number('max-running-requests'),
     contextLength: number('context-length'),
+    autoTruncateMaxTokens: flag('auto-truncate-max-tokens'),
     chunkedPrefillSize: settings.get('chunked-prefill-size') ?? 'auto',
     memFractionStatic: number('mem-fraction-static'),
     deviceMemory: memory === undefined ? undefined : memory * 2 ** 30,

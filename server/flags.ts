@@ -126,6 +126,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     choice('dawn-toggles', ['default', 'fast'], 'fast drops checks that guard against untrusted shaders', 'default'),
   ],
   'API behaviour': [
+    toggle('auto-truncate-max-tokens', 'answer to the edge of the context where more tokens are asked for, instead of 400'),
     toggle('model-optional', "accept requests without 'model'"),
     choice('reasoning-field', ['reasoning_content', 'reasoning', 'both'], "where a thinking model's thoughts go", 'reasoning_content'),
     toggle('legacy-speech', 'accept the earlier speech form {text, voice_ref}', true),

@@ -33,7 +33,7 @@ export class ListenerMetrics {
   readonly #aborted: Counter<'model_name'>;
   readonly #latency: Histogram<'model_name'>;
   readonly #firstToken: Histogram<'model_name'>;
-  readonly #perToken: Histogram<'model_name'> | undefined;
+  readonly #perToken: readonly Histogram<'model_name'>[];
   readonly #audio: Counter<'model_name'> | undefined;
   readonly #realTimeFactor: Histogram<'model_name'> | undefined;
 
@@ -58,8 +58,9 @@ export class ListenerMetrics {
       new Histogram({ name, help, labelNames, buckets, registers });
     this.#latency = histogram('sglang:e2e_request_latency_seconds', 'Request to last byte', LATENCY_BUCKETS);
     this.#firstToken = histogram('sglang:time_to_first_token_seconds', 'Request to first token, sound or segment', LATENCY_BUCKETS);
-    if (task === 'chat') this.#perToken = histogram('sglang:inter_token_latency_seconds', 'Time from one token to the next', TOKEN_BUCKETS);
-    else {
+    const names = task === 'chat' ? ['sglang:inter_token_latency_seconds', 'sglang:time_per_output_token_seconds'] : [];
+    this.#perToken = names.map((name) => histogram(name, 'Time from one token to the next', TOKEN_BUCKETS));
+    if (task !== 'chat') {
       const [total, factor] = AUDIO_NAMES[task];
       this.#audio = new Counter({ name: total, help: 'Seconds of audio made or heard', labelNames, registers });
       this.#realTimeFactor = histogram(factor, 'Seconds of work a second of audio', FACTOR_BUCKETS);
@@ -78,7 +79,7 @@ export class ListenerMetrics {
   }
 
   tokens(count: number, seconds: number): void {
-    if (count > 0) this.#perToken?.observe(this.#labels, seconds / count);
+    if (count > 0) for (const histogram of this.#perToken) histogram.observe(this.#labels, seconds / count);
   }
 
   audio(audioSeconds: number, workSeconds: number): void {
@@ -131,10 +132,28 @@ export class ListenerMetrics {
       'Share of prompt tokens found in the cache',
       () => status().cachedTokens / Math.max(1, status().promptTokens),
     );
+    gauge(
+      'sglang:gen_throughput',
+      'Generated tokens a second since the scrape before',
+      rateOf(() => status().generatedTokens),
+    );
     total('sglang:prompt_tokens_total', 'Prompt tokens', () => status().promptTokens);
     total('sglang:generation_tokens_total', 'Generated tokens', () => status().generatedTokens);
     total('sglang:cached_tokens_total', 'Prompt tokens found in the cache', () => status().cachedTokens);
     total('parley_spec_drafted_tokens_total', 'Guesses verified by speculative decoding', () => status().draftedTokens);
     total('parley_spec_accepted_tokens_total', 'Guesses that were right', () => status().acceptedTokens);
   }
+}
+
+/** Growth of a total a second between calls; calls within a second of each other get the same answer. */
+function rateOf(total: () => number): () => number {
+  let [since, before, rate] = [performance.now(), 0, 0];
+  return () => {
+    const [now, count] = [performance.now(), total()];
+    if (now - since < 1000) return rate;
+    // A total that starts again comes from an engine that was started again.
+    rate = (Math.max(0, count - before) * 1000) / (now - since);
+    [since, before] = [now, count];
+    return rate;
+  };
 }

@@ -59,6 +59,7 @@ const OWN: Readonly<Record<Task, () => Readonly<Record<string, Json>>>> = {
   chat: () => ({
     '/v1/chat/completions': post('Answers a conversation', { body: jsonBody(chatSchema), answers: [JSON_TYPE, EVENTS] }),
     '/v1/completions': post('Goes on from a prompt', { body: jsonBody(completionSchema), answers: [JSON_TYPE, EVENTS] }),
+    '/health_generate': get('Whether the model generates a token'),
     '/v1/tokenize': post('Token ids of a prompt or a conversation', { body: jsonBody(tokenizeSchema) }),
     '/v1/detokenize': post('Text of token ids', { body: jsonBody(detokenizeSchema) }),
     '/v1/flush_cache': post('Forgets cached prefixes'),

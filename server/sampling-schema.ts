@@ -45,6 +45,8 @@ export const samplingFields = {
     .object({ include_usage: bool.nullish(), include_obfuscation: bool.nullish(), continuous_usage_stats: bool.nullish() })
     .optional(),
   cache_salt: z.string().min(1, 'must not be empty').max(256).optional(),
+  /** OpenAI's hint which requests share a prefix: one process finds them by itself. */
+  prompt_cache_key: z.string().max(256).optional(),
   priority: int(Number.MIN_SAFE_INTEGER).optional(),
   user: z.string().optional(),
 };

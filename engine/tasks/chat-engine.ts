@@ -160,10 +160,10 @@ export class ChatEngine {
 
   /** Room for the answer; throws when prompt and answer do not fit. */
   #maxTokens(prompt: number, { maxTokens: asked, prompt: raw }: ChatRequest): number {
-    const { context } = this.#parts;
+    const { context, truncates } = this.#parts;
     const param = raw === undefined ? 'messages' : 'prompt';
     if (prompt === 0) throw new EngineError('invalid_request', 'the prompt is empty', { param });
-    if (prompt >= context || prompt + (asked ?? 1) > context) {
+    if (prompt >= context || (!truncates && prompt + (asked ?? 1) > context)) {
       const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
       throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
         param,

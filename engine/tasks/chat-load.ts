@@ -51,6 +51,8 @@ export interface ChatParts {
   readonly generation: Json;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
+  /** Answers that do not fit the context end at its edge instead of being refused. */
+  readonly truncates: boolean;
   readonly vocabulary: number;
   /** The model writes `<think>` before its answer. */
   readonly thinks: boolean;
@@ -114,6 +116,7 @@ export async function loadChat(
     grammars: lazyGrammars(platform, tokenizer, vocabulary, [...eos]),
     overlap: config.overlapSchedule,
     priorities: config.priorityScheduling,
+    truncates: config.autoTruncateMaxTokens,
   };
   return { info, parts };
 }
@@ -170,11 +173,11 @@ async function loadModel(
 /** Over several devices (engine/parallel). */
 async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderShape, config: EngineConfig): Promise<LoadedModel> {
   const limits = (bounds: Bounds): BatchLimits => batchLimits(bounds, config, model.context);
+  // Most never need it, and a page would carry it.
+  const { loadSplit } = await import('../parallel/load-split.ts');
   const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
   adapters.forEach(({ name }, rank) =>
     device.platform.log(`${model.id}, rank ${rank} on ${name}: memory ${describeMemory(memory[rank]!)}`),
-  // Most never need it, and a page would carry it.
-  const { loadSplit } = await import('../parallel/load-split.ts');
   );
   // The rank with the fewest pages decides how many there are.
   return { ...loaded, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };

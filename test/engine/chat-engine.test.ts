@@ -221,6 +221,16 @@ async function loadWithPages(device: Device, pages: number): Promise<ChatEngine>
   return load(device, { ...limits, deviceMemory: deviceMemory - spare + device.stats.bufferBytes - before });
 }
 
+test('answers that do not fit end at the edge of the context, where that is asked for', async () => {
+  const device = await testDevice();
+  const engine = await load(device, { autoTruncateMaxTokens: true, contextLength: 64, maxRunningRequests: 1 });
+  const { start, finishes } = await ask(engine, 'Hi', { maxTokens: 2048, ignoreEos: true });
+  expect(finishes[0]).toMatchObject({ reason: 'length', completionTokens: 64 - start!.promptTokens });
+  expect((await failure(ask(engine, 'word '.repeat(64), { maxTokens: 1 }))).code).toBe('context_length_exceeded');
+  await engine.close();
+  device.close();
+});
+
 test('a lost device fails running requests and refuses new ones with device_lost', async () => {
   const device = await testDevice();
   const engine = await load(device, { maxRunningRequests: 4 });

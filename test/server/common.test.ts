@@ -308,6 +308,21 @@ describe('neighbours', () => {
     expect((await send(`${chat}/metrics`)).text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
   });
 
+  test('health_generate has the idle model generate one token, and leaves a busy one to its work', async () => {
+    const { engine, chat, speech } = await startListeners();
+    expect((await send(`${chat}/health_generate`)).json).toEqual({ status: 'ok' });
+    expect(engine.chats).toMatchObject([{ maxTokens: 1 }]);
+    engine.options = { delay: 200 };
+    const answer = postJson(chat + ROUTES.chat, GOOD);
+    await expect.poll(() => engine.chats.length).toBe(2);
+    expect((await send(`${chat}/health_generate`)).status).toBe(200);
+    expect(engine.chats).toHaveLength(2);
+    await answer;
+    engine.options = { failAfter: 0, failWith: new EngineError('internal', 'no') };
+    expect((await send(`${chat}/health_generate`)).json).toEqual(errorBody('device_lost', 'server_error'));
+    expect((await send(`${speech}/health_generate`)).status).toBe(404);
+  });
+
   test("models lists this listener's model and its aliases only", async () => {
     const { chat, speech, transcription } = await startListeners();
     const ids = async (base: string) => (await send(`${base}/v1/models`)).json.data.map(({ id }: { id: string }) => id);
@@ -336,7 +351,7 @@ describe('neighbours', () => {
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
     expect(text).toContain('parley_requests_total{route="/chat/completions",status="200"} 1');
     expect(text).toContain('parley_requests_total{route="/chat/completions",status="400"} 1');
-    for (const name of ['num_running_reqs', 'num_queue_reqs', 'token_usage', 'cache_hit_rate', 'num_pages']) {
+    for (const name of ['num_running_reqs', 'num_queue_reqs', 'token_usage', 'cache_hit_rate', 'num_pages', 'gen_throughput']) {
       expect(text.match(new RegExp(`^sglang:${name}\\{.*$`, 'gm'))).toEqual([
         expect.stringMatching(/\{model_name="parley-chat"\} [\d.]+$/),
       ]);

@@ -77,6 +77,14 @@ describe('parseServerConfig', () => {
     for (const [argv, message] of refused) expect(() => parseServerConfig(argv, {})).toThrow(message);
   });
 
+  test('priorities are off, and so is cutting answers to the context, unless asked for', () => {
+    const asked = parseServerConfig(
+      ['--enable-priority-scheduling', '--priority-scheduling-preemption-threshold=3', '--auto-truncate-max-tokens'],
+      {},
+    );
+    expect(asked.engine).toMatchObject({ priorityScheduling: true, preemptionThreshold: 3, autoTruncateMaxTokens: true });
+  });
+
   test('refuses one port for two listeners, but not 0', () => {
     expect(() => parseServerConfig(['--speech-port', '3000'], {})).toThrow(/port 3000 is given to two/);
     expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
