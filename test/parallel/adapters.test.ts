@@ -1,11 +1,11 @@
 /** Naming adapters, and `parley adapters` with the drivers this machine has. */
 import { execFile } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   listByDriver,
   matchingAdapters,
@@ -13,6 +13,7 @@ import {
   parseAdapterChoice,
   parseAdapterList,
 } from '../../engine/platform/adapter-choice.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
 import { describeAdapters, shortName } from '../../server/adapters.ts';
 import type { AdapterRow } from '../../server/adapters.ts';
 import { LAVAPIPE, SWIFTSHADER } from '../support/drivers.ts';
@@ -86,6 +87,48 @@ describe('names', () => {
         'NVIDIA A10',
       )[1],
     ).toEqual({ name: 'NVIDIA A10' });
+  });
+});
+
+describe.skipIf(!LAVAPIPE || !SWIFTSHADER)('choosing (skipped without lavapipe and SwiftShader)', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-twins-'));
+  const before = process.env['VK_DRIVER_FILES'];
+  const twin = join(folder, 'twin.json');
+  const platform = createNodePlatform({ log: () => {} });
+  beforeAll(() => {
+    copyFileSync(LAVAPIPE!, twin);
+    process.env['VK_DRIVER_FILES'] = [LAVAPIPE, SWIFTSHADER, twin].join(':');
+  });
+  afterAll(() => {
+    rmSync(folder, { recursive: true });
+    if (before === undefined) delete process.env['VK_DRIVER_FILES'];
+    else process.env['VK_DRIVER_FILES'] = before;
+  });
+
+  test.each([
+    ['LLVMpipe', 'llvmpipe'],
+    ['llvmpipe#0', 'llvmpipe'],
+    ['llvmpipe#1', 'llvmpipe'],
+    ['swiftshader', 'SwiftShader'],
+    ['#1', 'SwiftShader'],
+  ])('%s is %s, and the environment is as before', async (name, expected) => {
+    const { info } = await platform.requestAdapter({ name });
+    expect(info.description).toContain(expected);
+    expect(process.env['VK_DRIVER_FILES']).toBe([LAVAPIPE, SWIFTSHADER, twin].join(':'));
+    expect(process.env['DRI_PRIME']).toBeUndefined();
+  });
+
+  test('the environment reaches the driver: a twin whose file is broken is not there', async () => {
+    writeFileSync(twin, '{}');
+    await expect(platform.requestAdapter({ name: 'llvmpipe#1' })).rejects.toMatchObject({ code: 'no_adapter' });
+    expect((await platform.requestAdapter({ name: 'llvmpipe#0' })).info.description).toContain('llvmpipe');
+  });
+
+  test('there is no third one', async () => {
+    await expect(platform.requestAdapter({ name: 'llvmpipe#2' })).rejects.toMatchObject({
+      code: 'no_adapter',
+      message: expect.stringContaining("'SwiftShader Device"),
+    });
   });
 });
 
