@@ -34,14 +34,14 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
   const info = (_request: Request, response: Response): void => {
     const { state } = engine.status();
     const loaded = state === 'loading' ? undefined : engine.info();
-    const memory = loaded?.models.find((model) => model.task === task)?.memory;
+    const model = loaded?.models.find((candidate) => candidate.task === task);
     response.json({
       task,
       served_model_name: options.modelId,
       state,
       ...options.settings,
-      adapter: loaded?.adapter ?? null,
-      ...(memory && { memory }),
+      adapter: model?.adapter ?? loaded?.adapter ?? null,
+      ...(model?.memory && { memory: model.memory }),
       status: engine.status(),
     });
   };

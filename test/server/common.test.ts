@@ -6,7 +6,7 @@ import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat.ts';
 import { listen } from '../../server/listen.ts';
-import { FakeEngine } from '../support/fake-engine.ts';
+import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
 import type { Started } from '../support/listeners.ts';
 
@@ -371,5 +371,14 @@ describe('neighbours', () => {
       adapter: { name: 'fake adapter' },
       status: { running: 0 },
     });
+  });
+
+  test('server info shows the adapter of the task where that is another', async () => {
+    const { engine, chat, speech } = await startListeners();
+    const own = { ...FAKE_INFO.adapter, name: 'second adapter' };
+    const models = FAKE_INFO.models.map((model) => (model.task === 'speech' ? { ...model, adapter: own } : model));
+    engine.info = () => ({ ...FAKE_INFO, models });
+    expect((await send(`${chat}/get_server_info`)).json).toMatchObject({ adapter: { name: 'fake adapter' } });
+    expect((await send(`${speech}/get_server_info`)).json).toMatchObject({ adapter: { name: 'second adapter' } });
   });
 });
