@@ -93,14 +93,16 @@ function SplitSetting() {
   return (
     <section class="stack" aria-label="Several graphics cards">
       <h2>Several graphics cards</h2>
-      <label class="row">
-        <input
-          type="checkbox"
-          checked={settings.value.bothAdapters}
-          onChange={(event) => settings.set('bothAdapters', event.currentTarget.checked)}
-        />
-        Split the chat model over both cards when it is next loaded
-      </label>
+      <div class="checks">
+        <label>
+          <input
+            type="checkbox"
+            checked={settings.value.bothAdapters}
+            onChange={(event) => settings.set('bothAdapters', event.currentTarget.checked)}
+          />
+          Split the chat model over both cards when it is next loaded
+        </label>
+      </div>
       <p class="label">Slower for a model that fits one card; for one that does not, it is what lets it run.</p>
     </section>
   );

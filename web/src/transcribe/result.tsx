@@ -2,7 +2,7 @@
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
-import { download, formatTime } from '../util.ts';
+import { download, formatTenths, formatTime } from '../util.ts';
 import { FORMATS, formatTranscript } from './formats.ts';
 import type { Format } from './formats.ts';
 import type { Transcript } from './transcript.ts';
@@ -44,12 +44,13 @@ export function Result({ transcript, player }: Props) {
 
 function Segments({ transcript, player }: Props) {
   const at = player.playing.value ? player.position.value : -1;
+  const clock = transcript.duration.value < 60 ? formatTenths : formatTime;
   return (
     <ol class="segments-list">
       {transcript.segments.value.map((segment) => (
         <li key={segment.id} class={at >= segment.start && at < segment.end ? 'now' : ''}>
-          <button class="plain number" onClick={() => player.playFrom(segment.start)} aria-label={`Play from ${formatTime(segment.start)}`}>
-            {formatTime(segment.start)}
+          <button class="plain number" onClick={() => player.playFrom(segment.start)} aria-label={`Play from ${clock(segment.start)}`}>
+            {clock(segment.start)}
           </button>
           <p
             contentEditable="plaintext-only"
