@@ -1,4 +1,4 @@
-/** A prompt of 32,000 tokens in chunks of 4096 while 8 chats stream, on a random checkpoint made for it. */
+/** Long prompts beside chats that stream and short prompts that arrive, on a random checkpoint made for it. */
 import { setMaxListeners } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,13 +11,15 @@ import { createRng } from '../../../engine/util/rng.ts';
 import { writeRandomCheckpoint } from '../../support/random-checkpoint.ts';
 import { benchDevice, fixed } from '../harness.ts';
 import { report } from './checks.ts';
-import { runRequest } from './load.ts';
+import { percentile, runRequest } from './load.ts';
 import type { Sample } from './load.ts';
 
 const VOCABULARY = 512;
 const LENGTH = 32_000;
 const CHUNK = 4096;
 const CHATS = 8;
+/** For short prompts behind a long one: its length, the chunk, milliseconds between two short ones. */
+const BEHIND = { length: 16_000, chunk: 512, interval: 700 };
 const SHAPE = { hidden: 64, intermediate: 128, layers: 2, heads: 2, kvHeads: 1, headDim: 16, vocabulary: VOCABULARY, maxPositions: 32_768 };
 const GREEDY = { messages: [], sampling: { temperature: 0 }, ignoreEos: true } as const;
 
@@ -52,15 +54,27 @@ async function chatBeside<T>(
   return { gaps, result };
 }
 
-/** Measures the last chunk by itself (the dearest: it attends to all before it), then the chats' worst gap beside the whole prompt. */
-export async function longPrompt(): Promise<void> {
+/** Loads the checkpoint, runs `measure`, and leaves nothing behind. */
+async function withEngine(chunkedPrefillSize: number, measure: (engine: ChatEngine) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-long-'));
   writeRandomCheckpoint(folder, SHAPE);
   const device = await benchDevice('default');
-  const config = resolveConfig({ chunkedPrefillSize: CHUNK, maxRunningRequests: 2 * CHATS });
+  const config = resolveConfig({ chunkedPrefillSize, maxRunningRequests: 4 * CHATS });
   const engine = await ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: folder }, config);
-  const rng = createRng(5);
-  const prompt = Array.from({ length: LENGTH }, () => rng.integer(VOCABULARY));
+  await measure(engine);
+  await engine.close();
+  device.close();
+  rmSync(folder, { recursive: true });
+}
+
+const randomPrompt = (length: number, seed: number): number[] => {
+  const rng = createRng(seed);
+  return Array.from({ length }, () => rng.integer(VOCABULARY));
+};
+
+/** Measures the last chunk by itself (the dearest: it attends to all before it), then the chats' worst gap beside the whole prompt. */
+async function chatsBesideLong(engine: ChatEngine): Promise<void> {
+  const prompt = randomPrompt(LENGTH, 5);
   const ask = (length: number): Promise<Sample> => runRequest(engine, { ...GREEDY, prompt: prompt.slice(0, length), maxTokens: 1 });
   const alone = await ask(LENGTH - CHUNK);
   const chunk = await ask(LENGTH);
@@ -75,7 +89,33 @@ export async function longPrompt(): Promise<void> {
     enough && long.cachedTokens === 0 && worst < 2 * chunk.firstToken,
     measured,
   );
-  await engine.close();
-  device.close();
-  rmSync(folder, { recursive: true });
+}
+
+/** What short prompts wait that arrive while a long one is computed. */
+async function shortBehindLong(engine: ChatEngine): Promise<void> {
+  const { length, chunk, interval } = BEHIND;
+  const { result } = await chatBeside(engine, async () => {
+    let done = false;
+    const long = runRequest(engine, { ...GREEDY, prompt: randomPrompt(length, 6), maxTokens: 1 }).finally(() => (done = true));
+    const shorts: Promise<Sample>[] = [];
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, interval));
+      if (done) break;
+      shorts.push(runRequest(engine, { ...GREEDY, prompt: randomPrompt(100, 100 + shorts.length), maxTokens: 4 }));
+    }
+    return { long: await long, waits: (await Promise.all(shorts)).map(({ firstToken }) => firstToken) };
+  });
+  const { long, waits } = result;
+  const [middle, most] = [percentile(waits, 0.5), Math.max(...waits)];
+  report(
+    `short prompts behind ${length} tokens in chunks of ${chunk} wait less than a quarter of their time`,
+    waits.length > 4 && middle < long.firstToken / 4,
+    `long ${fixed(long.firstToken / 1000, 1)} s; ${waits.length} short, first token after ${fixed(middle / 1000)} s (median), ${fixed(most / 1000)} s (last)`,
+  );
+}
+
+/** Both measurements. */
+export async function longPrompt(): Promise<void> {
+  await withEngine(CHUNK, chatsBesideLong);
+  await withEngine(BEHIND.chunk, shortBehindLong);
 }
