@@ -40,6 +40,8 @@ interface LlamaWeights {
   readonly embedding: LinearWeight | undefined;
   readonly layers: readonly LlamaLayer[];
   readonly head: { readonly norm: Tensor; readonly weight: LinearWeight } | undefined;
+  /** Values that are held here as well as on the shard that counts them. */
+  readonly repeated: number;
   readonly cosSin: Tensor;
 }
 
@@ -67,7 +69,7 @@ export const LLAMA: DecoderDefinition = {
     const decoder: Decoder = {
       shape: part.local,
       tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
-      parameters: loader.parameters,
+      parameters: loader.parameters - weights.repeated,
       createWorkspace(device, rows, logitRows) {
         const ws = createWorkspace(device, part, rows, logitRows);
         const cut = (input: ForwardInput, kv: KVCache): readonly Stage[] => stages(part, weights, ws, input, kv);
@@ -124,7 +126,8 @@ async function loadWeights(loader: WeightLoader, part: LlamaPart, context: numbe
   if (tied || !isLast) loader.skip(names.head);
   if (!table) loader.skip(names.table);
   loader.finish();
-  return { embedding: table, layers, head, cosSin: ropeTable(loader.device, whole.rope, context) };
+  const repeated = table && !isFirst ? vocabulary * hidden : 0;
+  return { embedding: table, layers, head, repeated, cosSin: ropeTable(loader.device, whole.rope, context) };
 }
 
 async function loadLayer(loader: WeightLoader, part: LlamaPart, at: string): Promise<LlamaLayer> {

@@ -30,8 +30,8 @@ export interface RankPort {
 
 type Method = 'open' | 'measure' | 'load' | 'reserve' | 'start' | 'step' | 'close';
 
-/** How long a thread may take to give its device back before it is ended. */
-const CLOSE_MS = 1000;
+/** How long a thread may take to give its device back. Ending it while a GPU promise is pending ends the whole process: Dawn aborts. */
+const CLOSE_MS = 10_000;
 
 /** To the rank's thread. */
 export interface RankCall {

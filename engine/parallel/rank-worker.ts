@@ -12,16 +12,17 @@ export function main(platform: Platform, port: WorkerPort): void {
   const host = new RankHost(platform);
   let queue = Promise.resolve();
   port.onMessage((message) => {
-    queue = queue.then(() => answer(host, message as RankCall, port));
+    queue = queue.then(() => answer(platform, host, message as RankCall, port));
   });
 }
 
-async function answer(host: RankHost, { id, method, args }: RankCall, port: WorkerPort): Promise<void> {
+async function answer(platform: Platform, host: RankHost, { id, method, args }: RankCall, port: WorkerPort): Promise<void> {
   try {
     const value = await perform(host, method, args);
     if (method === 'open') void host.lost.then((reason) => port.post(failure(0, new EngineError('device_lost', reason))));
     port.post({ id, value, stats: { ...host.stats } } satisfies RankReply);
   } catch (error) {
+    if (!(error instanceof EngineError) && error instanceof Error) platform.log(error.stack ?? error.message);
     port.post(failure(id, error));
   }
 }
@@ -40,6 +41,5 @@ async function perform(host: RankHost, method: RankCall['method'], args: readonl
 
 function failure(id: number, error: unknown): RankReply {
   const code = error instanceof EngineError ? error.code : 'internal';
-  const message = error instanceof Error ? (code === 'internal' ? (error.stack ?? error.message) : error.message) : String(error);
-  return { id, error: { code, message } };
+  return { id, error: { code, message: error instanceof Error ? error.message : String(error) } };
 }

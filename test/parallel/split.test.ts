@@ -32,8 +32,16 @@ const answers = (folder: string, config: Partial<EngineConfig>, requests: readon
 describe('the bundled model gives the same greedy tokens', () => {
   const requests = [greedy('What is the capital of France?'), greedy('Tell me a story about a dog and a cat who live by the sea.')];
   let expected: Answer[];
+  let parameters: number;
   beforeAll(async () => {
     expected = await answers(BUNDLED, {}, requests);
+    parameters = await withChat(device, BUNDLED, {}, async ({ info }) => info.parameters);
+  });
+
+  test('and counts every parameter once', async () => {
+    expect(await withChat(device, BUNDLED, { tpSize: 2, ppSize: 2, rankThreads: false }, async ({ info }) => info.parameters)).toBe(
+      parameters,
+    );
   });
 
   test.each(SPLITS)('split $tpSize x $ppSize, a thread a rank', async (split) => {
@@ -120,5 +128,17 @@ describe.each([
       top.forEach((other, j) => expect(other.logprob).toBeCloseTo(one![i]!.top[j]!.logprob, 3));
     });
     expect(one).toHaveLength(10);
+  });
+
+  test('guesses are verified', async () => {
+    const copy = greedy('Say it again: one two three four five six seven, one two three four five six seven, one two three four', 40);
+    const promptLookup = { draftTokens: 4, minMatch: 2, maxMatch: 4 };
+    const [expected] = await answers(BUNDLED, {}, [copy]);
+    const { result, accepted } = await withChat(device, BUNDLED, { ...split, promptLookup }, async (engine) => ({
+      result: await answer(engine, copy),
+      accepted: engine.status().acceptedTokens,
+    }));
+    expect(result).toEqual(expected);
+    expect(accepted).toBeGreaterThan(0);
   });
 });

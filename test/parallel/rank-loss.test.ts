@@ -1,0 +1,66 @@
+/** A rank that dies or loses its device in the middle of work: nothing hangs, every request hears of it, and so does whoever asks later. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { resolveConfig } from '../../engine/config.ts';
+import { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { Platform, PlatformWorker } from '../../engine/platform/platform.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import type { Fate, FateMessage } from '../support/fragile-rank.ts';
+import { answer, greedy } from '../support/split-chat.ts';
+
+const BUNDLED = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));
+
+/** A platform whose ranks' threads can be told to go (test/support/fragile-rank.ts), and whose devices can be taken away. */
+function fragile(): { platform: Platform; threads: PlatformWorker[]; devices: GPUDevice[] } {
+  const base = createNodePlatform({ log: () => undefined });
+  const threads: PlatformWorker[] = [];
+  const devices: GPUDevice[] = [];
+  const platform: Platform = {
+    ...base,
+    startWorker() {
+      const worker = base.startWorker!(new URL('../support/fragile-rank.ts', import.meta.url));
+      threads.push(worker);
+      return worker;
+    },
+    async requestAdapter(request) {
+      const adapter = await base.requestAdapter(request);
+      const open = adapter.requestDevice.bind(adapter);
+      adapter.requestDevice = async (descriptor) => {
+        const device = await open(descriptor);
+        devices.push(device);
+        return device;
+      };
+      return adapter;
+    },
+  };
+  return { platform, threads, devices };
+}
+
+describe.each<{ tpSize: number; ppSize: number; fate: Fate | 'lose its device, all in one thread' }>([
+  { tpSize: 2, ppSize: 1, fate: 'lose its device' },
+  { tpSize: 1, ppSize: 2, fate: 'lose its device' },
+  { tpSize: 2, ppSize: 1, fate: 'fail' },
+  { tpSize: 1, ppSize: 2, fate: 'fail' },
+  { tpSize: 2, ppSize: 1, fate: 'lose its device, all in one thread' },
+  { tpSize: 1, ppSize: 2, fate: 'lose its device, all in one thread' },
+])('split $tpSize x $ppSize', ({ tpSize, ppSize, fate }) => {
+  const rankThreads = fate !== 'lose its device, all in one thread';
+  test.each([0, 1])(`rank %i is made to ${fate}`, { timeout: 60_000 }, async (victim) => {
+    const { platform, threads, devices } = fragile();
+    const device = await Device.create(platform);
+    const config = resolveConfig({ maxRunningRequests: 4, contextLength: 256, tpSize, ppSize, rankThreads });
+    const engine = await ChatEngine.load(device, platform, { path: BUNDLED }, config);
+    const requests = [1, 2, 3].map((i) => answer(engine, greedy(`Tell me story number ${i}.`, 200)));
+    const outcomes = Promise.allSettled(requests);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    if (rankThreads) threads[victim]!.post({ fate: fate as Fate } satisfies FateMessage);
+    // The first device is the engine's own.
+    else devices[1 + victim]!.destroy();
+    for (const outcome of await outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'device_lost' } });
+    expect(await engine.lost).toContain(`rank ${victim}`);
+    await expect(answer(engine, greedy('Hello!'))).rejects.toMatchObject({ code: 'device_lost' });
+    await engine.close();
+    device.close();
+  });
+});
