@@ -1,4 +1,6 @@
+import { EngineError } from '../errors.ts';
 import type { AdapterMemory } from '../platform/memory.ts';
+import { formatBytes } from '../util/memory.ts';
 import type { Device } from './device.ts';
 
 /** How much memory a device has, and who says so. */
@@ -15,6 +17,19 @@ export async function deviceMemory(device: Device, given?: number): Promise<Devi
   if (given !== undefined) return { bytes: given, from: '--device-memory' };
   const { bytes, from, sure } = await device.platform.memory(device.info);
   return { bytes: (sure ? bytes : await allocatable(device, bytes)) + device.stats.bufferBytes, from };
+}
+
+/** Runs what allocates; throws EngineError('out_of_memory') when the device cannot give it, whatever it was said to have. */
+export async function allocate<T>(device: Device, what: string, make: () => T | Promise<T>): Promise<T> {
+  device.gpu.pushErrorScope('out-of-memory');
+  const made = Promise.resolve().then(make);
+  await made.catch(() => undefined);
+  const refused = await device.gpu.popErrorScope();
+  if (refused) {
+    const taken = formatBytes(device.stats.bufferBytes);
+    throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken: --device-memory says how much it really has (${refused.message})`); // prettier-ignore
+  }
+  return made;
 }
 
 /** Takes buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held; gives all of them back. */

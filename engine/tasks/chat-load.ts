@@ -6,9 +6,9 @@ import { prefillChunkSize, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device, DeviceStats } from '../gpu/device.ts';
-import { deviceMemory } from '../gpu/memory.ts';
+import { allocate, deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
-import type { DecoderDefinition, DecoderShape } from '../models/registry.ts';
+import type { Decoder, DecoderDefinition, DecoderShape } from '../models/registry.ts';
 import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
@@ -154,16 +154,18 @@ async function loadModel(
   const plan = (weights: number, activations: number): MemoryUse =>
     planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes }); // prettier-ignore
   const checkpoint = await Checkpoint.open(device.platform, folder);
-  // Before anything is loaded that cannot fit.
-  plan(checkpoint.bytesAs(dtype), 0);
-  const decoder = await definition.load(new WeightLoader(device, checkpoint, dtype), model.config, wanted);
-  await checkpoint.close();
+  const load = async (): Promise<Decoder> => {
+    // Before anything is loaded that cannot fit.
+    plan(checkpoint.bytesAs(dtype), 0);
+    return await definition.load(new WeightLoader(device, checkpoint, dtype), model.config, wanted);
+  };
+  const decoder = await allocate(device, `the weights of ${id}`, load).finally(() => checkpoint.close());
   const weightBytes = device.stats.bufferBytes - others;
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
   const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
   const pages = use.kvPages;
   const context = Math.min(wanted, pages * pageSize);
-  const kv = createKVCache(device, kvShape, pages);
+  const kv = await allocate(device, 'the pages of keys and values', () => createKVCache(device, kvShape, pages));
   const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
   const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
   await runner.warmUp();

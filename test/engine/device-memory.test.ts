@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { AdapterInfo } from '../../engine/api.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import { deviceMemory } from '../../engine/gpu/memory.ts';
+import { allocate, deviceMemory } from '../../engine/gpu/memory.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { adapterMemory, tabMemory } from '../../engine/platform/memory.ts';
 import type { SystemProbe } from '../../engine/platform/memory.ts';
@@ -83,7 +83,7 @@ function fakeDevice(total: number, maxBufferBytes: number): { readonly device: D
     platform: { memory: async () => ({ bytes: 8 * GIB, from: 'trial allocation', sure: false }) },
     gpu: {
       pushErrorScope: () => (failed = false),
-      popErrorScope: async () => (failed ? { message: 'out of memory' } : null),
+      popErrorScope: vi.fn(async () => (failed ? { message: 'out of memory' } : null)),
     },
     createBuffer(_label: string, size: number): GPUBuffer {
       failed = [...held].reduce((sum, buffer) => sum + buffer.size, 0) + size > total;
@@ -123,6 +123,31 @@ describe('deviceMemory', () => {
     expect((await deviceMemory(device)).bytes).toBe(before.bufferBytes + 2 ** 27);
     expect(device.stats).toMatchObject({ buffers: before.buffers, bufferBytes: before.bufferBytes });
     expect(device.errors).toEqual([]);
+    device.close();
+  });
+});
+
+describe('allocate', () => {
+  test('what the device cannot give is an error that says what for', async () => {
+    const { device } = fakeDevice(GIB, GIB);
+    const make = (size: number) => allocate(device, 'the weights of a model', () => device.createBuffer('weights', size, 0));
+    expect((await make(GIB / 2)).size).toBe(GIB / 2);
+    await expect(make(GIB)).rejects.toMatchObject({
+      code: 'out_of_memory',
+      message: expect.stringMatching(/at the weights of a model/) as string,
+    });
+  });
+
+  test('errors of its own pass, and the scope is closed', async () => {
+    const { device } = fakeDevice(GIB, GIB);
+    await expect(allocate(device, 'anything', () => Promise.reject(new Error('cut short')))).rejects.toThrow('cut short');
+    expect(vi.mocked(device.gpu.popErrorScope)).toHaveBeenCalledTimes(1);
+  });
+
+  test('the adapter at hand gives what it has', async () => {
+    const device = await testDevice();
+    const tensor = await allocate(device, 'a tensor', () => device.upload('t', 'u32', [4], Uint32Array.of(1, 2, 3, 4)));
+    expect(await device.read(tensor)).toEqual(Uint32Array.of(1, 2, 3, 4));
     device.close();
   });
 });
