@@ -90,13 +90,28 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     const page = await openPage(context, server.url);
     await page.click('text=Load the model');
     await waitForState(page, 'chat', 'ready');
-    for (const question of ['Tell me a short story about a fox.', 'Tell me a short story about a dog.']) {
-      await page.click('text=New conversation');
-      await page.fill('.composer textarea', question);
-      await page.press('.composer textarea', 'Enter');
-      await page.waitForSelector('.message.assistant');
-    }
-    expect(await page.locator('.conversations .running-mark').count()).toBe(2);
+    // Asked within the page, one right after the other: the first answer must not be over when the second begins, however slow the test is.
+    const together = await page.evaluate(
+      async (questions) => {
+        let most = 0;
+        const count = (): void => void (most = Math.max(most, document.querySelectorAll('.conversations .running-mark').length));
+        new MutationObserver(count).observe(document.querySelector('.conversations')!, { subtree: true, childList: true });
+        const shown = (): Promise<unknown> => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+        for (const question of questions) {
+          document.querySelector<HTMLElement>('.conversations > button')!.click();
+          await shown();
+          const box = document.querySelector<HTMLTextAreaElement>('.composer textarea')!;
+          box.value = question;
+          box.dispatchEvent(new Event('input', { bubbles: true }));
+          box.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true }));
+          await shown();
+        }
+        count();
+        return most;
+      },
+      ['Tell me a short story about a fox.', 'Tell me a short story about a dog.'],
+    );
+    expect(together).toBe(2);
     await page.waitForFunction(() => document.querySelectorAll('.conversations .running-mark').length === 0);
     for (const name of ['fox', 'dog']) {
       await page.locator('.conversations .title', { hasText: name }).click();
