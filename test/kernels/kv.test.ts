@@ -139,7 +139,9 @@ describe.each(flavours)('int8 pages ($title)', ({ disable }) => {
   });
   afterAll(() => device.close());
 
-  test.each([...shapes, { rows: 5, heads: 2, kvHeads: 2, headDim: 128 }])('hold every channel to half a step: %o', async (shape) => {
+  const wider = { rows: 5, heads: 2, kvHeads: 2, headDim: 128 };
+  const named = [...shapes, wider].map((shape) => [Object.values(shape).join(' x '), shape] as const);
+  test.each(named)('hold every channel to half a step: %s', async (_, shape) => {
     await storeInt8(device, shape);
     expect(device.errors).toEqual([]);
   });
