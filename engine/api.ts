@@ -197,6 +197,8 @@ export interface ModelInfo {
   readonly contextLength?: number;
   /** chat: what it takes of the device's memory. */
   readonly memory?: MemoryUse;
+  /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */
+  readonly ranks?: readonly { readonly adapter: string; readonly memory: MemoryUse }[];
   /** speech: voice names; sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;

@@ -101,6 +101,13 @@ export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
   return { ...DEFAULT_ENGINE_CONFIG, ...config };
 }
 
+/** The adapter of each rank of the chat model, which is one unless it is split; undefined = the platform's best. */
+export function chatAdapters(config: EngineConfig): readonly (string | undefined)[] {
+  const { tpSize, ppSize, adapters, taskAdapters, adapter } = config;
+  const names = tpSize * ppSize > 1 && adapters.length > 0 ? adapters : [taskAdapters.chat ?? adapter];
+  return Array.from({ length: tpSize * ppSize }, (_, rank) => names[rank % names.length]);
+}
+
 /** Prompt tokens a step. A step of 4096 takes seconds on a software adapter, and the decodes beside it as long: 'auto' is less there. */
 export function prefillChunkSize(setting: number | 'auto', software: boolean): number {
   if (setting !== 'auto') return setting;

@@ -13,8 +13,10 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
     const model = models.find((candidate) => candidate.task === task);
     lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
   }
-  const memory = models.find((model) => model.memory)?.memory;
-  if (memory) lines.push(`memory         ${describeMemory(memory)}`);
+  const { memory, ranks } = models.find((model) => model.memory) ?? {};
+  if (ranks)
+    for (const [i, rank] of ranks.entries()) lines.push(`${`rank ${i}`.padEnd(14)} ${rank.adapter}, memory ${describeMemory(rank.memory)}`);
+  else if (memory) lines.push(`memory         ${describeMemory(memory)}`);
   const chat = config.listeners.findIndex(({ task }) => task === 'chat');
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
   const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);

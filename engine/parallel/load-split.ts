@@ -1,6 +1,7 @@
 /** Builds all ranks of a split chat model and the runner that drives them. */
 import type { AdapterInfo, MemoryUse } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
+import { chatAdapters } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -81,10 +82,11 @@ async function build(
   const { model, shape, config } = request;
   const opened: OpenedRank[] = [];
   // One after the other: the environment chooses a driver while its adapter is opened.
-  for (const [i, rank] of ranks.entries()) opened.push(await rank.open(adapterOf(config, i)));
+  const names = chatAdapters(config);
+  for (const [i, rank] of ranks.entries()) opened.push(await rank.open(names[i]));
   const cuts = await layerCuts(shape.layers, topology, config, ranks, opened);
   const loaded = await Promise.all(
-    ranks.map((rank, i) => rank.load(modelOf(device, request, ranks.length, i), placeOf(topology, i), shardOf(topology, i, cuts))),
+    ranks.map((rank, i) => rank.load(modelOf(device, request, i), placeOf(topology, i), shardOf(topology, i, cuts))),
   );
   const batch = request.limits({
     maxBindingBytes: Math.min(...opened.map(({ maxBindingBytes }) => maxBindingBytes)),
@@ -118,17 +120,14 @@ async function build(
   };
 }
 
-function adapterOf({ adapters, adapter }: EngineConfig, rank: number): string | undefined {
-  return adapters.length === 0 ? adapter : adapters[rank % adapters.length];
-}
-
 /** Ranks on one adapter, and the engine's other models there, share its memory, unless the operator says how much each device has. */
-function modelOf(device: Device, { model, config }: SplitRequest, ranks: number, index: number): SplitModel {
+function modelOf(device: Device, { model, config }: SplitRequest, index: number): SplitModel {
   if (config.deviceMemory !== undefined) return model;
-  const name = adapterOf(config, index);
-  const sharing = Array.from({ length: ranks }, (_, i) => adapterOf(config, i)).filter((other) => other === name).length;
-  const otherBytes = name === (config.taskAdapters.chat ?? config.adapter) ? device.stats.bufferBytes : 0;
-  return { ...model, memFractionStatic: model.memFractionStatic / sharing, otherBytes: otherBytes / sharing };
+  const names = chatAdapters(config);
+  const sharing = names.filter((other) => other === names[index]).length;
+  // The engine's own device for chat is on the adapter of the first rank.
+  const otherBytes = names[index] === names[0] ? device.stats.bufferBytes / sharing : 0;
+  return { ...model, memFractionStatic: model.memFractionStatic / sharing, otherBytes };
 }
 
 function placeOf({ tpSize, ppSize }: Topology, index: number): RankPlace {

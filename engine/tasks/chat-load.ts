@@ -100,7 +100,7 @@ export async function loadChat(
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, memory }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
@@ -134,6 +134,7 @@ interface LoadedModel {
   readonly parameters: number;
   readonly weightBytes: number;
   readonly memory: MemoryUse;
+  readonly ranks?: ModelInfo['ranks'];
 }
 
 /** On one device. */
@@ -178,11 +179,12 @@ async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderSh
   // Most never need it, and a page would carry it.
   const { loadSplit } = await import('../parallel/load-split.ts');
   const { memory, adapters, ...loaded } = await loadSplit(device, { model, shape, config, limits });
-  adapters.forEach(({ name }, rank) =>
-    device.platform.log(`${model.id}, rank ${rank} on ${name}: memory ${describeMemory(memory[rank]!)}`),
-  );
+  const ranks = memory.map((use, rank) => ({ adapter: adapters[rank]!.name, memory: use }));
+  for (const [rank, { adapter, memory: use }] of ranks.entries()) {
+    device.platform.log(`${model.id}, rank ${rank} on ${adapter}: memory ${describeMemory(use)}`);
+  }
   // The rank with the fewest pages decides how many there are.
-  return { ...loaded, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };
+  return { ...loaded, ranks, memory: memory.reduce((least, use) => (use.kvPages < least.kvPages ? use : least)) };
 }
 
 /** What the scheduler needs to know of the settings. */

@@ -2,6 +2,7 @@
 import type {
   ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
 } from '../api.ts'; // prettier-ignore
+import { chatAdapters } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
@@ -47,7 +48,7 @@ class TaskDevices {
 
   async of(task: Task): Promise<Device> {
     const { adapter, taskAdapters } = this.#config;
-    const name = taskAdapters[task] ?? adapter;
+    const name = task === 'chat' ? chatAdapters(this.#config)[0] : (taskAdapters[task] ?? adapter);
     const device = this.#byName.get(name) ?? (await Device.create(this.#platform, name === undefined ? {} : { name }));
     this.#byName.set(name, device);
     this.#byTask.set(task, device);
