@@ -3,8 +3,9 @@
 duration and F0 correlation with the teachers on the same 100 sentences, mean F0 of every voice, how far every two voices are apart, spectrograms.
 usage: 12_measure.py OUT TEACHER_FOLDER   -> a Markdown report on stdout, OUT/measured.json, OUT/spectrograms.png
 
-Speaker distance: cosine distance of mean MFCCs (1 to 19, standardised over all clips) on the same sentences. Two voices count as separable
-when every clip of the one is nearer to the other clips of its own voice than to those of the other voice, mean log F0 being one more dimension.
+Speaker distance: cosine distance of mean MFCCs (1 to 19, standardised over all clips) on the same sentences, less the sentence's mean. Two
+voices count as separable when every clip of either is nearer to the other clips of its own voice than to those of the other voice; mean log
+F0, its spread and the tempo are three more dimensions there.
 """
 
 import json, os, subprocess, sys
@@ -53,6 +54,12 @@ def align(a, b):
     return path
 
 
+def spoken(x):
+    """Seconds from the first to the last sound."""
+    loud = np.nonzero(np.abs(x) > 0.02 * np.abs(x).max())[0]
+    return (loud[-1] - loud[0]) / 24000
+
+
 def sphinx(which):
     dec, err, tot = wer.make(), 0, 0
     per = {n: [0, 0] for n in NAMES}
@@ -71,7 +78,7 @@ def prosody():
     res, lengths = {n: [[], []] for n in NAMES}, []
     for (m, t, n), a, b in zip(pairs, fm, ft):
         x, y = wav_load(m)[1], wav_load(t)[1]
-        lengths.append((len(x) / 24000, len(y) / 24000))
+        lengths.append((spoken(x), spoken(y)))
         for i, j in align(logmel(x), logmel(y)):
             if i < len(a) and j < len(b) and a[i] > 0 and b[j] > 0:
                 res[n][0].append(a[i])
@@ -85,16 +92,25 @@ def prosody():
 def voices():
     """-> mean F0 of each voice on the same sentences, cosine distances of mean MFCCs, pairs that are not separable"""
     clips = [(n, f"{OUT}/voices/{n}/{f}") for n in NAMES for f in sorted(os.listdir(f"{OUT}/voices/{n}"))]
-    f0 = [np.exp(np.log(x[x > 0]).mean()) for x in pitch([c[1] for c in clips])]
-    feats = []
-    for _, path in clips:
-        mel = logmel(wav_load(path)[1])
+    logs = [np.log(x[x > 0]) for x in pitch([c[1] for c in clips])]
+    f0 = [np.exp(x.mean()) for x in logs]
+    feats, extra = [], []
+    for (_, path), lf in zip(clips, logs):
+        x = wav_load(path)[1]
+        mel = logmel(x)
+        extra.append((lf.mean(), np.log(lf.std()), np.log(spoken(x))))
         loud = mel.mean(1) > mel.mean(1).max() - 4
         feats.append(scipy.fft.dct(mel[loud], norm="ortho")[:, 1:20].mean(0))
-    X = np.array(feats)
-    X = (X - X.mean(0)) / X.std(0)
-    lf = np.log(f0)
-    Y = np.c_[X, 3 * (lf - lf.mean()) / lf.std()]
+    text = np.array([os.path.basename(path) for _, path in clips])
+
+    def standard(z):
+        z = np.array(z)
+        for t in set(text):
+            z[text == t] -= z[text == t].mean(0)
+        return z / z.std(0)
+
+    X = standard(feats)
+    Y = np.c_[X, 3 * standard(extra)]
     own = np.array([NAMES.index(n) for n, _ in clips])
     centre = np.array([X[own == k].mean(0) for k in range(len(NAMES))])
     unit = centre / np.linalg.norm(centre, axis=1, keepdims=True)
@@ -107,10 +123,8 @@ def voices():
                 if np.linalg.norm(Y[k] - Y[mates].mean(0)) >= np.linalg.norm(Y[k] - Y[own == other].mean(0)):
                     bad.append((NAMES[a], NAMES[b]))
                     break
-    near = [
-        np.argmin([np.linalg.norm(Y[k] - Y[(own == v) & (np.arange(len(own)) != k)].mean(0)) for v in range(len(NAMES))])
-        for k in range(len(own))
-    ]
+    centres = lambda k: [np.linalg.norm(Y[k] - Y[(own == v) & (np.arange(len(own)) != k)].mean(0)) for v in range(len(NAMES))]
+    near = np.array([np.argmin(centres(k)) for k in range(len(own))])
     return (
         {n: float(np.mean([f0[k] for k in np.nonzero(own == v)[0]])) for v, n in enumerate(NAMES)},
         1 - unit @ unit.T,
@@ -137,9 +151,12 @@ def picture():
 
 def main():
     torch.set_num_threads(1)
-    wm, per_m = sphinx(0)
-    wt, per_t = sphinx(1)
+    cache = OUT + "/pocketsphinx.json"
+    if not os.path.exists(cache):
+        json.dump([sphinx(0), sphinx(1)], open(cache, "w"))
+    (wm, per_m), (wt, per_t) = json.load(open(cache))
     table, f0_corr, len_corr, len_err = prosody()
+    within = np.mean([c for _, _, c in table.values()])
     f0, dist, bad, named = voices()
     rec = json.load(open(OUT + "/recognised.json"))
     own = {k: rec[k]["wer"] for k in ("parley", "teacher") if rec.get(k)}
@@ -147,12 +164,17 @@ def main():
         f"pocketsphinx: Parley {100 * wm:.1f} %, teacher {100 * wt:.1f} %; own recogniser: {({k: round(100 * v, 1) for k, v in own.items()})}"
     )
     print(
-        f"F0 correlation (log, aligned voiced frames, all voices) {f0_corr:.2f}; lengths: correlation {len_corr:.3f}, mean error {100 * len_err:.1f} %"
+        f"F0 correlation on aligned voiced frames: {within:.2f} within a voice (mean), {f0_corr:.2f} over all (log); lengths: correlation {len_corr:.3f}, mean error {100 * len_err:.1f} %"
     )
     n = len(NAMES)
     closest = sorted((dist[a, b], NAMES[a], NAMES[b]) for a in range(n) for b in range(a))
     print(f"pairs not separable: {len(bad)} of {n * (n - 1) // 2} {bad}; clips nearest to their own voice {100 * named:.0f} %")
-    print("closest pairs:", [(round(d, 2), a, b) for d, a, b in closest[:5]], "median distance", round(closest[len(closest) // 2][0], 2))
+    print(
+        "closest pairs:",
+        [(round(float(d), 2), a, b) for d, a, b in closest[:5]],
+        "median distance",
+        round(float(closest[len(closest) // 2][0]), 2),
+    )
     print(
         "\n| voice | mean F0, Hz | teacher | F0 correlation | word errors | teacher | nearest voice (distance) |\n|---|---|---|---|---|---|---|"
     )
@@ -167,6 +189,7 @@ def main():
             pocketsphinx=[wm, wt],
             own=own,
             f0_corr=f0_corr,
+            f0_corr_within=within,
             length_corr=len_corr,
             length_error=len_err,
             f0=f0,
