@@ -105,12 +105,18 @@ describe.each([
     responseFormat: { type: 'json_schema', schema },
   };
   const reported: ChatRequest = { ...greedy('What is the capital of Italy?', 10), logprobs: 5 };
+  // So flat that the samplers' lists of candidates do not settle it.
+  const flat: ChatRequest[] = [10, 11].map((seed) => ({
+    ...greedy('Write a letter.', 10),
+    sampling: { temperature: 3, seed, topP: 0.97 },
+    logprobs: 2,
+  }));
   const long = greedy(`${'The sea was calm and the sky was blue that day. '.repeat(12)} What colour was the sky?`, 8);
 
   test('32 requests at once, seeds and penalties, a format, log-probabilities, a prompt in chunks and one that is cached', async () => {
     const ask = (config: Partial<EngineConfig>) =>
       withChat(device, BUNDLED, { maxRunningRequests: 16, ...config }, async (engine) => {
-        const all = await Promise.all([...crowd, ...seeded, formatted, reported, long].map((request) => answer(engine, request)));
+        const all = await Promise.all([...crowd, ...seeded, ...flat, formatted, reported, long].map((request) => answer(engine, request)));
         return { all, again: await answer(engine, long) };
       });
     const [expected, actual] = [await ask({}), await ask(split)];
@@ -127,7 +133,7 @@ describe.each([
       expect(logprob).toBeCloseTo(one![i]!.logprob, 3);
       top.forEach((other, j) => expect(other.logprob).toBeCloseTo(one![i]!.top[j]!.logprob, 3));
     });
-    expect(one).toHaveLength(10);
+    expect(one).toHaveLength(30);
   });
 
   test('guesses are verified', async () => {
