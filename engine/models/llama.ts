@@ -187,7 +187,8 @@ interface LlamaWorkspace {
   readonly attended: Tensor; // [T, H D]
   readonly gateUp: Tensor; // [T, 2 I]
   readonly activated: Tensor; // [T, I]
-  readonly gathered: Tensor; // [B, C]
+  readonly gatheredHidden: Tensor; // [B, C]
+  readonly gatheredAttended: Tensor; // [B, H D]
   readonly last: Tensor; // [B, C] normed
   readonly logits: Tensor | undefined; // [B, V]
 }
@@ -204,7 +205,8 @@ function createWorkspace(device: Device, { local, tokens, isLast }: LlamaPart, r
     attended: make('attended', heads * headDim),
     gateUp: make('gate_up', 2 * intermediate),
     activated: make('activated', intermediate),
-    gathered: make('gathered', hidden, logitRows),
+    gatheredHidden: make('gathered hidden', hidden, logitRows),
+    gatheredAttended: make('gathered attended', heads * headDim, logitRows),
     last: make('last', hidden, logitRows),
     logits: isLast ? make('logits', sizeOf(tokens), logitRows) : undefined,
   };
@@ -226,16 +228,25 @@ function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, inpu
     });
   }
   weights.layers.forEach((layer, i) => {
+    // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
+    const indices = isLast && i === weights.layers.length - 1 ? input.logitIndices : undefined;
+    const kept = indices ? input.logitRows : rows;
     add(ws.middle, (rec) => {
       rmsNorm(rec, { x: ws.hidden, weight: layer.inputNorm, out: ws.normed, eps, rows });
-      attention(rec, local, weights, i, ws, input, kv);
-      linear(rec, { x: ws.attended, weight: layer.output, bias: layer.outputBias, residual: residual(ws.hidden), out: ws.middle, rows });
+      storeKeysValues(rec, local, weights, i, ws, input, kv);
+      if (kept > 0) attend(rec, local, i, ws, input, kv);
+      if (indices) {
+        gatherRows(rec, { x: ws.attended, indices, out: ws.gatheredAttended, rows: kept });
+        gatherRows(rec, { x: ws.hidden, indices, out: ws.gatheredHidden, rows: kept });
+      }
+      const [x, before] = indices ? [ws.gatheredAttended, ws.gatheredHidden] : [ws.attended, ws.hidden];
+      linear(rec, { x, weight: layer.output, bias: layer.outputBias, residual: residual(before), out: ws.middle, rows: kept });
     });
     add(ws.hidden, (rec) => {
-      rmsNorm(rec, { x: ws.middle, weight: layer.postNorm, out: ws.normed, eps, rows });
-      linear(rec, { x: ws.normed, weight: layer.gateUp, out: ws.gateUp, rows });
-      siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows });
-      linear(rec, { x: ws.activated, weight: layer.down, residual: residual(ws.middle), out: ws.hidden, rows });
+      rmsNorm(rec, { x: ws.middle, weight: layer.postNorm, out: ws.normed, eps, rows: kept });
+      linear(rec, { x: ws.normed, weight: layer.gateUp, out: ws.gateUp, rows: kept });
+      siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows: kept });
+      linear(rec, { x: ws.activated, weight: layer.down, residual: residual(ws.middle), out: ws.hidden, rows: kept });
       trace?.(`layer ${i}`, ws.hidden);
     });
   });
@@ -243,31 +254,34 @@ function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, inpu
   return list;
 }
 
-/** ws.logits of the rows that give any. */
+/** ws.logits of the first `logitRows` rows, which the last layer leaves. */
 function head(rec: Recorder, { local }: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, input: ForwardInput): void {
-  const { logitIndices: indices, logitRows: rows, trace } = input;
+  const { logitRows: rows, trace } = input;
   const { norm, weight } = weights.head!;
-  if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows });
-  rmsNorm(rec, { x: indices ? ws.gathered : ws.hidden, weight: norm, out: ws.last, eps: local.eps, rows });
+  rmsNorm(rec, { x: ws.hidden, weight: norm, out: ws.last, eps: local.eps, rows });
   linear(rec, { x: ws.last, weight, out: ws.logits!, rows });
   trace?.('logits', ws.logits!);
 }
 
-/** ws.attended = attention of ws.normed over the pages, which get this batch's keys and values first. */
-function attention(
+/** ws.q and the pages = queries, keys and values of ws.normed. */
+function storeKeysValues(
   rec: Recorder,
   { heads, kvHeads, eps }: LlamaConfig,
   { layers, cosSin }: LlamaWeights,
   index: number,
   ws: LlamaWorkspace,
-  input: ForwardInput,
+  { rows, positions, slots }: ForwardInput,
   kv: KVCache,
 ): void {
   const layer = layers[index]!;
-  const { rows, positions, slots, blockTable, tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
   linear(rec, { x: ws.normed, weight: layer.qkv, bias: layer.qkvBias, out: ws.qkv, rows });
   if (layer.qkNorm) qkNorm(rec, { qkv: ws.qkv, weight: layer.qkNorm, heads, kvHeads, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer: index, heads, rows });
+}
+
+/** ws.attended = attention of ws.q over the pages. */
+function attend(rec: Recorder, { heads }: LlamaConfig, index: number, ws: LlamaWorkspace, input: ForwardInput, kv: KVCache): void {
+  const { blockTable, tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
   const shared = { q: ws.q, kv, layer: index, blockTable, tiles, out: ws.attended, heads };
   if (decodeTiles > 0) pagedAttention(rec, { ...shared, firstTile: 0, tileCount: decodeTiles, tileRows: 1, split });
   if (prefillTiles > 0) {
