@@ -22,9 +22,8 @@ const platform = createNodePlatform({ log: () => undefined });
 const EXCHANGE_BYTES = [1024, 16 * 1024, 64 * 1024, 256 * 1024];
 const ROUNDS = 300;
 const PROMPT = 64;
-const ANSWER = 16;
-/** Rounds that count. */
-const TURNS = 4;
+/** Answer tokens, and rounds that count; fewer of the largest. */
+const LENGTHS = { usual: { answer: 16, turns: 4 }, large: { answer: 6, turns: 1 } } as const;
 /** Fewer layers the larger they are, so that a software adapter gets through. */
 const SHAPES: readonly RandomShape[] = [
   { hidden: 256, intermediate: 768, layers: 4, heads: 4, kvHeads: 2 },
@@ -95,11 +94,12 @@ interface Speed {
 }
 
 /** Tokens a second of one chat's prompt and answer, on every engine in turn; best of some rounds, because the machine is shared. */
-async function speedsOf(engines: readonly ChatEngine[], vocabulary: number): Promise<readonly Speed[]> {
+async function speedsOf(engines: readonly ChatEngine[], { hidden, vocabulary }: RandomShape): Promise<readonly Speed[]> {
+  const { answer, turns } = hidden < 4096 ? LENGTHS.usual : LENGTHS.large;
   const best = engines.map(() => ({ prefill: 0, decode: 0 }));
-  for (let round = 0; round <= TURNS; round++) {
+  for (let round = 0; round <= turns; round++) {
     const prompt = Array.from({ length: PROMPT }, (_, i) => (i * 37 + round * 101) % vocabulary);
-    const request = { messages: [], prompt, sampling: { temperature: 0 }, maxTokens: ANSWER, ignoreEos: true };
+    const request = { messages: [], prompt, sampling: { temperature: 0 }, maxTokens: answer, ignoreEos: true };
     for (const [i, engine] of engines.entries()) {
       const { firstToken, gaps } = await runRequest(engine, request);
       const seconds = gaps.reduce((sum, gap) => sum + gap, 0) / 1000;
@@ -130,7 +130,7 @@ async function models(all: readonly Variant[], hidden: string | undefined): Prom
       for (const { config } of all) {
         engines.push(await ChatEngine.load(device, platform, { path: folder, id: 'bench' }, resolveConfig({ ...limits, ...config })));
       }
-      const speeds = await speedsOf(engines, shape.vocabulary);
+      const speeds = await speedsOf(engines, shape);
       for (const engine of engines) await engine.close();
       device.close();
       for (const [i, { name, adapters, config }] of all.entries()) {
@@ -144,7 +144,7 @@ async function models(all: readonly Variant[], hidden: string | undefined): Prom
       rmSync(folder, { recursive: true });
     }
   }
-  console.log(`One chat, ${PROMPT} prompt tokens, ${ANSWER} answer tokens; random weights, f16`);
+  console.log(`One chat, ${PROMPT} prompt tokens, ${LENGTHS.usual.answer} answer tokens; random weights, f16`);
   printTable(['hidden x layers', '', 'prefill/s', 'tokens/s', 'exchanges a token', 'share of a step', 'load'], rows);
 }
 
