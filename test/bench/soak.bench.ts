@@ -6,19 +6,26 @@ import { spawnAt, whenReady } from '../support/server-process.ts';
 import { loadText, printTable } from './harness.ts';
 import { growth, soak } from './serving/soak.ts';
 
-const MAIN = new URL('../../server/main.ts', import.meta.url);
+const SERVER = new URL('./serving/soak-server.ts', import.meta.url);
 const MIB = 2 ** 20;
 const requests = Number(process.argv[2] ?? 5000);
 const warm = Math.ceil(requests / 10);
 
-const server = await whenReady(spawnAt(MAIN, ['--speech-model=none', '--transcription-model=none']));
+const server = await whenReady(spawnAt(SERVER, ['--speech-model=none', '--transcription-model=none']));
 const url = server.urls['chat'];
 if (url === undefined) throw new Error(`the server did not start:\n${server.lines.join('\n')}`);
 console.log(`date ${new Date().toISOString().slice(0, 16)}Z, load ${loadText()}: ${requests} requests to ${url}`);
 const onProgress = (done: number): void => {
   console.log(`${done} sent, load ${loadText()}`);
 };
-const { before, after, counts, problems, seconds } = await soak({ url, pid: server.child.pid!, requests, warm, onProgress });
+const { before, after, counts, problems, seconds } = await soak({
+  url,
+  pid: server.child.pid!,
+  collects: true,
+  requests,
+  warm,
+  onProgress,
+});
 server.child.kill('SIGTERM');
 
 const row = (name: string, of: (holdings: typeof before) => number, unit = 1, digits = 0): string[] => [

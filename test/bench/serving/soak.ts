@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EngineStatus } from '../../../engine/api.ts';
 import { createRng } from '../../../engine/util/rng.ts';
 import type { Rng } from '../../../engine/util/rng.ts';
+import { COLLECT } from './collect-garbage.ts';
 import { JSON_TYPE, postJson, send } from '../../support/listeners.ts';
 
 const MODEL = 'parley-chat';
@@ -66,6 +67,8 @@ export interface SoakOptions {
   /** Base address of the chat listener, ending in /v1. */
   readonly url: string;
   readonly pid: number;
+  /** Both processes heed COLLECT (soak-server.ts): what is resident is then what is held. */
+  readonly collects?: boolean;
   readonly requests: number;
   /** Requests before `before` is taken. */
   readonly warm: number;
@@ -74,7 +77,7 @@ export interface SoakOptions {
 }
 
 /** Sends `warm` requests, looks, sends the others, and looks again. */
-export async function soak({ url, pid, requests, warm, onProgress }: SoakOptions): Promise<SoakReport> {
+export async function soak({ url, pid, collects = false, requests, warm, onProgress }: SoakOptions): Promise<SoakReport> {
   const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
   const counts: Record<string, number> = {};
   const problems: string[] = [];
@@ -92,7 +95,7 @@ export async function soak({ url, pid, requests, warm, onProgress }: SoakOptions
   };
   const run = async (until: number): Promise<Holdings> => {
     await Promise.all(Array.from({ length: CLIENTS }, () => client(until)));
-    return holdings(url, pid);
+    return holdings(url, pid, collects);
   };
   const before = await run(warm);
   const after = await run(requests);
@@ -143,8 +146,8 @@ function problemOf(status: number, text: string, body: Readonly<Record<string, u
   return whole ? undefined : `not a whole answer: ...${text.slice(-200)}`;
 }
 
-/** Waits until nothing runs, empties the prefix cache and looks; memory is the least of some moments, since garbage comes and goes. */
-async function holdings(url: string, pid: number): Promise<Holdings> {
+/** Waits until nothing runs, empties the prefix cache and looks; memory is the least of some moments. */
+async function holdings(url: string, pid: number, collects: boolean): Promise<Holdings> {
   const base = url.replace(/\/v1$/, '');
   const status = async (): Promise<EngineStatus> => (JSON.parse((await send(`${base}/get_server_info`)).text) as { status: EngineStatus }).status; // prettier-ignore
   let now = await status();
@@ -153,15 +156,17 @@ async function holdings(url: string, pid: number): Promise<Holdings> {
     now = await status();
   }
   await postJson(`${base}/flush_cache`, {});
-  const [serverBytes, engineBytes]: number[][] = [[], []];
+  const processes = [pid, childOf(pid)];
+  const resident = processes.map(() => Infinity);
   for (let i = 0; i < 8; i++) {
+    if (collects) for (const id of processes) if (id !== undefined) process.kill(id, COLLECT);
     await sleep(500);
-    const engine = childOf(pid);
-    serverBytes!.push(residentBytes(pid));
-    engineBytes!.push(engine === undefined ? 0 : residentBytes(engine));
+    processes.forEach((id, which) => {
+      resident[which] = Math.min(resident[which]!, id === undefined ? 0 : residentBytes(id));
+    });
   }
   const { gpuBuffers, gpuBytes, kvPagesUsed } = await status();
-  return { gpuBuffers, gpuBytes, kvPagesUsed, serverBytes: Math.min(...serverBytes!), engineBytes: Math.min(...engineBytes!) };
+  return { gpuBuffers, gpuBytes, kvPagesUsed, serverBytes: resident[0]!, engineBytes: resident[1]! };
 }
 
 /** The largest child of a process: the engine (the other children of a server are helpers of its loader). */
