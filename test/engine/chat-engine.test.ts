@@ -1,4 +1,5 @@
 /** ChatEngine on the bundled model: what a caller sees, and what a step costs. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +12,11 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { testDevice } from '../support/device.ts';
 
-const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const FOLDER = join(ROOT, 'models', 'parley-chat');
+const GOLDEN = JSON.parse(readFileSync(join(ROOT, 'test/fixtures/parley-chat/golden.json'), 'utf8')) as {
+  readonly greedy_ids: readonly number[];
+};
 const STORY = 'Tell me a short story about a fox.';
 const GREEDY: SamplingParams = { temperature: 0 };
 
@@ -109,7 +114,7 @@ describe('ChatEngine', () => {
     expect(short.finishes[0]).toMatchObject({ reason: 'length', completionTokens: 3 });
     expect(short.deltaTokens).toBe(3);
     expect(whole.texts[0]!.startsWith(short.texts[0]!)).toBe(true);
-    const golden = 1460; // second token of the golden answer
+    const golden = GOLDEN.greedy_ids[1]!; // its first appearance in the answer
     const token = await ask(engine, STORY, { stopTokenIds: [golden] });
     expect(token.finishes[0]).toMatchObject({ reason: 'stop', stopReason: golden, completionTokens: 2 });
     expect(token.start?.promptTokens).toBe(20);
