@@ -28,7 +28,7 @@ const LENGTHS = { usual: { answer: 16, turns: 4 }, large: { answer: 6, turns: 1 
 const SHAPES: readonly RandomShape[] = [
   { hidden: 256, intermediate: 768, layers: 4, heads: 4, kvHeads: 2 },
   { hidden: 1024, intermediate: 3072, layers: 2, heads: 16, kvHeads: 4 },
-  { hidden: 4096, intermediate: 2048, layers: 2, heads: 64, kvHeads: 8 },
+  { hidden: 4096, intermediate: 1024, layers: 2, heads: 16, kvHeads: 4 },
 ].map((shape) => ({ ...shape, headDim: 64, vocabulary: 1024, maxPositions: 512 }));
 
 interface Variant {
