@@ -220,9 +220,10 @@ function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, inpu
   const residual = (x: Tensor): Tensor | undefined => (shard.rank === 0 ? x : undefined);
   const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
   const list: Stage[] = [];
-  const add = (partial: Tensor, record: (rec: Recorder) => void): void => void list.push({ record, partial });
+  const add = (tensor: Tensor, summed: number, record: (rec: Recorder) => void): void =>
+    void list.push({ record, partial: { tensor, rows: summed } });
   if (isFirst) {
-    add(ws.hidden, (rec) => {
+    add(ws.hidden, rows, (rec) => {
       embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, ...firstId });
       trace?.('embedding', ws.hidden);
     });
@@ -231,7 +232,7 @@ function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, inpu
     // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
     const indices = isLast && i === weights.layers.length - 1 ? input.logitIndices : undefined;
     const kept = indices ? input.logitRows : rows;
-    add(ws.middle, (rec) => {
+    add(ws.middle, kept, (rec) => {
       rmsNorm(rec, { x: ws.hidden, weight: layer.inputNorm, out: ws.normed, eps, rows });
       storeKeysValues(rec, local, weights, i, ws, input, kv);
       if (kept > 0) attend(rec, local, i, ws, input, kv);
@@ -242,7 +243,7 @@ function stages(part: LlamaPart, weights: LlamaWeights, ws: LlamaWorkspace, inpu
       const [x, before] = indices ? [ws.gatheredAttended, ws.gatheredHidden] : [ws.attended, ws.hidden];
       linear(rec, { x, weight: layer.output, bias: layer.outputBias, residual: residual(before), out: ws.middle, rows: kept });
     });
-    add(ws.hidden, (rec) => {
+    add(ws.hidden, kept, (rec) => {
       rmsNorm(rec, { x: ws.middle, weight: layer.postNorm, out: ws.normed, eps, rows: kept });
       linear(rec, { x: ws.normed, weight: layer.gateUp, out: ws.gateUp, rows: kept });
       siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows: kept });

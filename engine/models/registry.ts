@@ -39,8 +39,8 @@ export interface Decoder {
 /** What a rank computes without the others. */
 export interface Stage {
   record(rec: Recorder): void;
-  /** [T, C]: this rank's part of a sum over the tensor-parallel ranks, which must take its place before the next stage; absent = none. */
-  readonly partial?: Tensor;
+  /** Rows of [T, C]: this rank's part of a sum over the tensor-parallel ranks, which must take its place before the next stage; absent = none. */
+  readonly partial?: { readonly tensor: Tensor; readonly rows: number };
 }
 
 export interface DecoderWorkspace {

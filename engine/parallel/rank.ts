@@ -1,7 +1,7 @@
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import type { Decoder, DecoderWorkspace } from '../models/registry.ts';
+import type { Decoder, DecoderWorkspace, Stage } from '../models/registry.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE, SAMPLING_ROW_WORDS } from '../ops/sample.ts';
 import { StepInput, decodeBuckets } from '../runner/step-input.ts';
@@ -16,7 +16,7 @@ import type { RankSampler } from './rank-sampler.ts';
 /** What a rank computes without the others: stages of the forward pass up to a sum. */
 interface Segment {
   record(rec: Recorder): void;
-  readonly partial: Tensor | undefined;
+  readonly partial: Stage['partial'] | undefined;
 }
 
 interface PlannedSegment extends Segment {
@@ -97,13 +97,13 @@ export class Rank {
       this.#hidden.set(floats.subarray(0, size));
       device.write(workspace.hidden, this.#hidden.subarray(0, size));
     }
-    const last = await this.#forward(shape, size);
+    const last = await this.#forward(shape);
     if (own.stage < own.ppSize - 1) await this.#handOver(place, last, size);
     else await this.#sample(last, input, place);
   }
 
   /** Runs the segments; returns the recorder of the last one if that is not submitted yet, because no sum ends it. */
-  async #forward(shape: StepShape, size: number): Promise<Recorder | undefined> {
+  async #forward(shape: StepShape): Promise<Recorder | undefined> {
     const { device, link } = this.#parts;
     // A shape with prompts in it is seldom the same twice.
     const segments: readonly PlannedSegment[] = shape.gather ? this.#segments(shape) : this.#planned(shape);
@@ -112,11 +112,17 @@ export class Rank {
       if (plan) rec.replay(plan);
       else record(rec);
       if (!partial) return rec;
-      const readback = rec.readback(partial, size * 4);
+      const { tensor, rows } = partial;
+      if (rows === 0) {
+        rec.submit();
+        continue;
+      }
+      const size = rows * tensor.shape[1]!;
+      const readback = rec.readback(tensor, size * 4);
       rec.submit();
       await readback.into(link.mine.bytes);
       await link.allReduce(size, this.#hidden);
-      device.write(partial, this.#hidden.subarray(0, size));
+      device.write(tensor, this.#hidden.subarray(0, size));
     }
     return undefined;
   }
