@@ -60,7 +60,7 @@ export interface EngineConfig {
   readonly preemptionThreshold: number;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlapSchedule: boolean;
-  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Absent = off. */
+  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Sequences with penalties or a format go without. Absent = off. */
   readonly promptLookup?: PromptLookup;
   /** Tokens a KV page. */
   readonly pageSize: number;

@@ -207,6 +207,9 @@ export class Scheduler {
       const inPrompt = sequence.uncomputed > 1 || sequence.computed === 0;
       if (isReady(sequence) && inPrompt) prefill(sequence, share);
     }
+    // Ordering the queue is worth it only where one of it may come in.
+    const { maxRunning, preemptionThreshold } = this.#options;
+    if (budget === 0 || (this.#running.length >= maxRunning && preemptionThreshold === undefined)) return;
     const computing = this.#computing();
     for (const sequence of this.#order()) {
       if (budget === 0) break;
