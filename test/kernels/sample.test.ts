@@ -3,6 +3,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import {
   FROM_DEVICE,
   SAMPLING_ROW_WORDS,
+  bestBlocks,
   gatherRows,
   resolveTokens,
   sample,
@@ -10,6 +11,7 @@ import {
   writeSamplingRow,
 } from '../../engine/ops/sample.ts';
 import type { SamplingRow } from '../../engine/ops/sample.ts';
+import { BEST_WORDS, shardBest } from '../../engine/ops/shard-sample.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/sample.ts';
 import { testDevice } from '../support/device.ts';
@@ -101,8 +103,39 @@ function gatherCase(rows: number, columns: number): KernelCase {
   };
 }
 
+/** A slice of a vocabulary: its greedy tokens, by their numbers in the vocabulary and in the slice. */
+function shardCase(columns: number, first: number, rows: number): KernelCase {
+  return {
+    name: `shard_best finds the best of ${columns} columns from token ${first} for ${rows} rows`,
+    tolerance: 0,
+    build(rng) {
+      const logits = randomTensor(rng, [rows, columns], 3);
+      const best = Array.from({ length: rows }, (_, b) => reference.argmax(logits.values.slice(b * columns, (b + 1) * columns)));
+      const bits = new Uint32Array(logits.values.buffer);
+      const settings = words(Array.from({ length: rows }, () => GREEDY));
+      return {
+        inputs: { logits, settings: { dtype: 'u32', shape: [rows, SAMPLING_ROW_WORDS], values: settings } },
+        outputs: { local: { dtype: 'u32', shape: [rows] }, out: { dtype: 'u32', shape: [rows * BEST_WORDS] } },
+        run(rec, t, device) {
+          const blocks = sampleBlocks(columns);
+          const thresholds = device.tensor('thresholds', 'f32', [rows]);
+          const scratch = device.tensor('best', 'u32', [rows, blocks, 2]);
+          const common = { rows, first, best: scratch };
+          bestBlocks(rec, { ...common, logits: t['logits']!, vocabulary: columns, settings: t['settings']!, thresholds, greedy: true });
+          shardBest(rec, { ...common, local: t['local']!, out: t['out']!, blocks });
+        },
+        expected: { local: best, out: best.flatMap((token, b) => [bits[b * columns + token]!, first + token]) },
+      };
+    },
+  };
+}
+
 const cases: KernelCase[] = [
   resolveCase,
+  shardCase(1, 0, 1),
+  shardCase(63, 32, 3),
+  shardCase(65, 4096, 65),
+  shardCase(2049, 64, 2),
   gatherCase(1, 4),
   gatherCase(65, 64),
   ...[1, 3, 63, 64, 65, 257, 5000].map((vocabulary) => sampleCase(vocabulary, vocabulary, SETTINGS)),
