@@ -4,6 +4,7 @@
  */
 import { effect } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
+import type { RefObject } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { formatTenths, formatTime } from '../util.ts';
 
@@ -19,10 +20,56 @@ interface TraceProps {
   readonly running?: boolean;
 }
 
+interface Painted {
+  readonly levels: TraceProps['levels'];
+  readonly duration: TraceProps['duration'] | undefined;
+  readonly position: TraceProps['position'] | undefined;
+  readonly running: boolean;
+}
+
 const STEP = 5; // seconds an arrow key moves at most; a twentieth of a short sound
 
 export function Trace({ levels, label, duration, position, onSeek, running = false }: TraceProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  usePainting(canvas, { levels, duration, position, running });
+  const seconds = duration?.value ?? 0;
+  const at = position?.value ?? 0;
+  const seek = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
+    const { left, width } = event.currentTarget.getBoundingClientRect();
+    onSeek?.(Math.max(0, Math.min(1, (event.clientX - left) / width)) * seconds);
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    const target = seekTarget(event.key, at, seconds);
+    if (target === undefined) return;
+    event.preventDefault();
+    onSeek?.(target);
+  };
+  // Whole seconds say nothing about a sound of one.
+  const clock = (time: number): string => (seconds < 60 ? formatTenths(time) : formatTime(time));
+  const slider = onSeek && {
+    role: 'slider' as const,
+    tabIndex: 0,
+    'aria-valuemin': 0,
+    'aria-valuemax': tenths(seconds),
+    'aria-valuenow': tenths(at),
+    'aria-valuetext': `${clock(at)} of ${clock(seconds)}`,
+    onPointerDown: seek,
+    onKeyDown,
+  };
+  return (
+    <div class="trace">
+      <canvas ref={canvas} role="img" aria-label={label} {...slider} />
+      {duration && (
+        <span class="number">
+          {clock(at)} / {clock(seconds)}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** Draws the trace again, at most once a frame, whenever what it shows or its size or the colours change. */
+function usePainting(canvas: RefObject<HTMLCanvasElement | null>, { levels, duration, position, running }: Painted): void {
   useEffect(() => {
     const element = canvas.current!;
     let frame = 0;
@@ -47,42 +94,14 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
       cancelAnimationFrame(frame);
     };
   }, [levels, duration, position, running]);
-  const seconds = duration?.value ?? 0;
-  const at = position?.value ?? 0;
-  const seek = (event: PointerEvent & { currentTarget: HTMLElement }): void => {
-    const { left, width } = event.currentTarget.getBoundingClientRect();
-    onSeek?.(Math.max(0, Math.min(1, (event.clientX - left) / width)) * seconds);
-  };
-  const onKeyDown = (event: KeyboardEvent): void => {
-    const small = Math.min(STEP, seconds / 20);
-    const steps = { ArrowLeft: -small, ArrowRight: small, PageDown: -4 * small, PageUp: 4 * small, Home: -seconds, End: seconds };
-    const step = steps[event.key as keyof typeof steps] as number | undefined;
-    if (step === undefined) return;
-    event.preventDefault();
-    onSeek?.(Math.max(0, Math.min(seconds, at + step)));
-  };
-  // Whole seconds say nothing about a sound of one.
-  const clock = (time: number): string => (seconds < 60 ? formatTenths(time) : formatTime(time));
-  const slider = onSeek && {
-    role: 'slider' as const,
-    tabIndex: 0,
-    'aria-valuemin': 0,
-    'aria-valuemax': tenths(seconds),
-    'aria-valuenow': tenths(at),
-    'aria-valuetext': `${clock(at)} of ${clock(seconds)}`,
-    onPointerDown: seek,
-    onKeyDown,
-  };
-  return (
-    <div class="trace">
-      <canvas ref={canvas} role="img" aria-label={label} {...slider} />
-      {duration && (
-        <span class="number">
-          {clock(at)} / {clock(seconds)}
-        </span>
-      )}
-    </div>
-  );
+}
+
+/** Where a key leads in a sound of `seconds`; undefined for keys that lead nowhere. */
+function seekTarget(key: string, at: number, seconds: number): number | undefined {
+  const small = Math.min(STEP, seconds / 20);
+  const steps = { ArrowLeft: -small, ArrowRight: small, PageDown: -4 * small, PageUp: 4 * small, Home: -seconds, End: seconds };
+  const step = steps[key as keyof typeof steps] as number | undefined;
+  return step === undefined ? undefined : Math.max(0, Math.min(seconds, at + step));
 }
 
 const tenths = (seconds: number): number => Math.round(seconds * 10) / 10;
