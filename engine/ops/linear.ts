@@ -114,7 +114,7 @@ export const LINEAR_QUAD = defineKernel({
   ...SPEC,
   file: 'linear/linear_quad.wgsl',
   fragments: (v) => [weightFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
-  consts: ['BLOCKS'],
+  consts: ['ROWS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
@@ -180,9 +180,9 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
     const bindings = { x, weight: part.weight, bias: partBias ?? x, residual: residual ?? x, out };
     const params = { m, n: part.count, n_weight: part.padded, k4: k / 4, out_stride: outStride, out_column: column };
     if (isQuad(caps)) {
-      const blocks = m > 4 ? 4 : 1;
-      const variant = { storage: weight.dtype, consts: { BLOCKS: blocks }, overrides: fused, subgroups: true };
-      rec.dispatch(LINEAR_QUAD, variant, bindings, params, [ceilDiv(part.count, QUAD_COLUMNS), ceilDiv(m, 4 * blocks)]);
+      const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
+      const variant = { storage: weight.dtype, consts: { ROWS: rows }, overrides: fused, subgroups: true };
+      rec.dispatch(LINEAR_QUAD, variant, bindings, params, [ceilDiv(part.count, QUAD_COLUMNS), ceilDiv(m, rows)]);
     } else if (broadcast) {
       const blocks = rowBlocks(m, lanes);
       const variant = {

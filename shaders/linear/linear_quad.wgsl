@@ -1,8 +1,8 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], for adapters whose subgroup is a SIMD register of 4.
 //
-// A workgroup computes 4 BLOCKS rows of 16 columns; an invocation has 4 columns, 4 apart. Rows of x are loaded by the 4 invocations at
-// once, one each, and handed round (lib/quad.wgsl). Tiles are matrices in variables of their own, because private arrays
-// are slow where this runs. 9x linear_broadcast.wgsl on SwiftShader (test/bench/SPEED.md). The sum over k has the same order for both BLOCKS.
+// A workgroup computes ROWS (1, 4 or 16) rows of 16 columns; an invocation has 4 columns, 4 apart. Rows of x are loaded by the 4
+// invocations at once, one each, and handed round (lib/quad.wgsl). Tiles are matrices in variables of their own, because private arrays
+// are slow where this runs. 7x linear_broadcast.wgsl on SwiftShader (test/bench/SPEED.md). The sum over k has the same order for all ROWS.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -23,19 +23,39 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
+// W[columns, 4 k..] of an invocation: [4 columns x 4 inputs].
+fn weights_at(k: u32, columns: vec4<u32>) -> mat4x4<f32> {
+  let at = columns + k * params.n_weight;
+  return transpose(
+    mat4x4<f32>(unpack_weight(weight[at.x]), unpack_weight(weight[at.y]), unpack_weight(weight[at.z]), unpack_weight(weight[at.w])),
+  );
+}
+
+fn store_row(row: u32, first_column: u32, sums: vec4<f32>) {
+  for (var j = 0u; j < 4u; j++) {
+    store(row, first_column + j * 4u, sums[j]);
+  }
+}
+
 fn store_tile(first_row: u32, first_column: u32, sums: mat4x4<f32>) {
   for (var i = 0u; i < 4u; i++) {
-    for (var j = 0u; j < 4u; j++) {
-      store(first_row + i, first_column + j * 4u, sums[i][j]);
-    }
+    store_row(first_row + i, first_column, sums[i]);
   }
 }
 
 @compute @workgroup_size(4)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_column = group.x * 16u + lane;
-  let first_row = group.y * 4u * BLOCKS;
+  let first_row = group.y * ROWS;
   let columns = min(vec4<u32>(first_column) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.n_weight - 1u));
+  if (ROWS == 1u) {
+    var sums = vec4<f32>();
+    for (var k = 0u; k < params.k4; k++) {
+      sums += weights_at(k, columns) * x[first_row * params.k4 + k];
+    }
+    store_row(first_row, first_column, sums);
+    return;
+  }
   let rows = min(vec4<u32>(first_row + lane) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.m - 1u)) * params.k4;
   // [4 columns x 4 rows] each.
   var sums0 = mat4x4<f32>();
@@ -43,19 +63,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var sums2 = mat4x4<f32>();
   var sums3 = mat4x4<f32>();
   for (var k = 0u; k < params.k4; k++) {
-    let at = columns + k * params.n_weight;
-    let weights = transpose(
-      mat4x4<f32>(unpack_weight(weight[at.x]), unpack_weight(weight[at.y]), unpack_weight(weight[at.z]), unpack_weight(weight[at.w])),
-    );
+    let weights = weights_at(k, columns);
     sums0 += weights * all_lanes(x[rows.x + k]);
-    if (BLOCKS == 4u) {
+    if (ROWS == 16u) {
       sums1 += weights * all_lanes(x[rows.y + k]);
       sums2 += weights * all_lanes(x[rows.z + k]);
       sums3 += weights * all_lanes(x[rows.w + k]);
     }
   }
   store_tile(first_row, first_column, sums0);
-  if (BLOCKS == 4u) {
+  if (ROWS == 16u) {
     store_tile(first_row + 4u, first_column, sums1);
     store_tile(first_row + 8u, first_column, sums2);
     store_tile(first_row + 12u, first_column, sums3);
