@@ -65,6 +65,7 @@ if __name__ == '__main__':
     A('--out', required=True)
     A('--golden')
     A('--average', nargs='*', default=[], help='further checkpoints, averaged in')
+    A('--blend', nargs=2, metavar=('FOLDER', 'SHARE'), help='an exported folder whose weights make this share of the result')
     A('--threads', type=int, default=1)
     a = ap.parse_args()
     torch.set_num_threads(a.threads)
@@ -75,6 +76,10 @@ if __name__ == '__main__':
         o = torch.load(f, map_location='cpu')['model']
         sd = {k: sd[k] + o[k] for k in sd}
     sd = {k: v / (1 + len(a.average)) for k, v in sd.items()}
+    if a.blend:
+        share = float(a.blend[1])
+        old = load(a.blend[0]).state_dict()
+        sd = {k: (1 - share) * v + share * old[k] for k, v in sd.items()}
     os.makedirs(a.out, exist_ok=True)
     write_safetensors(os.path.join(a.out, 'model.safetensors'), {k: v.float().numpy() for k, v in sd.items()})
     cfg = dict(
