@@ -113,28 +113,34 @@ describe.each([
   }));
   const long = greedy(`${'The sea was calm and the sky was blue that day. '.repeat(12)} What colour was the sky?`, 8);
 
-  test('32 requests at once, seeds and penalties, a format, log-probabilities, a prompt in chunks and one that is cached', async () => {
-    const ask = (config: Partial<EngineConfig>) =>
-      withChat(device, BUNDLED, { maxRunningRequests: 16, ...config }, async (engine) => {
-        const all = await Promise.all([...crowd, ...seeded, ...flat, formatted, reported, long].map((request) => answer(engine, request)));
-        return { all, again: await answer(engine, long) };
+  test(
+    '32 requests at once, seeds and penalties, a format, log-probabilities, a prompt in chunks and one that is cached',
+    { timeout: 400_000 },
+    async () => {
+      const ask = (config: Partial<EngineConfig>) =>
+        withChat(device, BUNDLED, { maxRunningRequests: 16, ...config }, async (engine) => {
+          const all = await Promise.all(
+            [...crowd, ...seeded, ...flat, formatted, reported, long].map((request) => answer(engine, request)),
+          );
+          return { all, again: await answer(engine, long) };
+        });
+      const [expected, actual] = [await ask({}), await ask(split)];
+      const texts = (given: readonly Answer[]): string[] => given.map(({ text, finish }) => `${finish}: ${text}`);
+      expect(texts(actual.all)).toEqual(texts(expected.all));
+      expect(actual.again.text).toBe(expected.again.text);
+      expect(actual.again.cachedTokens).toBe(expected.again.cachedTokens);
+      expect(actual.again.cachedTokens).toBeGreaterThan(100);
+      const [one, several] = [expected, actual].map(({ all }) => all.flatMap(({ logprobs }) => logprobs));
+      expect(several!.map(({ token, top }) => [token, ...top.map((other) => other.token)])).toEqual(
+        one!.map(({ token, top }) => [token, ...top.map((other) => other.token)]),
+      );
+      several!.forEach(({ logprob, top }, i) => {
+        expect(logprob).toBeCloseTo(one![i]!.logprob, 3);
+        top.forEach((other, j) => expect(other.logprob).toBeCloseTo(one![i]!.top[j]!.logprob, 3));
       });
-    const [expected, actual] = [await ask({}), await ask(split)];
-    const texts = (given: readonly Answer[]): string[] => given.map(({ text, finish }) => `${finish}: ${text}`);
-    expect(texts(actual.all)).toEqual(texts(expected.all));
-    expect(actual.again.text).toBe(expected.again.text);
-    expect(actual.again.cachedTokens).toBe(expected.again.cachedTokens);
-    expect(actual.again.cachedTokens).toBeGreaterThan(100);
-    const [one, several] = [expected, actual].map(({ all }) => all.flatMap(({ logprobs }) => logprobs));
-    expect(several!.map(({ token, top }) => [token, ...top.map((other) => other.token)])).toEqual(
-      one!.map(({ token, top }) => [token, ...top.map((other) => other.token)]),
-    );
-    several!.forEach(({ logprob, top }, i) => {
-      expect(logprob).toBeCloseTo(one![i]!.logprob, 3);
-      top.forEach((other, j) => expect(other.logprob).toBeCloseTo(one![i]!.top[j]!.logprob, 3));
-    });
-    expect(one).toHaveLength(30);
-  });
+      expect(one).toHaveLength(30);
+    },
+  );
 
   test('guesses are verified', async () => {
     const copy = greedy('Say it again: one two three four five six seven, one two three four five six seven, one two three four', 40);
