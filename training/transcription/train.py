@@ -3,7 +3,7 @@
 ckpt/trunk.pt is the state before they fall, from which a later run goes on (`--resume ckpt/trunk.pt`).
 Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW."""
 
-import argparse, datetime, os, random, signal, sys, time
+import argparse, datetime, gc, os, random, signal, sys, time
 import torch, torch.nn.functional as F
 import paths  # noqa: F401 (enters the work folder)
 import data, model as M, tok
@@ -116,6 +116,7 @@ def stop(*_):
 
 
 signal.signal(signal.SIGTERM, stop)
+gc.disable()
 store = data.Store()
 S = data.Sampler(store, tk, int(time.time()))
 S.load_text()
@@ -128,6 +129,8 @@ def describe():
 
 
 describe()
+gc.enable()
+gc.freeze()  # the sentences are a million small objects: never look through them again
 
 
 def rate():
@@ -264,8 +267,7 @@ while time.time() < END and not (a.steps and step - begun >= a.steps):
         t_save = time.time()
     if time.time() - t_ref > 240:
         store.refresh()
-        S.load_text()
-        describe()
+        gc.freeze()
         t_ref = time.time()
 if not a.steps:
     save()
