@@ -31,8 +31,6 @@ const refs = JSON.parse(readFileSync(join(work, 'eval/refs.json'), 'utf8')) as R
 const wanted = values.sets.split(',').filter((name) => name !== '');
 const engine = await createEngine(createNodePlatform(), {
   ...DEFAULT_ENGINE_CONFIG,
-  chat: undefined,
-  speech: undefined,
   transcription: { path: values.model },
 });
 
