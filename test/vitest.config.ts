@@ -6,7 +6,8 @@ export default defineConfig({
     // One process a file: Dawn devices and worker threads do not mix. Two at a time on the 2-core machines of CI.
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 120_000,
-    hookTimeout: 180_000,
+    // Against hangs, not a measure of speed: software adapters on a busy machine take their time.
+    testTimeout: 300_000,
+    hookTimeout: 400_000,
   },
 });
