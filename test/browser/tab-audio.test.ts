@@ -158,6 +158,11 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
 
   test('hold to talk: what was said becomes a question, and its answer is spoken', { timeout: 10 * MINUTES, retry: 2 }, async () => {
     const context = await browser.newContext();
+    // The browser's noise suppression and level control bend a clip of one second differently at each run, and the recogniser hears that.
+    await context.addInitScript(() => {
+      const microphone = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+      localStorage.setItem('parley.settings.1', JSON.stringify({ microphone }));
+    });
     const page = await openPage(context, server.url);
     for (const [task, route] of [
       ['transcription', 'transcribe'],
@@ -178,9 +183,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     await page.keyboard.up('Space');
     await page.waitForSelector('.message.user', { timeout: 3 * MINUTES });
     const question = await page.locator('.message.user .question').innerText();
-    // How much of the clip a real-time microphone loses hangs on the machine; the words themselves are checked above, from the file.
-    console.log(`voice loop: heard "${question}", ${(100 * wordsFound(clipText(), question)).toFixed(0)} % of the clip's words`);
-    expect(wordsOf(question).length).toBeGreaterThan(0);
+    expect(wordsFound(clipText(), question), question).toBeGreaterThan(0.5);
     await page.waitForSelector('.message.assistant[data-status="done"]', { timeout: MINUTES });
     await page.getByText('Speaking; talk to interrupt').waitFor({ timeout: 4 * MINUTES });
     await talk.click();
