@@ -42,6 +42,7 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
       ...options.settings,
       adapter: model?.adapter ?? loaded?.adapter ?? null,
       ...(model?.memory && { memory: model.memory }),
+      ...(model?.ranks && { ranks: model.ranks }),
       status: engine.status(),
     });
   };

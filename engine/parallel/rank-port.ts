@@ -30,8 +30,8 @@ export interface RankPort {
 
 type Method = 'open' | 'measure' | 'load' | 'reserve' | 'start' | 'step' | 'close';
 
-/** How long a thread may take to give its device back. Ending it while a GPU promise is pending ends the whole process: Dawn aborts. */
-const CLOSE_MS = 10_000;
+/** How long a thread may take to give its device back and end itself. Terminating it is the last resort: Dawn may abort the whole process. */
+const CLOSE_MS = 30_000;
 
 /** To the rank's thread. */
 export interface RankCall {
@@ -104,6 +104,7 @@ interface Pending {
 export class WorkerRank implements RankPort {
   readonly #worker: PlatformWorker;
   readonly #pending = new Map<number, Pending>();
+  readonly #exited: Promise<void>;
   #nextId = 1;
   #stats: DeviceStats | undefined;
   #resolveLost!: (reason: string) => void;
@@ -112,7 +113,12 @@ export class WorkerRank implements RankPort {
   constructor(worker: PlatformWorker) {
     this.#worker = worker;
     worker.onMessage((message) => this.#take(message as RankReply));
-    worker.onExit((why) => this.#end(`its thread ended: ${why}`));
+    this.#exited = new Promise((resolve) =>
+      worker.onExit((why) => {
+        this.#end(`its thread ended: ${why}`);
+        resolve();
+      }),
+    );
   }
 
   get stats(): DeviceStats | undefined {
@@ -144,10 +150,11 @@ export class WorkerRank implements RankPort {
   }
 
   async close(): Promise<void> {
+    // Not the answer but the end of the thread is waited for: that it lost its device may be heard in between.
     const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
-    await this.#call('close').catch(() => undefined);
+    this.#call('close').catch(() => undefined);
+    await this.#exited;
     clearTimeout(timer);
-    await this.#worker.terminate();
   }
 
   #call<T>(method: Method, ...args: readonly unknown[]): Promise<T> {

@@ -7,7 +7,7 @@ import { RankHost } from './rank-host.ts';
 import type { SplitModel } from './rank-host.ts';
 import type { RankCall, RankReply } from './rank-port.ts';
 
-/** Serves the port until the thread is terminated. */
+/** Serves the port until it is told to close, which ends the thread. */
 export function main(platform: Platform, port: WorkerPort): void {
   const host = new RankHost(platform);
   let queue = Promise.resolve();
@@ -19,6 +19,7 @@ export function main(platform: Platform, port: WorkerPort): void {
 async function answer(platform: Platform, host: RankHost, { id, method, args }: RankCall, port: WorkerPort): Promise<void> {
   try {
     const value = await perform(host, method, args);
+    if (method === 'close') return port.close();
     if (method === 'open') void host.lost.then((reason) => port.post(failure(0, new EngineError('device_lost', reason))));
     port.post({ id, value, stats: { ...host.stats } } satisfies RankReply);
   } catch (error) {

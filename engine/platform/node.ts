@@ -249,6 +249,7 @@ import(loader).then(async ({ register }) => {
   main(createNodePlatform({ toggles, log, wait: 'sleep' }), {
     post: (message) => parentPort.postMessage(message),
     onMessage: (callback) => parentPort.on('message', callback),
+    close: () => process.exit(0),
   });
 });`;
 

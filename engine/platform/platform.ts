@@ -24,6 +24,7 @@ export interface PlatformWorker {
   onMessage(callback: (message: unknown) => void): void;
   /** Called once, when the thread has ended, with what is known of why. */
   onExit(callback: (why: string) => void): void;
+  /** Ends the thread wherever it is. One that is just then in a call to Dawn takes the whole process with it: see WorkerPort.close. */
   terminate(): Promise<void>;
 }
 
@@ -31,6 +32,8 @@ export interface PlatformWorker {
 export interface WorkerPort {
   post(message: unknown): void;
   onMessage(callback: (message: unknown) => void): void;
+  /** Ends this thread, from between its calls to Dawn. */
+  close(): void;
 }
 
 export interface Platform {

@@ -26,7 +26,7 @@ export function main(platform: Platform, port: WorkerPort): void {
     },
   };
   serve(watched, {
-    post: port.post,
+    ...port,
     onMessage: (callback) =>
       port.onMessage((message) => {
         const { fate } = message as Partial<FateMessage>;

@@ -10,16 +10,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Engine } from '../../engine/api.ts';
-import { resample } from '../../engine/audio/resample.ts';
-import { writeWav, parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
-import { createEngine } from '../../engine/index.ts';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { wordErrorRate } from '../../test/support/word-error-rate.ts';
+import { openEngine, recognise, speak } from '../through-parley.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const RECOGNISER_RATE = 16000;
-const SEED = 1;
 /** Said by every voice, so that voices and not texts are compared; a question among them. */
 const SAME = [
   'The early boats were already far out on the quiet water.',
@@ -33,36 +27,12 @@ interface Sentence {
   readonly text: string;
 }
 
-/** Writes a sentence as a WAV file; returns seconds of audio and of computing. */
-async function speak(engine: Engine, text: string, voice: string, path: string): Promise<{ audio: number; spent: number }> {
-  const chunks: Float32Array[] = [];
-  const from = performance.now();
-  let rate = 0;
-  for await (const event of engine.synthesize({ text, voice, seed: SEED }, new AbortController().signal)) {
-    if (event.type === 'start') rate = event.sampleRate;
-    if (event.type === 'audio') chunks.push(event.samples);
-  }
-  const samples = Float32Array.from(chunks.flatMap((chunk) => [...chunk]));
-  writeFileSync(path, writeWav(samples, rate));
-  return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
-}
-
-async function recognise(engine: Engine, path: string): Promise<string> {
-  const wav = parseWav(readFileSync(path));
-  const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
-  let text = '';
-  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
-    if (event.type === 'finish') text = event.text;
-  }
-  return text;
-}
-
 /** Word error rate of the recogniser over a folder of sentences: errors of all over words of all. */
 async function recogniseAll(engine: Engine, folder: string, sentences: readonly Sentence[]) {
   const rows = [];
   let [errors, words] = [0, 0];
   for (const { id, text } of sentences) {
-    const heard = await recognise(engine, join(folder, `${id}.wav`));
+    const { text: heard } = await recognise(engine, join(folder, `${id}.wav`));
     const count = text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
     errors += wordErrorRate(text, heard) * count;
     words += count;
@@ -84,11 +54,7 @@ const [out] = positionals;
 if (out === undefined) throw new Error('give the folder to write to');
 const lines = readFileSync(join(HERE, 'eval_texts.tsv'), 'utf8').trimEnd().split('\n');
 const sentences = lines.map((line): Sentence => ({ id: line.split('\t')[0]!, text: line.split('\t')[1]! }));
-const engine = await createEngine(createNodePlatform(), {
-  ...DEFAULT_ENGINE_CONFIG,
-  speech: { path: values.model },
-  transcription: { path: values.recogniser },
-});
+const engine = await openEngine({ speech: values.model, transcription: values.recogniser });
 // In the order of voices.py, as the teachers' recordings are.
 const voices = [...readFileSync(join(HERE, 'voices.py'), 'utf8').matchAll(/^ {4}"(\S+)": dict/gm)].map(([, name]) => name!);
 const folder = join(out, 'sentences');

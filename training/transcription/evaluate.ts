@@ -8,14 +8,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { resample } from '../../engine/audio/resample.ts';
-import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
-import { createEngine } from '../../engine/index.ts';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { wordErrorRate } from '../../test/support/word-error-rate.ts';
+import { openEngine, recognise } from '../through-parley.ts';
 
-const RATE = 16000;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -29,20 +24,7 @@ const [work] = positionals;
 if (work === undefined) throw new Error('give the work folder that holds eval/refs.json');
 const refs = JSON.parse(readFileSync(join(work, 'eval/refs.json'), 'utf8')) as Record<string, [wav: string, text: string][]>;
 const wanted = values.sets.split(',').filter((name) => name !== '');
-const engine = await createEngine(createNodePlatform(), {
-  ...DEFAULT_ENGINE_CONFIG,
-  transcription: { path: values.model },
-});
-
-async function transcribe(file: string): Promise<{ text: string; seconds: number }> {
-  const wav = parseWav(readFileSync(file));
-  const samples = resample(wavToMono(wav), wav.sampleRate, RATE);
-  let text = '';
-  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
-    if (event.type === 'finish') text = event.text;
-  }
-  return { text, seconds: samples.length / RATE };
-}
+const engine = await openEngine({ transcription: values.model });
 
 const countWords = (text: string): number => text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
 const report: Record<string, unknown> = {};
@@ -52,7 +34,7 @@ for (const [name, clips] of Object.entries(refs)) {
   const rows = [];
   const from = performance.now();
   for (const [file, text] of clips.slice(0, Number(values.limit))) {
-    const heard = await transcribe(join(work, file));
+    const heard = await recognise(engine, join(work, file));
     const count = countWords(text);
     if (count === 0) falseWords += countWords(heard.text);
     else errors += wordErrorRate(text, heard.text) * count;

@@ -1,0 +1,45 @@
+/** Speech and transcription through Parley itself, for the scripts that evaluate checkpoints or make training data. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { Engine } from '../engine/api.ts';
+import { resample } from '../engine/audio/resample.ts';
+import { parseWav, wavToMono, writeWav } from '../engine/audio/wav.ts';
+import { DEFAULT_ENGINE_CONFIG } from '../engine/config.ts';
+import { createEngine } from '../engine/index.ts';
+import { createNodePlatform } from '../engine/platform/node.ts';
+
+const RECOGNISER_RATE = 16000;
+const SEED = 1;
+
+/** An engine with the models of these folders; the tasks not named are left out. */
+export function openEngine(models: { speech?: string; transcription?: string }): Promise<Engine> {
+  return createEngine(createNodePlatform(), {
+    ...DEFAULT_ENGINE_CONFIG,
+    ...(models.speech !== undefined && { speech: { path: models.speech } }),
+    ...(models.transcription !== undefined && { transcription: { path: models.transcription } }),
+  });
+}
+
+/** Writes a sentence as a WAV file; returns seconds of audio and of computing. */
+export async function speak(engine: Engine, text: string, voice: string, path: string): Promise<{ audio: number; spent: number }> {
+  const chunks: Float32Array[] = [];
+  const from = performance.now();
+  let rate = 0;
+  for await (const event of engine.synthesize({ text, voice, seed: SEED }, new AbortController().signal)) {
+    if (event.type === 'start') rate = event.sampleRate;
+    if (event.type === 'audio') chunks.push(event.samples);
+  }
+  const samples = Float32Array.from(chunks.flatMap((chunk) => [...chunk]));
+  writeFileSync(path, writeWav(samples, rate));
+  return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
+}
+
+/** What the recogniser hears in a WAV file, and the file's length in seconds. */
+export async function recognise(engine: Engine, path: string): Promise<{ text: string; seconds: number }> {
+  const wav = parseWav(readFileSync(path));
+  const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
+  let text = '';
+  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
+    if (event.type === 'finish') text = event.text;
+  }
+  return { text, seconds: samples.length / RECOGNISER_RATE };
+}
