@@ -19,7 +19,7 @@ const LENGTH = 32_000;
 const CHUNK = 4096;
 const CHATS = 8;
 /** For short prompts behind a long one: its length, the chunk, milliseconds between two short ones. */
-const BEHIND = { length: 16_000, chunk: 512, interval: 700 };
+const BEHIND = { length: 16_000, chunk: 512, interval: 250 };
 const SHAPE = { hidden: 64, intermediate: 128, layers: 2, heads: 2, kvHeads: 1, headDim: 16, vocabulary: VOCABULARY, maxPositions: 32_768 };
 const GREEDY = { messages: [], sampling: { temperature: 0 }, ignoreEos: true } as const;
 
