@@ -9,6 +9,8 @@ from common import ROOT, assemble, ids_of, load_export, st_load, st_save
 from model import seeded_noise
 
 torch.set_num_threads(1)
+# Prosody styles moved away from another voice's, because the predictor leaves the two too near to each other (12_measure.py).
+APART = {"oni": ("aus-female-3", 0.2)}
 OUT = ROOT + "/out"
 os.makedirs(OUT, exist_ok=True)
 here = os.path.dirname(os.path.abspath(__file__))
@@ -23,6 +25,10 @@ if os.environ.get("KEEP_FROM"):  # a model.safetensors whose prosody side stays 
     m.load_state_dict(old, strict=False)
     kept = st_load(os.path.dirname(os.environ["KEEP_FROM"]) + "/voices.safetensors")
     style[:, m.sd :] = torch.cat([torch.from_numpy(kept[n].copy()) for n in NAMES])[:, m.sd :]
+else:
+    for voice, (other, share) in APART.items():
+        a, b = NAMES.index(voice), NAMES.index(other)
+        style[a, m.sd :] += share * (style[a, m.sd :] - style[b, m.sd :])
 cfg = json.load(open(ROOT + "/config.json"))
 cfg["model_type"] = "kokoro"
 cfg["sample_rate"] = 24000
