@@ -29,24 +29,14 @@ const JSON_TOKENS = 400;
 const HELD_DIALOGUES = 200;
 const HELD_TOKENS = 480;
 
-/** What a program asks for: 'json_object' with the keys in the text, or a schema. */
-const JSON_ASKED = [
-  'Give me a JSON object that describes a cat.',
-  'Write a JSON object with name, age and city for Paul, who is 30 and lives in Rome.',
-  'JSON for the book Emma by Jane Austen, please.',
-  'List three fruits in a JSON object.',
-  'What is the weather like? Answer in JSON.',
-  'Extract name and job as JSON: Nina works as a nurse.',
-  'Describe the colour of the sky as JSON.',
-  'Return the numbers one to five as JSON.',
-  'Make a JSON object for a shop that sells bread.',
-  'Tell me something about Parley in JSON.',
-];
 const PERSON = { type: 'object', properties: { name: { type: 'string', maxLength: 40 }, age: { type: 'integer', minimum: 0, maximum: 150 } }, required: ['name', 'age'], additionalProperties: false }; // prettier-ignore
 const LIST = { type: 'object', properties: { items: { type: 'array', items: { type: 'string', maxLength: 40 }, minItems: 1, maxItems: 5 } }, required: ['items'], additionalProperties: false }; // prettier-ignore
 const FORMATS: readonly ResponseFormat[] = [{ type: 'json_object' }, { type: 'json_schema', schema: PERSON }, { type: 'json_schema', schema: LIST }]; // prettier-ignore
 
 const readLines = <T>(path: string): T[] => readFileSync(path, 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line) as T); // prettier-ignore
+
+/** What a program asks for: 'json_object' with the keys in the text, or a schema. */
+const JSON_ASKED = readFileSync(join(HERE, 'json_requests.txt'), 'utf8').trimEnd().split('\n');
 
 function messagesOf({ system, turns }: TestPrompt): ChatMessage[] {
   const said = turns.map((content, i): ChatMessage => ({ role: i % 2 === 0 ? 'user' : 'assistant', content }));

@@ -105,5 +105,6 @@ json.dump(P, open(out + '/eval_prompts.json', 'w'), indent=1, ensure_ascii=False
 excluded = [m['content'].replace('\n', ' ') for p in P for m in p['messages'] if m['role'] == 'user' and len(m['content']) > 12]
 here = os.path.dirname(os.path.abspath(__file__))
 excluded += [json.loads(l)['turns'][-1] for l in open(here + '/test_prompts.jsonl')]
+excluded += open(here + '/json_requests.txt').read().splitlines()  # what evaluate.ts asks for JSON
 open(out + '/exclude.txt', 'w').write('\n'.join(excluded) + '\n')
 print(len(P), 'prompts')

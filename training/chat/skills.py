@@ -1445,6 +1445,14 @@ def g_unknown():
     return ask(f'What did I {what}?', pick(['I do not know. You did not tell me.', 'I do not know that, because you did not tell me.']))
 
 
+def g_json_answer():
+    """Any question of the others, answered in JSON: what asks for no keys goes under "answer"."""
+    _, turns = R.choices([g_sum, g_define, g_unknown, g_talk, g_read], [2, 2, 4, 2, 1])[0]()
+    u, v = turns[0]
+    lead = ex(pick(['{u} [Answer|Reply|Respond] [in|as|with] JSON.', '{u} JSON[, please|].', '[As|In] JSON: {u}', 'Answer with a JSON object: {u}']))
+    return ask(lead.replace('{u}', u), J({pick(['answer', 'answer', 'answer', 'text', 'reply']): v}), soft=False)
+
+
 SHARES = {
     g_read: 19,
     g_json: 15,
@@ -1457,6 +1465,7 @@ SHARES = {
     g_follow: 3,
     g_define: 4,
     g_unknown: 5,
+    g_json_answer: 4,
 }
 
 
