@@ -20,7 +20,7 @@ ONES = (
 )
 TENS = 'zero ten twenty thirty forty fifty sixty seventy eighty ninety'.split()
 ORDINAL = {'one': 'first', 'two': 'second', 'three': 'third', 'five': 'fifth', 'eight': 'eighth', 'nine': 'ninth', 'twelve': 'twelfth'}
-PANGRAM = 'the quick brown fox jumps over the lazy dog'
+PANGRAM = 'quick brown fox'
 
 
 def words(n):
