@@ -165,7 +165,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     );
     expect(await page.locator('.message').count()).toBe(2);
     await page.locator('.conversations .title').last().click();
-    expect(await page.locator('.message.assistant .markdown').innerText()).toBe(whole);
+    // Markdown is laid out after the message is there.
+    await page.waitForFunction((text) => document.querySelector<HTMLElement>('.message.assistant .markdown')?.innerText === text, whole);
   });
 
   test('a damaged stored model is noticed and only its damaged part is fetched again', async () => {

@@ -33,6 +33,28 @@ def load(ckpt=''):
     return net.eval(), tk, cfg
 
 
+def timestamp_rules(lo, said, tk):
+    """Masks the logits lo (V,) in place as transformers' WhisperTimeStampLogitsProcessor does: times begin, come in pairs and grow, and win where
+    together they are likelier than any word."""
+    off = -1e9
+    if not said:
+        lo[: tk.t0] = off
+        lo[tk.t0 + 51 :] = off
+        return
+    last, before = said[-1] >= tk.t0, len(said) < 2 or said[-2] >= tk.t0
+    if last:
+        if before:
+            lo[tk.t0 :] = off
+        else:
+            lo[: tk.eot] = off
+    times = [t for t in said if t >= tk.t0]
+    if times:
+        lo[tk.t0 : times[-1] + (0 if last and not before else 1)] = off
+    lp = lo.log_softmax(-1)
+    if lp[tk.t0 :].logsumexp(-1) > lp[: tk.t0].max():
+        lo[: tk.t0] = off
+
+
 @torch.no_grad()
 def greedy(net, tk, mels, stamps=False, max_len=220):
     """mels (B, 80, T) -> list of token id lists (prompt excluded)."""
@@ -50,6 +72,9 @@ def greedy(net, tk, mels, stamps=False, max_len=220):
         lo = net.decode(x, enc, cache, pos, e=e, last=True)[:, -1]
         pos += x.shape[1]
         lo[:, tk.eot + 1 : tk.t0 if stamps else len(tk.vocab)] = -1e9
+        if stamps:
+            for i in range(B):
+                timestamp_rules(lo[i], [int(o[i]) for o in out], tk)
         n = lo.argmax(-1)
         n[done] = tk.eot
         done |= n == tk.eot

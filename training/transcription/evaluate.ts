@@ -2,7 +2,7 @@
  * Word error rates of a Whisper-shaped checkpoint through Parley: every clip that `eval_make.py` listed in WORK/eval/refs.json, by set.
  * Case and punctuation are ignored; in sets without speech the words that were heard are counted instead.
  *
- *   npx tsx training/transcription/evaluate.ts WORK [--model FOLDER] [--sets a,b] [--limit N] [--out FILE]
+ *   npx tsx training/transcription/evaluate.ts WORK [--model FOLDER] [--sets a,b] [--limit N] [--out FILE] [--timestamps]
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,6 +20,7 @@ const { values, positionals } = parseArgs({
     sets: { type: 'string', default: '' },
     limit: { type: 'string', default: '1000' },
     out: { type: 'string' },
+    timestamps: { type: 'boolean', default: false },
   },
 });
 const [work] = positionals;
@@ -38,7 +39,7 @@ for (const [name, clips] of Object.entries(refs)) {
   const chosen = clips.slice(0, Number(values.limit));
   for (let i = 0; i < chosen.length; i += AT_ONCE) {
     const group = chosen.slice(i, i + AT_ONCE);
-    const heard = await Promise.all(group.map(([file]) => recognise(engine, join(work, file))));
+    const heard = await Promise.all(group.map(([file]) => recognise(engine, join(work, file), values.timestamps)));
     for (const [k, [file, text]] of group.entries()) {
       const { text: hypothesis, seconds } = heard[k]!;
       const count = countWords(text);

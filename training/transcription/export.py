@@ -36,7 +36,6 @@ json.dump(
         no_timestamps_token_id=tk.nots,
         prev_sot_token_id=v['<|startofprev|>'],
         max_initial_timestamp_index=50,
-        no_speech_threshold=1.0,  # empty text on silence comes from the decoder; its probability of silence is not trusted
         max_length=448,
         return_timestamps=False,
         begin_suppress_tokens=[],
@@ -96,6 +95,9 @@ if '--fixtures' in sys.argv:
         ),
         None,
     )
+    shared = paths.DATA + '/../models/transcription/samples/'
+    listed = json.load(open(shared + 'samples.json'))[:5] if os.path.exists(shared) else []
+    hear = lambda f: tk.decode(E.greedy(net, tk, torch.from_numpy(feat.whisper_input(E.wav(f)))[None])[0])
     json.dump(
         dict(
             clip='clip.wav',
@@ -106,6 +108,7 @@ if '--fixtures' in sys.argv:
             timestamp_prompt_ids=pre[:3],
             greedy_ids_timestamps=gs,
             greedy_text_timestamps=tk.decode(gs, True),
+            samples=[dict(wav=s['wav'], output=hear(shared + s['wav'])) for s in listed],
             first_logits_top5=[[int(i), round(float(lo[0, -1, i]), 4)] for i in lo[0, -1].topk(5).indices],
             note='float32 arithmetic on the f16 weights; greedy suppresses ids above eot except timestamps in timestamp mode; conv_out is after the second GELU, before positions (first 64 positions); encoder_layer0_out likewise',
             encoder_out_stats=dict(mean=float(enc.mean()), std=float(enc.std()), absmax=float(enc.abs().max())),
