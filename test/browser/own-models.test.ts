@@ -187,6 +187,9 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
       const picker = page.locator('.add-model input[type="file"]');
       await picker.setInputFiles(other);
       await page.getByText(/model_type bert; known are llama/).waitFor();
+      // The page works without a network once its service worker has stored it.
+      await page.evaluate(async () => void (await navigator.serviceWorker.ready));
+      await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
       await context.setOffline(true);
       await picker.setInputFiles(mine);
       model = page.locator('[data-model="local/my-chat"]');
