@@ -19,13 +19,13 @@ export function main(platform: Platform, port: WorkerPort): void {
 async function answer(platform: Platform, host: RankHost, { id, method, args }: RankCall, port: WorkerPort): Promise<void> {
   try {
     const value = await perform(host, method, args);
-    if (method === 'close') return port.close();
     if (method === 'open') void host.lost.then((reason) => port.post(failure(0, new EngineError('device_lost', reason))));
     port.post({ id, value, stats: { ...host.stats } } satisfies RankReply);
   } catch (error) {
     if (!(error instanceof EngineError) && error instanceof Error) platform.log(error.stack ?? error.message);
     port.post(failure(id, error));
   }
+  if (method === 'close') port.close();
 }
 
 async function perform(host: RankHost, method: RankCall['method'], args: readonly unknown[]): Promise<unknown> {

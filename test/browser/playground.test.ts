@@ -120,7 +120,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     }
   });
 
-  test('two answers are written while a third question is typed', async () => {
+  test('while two answers are written and a third question typed, no task of the page takes 50 ms', async () => {
     const page = await openPage(context, server.url);
     await page.click('text=Load the model');
     await waitForState(page, 'chat', 'ready');
@@ -134,8 +134,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       await page.locator('.composer textarea').pressSequentially('And what about the cat?');
       await page.waitForFunction(() => document.querySelectorAll('.conversations .running-mark').length === 0);
     });
-    // Printed, not asserted: processor time still grows with what else the machine does. The aim is below 50.
     console.log(`chat: longest task of the page ${longest.toFixed(1)} ms`);
+    expect(longest).toBeLessThan(50);
     expect(await page.inputValue('.composer textarea')).toBe('And what about the cat?');
   });
 
