@@ -150,18 +150,18 @@ class Sampler:
         s.st, s.tk, s.r = store, tk, np.random.default_rng(seed)
         s.share = share or dict(real=0.25, own=0.08)
 
-    def group(s):
-        u = s.r.random()
+    def group(s, r):
+        u = r.random()
         for g, p in s.share.items():
             if u < p and len(s.st.utts[g]):
                 return g
             u -= p
         return 'synth'
 
-    def length(s):
-        """Frames of a window that suits a random utterance, so that every length is met as often as it occurs."""
-        n = s.st.frames[s.group()]
-        need = n[s.r.integers(len(n))] + 24
+    def length(s, r):
+        """Frames of a window that suits a random utterance (r: random.Random), so that every length is met as often as it occurs."""
+        n = s.st.frames[s.group(r)]
+        need = n[int(r.random() * len(n))] + 24
         return next(T for T in LENGTHS[:-2] if T >= need or T == LENGTHS[-3])
 
     def example(s, T, k, strength, p_stamp):
@@ -171,7 +171,7 @@ class Sampler:
             strength = 0
         stamps = r.random() < p_stamp
         segs, text, phs, t = [], [], [], int(r.integers(0, 40))
-        group = s.group()
+        group = s.group(r)
         for i in range(k):
             room = T - t - 4
             if room < 60:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Step 4: train until --end HH:MM (UTC); resumes from ckpt/last.pt. The rates are constant and fall linearly to zero in the last --decay minutes;
 ckpt/trunk.pt is the state before they fall, from which a later run goes on (`--resume ckpt/trunk.pt`).
-Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW."""
+Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW.
+Under torchrun every process hears windows of its own and the gradients are averaged: `torchrun --standalone --nproc_per_node 2 train.py ...`."""
 
-import argparse, datetime, gc, os, random, signal, sys, time
-import torch, torch.nn.functional as F
+import argparse, datetime, gc, os, random, signal, time
+import torch, torch.distributed as dist, torch.nn.functional as F
 import paths  # noqa: F401 (enters the work folder)
 import data, model as M, tok
 
@@ -31,12 +32,15 @@ a = ap.parse_args()
 torch.set_num_threads(a.threads)
 torch.set_flush_denormal(True)
 os.makedirs(a.ckpt, exist_ok=True)
+RANK, RANKS = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1))
+if RANKS > 1:
+    dist.init_process_group('gloo')
 START = time.time()
 END = START + a.hours * 3600
 if a.end:
     now = datetime.datetime.now(datetime.timezone.utc)
     h, m = map(int, a.end.split(':'))
-    END = START + (now.replace(hour=h, minute=m, second=0) - now).total_seconds()
+    END = START + (now.replace(hour=h, minute=m, second=0) - now).total_seconds() % 86400  # past midnight: tomorrow's
 
 tk = tok.Tok()
 cfg = M.config(a.d, a.heads, a.enc, a.dec, 4 * a.d, len(tk.vocab), dict(eot=tk.eot, sot=tk.sot))
@@ -48,7 +52,7 @@ pairs = [(p, q) for p, q in zip(net.parameters(), low.parameters()) if p.require
 name_of = {p: n for n, p in net.named_parameters()}
 wide = [p for p, _ in pairs if p.ndim >= 2 and 'layers.' in name_of[p] or 'conv' in name_of[p] and p.ndim == 3]
 rest = [p for p, _ in pairs if not any(p is w for w in wide)]
-print('parameters', sum(p.numel() for p in net.model.parameters()) / 1e6, 'M;', len(wide), 'matrices by Muon', flush=True)
+RANK or print('parameters', sum(p.numel() for p in net.model.parameters()) / 1e6, 'M;', len(wide), 'matrices by Muon', flush=True)
 
 
 class Muon:
@@ -105,22 +109,27 @@ if os.path.exists(source) and not a.init:
 
 
 def save(path=last):
+    if RANK:
+        return
     state = dict(net=net.state_dict(), adam=adam.state_dict(), muon=[m for _, _, m, _ in muon.stacks], step=step, heard=heard, cfg=cfg)
     torch.save(state, path + '.tmp')
     os.replace(path + '.tmp', path)
 
 
+stopping = False
+
+
 def stop(*_):
-    save()
-    sys.exit(0)
+    global stopping
+    stopping = True
 
 
 signal.signal(signal.SIGTERM, stop)
 gc.disable()
 store = data.Store()
-S = data.Sampler(store, tk, int(time.time()))
+S = data.Sampler(store, tk, int(time.time()) + RANK)
 S.load_text()
-rr = random.Random(step)
+rr = random.Random(step)  # the same on every rank: equal work, equal waiting
 
 
 def describe():
@@ -128,7 +137,8 @@ def describe():
     print('store', h, len(S.txt), 'text-only sentences', flush=True)
 
 
-describe()
+if not RANK:
+    describe()
 gc.enable()
 gc.freeze()  # the sentences are a million small objects: never look through them again
 
@@ -147,7 +157,7 @@ def plan():
     if u < 0.16:
         T = rr.choice(data.LENGTHS[-7:-1])
         return T, max(2, a.frames // T), rr.choice([1, 2, 3, 4, 6])
-    T = S.length()
+    T = S.length(rr)
     return T, max(2, a.frames // T), 1
 
 
@@ -196,6 +206,21 @@ def text_loss(b, e):
     return ce + 0.1 * anchor + 0.2 * guide_loss(b, b['p'].shape[1]), (ce.item(), acc)
 
 
+def average(share):
+    """Averages the bf16 gradients over the ranks, in place; returns rank 0's share, which decides for all."""
+    if RANKS == 1:
+        return share
+    for _, q in pairs:
+        q.grad = torch.zeros_like(q) if q.grad is None else q.grad
+    flat = torch.cat([q.grad.flatten() for _, q in pairs] + [torch.tensor([0.0 if RANK else share], dtype=torch.bfloat16)])
+    dist.all_reduce(flat)
+    share = flat[-1].item()
+    flat /= RANKS
+    for (_, q), g in zip(pairs, flat.split([q.numel() for _, q in pairs] + [1])):
+        q.grad = g.view(q.shape)
+    return share
+
+
 def update(share):
     """One optimiser step from the bf16 copy's gradients; returns the norm of those that AdamW sees (nan: no step was made)."""
     for p, q in small:
@@ -228,7 +253,7 @@ def add(**kw):
 
 t_log = t_save = t_ref = time.time()
 trunk = not a.decay
-while time.time() < END and not (a.steps and step - begun >= a.steps):
+while not (a.steps and step - begun >= a.steps):
     if not trunk and time.time() > END - 60 * a.decay:
         save(a.ckpt + '/trunk.pt')
         trunk = True
@@ -246,14 +271,17 @@ while time.time() < END and not (a.steps and step - begun >= a.steps):
         (loss * 0.5).backward()
         add(text_ce=tce, text_acc=tacc)
     t3 = time.process_time()
-    norm = update(rate())
+    share = average(-1.0 if stopping or time.time() >= END else rate())
+    if share < 0:
+        break
+    norm = update(share)
     t4 = time.process_time()
     for key, dt in zip(spent, (t1 - t0, t2 - t1, t3 - t2, t4 - t3)):
         spent[key] += dt
-    heard += B * T / 360000
+    heard += RANKS * B * T / 360000
     step += 1
-    add(ce=ce, ctc=ctc, ga=ga, acc=acc, norm=norm, audio=B * T / 100)
-    if step % 50 == 0:
+    add(ce=ce, ctc=ctc, ga=ga, acc=acc, norm=norm, audio=RANKS * B * T / 100)
+    if step % 50 == 0 and not RANK:
         el = time.time() - t_log
         txt = ' '.join(f'{k} {t / n:.3f}' for k, (n, t) in sums.items() if k != 'audio')
         times = 'CPU: ' + ' '.join(f'{k} {v / 50:.3f}' for k, v in spent.items())
@@ -271,4 +299,7 @@ while time.time() < END and not (a.steps and step - begun >= a.steps):
         t_ref = time.time()
 if not a.steps:
     save()
-print('done', step, flush=True)
+if not RANK:
+    print('done', step, flush=True)
+if RANKS > 1:
+    dist.destroy_process_group()
