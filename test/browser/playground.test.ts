@@ -222,6 +222,21 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await fresh.close();
   });
 
+  test('an engine whose script does not come says so instead of loading for ever', async () => {
+    server.intercept = (path) => (/engine-worker.*\.js$/.test(path) ? 'hang' : undefined);
+    await context.clock.install();
+    const page = await openPage(context, server.url);
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'loading');
+    await page.clock.fastForward(30_000);
+    await waitForState(page, 'chat', 'failed');
+    const notice = page.locator('.notice').first();
+    expect(await notice.innerText()).toMatch(/script of the engine could not be loaded/);
+    server.intercept = undefined;
+    await notice.getByRole('button', { name: 'Try again' }).click();
+    await waitForState(page, 'chat', 'ready');
+  });
+
   test('when the GPU is lost the conversation stays and one click brings the answer', async () => {
     const page = await openPage(context, server.url);
     await ask(page, CAPITAL);

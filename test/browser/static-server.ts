@@ -1,7 +1,7 @@
 /** The plainest possible file server for the built playground: no headers but the type, no ranges, 404 for what is missing. */
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize, sep } from 'node:path';
 
@@ -19,8 +19,8 @@ export interface StaticServer {
   readonly url: string;
   /** Paths asked for, in order. */
   readonly requests: string[];
-  /** What to answer instead of a file; set by tests that break a download. */
-  intercept: ((path: string) => 'cut' | undefined) | undefined;
+  /** What to answer instead of a file: nine tenths of it, or nothing until this is set again; set by tests that break a download. */
+  intercept: ((path: string) => 'cut' | 'hang' | undefined) | undefined;
   close(): Promise<void>;
 }
 
@@ -28,6 +28,7 @@ export interface StaticServer {
 export async function serveFolder(folder: string): Promise<StaticServer> {
   const requests: string[] = [];
   const control: { intercept: StaticServer['intercept'] } = { intercept: undefined };
+  const hanging: ServerResponse[] = [];
   const server: Server = createServer((request, response) => {
     const path = decodeURIComponent(new URL(request.url!, 'http://x').pathname);
     requests.push(path);
@@ -36,9 +37,14 @@ export async function serveFolder(folder: string): Promise<StaticServer> {
       response.writeHead(404).end();
       return;
     }
+    const fault = control.intercept?.(path);
+    if (fault === 'hang') {
+      hanging.push(response);
+      return;
+    }
     const { size } = statSync(file);
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': size });
-    if (control.intercept?.(path) !== 'cut') {
+    if (fault !== 'cut') {
       createReadStream(file).pipe(response);
       return;
     }
@@ -56,6 +62,7 @@ export async function serveFolder(folder: string): Promise<StaticServer> {
     },
     set intercept(value) {
       control.intercept = value;
+      for (const response of hanging.splice(0)) response.destroy();
     },
     close: () =>
       new Promise((resolve) => {

@@ -26,6 +26,10 @@ const TAB_CONFIG: Partial<EngineConfig> = {
   deviceMemory: 2 ** 30,
 };
 
+/** How long a worker's script may take to come and run, ms. */
+const START_LIMIT = 30_000;
+const NOT_STARTED = 'the script of the engine could not be loaded: check the connection to the server of this page';
+
 /** One half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
 export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
   return bothAdapters ? { ppSize: 2, adapters: ['high-performance', 'low-power'] } : {};
@@ -140,8 +144,11 @@ export class EngineSession {
         else if (data.type === 'failed') reject(new EngineError(data.error.code, data.error.message));
         else if (data.type === 'lost') this.#lose();
       });
-      // Browsers give no message when the script itself could not be loaded.
-      worker.addEventListener('error', (event) => reject(new Error(event.message || 'the engine worker could not be started')));
+      // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.
+      worker.addEventListener('error', (event) => reject(new Error(event.message || NOT_STARTED)));
+      const waiting = setTimeout(() => reject(new Error(NOT_STARTED)), START_LIMIT);
+      worker.addEventListener('message', () => clearTimeout(waiting), { once: true });
+      void closed.then(() => clearTimeout(waiting));
     });
     worker.postMessage({ type: 'load', config, port: port2 } satisfies PageMessage, [port2]);
     await Promise.race([client.ready, failed]);

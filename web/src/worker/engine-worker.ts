@@ -69,3 +69,4 @@ self.addEventListener('message', ({ data }: MessageEvent<PageMessage>) => {
   if (data.type === 'load') void load(data);
   else void profile(data.enable);
 });
+tell({ type: 'started' });

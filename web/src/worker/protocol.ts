@@ -21,8 +21,9 @@ export interface ProfileMessage {
 
 export type PageMessage = LoadMessage | ProfileMessage;
 
-/** From the worker. After `failed` or `lost` it does nothing more and may be ended. */
+/** From the worker. `started`: its script runs. After `failed` or `lost` it does nothing more and may be ended. */
 export type WorkerMessage =
+  | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }
   | { readonly type: 'failed'; readonly error: PlainError }
   | { readonly type: 'lost' }
