@@ -154,7 +154,7 @@ def plan():
     u = rr.random()
     if u < 0.08:
         return 3000, max(2, a.frames // 4500), rr.choice([1, 1, 2, 3, 5, 99])
-    if u < 0.16:
+    if u < 0.24:
         T = rr.choice(data.LENGTHS[-7:-1])
         return T, max(2, a.frames // T), rr.choice([1, 2, 3, 4, 6])
     T = S.length(rr)
