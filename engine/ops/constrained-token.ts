@@ -24,6 +24,16 @@ export interface TokenRow {
   readonly seed?: number;
   /** Names, with the seed, the row's random numbers. */
   readonly position?: number;
+  /** The tokens so far, from summarise(): the row is for tokenCandidates(), which knows no slots. */
+  readonly history?: number;
+}
+
+/** What the rules need to know of a transcript's tokens, in a word. */
+export function summarise(tokens: readonly number[], timestampBegin: number): number {
+  const isTimestamp = (token: number | undefined): boolean => token !== undefined && token >= timestampBegin;
+  const last = isTimestamp(tokens.at(-1)) ? 1 : 0;
+  const before = tokens.length < 2 || isTimestamp(tokens.at(-2)) ? 2 : 0;
+  return last + before + 4 * (tokens.findLast(isTimestamp) ?? 0);
 }
 
 /** Writes a row's settings at `index` of a host buffer that is uploaded as it is. */
@@ -32,11 +42,12 @@ export function writeTokenRow(words: Uint32Array, index: number, row: TokenRow):
   const { temperature = 0 } = row;
   words[at] = row.slot;
   words[at + 1] = row.mask;
-  words[at + 2] = (row.timestamps ? 1 : 0) | (row.first ? 2 : 0) | (row.probe === undefined ? 0 : 4);
+  words[at + 2] = (row.timestamps ? 1 : 0) | (row.first ? 2 : 0) | (row.probe === undefined ? 0 : 4) | (row.history === undefined ? 0 : 8);
   words[at + 3] = row.probe ?? 0;
   new Float32Array(words.buffer, words.byteOffset, words.length)[at + 4] = temperature > 0 ? 1 / temperature : 0;
   words[at + 5] = (row.seed ?? 0) >>> 0;
   words[at + 6] = row.position ?? 0;
+  words[at + 7] = row.history ?? 0;
 }
 
 /** A bit a token, set = never: `banned` ids of a vocabulary as one row of `masks`. */
@@ -46,12 +57,24 @@ export function tokenMask(vocabulary: number, banned: (token: number) => boolean
   return words;
 }
 
+const PARAMS = {
+  vocabulary: 'u32', stride: 'u32', mask_words: 'u32', timestamp_begin: 'u32', eos: 'u32', max_initial: 'u32',
+} as const; // prettier-ignore
+
 export const CONSTRAINED_TOKEN = defineKernel({
   file: 'sample/constrained_token.wgsl',
-  fragments: () => ['lib/sine.wgsl', 'lib/mulberry.wgsl'],
+  fragments: () => ['lib/sine.wgsl', 'lib/mulberry.wgsl', 'lib/token_rules.wgsl'],
   bindings: { logits: 'read', rows: 'read', masks: 'read', state: 'update', last_tokens: 'update', results: 'write' },
-  params: { vocabulary: 'u32', stride: 'u32', mask_words: 'u32', timestamp_begin: 'u32', eos: 'u32', max_initial: 'u32' },
+  params: PARAMS,
   overrides: { WG: 'u32' },
+});
+
+export const TOKEN_CANDIDATES = defineKernel({
+  file: 'sample/token_candidates.wgsl',
+  fragments: () => ['lib/token_rules.wgsl'],
+  bindings: { logits: 'read', rows: 'read', masks: 'read', candidates: 'write' },
+  params: PARAMS,
+  overrides: { WG: 'u32', COUNT: 'u32' },
 });
 
 /** Ids that the rules speak of. */
@@ -64,7 +87,7 @@ export interface TokenRules {
   readonly maxInitialTimestamp: number;
 }
 
-export interface ConstrainedTokenArgs {
+export interface TokenCandidatesArgs {
   /** [B, >= V] f32. */
   readonly logits: Tensor;
   readonly rules: TokenRules;
@@ -72,25 +95,44 @@ export interface ConstrainedTokenArgs {
   readonly settings: Tensor;
   /** [masks, ceil(V / 32)] u32 from tokenMask. */
   readonly masks: Tensor;
+  /** [B, N, 2] u32: the N best tokens of a row with a history and the bits of their log-probabilities; NO_TOKEN where fewer are allowed. */
+  readonly candidates: Tensor;
+  readonly rows: number;
+}
+
+/** No token: fewer than N are allowed. */
+export const NO_TOKEN = 0xffffffff;
+
+export interface ConstrainedTokenArgs extends Omit<TokenCandidatesArgs, 'candidates'> {
   /** [slots, 4] u32. */
   readonly state: Tensor;
   /** [slots] u32: the token of each slot, for the next step. */
   readonly lastTokens: Tensor;
   /** [B, 2] u32: token and bits of its log-probability. */
   readonly results: Tensor;
-  readonly rows: number;
 }
 
-/** Chooses one token a row under masks and timestamp rules. */
+/** Chooses one token a row under masks and timestamp rules; rows with a history are left alone. */
 export function constrainedToken(rec: Recorder, args: ConstrainedTokenArgs): void {
-  const { logits, rules, settings, masks, state, lastTokens, results, rows } = args;
+  const { logits, settings, masks, state, lastTokens, results, rows } = args;
+  const bindings = { logits, rows: settings, masks, state, last_tokens: lastTokens, results };
+  rec.dispatch(CONSTRAINED_TOKEN, { overrides: { WG: lanes(rec) } }, bindings, paramsOf(args), [rows]);
+}
+
+/** The best tokens of the rows with a history, under the same masks and rules. */
+export function tokenCandidates(rec: Recorder, args: TokenCandidatesArgs): void {
+  const { logits, settings, masks, candidates, rows } = args;
+  const variant = { overrides: { WG: lanes(rec), COUNT: candidates.shape[1]! } };
+  rec.dispatch(TOKEN_CANDIDATES, variant, { logits, rows: settings, masks, candidates }, paramsOf(args), [rows]);
+}
+
+const lanes = (rec: Recorder): number => (rec.caps.family === 'cpu' ? 8 : 128);
+
+function paramsOf({ logits, rules, masks }: Pick<TokenCandidatesArgs, 'logits' | 'rules' | 'masks'>): Record<keyof typeof PARAMS, number> {
   const maskWords = masks.shape[1] ?? 0;
-  assert(maskWords === ceilDiv(rules.vocabulary, 32), `constrained_token: masks of ${maskWords} words for ${rules.vocabulary} tokens`);
-  const params = {
+  assert(maskWords === ceilDiv(rules.vocabulary, 32), `constrained tokens: masks of ${maskWords} words for ${rules.vocabulary} tokens`);
+  return {
     vocabulary: rules.vocabulary, stride: logits.shape[1] ?? 0, mask_words: maskWords, timestamp_begin: rules.timestampBegin, eos: rules.eos,
     max_initial: rules.maxInitialTimestamp,
   }; // prettier-ignore
-  const variant = { overrides: { WG: rec.caps.family === 'cpu' ? 8 : 128 } };
-  const bindings = { logits, rows: settings, masks, state, last_tokens: lastTokens, results };
-  rec.dispatch(CONSTRAINED_TOKEN, variant, bindings, params, [rows]);
 }

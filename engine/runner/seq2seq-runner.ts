@@ -8,7 +8,7 @@ import type { DecoderCache, DecoderInput, DecoderWorkspace } from '../models/whi
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
 import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
-import { TOKEN_ROW_WORDS, constrainedToken, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
+import { NO_TOKEN, TOKEN_ROW_WORDS, constrainedToken, tokenCandidates, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
 import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
 import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
@@ -20,11 +20,13 @@ const MASKS = ['text', 'firstText', 'timestamps', 'firstTimestamps', 'languages'
 /** One token that goes through the decoder. */
 export interface StepRow {
   readonly slot: number;
+  /** Which of the slot's transcripts; default 0. */
+  readonly lane?: number;
   /** Position in its sequence. */
   readonly position: number;
-  /** Absent = the token sampled last for this slot, which the host may not have seen yet. */
+  /** Absent = the token sampled last for this lane, which the host may not have seen yet. */
   readonly token?: number;
-  /** Choose a token after this one. */
+  /** Choose a token after this one; with a `history`, the best ones. */
   readonly sample?: Omit<TokenRow, 'slot' | 'mask' | 'position'> & { readonly mask: MaskName };
 }
 
@@ -53,7 +55,9 @@ const WARM_UP_FRAMES = 32;
 
 export class Seq2SeqRunner {
   readonly model: WhisperModel;
+  /** Windows that decode side by side, each with up to `beams` transcripts. */
   readonly slots: number;
+  readonly beams: number;
   readonly #device: Device;
   readonly #encoder: EncoderWorkspace;
   readonly #decoder: DecoderWorkspace;
@@ -63,6 +67,7 @@ export class Seq2SeqRunner {
   readonly #state: Tensor;
   readonly #lastTokens: Tensor;
   readonly #results: Tensor;
+  readonly #candidates: Tensor;
   readonly #ids: Tensor;
   readonly #upload: Tensor;
   readonly #words = new Uint32Array(SECTIONS * SECTION);
@@ -71,11 +76,12 @@ export class Seq2SeqRunner {
   constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
     const { config, tokens } = model;
     this.model = model;
+    this.beams = tokens.beams;
     this.slots = slotsFor(device, model, maxRunning, memory);
     this.#device = device;
     this.#encoder = createEncoderWorkspace(device, config);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
-    this.#cache = createDecoderCache(device, config, this.slots);
+    this.#cache = createDecoderCache(device, config, this.slots, this.beams);
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -83,9 +89,11 @@ export class Seq2SeqRunner {
     const all = new Uint32Array(masks.length * words);
     masks.forEach((mask, i) => all.set(mask, i * words));
     this.#masks = device.upload('token masks', 'u32', [masks.length, words], all);
-    this.#state = device.tensor('timestamp state', 'u32', [this.slots, 4]);
-    this.#lastTokens = device.tensor('last tokens', 'u32', [this.slots]);
+    this.#state = device.tensor('timestamp state', 'u32', [this.slots * this.beams, 4]);
+    this.#lastTokens = device.tensor('last tokens', 'u32', [this.slots * this.beams]);
     this.#results = device.tensor('sampled tokens', 'u32', [MAX_STEP_ROWS, 2]);
+    // One more than there are beams: one of the best may be the end.
+    this.#candidates = device.tensor('token candidates', 'u32', [MAX_STEP_ROWS, this.beams + 1, 2]);
     this.#ids = device.tensor('decoder ids', 'u32', [MAX_STEP_ROWS]);
     this.#upload = device.tensor('decoder step', 'u32', [SECTIONS, SECTION]);
     const section = (first: number, shape: readonly number[]): Tensor => {
@@ -107,10 +115,11 @@ export class Seq2SeqRunner {
   async warmUp(): Promise<void> {
     await this.#device.warmUp((rec) => this.#recordWindow(rec, 0, WARM_UP_FRAMES));
     const sample = { mask: 'text' } as const;
-    for (const rows of [1, 2]) {
-      const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample }));
-      this.#write(plan);
-      await this.#device.warmUp((rec) => this.#recordStep(rec, rows, rows));
+    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams] : [1, 2]) {
+      const wanted = rows > 2 ? { ...sample, history: 0 } : sample;
+      const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
+      const samples = this.#write(plan);
+      await this.#device.warmUp((rec) => this.#recordStep(rec, rows, samples));
       await this.step(plan).tokens();
     }
   }
@@ -124,18 +133,25 @@ export class Seq2SeqRunner {
     rec.submit();
   }
 
-  /** Submits one step; rows of one slot come in order of position. The tokens of sampled rows arrive in order of the rows. */
-  step(rows: readonly StepRow[]): { tokens(): Promise<readonly SampledToken[]> } {
+  /**
+   * Submits one step; rows of one lane come in order of position. What sampled rows chose arrives in order of the rows: one token, or with a
+   * history the best ones in order.
+   */
+  step(rows: readonly StepRow[]): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
     const samples = this.#write(rows);
     const rec = this.#device.record('transcription step');
     this.#recordStep(rec, rows.length, samples);
-    const readback = rec.readback(this.#results, Math.max(8, samples * 8));
+    const results = rec.readback(this.#results, Math.max(8, samples.count * 8));
+    const perRow = this.beams + 1;
+    const candidates = samples.candidates ? rec.readback(this.#candidates, samples.count * perRow * 8) : undefined;
     rec.submit();
+    const wanted = rows.flatMap(({ sample }) => (sample ? [sample] : []));
     return {
       tokens: async () => {
-        const data = await readback.data();
-        const [ids, logprobs] = [new Uint32Array(data), new Float32Array(data)];
-        return Array.from({ length: samples }, (_, i) => ({ token: ids[2 * i]!, logprob: logprobs[2 * i + 1]! }));
+        const [one, some] = await Promise.all([results.data(), candidates?.data()]);
+        return wanted.map(({ history }, i) =>
+          history === undefined ? readTokens(one, i, 1) : readTokens(some!, i * perRow, perRow).filter(({ token }) => token !== NO_TOKEN),
+        );
       },
     };
   }
@@ -147,41 +163,59 @@ export class Seq2SeqRunner {
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
   }
 
-  #recordStep(rec: Recorder, rows: number, samples: number): void {
+  #recordStep(rec: Recorder, rows: number, samples: Samples): void {
     const { config, weights } = this.model;
     const { tokens, settings, ...sections } = this.#sections;
-    const input = { ...sections, ids: this.#ids, rows, samples };
-    const [lastTokens, state] = [this.#lastTokens, this.#state];
+    const input = { ...sections, ids: this.#ids, rows, samples: samples.count };
+    const lastTokens = this.#lastTokens;
     resolveTokens(rec, { tokens, lastTokens, ids: this.#ids, rows });
     decode(rec, { config, weights, workspace: this.#decoder, cache: this.#cache, input });
     const { logits } = this.#decoder;
-    const tables = { rules: this.#rules, masks: this.#masks, state, lastTokens };
-    constrainedToken(rec, { logits, ...tables, settings, results: this.#results, rows: samples });
+    const choice = { logits, rules: this.#rules, masks: this.#masks, settings, rows: samples.count };
+    constrainedToken(rec, { ...choice, state: this.#state, lastTokens, results: this.#results });
+    if (samples.candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
   }
 
-  /** Lays the rows out and uploads them in one piece; returns how many are sampled. */
-  #write(rows: readonly StepRow[]): number {
+  /** Lays the rows out and uploads them in one piece. */
+  #write(rows: readonly StepRow[]): Samples {
     assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
     const { selfRows, crossRows } = this.#cache;
     const words = this.#words;
     const settings = words.subarray(AT.settings * SECTION);
-    let samples = 0;
-    rows.forEach(({ slot, position, token, sample }, i) => {
-      assert(slot < this.slots && position < selfRows, `position ${position} of slot ${slot}`);
-      words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + slot;
+    let count = 0;
+    let candidates = false;
+    rows.forEach(({ slot, lane = 0, position, token, sample }, i) => {
+      assert(slot < this.slots && lane < this.beams && position < selfRows, `position ${position} of lane ${lane} of slot ${slot}`);
+      const place = slot * this.beams + lane;
+      words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + place;
       words[AT.positions * SECTION + i] = position;
-      words[AT.cacheRows * SECTION + i] = slot * selfRows + position;
-      words[AT.selfRanges * SECTION + 2 * i] = slot * selfRows;
+      words[AT.cacheRows * SECTION + i] = place * selfRows + position;
+      words[AT.selfRanges * SECTION + 2 * i] = place * selfRows;
       words[AT.selfRanges * SECTION + 2 * i + 1] = position + 1;
       words[AT.crossRanges * SECTION + 2 * i] = slot * crossRows;
       words[AT.crossRanges * SECTION + 2 * i + 1] = this.model.config.sourcePositions;
       if (!sample) return;
-      words[AT.sampledRows * SECTION + samples] = i;
-      writeTokenRow(settings, samples++, { ...sample, slot, position, mask: MASKS.indexOf(sample.mask) });
+      words[AT.sampledRows * SECTION + count] = i;
+      writeTokenRow(settings, count++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
+      candidates ||= sample.history !== undefined;
     });
     this.#device.write(this.#upload, words);
-    return samples;
+    return { count, candidates };
   }
+}
+
+/** What a step's rows ask for. */
+interface Samples {
+  /** Rows with a choice. */
+  readonly count: number;
+  /** Some of them want more than one token. */
+  readonly candidates: boolean;
+}
+
+/** `count` pairs of a token and its log-probability. */
+function readTokens(data: ArrayBuffer, first: number, count: number): SampledToken[] {
+  const [ids, logprobs] = [new Uint32Array(data), new Float32Array(data)];
+  return Array.from({ length: count }, (_, i) => ({ token: ids[2 * (first + i)]!, logprob: logprobs[2 * (first + i) + 1]! }));
 }
 
 /** What a mask forbids. Timestamps are never text: without them asked for they would only be dropped again. */
@@ -197,8 +231,8 @@ function banned(name: MaskName, { tokens, config }: WhisperModel): (token: numbe
   return (token) => never.has(token) || token >= end;
 }
 
-function slotsFor(device: Device, { config }: WhisperModel, maxRunning: number, memory: number | undefined): number {
-  const bytes = decoderSlotBytes(config);
+function slotsFor(device: Device, { config, tokens }: WhisperModel, maxRunning: number, memory: number | undefined): number {
+  const bytes = decoderSlotBytes(config, tokens.beams);
   const budget = memory === undefined ? DEFAULT_CACHE_BYTES[device.caps.software ? 'software' : 'gpu'] : memory * CACHE_SHARE;
   const bindable = Math.floor((device.caps.maxBindingBytes * config.decoder.layers) / bytes);
   if (bindable < 1) throw new EngineError('out_of_memory', `one window's keys and values exceed this adapter's bindings`);

@@ -1,4 +1,7 @@
-/** Transcription: windows at pauses -> encoder -> batched decoding -> segments, with the next step submitted before the last one's tokens are read. */
+/**
+ * Transcription: windows at pauses -> encoder -> batched decoding -> segments, with the next step submitted before the last one's tokens are read.
+ * Windows that are searched with several beams sit out one step in two: their next one depends on the tokens.
+ */
 import type { ModelInfo, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { splitAtPauses } from '../audio/windows.ts';
 import { storageType } from '../config.ts';
@@ -8,10 +11,12 @@ import type { Device } from '../gpu/device.ts';
 import { transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
+import { summarise } from '../ops/constrained-token.ts';
 import { MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
 import type { MaskName, SampledToken, StepRow } from '../runner/seq2seq-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
+import { BeamSearch } from './beam-search.ts';
 import { toSegments } from './transcript.ts';
 
 /** A request while it runs. */
@@ -42,6 +47,8 @@ interface Window {
   fed: number;
   /** Tokens whose choice was submitted. */
   planned: number;
+  /** Finds the tokens instead, where the model wants more than one beam and no temperature was asked for. */
+  search: BeamSearch | undefined;
   readonly tokens: number[];
   logprobs: number;
   noSpeechProb: number;
@@ -51,7 +58,9 @@ interface Window {
 /** What a sampled row is for. */
 interface Sampled {
   readonly window: Window;
-  readonly kind: 'token' | 'no speech' | 'language';
+  readonly kind: 'token' | 'no speech' | 'language' | 'beam';
+  /** Of a beam. */
+  readonly lane?: number;
 }
 
 export class Transcriber {
@@ -132,8 +141,8 @@ export class Transcriber {
     }; // prettier-ignore
     splitAtPauses(options.samples, sampleRate, (config.frames * hop) / sampleRate).forEach(({ start, samples, silent }, index) => {
       const window: Window = {
-        job, index, start: start / sampleRate, samples, slot: undefined, prompt: [], fed: 0, planned: 0, tokens: [], logprobs: 0,
-        noSpeechProb: silent ? 1 : 0, done: silent,
+        job, index, start: start / sampleRate, samples, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
+        logprobs: 0, noSpeechProb: silent ? 1 : 0, done: silent,
       }; // prettier-ignore
       job.windows.push(window);
       if (!silent) this.#waiting.push(window);
@@ -163,7 +172,11 @@ export class Transcriber {
     const prompt = [...prefix, ...transcriptPrompt(tokens, language, job.options.timestamps === 'segment')];
     for (const window of job.windows) {
       window.prompt = prompt;
-      if (!window.done) job.inputTokens += prompt.length;
+      if (window.done) continue;
+      job.inputTokens += prompt.length;
+      const { beams } = this.#runner;
+      if (beams === 1 || job.options.temperature) continue;
+      window.search = new BeamSearch({ width: beams, prompt, eos: tokens.eos, limit: this.#limit(window) });
     }
     job.events.push({ type: 'start', duration: job.options.samples.length / config.mel.sampleRate, language });
   }
@@ -177,7 +190,8 @@ export class Transcriber {
 
   /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
   async #loop(): Promise<void> {
-    let submitted: { readonly sampled: readonly Sampled[]; readonly result: { tokens(): Promise<readonly SampledToken[]> } } | undefined;
+    let submitted:
+      { readonly sampled: readonly Sampled[]; readonly result: { tokens(): Promise<readonly (readonly SampledToken[])[]> } } | undefined;
     try {
       await Promise.resolve();
       while (submitted || this.#active.size + this.#waiting.length > 0) {
@@ -221,6 +235,10 @@ export class Transcriber {
       sampled.push({ window, kind: 'language' });
       return;
     }
+    if (window.search) {
+      this.#planBeams(window, window.search, rows, sampled);
+      return;
+    }
     if (window.planned > 0) {
       if (window.planned >= this.#limit(window) || rows.length >= MAX_STEP_ROWS) return;
       rows.push({ slot, position: prompt.length + window.planned - 1, sample: this.#sample(window) });
@@ -244,9 +262,25 @@ export class Transcriber {
     }
   }
 
-  #sample({ job, index, planned }: Window): NonNullable<StepRow['sample']> {
+  #planBeams(window: Window, search: BeamSearch, rows: StepRow[], sampled: Sampled[]): void {
+    const { tokens } = this.#runner.model;
+    const slot = window.slot!;
+    for (const { history, ...row } of search.plan(MAX_STEP_ROWS - rows.length)) {
+      if (history) {
+        const sample = { ...this.#sample(window, history.length === 0), history: summarise(history, tokens.timestampBegin) };
+        rows.push({ slot, ...row, sample });
+        sampled.push({ window, kind: 'beam', lane: row.lane });
+      } else if (row.lane === 0 && row.token === tokens.start && tokens.noSpeech !== undefined) {
+        rows.push({ slot, ...row, sample: { mask: 'text', probe: tokens.noSpeech } });
+        sampled.push({ window, kind: 'no speech' });
+      } else {
+        rows.push({ slot, ...row });
+      }
+    }
+  }
+
+  #sample({ job, index, planned }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
     const timestamps = job.options.timestamps === 'segment';
-    const first = planned === 0;
     const mask: MaskName = timestamps ? (first ? 'firstTimestamps' : 'timestamps') : first ? 'firstText' : 'text';
     return { mask, timestamps, first, temperature: job.options.temperature ?? 0, seed: index };
   }
@@ -257,9 +291,21 @@ export class Transcriber {
     return Math.min(Math.floor(targetPositions / 2), targetPositions - prompt.length);
   }
 
-  #take({ window, kind }: Sampled, { token, logprob }: SampledToken): void {
+  #take({ window, kind, lane = 0 }: Sampled, chosen: readonly SampledToken[]): void {
     if (window.done) return;
     const { tokens } = this.#runner.model;
+    if (kind === 'beam') {
+      const search = window.search!;
+      search.take(lane, chosen);
+      if (!search.done) return;
+      const best = search.best();
+      window.tokens.push(...best.tokens);
+      window.logprobs = best.logprob;
+      this.#release(window);
+      this.#flush(window.job);
+      return;
+    }
+    const { token, logprob } = chosen[0]!;
     if (kind === 'no speech') {
       window.noSpeechProb = Math.exp(logprob);
     } else if (kind === 'language') {

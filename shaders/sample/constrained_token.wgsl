@@ -1,29 +1,14 @@
 // results[b] = (token, log-probability) of the best allowed token of row b, for decoders whose next token is constrained: Whisper.
 //
-// Allowed are the tokens whose bit in masks[row.mask] is clear. With TIMESTAMPS also Whisper's rules for ids >= timestamp_begin: they come in
-// pairs (after a single one follows another or the end, after a pair follows text), never run backwards, begin the transcript, and win
-// over text when their summed probability exceeds that of the best text token. What the rules need to know of the tokens so far is in
-// state[slot] = (last is a timestamp, the one before is, last timestamp, -), so that a step needs no readback of the one before. The probability is
-// over the allowed tokens. A PROBE row leaves the state alone and returns the log-probability of row.probe over all tokens.
+// Allowed is what lib/token_rules.wgsl allows; timestamps win over text when their summed probability exceeds that of the best text token.
+// What the rules need to know of the tokens so far is in state[slot] = (last is a timestamp, the one before is, last timestamp, -), so that a
+// step needs no readback of the one before. The probability is over the allowed tokens. A PROBE row leaves the state alone and returns the
+// log-probability of row.probe over all tokens; a CANDIDATES row is for sample/token_candidates.wgsl.
 // A temperature adds Gumbel noise named by (seed, position). One workgroup a row. Reference: test/reference/constrained-token.ts.
 override WG: u32;
 
-const TIMESTAMPS = 1u;
-const FIRST = 2u;
-const PROBE = 4u;
 const LOWEST = -3.4e38;
 const NOBODY = 0xffffffffu;
-
-struct Row {
-  slot: u32,
-  mask: u32,
-  mode: u32,
-  probe: u32,
-  inverse_temperature: f32,
-  seed: u32,
-  position: u32,
-  unused: u32,
-}
 
 struct Params {
   vocabulary: u32,
@@ -57,27 +42,12 @@ fn merge(a: Best, b: Best) -> Best {
   return Best(select(a.value, b.value, take), select(a.token, b.token, take), max(a.logit, b.logit));
 }
 
-fn allowed(token: u32, row: Row, before: vec4<u32>) -> bool {
-  if (((masks[row.mask * params.mask_words + token / 32u] >> (token % 32u)) & 1u) == 1u) {
-    return false;
-  }
-  if ((row.mode & TIMESTAMPS) == 0u) {
-    return true;
-  }
-  let is_timestamp = token >= params.timestamp_begin;
-  if ((row.mode & FIRST) != 0u) {
-    return is_timestamp && token <= params.timestamp_begin + params.max_initial;
-  }
-  let open = before.x == 1u && before.y == 0u;
-  if (is_timestamp) {
-    return (before.x == 0u || open) && (before.z == 0u || token >= before.z + select(1u, 0u, open));
-  }
-  return !open || token >= params.eos;
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = rows[group.x];
+  if ((row.mode & CANDIDATES) != 0u) {
+    return;
+  }
   let before = state[row.slot];
   let base = group.x * params.stride;
   let probing = (row.mode & PROBE) != 0u;

@@ -20,8 +20,8 @@ const MINUTES = 60_000;
 
 /** What PyTorch hears in the clip when asked for times. */
 function clipText(): string {
-  const golden = JSON.parse(readFileSync(join(FIXTURES, 'parley-transcribe', 'golden.json'), 'utf8')) as { greedy_text_timestamps: string };
-  return golden.greedy_text_timestamps.replace(/<\|[^>]*\|>/g, '');
+  const golden = JSON.parse(readFileSync(join(FIXTURES, 'parley-transcribe', 'golden.json'), 'utf8')) as { text_timestamps: string };
+  return golden.text_timestamps.replace(/<\|[^>]*\|>/g, '');
 }
 
 const CLIP_RATE = 16000;

@@ -76,6 +76,14 @@ describe('parseWhisperTokens and transcriptPrompt', () => {
     }
   });
 
+  test('search with as many beams as generation_config wants, one where it says nothing', () => {
+    const beams = (generation: Record<string, unknown>): number =>
+      parseWhisperTokens({ ...CONFIG, ...steering }, generation, added, 51865).beams;
+    expect(beams({})).toBe(1);
+    expect(beams({ num_beams: 5 })).toBe(5);
+    for (const wrong of [0, 2.5, 100, 'many']) expect(() => beams({ num_beams: wrong })).toThrow(/num_beams is .*, expected 1 to 8/);
+  });
+
   test('refuse a checkpoint that names no beginning', () => {
     expect(() => parseWhisperTokens(CONFIG, {}, new Map(), 51865)).toThrow(/decoder_start_token_id/);
   });

@@ -1,4 +1,12 @@
-import { constrainedToken, tokenMask, TOKEN_ROW_WORDS, writeTokenRow } from '../../engine/ops/constrained-token.ts';
+import {
+  NO_TOKEN,
+  TOKEN_ROW_WORDS,
+  constrainedToken,
+  summarise,
+  tokenCandidates,
+  tokenMask,
+  writeTokenRow,
+} from '../../engine/ops/constrained-token.ts';
 import type { TokenRow } from '../../engine/ops/constrained-token.ts';
 import * as reference from '../reference/constrained-token.ts';
 import { describeKernels } from '../support/kernel-case.ts';
@@ -99,7 +107,75 @@ function finalState(all: readonly number[], steps: number, timestampBegin: numbe
   return state;
 }
 
+/** Rows with all kinds of histories; the last one is a row of constrained_token, which must be left alone. */
+function candidatesCase({ name, vocabulary, timestampBegin, timestamps, lift }: Omit<Setup, 'steps'>, count: number): KernelCase {
+  const eos = Math.floor(timestampBegin / 2);
+  const rules = { vocabulary, timestampBegin, eos, maxInitialTimestamp: 5 };
+  const at = timestampBegin;
+  const histories = timestamps
+    ? [[], [at], [at, 7], [at + 1, 7, 9], [at, 7, at + 20], [at, 7, at + 20, at + 20], [at, 7, vocabulary - 1, vocabulary - 1]]
+    : [[], [1], [1, 2, 3]];
+  const rows = histories.length + 1;
+  const banned = (token: number): boolean => token % 7 === 3;
+  return {
+    name: `token_candidates ${name} (${count} of ${vocabulary})`,
+    build(rng) {
+      const logits = Float32Array.from({ length: rows * vocabulary }, (_, i) => {
+        const [token, value] = [i % vocabulary, 3 * rng.normal()];
+        // Coarse values, so that some are equal.
+        return (token % 2 === 0 ? Math.round(value * 4) / 4 : value) + (token >= timestampBegin ? lift : 0);
+      });
+      const settings = new Uint32Array(rows * TOKEN_ROW_WORDS);
+      const tokens = new Array<number>(rows * count).fill(5);
+      const logprobs = new Array<number>(rows * count).fill(0.5);
+      histories.forEach((history, row) => {
+        const first = history.length === 0;
+        writeTokenRow(settings, row, { slot: 0, mask: 0, timestamps, first, history: summarise(history, timestampBegin) });
+        const rowLogits = logits.subarray(row * vocabulary, (row + 1) * vocabulary);
+        const found = reference.tokenCandidates({ ...rules, timestamps, logits: rowLogits, banned, history }, count);
+        for (let i = 0; i < count; i++) {
+          tokens[row * count + i] = found[i]?.[0] ?? NO_TOKEN;
+          logprobs[row * count + i] = found[i]?.[1] ?? 0;
+        }
+      });
+      writeTokenRow(settings, rows - 1, { slot: 0, mask: 0, timestamps });
+      const shape = [rows, count];
+      return {
+        inputs: {
+          logits: { dtype: 'f32', shape: [rows, vocabulary], values: logits },
+          settings: { dtype: 'u32', shape: [rows, TOKEN_ROW_WORDS], values: settings },
+          masks: { dtype: 'u32', shape: [1, Math.ceil(vocabulary / 32)], values: [...tokenMask(vocabulary, banned)] },
+        },
+        outputs: {
+          tokens: { dtype: 'u32', shape, initial: new Array<number>(rows * count).fill(5) },
+          logprobs: { dtype: 'f32', shape, initial: new Array<number>(rows * count).fill(0.5) },
+        },
+        run(rec, t, device) {
+          const start = new Uint32Array(rows * count * 2);
+          const floats = new Float32Array(start.buffer);
+          for (let i = 0; i < rows * count; i++) {
+            start[2 * i] = 5;
+            floats[2 * i + 1] = 0.5;
+          }
+          const candidates = device.upload('candidates', 'u32', [rows, count, 2], start);
+          tokenCandidates(rec, { logits: t['logits']!, settings: t['settings']!, masks: t['masks']!, rules, candidates, rows });
+          for (let i = 0; i < rows * count; i++) {
+            rec.copy(candidates, t['tokens']!, 4, i * 8, i * 4);
+            // The log-probability of no token is no number to compare.
+            if (tokens[i] !== NO_TOKEN) rec.copy(candidates, t['logprobs']!, 4, i * 8 + 4, i * 4);
+          }
+        },
+        expected: { tokens, logprobs: logprobs.map((value, i) => (tokens[i] === NO_TOKEN ? 0.5 : value)) },
+      };
+    },
+  };
+}
+
 describeKernels('constrained token', [
+  candidatesCase({ name: 'gives the best tokens in order', vocabulary: 2910, timestampBegin: 1409, timestamps: false, lift: -50 }, 6),
+  candidatesCase({ name: 'keeps the rules of timestamps', vocabulary: 300, timestampBegin: 200, timestamps: true, lift: 1 }, 4),
+  candidatesCase({ name: 'lets text win over timestamps', vocabulary: 300, timestampBegin: 200, timestamps: true, lift: -6 }, 4),
+  candidatesCase({ name: 'says when there are no more', vocabulary: 40, timestampBegin: 33, timestamps: true, lift: 9 }, 8),
   stepsCase({
     name: 'picks the best token that is not masked',
     vocabulary: 257,

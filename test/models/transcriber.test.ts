@@ -23,14 +23,15 @@ function readAudio(file: string): Float32Array {
 }
 
 const clip = readAudio(path('test/fixtures/parley-transcribe/clip.wav'));
-/** What PyTorch hears in the clip, and in the first sample clips of ../shared. */
+/** What PyTorch hears in the clip with as many beams as the checkpoint wants, and in the first sample clips of ../shared. */
 const golden = JSON.parse(readFileSync(path('test/fixtures/parley-transcribe/golden.json'), 'utf8')) as {
-  readonly greedy_text: string;
-  readonly greedy_ids: readonly number[];
-  readonly greedy_text_timestamps: string;
+  readonly beams: number;
+  readonly text: string;
+  readonly ids: readonly number[];
+  readonly text_timestamps: string;
   readonly samples: readonly { readonly wav: string; readonly output: string }[];
 };
-const CLIP_TEXT = golden.greedy_text.trim();
+const CLIP_TEXT = golden.text.trim();
 
 let device: Device;
 let transcriber: Transcriber;
@@ -85,18 +86,36 @@ describe('the transcriber', () => {
     expect(found.map(({ type }) => type)).toEqual(['start', 'segment', 'finish']);
     const [start, segment, finish] = found;
     expect(start).toEqual({ type: 'start', duration: clip.length / RATE, language: 'en' });
-    expect(finish).toMatchObject({ type: 'finish', text: CLIP_TEXT, duration: clip.length / RATE, outputTokens: golden.greedy_ids.length });
+    expect(finish).toMatchObject({ type: 'finish', text: CLIP_TEXT, duration: clip.length / RATE, outputTokens: golden.ids.length });
     if (segment?.type !== 'segment') throw new Error('no segment');
-    expect(segment.segment).toMatchObject({ id: 0, start: 0, end: clip.length / RATE, tokens: golden.greedy_ids });
+    expect(segment.segment).toMatchObject({ id: 0, start: 0, end: clip.length / RATE, tokens: golden.ids });
     expect(segment.segment.avgLogprob).toBeGreaterThan(-1.5);
     expect(segment.segment.avgLogprob).toBeLessThan(0);
   });
 
   test('times segments by the model when asked to', async () => {
-    const [from, to] = [...golden.greedy_text_timestamps.matchAll(/<\|([\d.]+)\|>/g)].map(([, seconds]) => seconds);
+    const [from, to] = [...golden.text_timestamps.matchAll(/<\|([\d.]+)\|>/g)].map(([, seconds]) => seconds);
     const found = await events({ samples: clip, timestamps: 'segment' });
     const segments = found.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
     expect(segments.map(({ start, end, text: said }) => [start.toFixed(2), end.toFixed(2), said.trim()])).toEqual([[from, to, CLIP_TEXT]]);
+  });
+
+  test('searches with several beams, creates no GPU object for it and reads a few tokens a beam and step', async () => {
+    expect(golden.beams).toBeGreaterThan(1);
+    await text(clip);
+    const before = { ...device.stats };
+    const [found] = (await events({ samples: clip })).filter((event) => event.type === 'segment');
+    const { buffers, bindGroups, pipelines, submits, bytesRead } = device.stats;
+    expect({ buffers, bindGroups, pipelines }).toEqual({
+      buffers: before.buffers, bindGroups: before.bindGroups, pipelines: before.pipelines,
+    }); // prettier-ignore
+    const steps = golden.ids.length + 2;
+    expect(submits - before.submits).toBeLessThan(2 * steps);
+    expect(bytesRead - before.bytesRead).toBeLessThan(2 * steps * golden.beams * (golden.beams + 2) * 8);
+    // What one beam would have heard is no likelier.
+    const [greedy] = (await events({ samples: clip, temperature: 1e-6 })).filter((event) => event.type === 'segment');
+    if (found?.type !== 'segment' || greedy?.type !== 'segment') throw new Error('no segment');
+    expect(found.segment.avgLogprob).toBeGreaterThanOrEqual(greedy.segment.avgLogprob - 1e-5);
   });
 
   test('gives the same text alone and among three others', async () => {

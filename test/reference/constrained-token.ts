@@ -12,6 +12,22 @@ export interface ConstrainedStep {
 
 /** [token, log-probability over the allowed tokens]. */
 export function constrainedToken(step: ConstrainedStep): [number, number] {
+  return tokenCandidates(step, 1)[0]!;
+}
+
+/** The best `count` of the allowed tokens with their log-probabilities, best first, ties to the lower token. */
+export function tokenCandidates(step: ConstrainedStep, count: number): [number, number][] {
+  const scores = allowedScores(step);
+  const norm = logSumExp(scores);
+  const allowed = [...scores.keys()].filter((token) => scores[token]! > -Infinity);
+  return allowed
+    .sort((a, b) => scores[b]! - scores[a]! || a - b)
+    .slice(0, count)
+    .map((token) => [token, scores[token]! - norm]);
+}
+
+/** The logits, -Infinity where a token is forbidden. */
+function allowedScores(step: ConstrainedStep): Float64Array {
   const { logits, banned, history, timestampBegin, eos } = step;
   const scores = Float64Array.from(logits, (logit, token) => (banned(token) ? -Infinity : logit));
   const ban = (from: number, to: number): unknown => scores.fill(-Infinity, from, to);
@@ -29,8 +45,7 @@ export function constrainedToken(step: ConstrainedStep): [number, number] {
     }
     if (logSumExp(scores.subarray(timestampBegin)) > Math.max(...scores.subarray(0, timestampBegin))) ban(0, timestampBegin);
   }
-  const token = scores.indexOf(Math.max(...scores));
-  return [token, scores[token]! - logSumExp(scores)];
+  return scores;
 }
 
 /** Of all values; -Infinity for none. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 5b: greedy decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
+"""Step 5b: decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
 usage: evaluate.py [--sets a,b] [--n N] [--ckpt ckpt/last.pt]  (writes eval/results.json)"""
 
 import json, os, argparse, time, re, wave, numpy as np, torch
@@ -84,6 +84,37 @@ def greedy(net, tk, mels, stamps=False, max_len=220):
         x = n[:, None]
     o = torch.stack(out, 1).tolist()
     return [r[: r.index(tk.eot)] if tk.eot in r else r for r in o]
+
+
+@torch.no_grad()
+def beam_search(net, tk, mel, width, stamps=False, max_len=224):
+    """mel (80, T) -> token ids; the plainest form of engine/tasks/beam-search.ts: every hypothesis is decoded anew at every step."""
+    enc, e = net.model.encoder(mel[None]), net.emb()
+    pre = [tk.sot, tk.en, tk.tr] + ([] if stamps else [tk.nots])
+    live, finished = [([], 0.0)], []
+    while len(finished) < width and live and len(live[0][0]) < max_len:
+        x = torch.tensor([pre + said for said, _ in live])
+        lo = net.decode(x, enc.expand(len(live), -1, -1), e=e, last=True)[:, -1]
+        lo[:, tk.eot + 1 : tk.t0 if stamps else len(tk.vocab)] = -1e9
+        ranked = []
+        for (said, score), row in zip(live, lo):
+            if stamps:
+                timestamp_rules(row, said, tk)
+            best = row.log_softmax(-1).topk(width + 1)
+            ranked += [(said, t, score + p) for t, p in zip(best.indices.tolist(), best.values.tolist())]
+        ranked.sort(key=lambda one: -one[2])
+        silent = not live[0][0] and ranked[0][1] == tk.eot
+        live = []
+        for rank, (said, t, score) in enumerate(ranked):
+            if t != tk.eot:
+                live.append((said + [t], score))
+            elif rank < width:
+                finished.append((said, score))
+            if len(live) == width:
+                break
+        if silent:
+            break
+    return max(finished or live, key=lambda one: one[1] / (len(one[0]) + 1))[0]
 
 
 def wav(p):

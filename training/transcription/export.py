@@ -7,6 +7,7 @@ import paths  # noqa: F401 (enters the work folder)
 import model as M, tok, feat, evaluate as E
 
 O = 'out/'
+BEAMS = 3
 torch.set_num_threads(1)
 ck = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith('-') else 'ckpt/last.pt'
 tk = tok.Tok()
@@ -37,6 +38,7 @@ json.dump(
         prev_sot_token_id=v['<|startofprev|>'],
         max_initial_timestamp_index=50,
         max_length=448,
+        num_beams=BEAMS,
         return_timestamps=False,
         begin_suppress_tokens=[],
         suppress_tokens=sup,
@@ -97,7 +99,8 @@ if '--fixtures' in sys.argv:
     )
     shared = paths.DATA + '/../models/transcription/samples/'
     listed = json.load(open(shared + 'samples.json'))[:5] if os.path.exists(shared) else []
-    hear = lambda f: tk.decode(E.greedy(net, tk, torch.from_numpy(feat.whisper_input(E.wav(f)))[None])[0])
+    search = lambda x, stamps=False: E.beam_search(net, tk, torch.from_numpy(feat.whisper_input(x)), BEAMS, stamps)
+    found, timed = search(E.wav(p)), search(E.wav(p), True)
     json.dump(
         dict(
             clip='clip.wav',
@@ -108,9 +111,13 @@ if '--fixtures' in sys.argv:
             timestamp_prompt_ids=pre[:3],
             greedy_ids_timestamps=gs,
             greedy_text_timestamps=tk.decode(gs, True),
-            samples=[dict(wav=s['wav'], output=hear(shared + s['wav'])) for s in listed],
+            beams=BEAMS,
+            ids=found,
+            text=tk.decode(found),
+            text_timestamps=tk.decode(timed, True),
+            samples=[dict(wav=s['wav'], output=tk.decode(search(E.wav(shared + s['wav'])))) for s in listed],
             first_logits_top5=[[int(i), round(float(lo[0, -1, i]), 4)] for i in lo[0, -1].topk(5).indices],
-            note='float32 arithmetic on the f16 weights; greedy suppresses ids above eot except timestamps in timestamp mode; conv_out is after the second GELU, before positions (first 64 positions); encoder_layer0_out likewise',
+            note='float32 arithmetic on the f16 weights; ids above eot are suppressed except timestamps in timestamp mode; ids, text and samples by beam search; conv_out is after the second GELU, before positions (first 64 positions); encoder_layer0_out likewise',
             encoder_out_stats=dict(mean=float(enc.mean()), std=float(enc.std()), absmax=float(enc.abs().max())),
         ),
         open(O + 'fixtures/golden.json', 'w'),
@@ -134,7 +141,7 @@ if '--fixtures' in sys.argv:
         x = E.wav(p)
         n = f'{len(res):02d}_{k}.wav'
         shutil.copy(p, O + 'samples/' + n)
-        h = E.greedy(net, tk, torch.from_numpy(feat.whisper_input(x))[None])[0]
+        h = search(x)
         res.append(dict(wav=n, reference=ref, output=tk.decode(h), ids=h))
         print(k, '|', ref, '|', tk.decode(h))
     json.dump(res, open(O + 'samples/samples.json', 'w'), indent=1)

@@ -23,6 +23,7 @@ A('--muon', type=float, default=0.01, help='Muon rate (spectral norm of a step o
 A('--device', default='cpu')
 A('--threads', type=int, default=1)
 A('--frames', type=int, default=12000, help='mel frames per step')
+A('--corrupt', type=float, default=0.2, help="share of the decoder's input tokens that is replaced at random")
 A('--text_every', type=int, default=3, help='a text-only batch beside every n-th step (0: none)')
 A('--steps', type=int, default=0, help='stop after so many steps and print a profile; nothing is saved')
 A('--ckpt', default='ckpt')
@@ -191,7 +192,7 @@ def token_loss(b, enc, e, p_corrupt):
 
 def audio_loss(b, e):
     enc = low.model.encoder(b['mel'].to(torch.bfloat16), b['off'])
-    ce, acc = token_loss(b, enc, e, 0.2 if rr.random() < 0.8 else 0.0)
+    ce, acc = token_loss(b, enc, e, a.corrupt if rr.random() < 0.8 else 0.0)
     lp = low.ctc(enc).float().log_softmax(-1).transpose(0, 1)
     n = torch.full((lp.shape[1],), lp.shape[0], dtype=torch.long)
     ctc = F.ctc_loss(lp, b['ph'], n, b['pl'], zero_infinity=True, reduction='sum') / b['pl'].sum().clamp(min=1)
@@ -201,7 +202,7 @@ def audio_loss(b, e):
 
 def text_loss(b, e):
     enc = low.phone_enc(b['p'], low.model.encoder.embed_positions.weight)
-    ce, acc = token_loss(b, enc, e, 0.2)
+    ce, acc = token_loss(b, enc, e, a.corrupt)
     anchor = F.cross_entropy(low.ctc(enc).float().flatten(0, 1), b['p'].flatten())  # keeps the stand-in states in the encoder's phone space
     return ce + 0.1 * anchor + 0.2 * guide_loss(b, b['p'].shape[1]), (ce.item(), acc)
 

@@ -42,6 +42,8 @@ export interface WhisperTokens {
   readonly suppress: readonly number[];
   /** Suppressed as first token of a transcript. */
   readonly beginSuppress: readonly number[];
+  /** Transcripts a window is searched with (beam search); 1 = greedy. */
+  readonly beams: number;
   /** A window counts as silent when noSpeech is likelier than `probability` and its text less likely, on average, than `logprob`. */
   readonly silence: { readonly probability: number; readonly logprob: number };
 }
@@ -133,6 +135,7 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
     maxInitialTimestamp: id('max_initial_timestamp_index') ?? 50,
     suppress: integers(generation['suppress_tokens'] ?? config['suppress_tokens']),
     beginSuppress: integers(generation['begin_suppress_tokens'] ?? config['begin_suppress_tokens']),
+    beams: beamsOf(generation['num_beams']),
     // The names are transformers', the defaults OpenAI's.
     silence: { probability: numberOf(generation['no_speech_threshold']) ?? 0.6, logprob: numberOf(generation['logprob_threshold']) ?? -1 },
   };
@@ -146,6 +149,14 @@ export function transcriptPrompt(tokens: WhisperTokens, language: string | undef
   if (tokens.transcribe !== undefined) prompt.push(tokens.transcribe);
   if (!timestamps && tokens.noTimestamps !== undefined) prompt.push(tokens.noTimestamps);
   return prompt;
+}
+
+/** More would not fit a step beside other windows'. */
+const MAX_BEAMS = 8;
+
+function beamsOf(value: unknown = 1): number {
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_BEAMS) return value as number;
+  throw new EngineError('invalid_model', `generation_config.json: num_beams is ${JSON.stringify(value)}, expected 1 to ${MAX_BEAMS}`);
 }
 
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);

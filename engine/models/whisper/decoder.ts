@@ -30,11 +30,13 @@ export interface DecoderInput {
   readonly samples: number;
 }
 
-/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. */
+/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. A slot is a window with `lanes` transcripts of it. */
 export interface DecoderCache {
   readonly slots: number;
-  /** Rows from slot to slot. */
+  readonly lanes: number;
+  /** Rows from lane to lane. */
   readonly selfRows: number;
+  /** Rows from slot to slot. */
   readonly crossRows: number;
   readonly self: readonly Tensor[];
   readonly cross: readonly Tensor[];
@@ -43,24 +45,25 @@ export interface DecoderCache {
 }
 
 /** Bytes one slot of a cache takes. */
-export function decoderSlotBytes(config: WhisperConfig): number {
-  return config.decoder.layers * (crossRowsOf(config) + config.targetPositions) * 2 * config.channels * 4;
+export function decoderSlotBytes(config: WhisperConfig, lanes: number): number {
+  return config.decoder.layers * (crossRowsOf(config) + lanes * config.targetPositions) * 2 * config.channels * 4;
 }
 
 /** Views start at multiples of 256 bytes. */
 const crossRowsOf = (config: WhisperConfig): number => alignUp(config.sourcePositions, 64);
 
-/** Allocates the caches of `slots` sequences. */
-export function createDecoderCache(device: Device, config: WhisperConfig, slots: number): DecoderCache {
+/** Allocates the caches of `slots` windows. */
+export function createDecoderCache(device: Device, config: WhisperConfig, slots: number, lanes = 1): DecoderCache {
   const { channels: C, targetPositions, sourcePositions } = config;
   const crossRows = crossRowsOf(config);
   const layers = Array.from({ length: config.decoder.layers }, (_, i) => i);
   const cross = layers.map((i) => device.tensor(`cross cache ${i}`, 'f32', [slots * crossRows, 2 * C]));
   return {
     slots,
+    lanes,
     selfRows: targetPositions,
     crossRows,
-    self: layers.map((i) => device.tensor(`self cache ${i}`, 'f32', [slots * targetPositions, 2 * C])),
+    self: layers.map((i) => device.tensor(`self cache ${i}`, 'f32', [slots * lanes * targetPositions, 2 * C])),
     cross,
     crossViews: Array.from({ length: slots }, (_, slot) =>
       cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + sourcePositions)),
