@@ -4,13 +4,11 @@ phoneme_rules.json, and the golden fixtures (computed with the f16-rounded weigh
 
 import json, os, shutil, sys
 import numpy as np, torch
-from voices import NAMES
+from voices import APART, NAMES
 from common import ROOT, assemble, ids_of, load_export, st_load, st_save
 from model import seeded_noise
 
 torch.set_num_threads(1)
-# Prosody styles moved away from another voice's, because the predictor leaves the two too near to each other (12_measure.py).
-APART = {"oni": ("aus-female-3", 0.2)}
 OUT = ROOT + "/out"
 os.makedirs(OUT, exist_ok=True)
 here = os.path.dirname(os.path.abspath(__file__))

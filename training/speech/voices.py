@@ -28,3 +28,6 @@ VOICES = {
     "vulcan": dict(t=H, alpha=0.535, f0=0.50, range=0.8, rate=0.90),
 }
 NAMES = list(VOICES)
+# Prosody styles that the export moves away from another voice's by this share of their difference, because the predictor leaves the two
+# too near to each other (12_measure.py): the least that makes the pair separable.
+APART = {"oni": ("aus-female-3", 0.15)}

@@ -146,9 +146,9 @@ LENGTHS = (144, 176, 208, 240, 280, 320, 368, 424, 480, 560, 640, 760, 920, 1120
 class Sampler:
     """Composes batches; `share` is how often a window takes its (first) utterance from a group."""
 
-    def __init__(s, store, tk, seed=0, share=None):
+    def __init__(s, store, tk, seed, share):
         s.st, s.tk, s.r = store, tk, np.random.default_rng(seed)
-        s.share = share or dict(real=0.25, own=0.08)
+        s.share = share
 
     def group(s, r):
         u = r.random()

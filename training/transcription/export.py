@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Step 6: ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples."""
+"""Step 6: ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples;
+`--blend FILE SHARE` takes that share of the weights from another export of the same run (a mean of two is often better than either)."""
 
 import json, os, sys, shutil, torch
 import torch.nn.functional as F
@@ -10,6 +11,7 @@ O = 'out/'
 BEAMS = 3
 torch.set_num_threads(1)
 ck = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith('-') else 'ckpt/last.pt'
+blend = sys.argv[sys.argv.index('--blend') + 1 :][:2] if '--blend' in sys.argv else None
 tk = tok.Tok()
 v = tk.vocab
 if os.path.exists(ck):
@@ -22,7 +24,11 @@ if os.path.exists(ck):
     cfg['median_filter_width'] = 7
     cfg['num_hidden_layers'] = cfg['encoder_layers']
     json.dump(cfg, open(O + 'config.json', 'w'), indent=2)
-    M.save_st(O + 'model.safetensors', net.hf_state(), torch.float16)
+    weights = net.hf_state()
+    if blend:
+        other = M.load_st(blend[0])
+        weights = {k: w.lerp(other[k].float(), float(blend[1])) for k, w in weights.items()}
+    M.save_st(O + 'model.safetensors', weights, torch.float16)
     print('exported step', s['step'], os.path.getsize(O + 'model.safetensors') / 1e6, 'MB')
 sup = [v[t] for t in tok.SPECIAL if t not in ('<|endoftext|>', '<|notimestamps|>')]
 json.dump(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Step 2: synthesise text/all.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
-usage: synth.py WORKER NWORKERS [MINUTES]   (resumable: finished shards are skipped)
+usage: synth.py WORKER NWORKERS [MINUTES [FIRST]]   (resumable: finished shards are skipped; FIRST: the first shard, for sentences not heard yet)
 Held out from training: festival ked_diphone and kal_diphone, espeak en-gb-scotland and the variant gustave."""
 
 import importlib.util, json, os, random, re, subprocess, sys, time
@@ -11,11 +11,12 @@ import paths, feat
 SHARD = 400
 ACCENTS = ['en-us'] * 4 + ['en-gb', 'en-gb', 'en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
 VARIANTS = (
-    'f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
+    'f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
     'edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'
 ).split()
 HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
-SHARES = dict(slt=0.11, rms=0.12, awb=0.12, kal16=0.06, hts=0.43, espeak=0.16)
+SHARES = dict(slt=0.15, rms=0.09, awb=0.13, kal16=0.14, hts=0.29, espeak=0.20)
+PLAIN = 0.3  # of the sentences: no change of speed; a flite voice keeps its own pitch then too
 
 _spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/03_synth.py')
 sys.path.insert(0, paths.HERE + '/../speech')
@@ -26,6 +27,8 @@ _spec.loader.exec_module(speech_synth)
 def pick(r):
     """A random engine or voice, the playback speed (moves pitch and formants too) and the duration stretch."""
     name = r.choices(list(SHARES), list(SHARES.values()))[0]
+    if r.random() < PLAIN:
+        return name, 1.0, 1.0
     return name, float(np.clip(r.gauss(1.0, 0.09), 0.8, 1.25)), float(np.clip(r.gauss(1.0, 0.13), 0.72, 1.35))
 
 
@@ -34,7 +37,7 @@ def flite(jobs, r):
     lines = []
     for wav, v, st, t in jobs:
         f0 = sd = 0
-        if v in ('slt', 'awb', 'kal16') and r.random() < 0.6:
+        if v in ('slt', 'awb', 'kal16') and st != 1.0 and r.random() < 0.6:
             f0 = r.uniform(120, 230) if v == 'slt' else r.uniform(90, 190) if v == 'awb' else r.uniform(75, 210)
             sd = f0 * r.uniform(0.05, 0.18)
         lines.append(f'{wav}\t{v}\t{f0:.0f}\t{sd:.0f}\t{st:.3f}\t{t}\n')
@@ -130,7 +133,7 @@ def main():
     lines = open('text/all.txt').read().split('\n')[:-1]
     tmp = f'{paths.TMP}/w{w}'
     os.makedirs(tmp, exist_ok=True)
-    for sh in range(w, (len(lines) + SHARD - 1) // SHARD, nw):
+    for sh in range((int(sys.argv[4]) if len(sys.argv) > 4 else 0) + w, (len(lines) + SHARD - 1) // SHARD, nw):
         base = f'data/s{sh:04d}'
         if time.time() > end:
             break

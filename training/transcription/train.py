@@ -24,11 +24,13 @@ A('--device', default='cpu')
 A('--threads', type=int, default=1)
 A('--frames', type=int, default=12000, help='mel frames per step')
 A('--corrupt', type=float, default=0.2, help="share of the decoder's input tokens that is replaced at random")
+A('--share', default='real=0.25,own=0.08', help='share of the windows that a group of clips gets; the rest is synthetic')
 A('--text_every', type=int, default=3, help='a text-only batch beside every n-th step (0: none)')
 A('--steps', type=int, default=0, help='stop after so many steps and print a profile; nothing is saved')
 A('--ckpt', default='ckpt')
 A('--resume', default='', help='state to go on from instead of CKPT/last.pt')
 A('--init', default='', help='model.safetensors of the same shape to start from')
+A('--settle', type=int, default=0, help='after --init: steps in which only what an export drops (phone head and stand-in encoder) learns')
 a = ap.parse_args()
 torch.set_num_threads(a.threads)
 torch.set_flush_denormal(True)
@@ -48,6 +50,8 @@ cfg = M.config(a.d, a.heads, a.enc, a.dec, 4 * a.d, len(tk.vocab), dict(eot=tk.e
 net = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device)  # f32 weights
 if a.init:
     print('from', a.init, net.load_state_dict({k: v.float() for k, v in M.load_st(a.init).items()}, strict=False))
+    with torch.no_grad():
+        net.ts.weight.zero_(), net.ts.bias.zero_()  # an export has them in its embeddings
 low = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device, torch.bfloat16).train()  # what computes
 pairs = [(p, q) for p, q in zip(net.parameters(), low.parameters()) if p.requires_grad]
 name_of = {p: n for n, p in net.named_parameters()}
@@ -128,7 +132,8 @@ def stop(*_):
 signal.signal(signal.SIGTERM, stop)
 gc.disable()
 store = data.Store()
-S = data.Sampler(store, tk, int(time.time()) + RANK)
+shares = {g: float(p) for g, p in (x.split('=') for x in a.share.split(','))}
+S = data.Sampler(store, tk, int(time.time()) + RANK, shares)
 S.load_text()
 rr = random.Random(step)  # the same on every rank: equal work, equal waiting
 
@@ -147,7 +152,7 @@ gc.freeze()  # the sentences are a million small objects: never look through the
 def rate():
     """Share of the full rates: a warm-up of 40 steps, constant, then linear to 0 in the last --decay minutes."""
     fall = min(1.0, max(0.0, (END - time.time()) / (60 * a.decay))) if a.decay else 1.0
-    return min(1.0, (step - begun + 1) / 40) * fall
+    return min(1.0, max(0, step - begun - a.settle + 1) / 40) * fall
 
 
 def plan():
@@ -190,14 +195,26 @@ def token_loss(b, enc, e, p_corrupt):
     return F.cross_entropy(logits, y, label_smoothing=0.05), (logits.argmax(-1) == y).float().mean().item()
 
 
+def phone_loss(b, enc):
+    lp = low.ctc(enc).float().log_softmax(-1).transpose(0, 1)
+    n = torch.full((lp.shape[1],), lp.shape[0], dtype=torch.long)
+    return F.ctc_loss(lp, b['ph'], n, b['pl'], zero_infinity=True, reduction='sum') / b['pl'].sum().clamp(min=1)
+
+
 def audio_loss(b, e):
     enc = low.model.encoder(b['mel'].to(torch.bfloat16), b['off'])
     ce, acc = token_loss(b, enc, e, a.corrupt if rr.random() < 0.8 else 0.0)
-    lp = low.ctc(enc).float().log_softmax(-1).transpose(0, 1)
-    n = torch.full((lp.shape[1],), lp.shape[0], dtype=torch.long)
-    ctc = F.ctc_loss(lp, b['ph'], n, b['pl'], zero_infinity=True, reduction='sum') / b['pl'].sum().clamp(min=1)
-    ga = guide_loss(b, lp.shape[0])
-    return ce + 0.4 * ctc + 0.2 * ga, (ce.item(), ctc.item(), ga.item(), acc)
+    ctc = phone_loss(b, enc)
+    ga = guide_loss(b, enc.shape[1])
+    return ce + 0.4 * ctc + 0.2 * ga, dict(ce=ce.item(), ctc=ctc.item(), ga=ga.item(), acc=acc)
+
+
+def settling_loss(b):
+    """The phone head's loss on the encoder as it is."""
+    with torch.no_grad():
+        enc = low.model.encoder(b['mel'].to(torch.bfloat16), b['off'])
+    ctc = phone_loss(b, enc)
+    return ctc, dict(ctc=ctc.item())
 
 
 def text_loss(b, e):
@@ -222,16 +239,18 @@ def average(share):
     return share
 
 
-def update(share):
+def update(share, settling):
     """One optimiser step from the bf16 copy's gradients; returns the norm of those that AdamW sees (nan: no step was made)."""
     for p, q in small:
         p.grad = q.grad.float() if q.grad is not None else torch.zeros_like(p)
+        if settling and name_of[p].startswith('model.'):
+            p.grad = None
     norm = torch.nn.utils.clip_grad_norm_(rest, 1.0).item()
     if norm == norm and norm < 1e6:
         for g in adam.param_groups:
-            g['lr'] = a.lr * share
+            g['lr'] = a.lr * (5 if settling else share)
         adam.step()
-        muon.step(a.muon * share)
+        settling or muon.step(a.muon * share)
         with torch.no_grad():
             torch._foreach_copy_([q for _, q in small], [p for p, _ in small])
     for _, q in pairs:
@@ -262,9 +281,9 @@ while not (a.steps and step - begun >= a.steps):
     T, B, k = plan()
     b = to(S.batch(T, B, k))
     t1 = time.process_time()
-    e = low.emb()
-    loss, (ce, ctc, ga, acc) = audio_loss(b, e)
-    text = a.text_every and step % a.text_every == 0
+    settling = step - begun < a.settle
+    loss, seen = settling_loss(b) if settling else audio_loss(b, low.emb())
+    text = a.text_every and (settling or step % a.text_every == 0)
     loss.backward()
     t2 = time.process_time()
     if text:
@@ -275,13 +294,13 @@ while not (a.steps and step - begun >= a.steps):
     share = average(-1.0 if stopping or time.time() >= END else rate())
     if share < 0:
         break
-    norm = update(share)
+    norm = update(share, settling)
     t4 = time.process_time()
     for key, dt in zip(spent, (t1 - t0, t2 - t1, t3 - t2, t4 - t3)):
         spent[key] += dt
     heard += RANKS * B * T / 360000
     step += 1
-    add(ce=ce, ctc=ctc, ga=ga, acc=acc, norm=norm, audio=RANKS * B * T / 100)
+    add(**seen, norm=norm, audio=RANKS * B * T / 100)
     if step % 50 == 0 and not RANK:
         el = time.time() - t_log
         txt = ' '.join(f'{k} {t / n:.3f}' for k, (n, t) in sums.items() if k != 'audio')

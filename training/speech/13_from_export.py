@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Step 13, where the checkpoints are lost: an export becomes ckpt/dec.pt and ckpt/pro.pt without optimiser state, from which
+`05_train_decoder.py ... --from_ema` goes on. What an export changes (07_export.py) is undone.
+usage: 13_from_export.py FOLDER [DECODER_STEPS_SO_FAR]"""
+
+import os, sys, torch
+from common import ROOT, load_export
+from voices import APART, NAMES
+
+folder, step = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
+m, voices = load_export(folder)
+style = torch.stack([voices[n] for n in NAMES])
+for voice, (other, share) in APART.items():
+    a, b = NAMES.index(voice), NAMES.index(other)
+    style[a, m.sd :] = (style[a, m.sd :] + share * style[b, m.sd :]) / (1 + share)
+with torch.no_grad():  # the predictor's F0 is in 100 Hz while it trains
+    m.predictor.F0_proj.weight.div_(100)
+    m.predictor.F0_proj.bias.div_(100)
+
+
+def state(parts, style):
+    out = {f"{p}.{k}": t.clone() for p in parts for k, t in getattr(m, p).state_dict().items()}
+    return {**out, "style.weight": style.clone()}
+
+
+os.makedirs(ROOT + "/ckpt", exist_ok=True)
+torch.save(dict(ema=state(("text_encoder", "decoder"), style), step=step), ROOT + "/ckpt/dec.pt")
+torch.save(dict(ema=state(("bert", "bert_encoder", "predictor"), style[:, m.sd :]), step=0), ROOT + "/ckpt/pro.pt")
+print("wrote", ROOT + "/ckpt/dec.pt and pro.pt")
