@@ -26,8 +26,7 @@ def teacher(rows, out):
             sr, x = wav_load(f"{raw}/{i}.wav")
             eff = int(round(sr * VOICES[name].get("warp", 1.0) / 10) * 10)
             x = ss.resample_poly(x, 2400, eff // 10)
-            sp = np.nonzero(np.abs(x) > 0.02 * np.abs(x).max())[0]
-            x = x[max(0, sp[0] - 1920) : sp[-1] + 3840]
+            x = wer.cut(x, 24000)
             en = np.sqrt(np.convolve(x**2, np.ones(240) / 240, "same"))
             wav_save(f"{out}/{i}.wav", x * 0.085 / np.sqrt((en[en > 0.1 * np.percentile(en, 95)] ** 2).mean()))
 

@@ -243,7 +243,7 @@ def update(share, settling):
     """One optimiser step from the bf16 copy's gradients; returns the norm of those that AdamW sees (nan: no step was made)."""
     for p, q in small:
         p.grad = q.grad.float() if q.grad is not None else torch.zeros_like(p)
-        if settling and name_of[p].startswith('model.'):
+        if settling and not name_of[p].startswith(('ctc.', 'phone_enc.')):
             p.grad = None
     norm = torch.nn.utils.clip_grad_norm_(rest, 1.0).item()
     if norm == norm and norm < 1e6:
