@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
 """Step 2: synthesise text/all.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
-usage: synth.py WORKER NWORKERS [MINUTES [FIRST]]   (resumable: finished shards are skipped; FIRST: the first shard, for sentences not heard yet)
+usage: synth.py WORKER NWORKERS [--minutes M] [--first SHARD] [--share slt=0.2,...] [--plain P]
+Resumable: finished shards are skipped; --first begins at a later shard, for sentences not heard yet; --share and --plain say what to hear more of.
 Held out from training: festival ked_diphone and kal_diphone, espeak en-gb-scotland and the variant gustave."""
 
-import importlib.util, json, os, random, re, subprocess, sys, time
+import argparse, importlib.util, json, os, random, re, subprocess, sys, time
 import numpy as np
 from scipy.signal import fftconvolve
 import paths, feat
 
 SHARD = 400
-ACCENTS = ['en-us'] * 4 + ['en-gb', 'en-gb', 'en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
+ACCENTS = ['en-us'] * 4 + ['en-gb'] * 4 + ['en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
 VARIANTS = (
     'f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
     'edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'
 ).split()
 HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
-SHARES = dict(slt=0.15, rms=0.09, awb=0.13, kal16=0.14, hts=0.29, espeak=0.20)
-PLAIN = 0.3  # of the sentences: no change of speed; a flite voice keeps its own pitch then too
 
 _spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/03_synth.py')
 sys.path.insert(0, paths.HERE + '/../speech')
@@ -24,10 +23,10 @@ speech_synth = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(speech_synth)
 
 
-def pick(r):
-    """A random engine or voice, the playback speed (moves pitch and formants too) and the duration stretch."""
-    name = r.choices(list(SHARES), list(SHARES.values()))[0]
-    if r.random() < PLAIN:
+def pick(r, share, plain):
+    """A random engine or voice (share: {name: weight}), the playback speed (moves pitch and formants too) and the duration stretch."""
+    name = r.choices(list(share), list(share.values()))[0]
+    if r.random() < plain:
         return name, 1.0, 1.0
     return name, float(np.clip(r.gauss(1.0, 0.09), 0.8, 1.25)), float(np.clip(r.gauss(1.0, 0.13), 0.72, 1.35))
 
@@ -101,9 +100,9 @@ def write_shard(base, entries):
     return off / 100
 
 
-def shard(lines, base, tmp, seed):
+def shard(lines, base, tmp, seed, share, plain):
     r, npr, t0 = random.Random(seed), np.random.RandomState(seed), time.time()
-    items = [(f'{tmp}/{i}.wav', *pick(r), t) for i, t in enumerate(lines)]
+    items = [(f'{tmp}/{i}.wav', *pick(r, share, plain), t) for i, t in enumerate(lines)]
     for wav, *_ in items:
         if os.path.exists(wav):
             os.remove(wav)
@@ -128,17 +127,26 @@ def shard(lines, base, tmp, seed):
 
 
 def main():
-    w, nw = int(sys.argv[1]), int(sys.argv[2])
-    end = time.time() + 60 * (float(sys.argv[3]) if len(sys.argv) > 3 else 1e6)
+    ap = argparse.ArgumentParser()
+    A = ap.add_argument
+    A('worker', type=int)
+    A('workers', type=int)
+    A('--minutes', type=float, default=1e6)
+    A('--first', type=int, default=0)
+    A('--share', default='slt=0.15,rms=0.09,awb=0.13,kal16=0.14,hts=0.29,espeak=0.20', help='of the sentences, by voice or engine')
+    A('--plain', type=float, default=0.3, help='share of the sentences without a change of speed; a flite voice keeps its own pitch then too')
+    a = ap.parse_args()
+    share = {v: float(p) for v, p in (x.split('=') for x in a.share.split(','))}
+    end = time.time() + 60 * a.minutes
     lines = open('text/all.txt').read().split('\n')[:-1]
-    tmp = f'{paths.TMP}/w{w}'
+    tmp = f'{paths.TMP}/w{a.worker}'
     os.makedirs(tmp, exist_ok=True)
-    for sh in range((int(sys.argv[4]) if len(sys.argv) > 4 else 0) + w, (len(lines) + SHARD - 1) // SHARD, nw):
+    for sh in range(a.first + a.worker, (len(lines) + SHARD - 1) // SHARD, a.workers):
         base = f'data/s{sh:04d}'
         if time.time() > end:
             break
         if not os.path.exists(base + '.json'):
-            shard(lines[sh * SHARD : (sh + 1) * SHARD], base, tmp, 1000 + sh)
+            shard(lines[sh * SHARD : (sh + 1) * SHARD], base, tmp, 1000 + sh, share, a.plain)
 
 
 if __name__ == '__main__':

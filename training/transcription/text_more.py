@@ -179,15 +179,21 @@ def held_out():
     return out
 
 
-def main():
+def free_of_tests():
+    """A function that tells whether a sentence is far enough from every test text."""
     held = [key(spell(t)) for t in held_out()]
     grams = {tuple(h[i : i + 6]) for h in held for i in range(len(h) - 5)}
     exact = {' '.join(h) for h in held}
 
-    def clean_of_tests(t):
+    def free(t):
         k = key(t)
         return ' '.join(k) not in exact and PANGRAM not in ' '.join(k) and not any(tuple(k[i : i + 6]) in grams for i in range(len(k) - 5))
 
+    return free
+
+
+def main():
+    free = free_of_tests()
     base = [spell(l.rstrip('\n')) for l in open(f'{paths.WORK}/text/train.txt')]
     parts = dict(
         base=[t for t in base if not re.search(r'\d|\$|%', t)],
@@ -200,7 +206,7 @@ def main():
     count = collections.Counter(w for v in parts.values() for t in v for w in set(key(t)))
     vocabulary = [w for w, n in count.items() if n >= 4 and w.isalpha() and (len(w) > 1 or w in 'ai')]
     parts['salad'] = [salad(vocabulary) for _ in range(16000)]
-    parts = {k: [t for t in v if clean_of_tests(t)] for k, v in parts.items()}
+    parts = {k: [t for t in v if free(t)] for k, v in parts.items()}
     weight = dict(base=1.0, talk=0.5, sgd=0.5, oasst=0.5, trivia=0.4, plain=1.0, salad=0.6)  # of being synthesised early
     order = sorted((R.random() ** (1 / weight[k]), t) for k, v in parts.items() for t in v)
     lines = list(dict.fromkeys(t for _, t in reversed(order)))
