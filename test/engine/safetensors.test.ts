@@ -1,7 +1,7 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Checkpoint } from '../../engine/weights/safetensors.ts';
 import { WeightLoader } from '../../engine/weights/weight-loader.ts';
@@ -25,6 +25,7 @@ function fileBytes(header?: unknown): Uint8Array {
 
 function folder(files: Record<string, Uint8Array | string>): string {
   const path = mkdtempSync(join(tmpdir(), 'parley-'));
+  onTestFinished(() => rmSync(path, { recursive: true }));
   for (const [name, bytes] of Object.entries(files)) writeFileSync(join(path, name), bytes);
   return path;
 }

@@ -1,9 +1,9 @@
 /** Llama-shaped decoders against PyTorch, and against themselves: the same bits however the work is cut. */
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
@@ -145,6 +145,7 @@ describe('the bundled chat model', () => {
 describe.skipIf(!existsSync(STORIES))('stories260K (skipped where ../shared is absent: the checkpoint is not ours to bundle)', () => {
   test('continues "Once upon a time" like PyTorch', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'stories260K-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
     convertLlama2c(join(STORIES, 'stories260K.bin'), join(STORIES, 'tok512.bin'), folder);
     const platform = createNodePlatform({ log: () => undefined });
     const golden = readGolden(join(FIXTURES, 'stories260K'));
