@@ -30,8 +30,7 @@ def webster():
         t = re.sub(r'\s+', ' ', ' '.join(body))
         t = re.sub(r'--\s?[A-Z][^.]*\.(\s?\[[^\]]*\])?', ' ', t)  # whose words they are
         t = re.sub(r'[{}"]|^.*?\]|\[[^\]]*\]|\([^)]*\)|\b\d+\.', ' ', t)  # etymology, labels, numbers of meanings
-        if re.search(r'\b(Syn|pl|imp|p|v|n|a|adv|cf|Cf|See|Fr|L|AS|OE|Gr)[.:]', t):
-            t = re.sub(r'\b(Syn|pl|imp|p|v|n|a|adv|cf|Cf|See|Fr|L|AS|OE|Gr)[.:].*', '', t)
+        t = re.sub(r'\b(Syn|pl|imp|p|v|n|a|adv|cf|Cf|See|Fr|L|AS|OE|Gr)[.:].*', '', t)
         for part in re.split(r'[;:]|; as,|(?<=[a-z]\.) ', t):
             yield part.strip()
 
