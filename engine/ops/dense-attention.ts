@@ -1,4 +1,5 @@
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -6,12 +7,11 @@ import { ceilDiv } from '../util/math.ts';
 import { isQuad } from './linear.ts';
 
 const SPEC = {
-  bindings: { q: 'read', k: 'read', v: 'read', ranges: 'read', out: 'write' },
+  bindings: { q: 'read', k: 'read', v: 'read', tiles: 'read', out: 'write' },
   params: {
     queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
-    out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32',
+    out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32', tiled: 'u32',
   },
-  overrides: { RANGES: 'bool' },
 } as const; // prettier-ignore
 
 export const DENSE_ATTENTION = defineKernel({
@@ -38,54 +38,65 @@ export interface HeadColumns {
 }
 
 export interface DenseAttentionArgs {
-  /** [sequences * queries, >= H D] f32. */
+  /** [T, >= H D] f32. */
   readonly q: HeadColumns;
   /** [S, >= H D] f32. */
   readonly k: HeadColumns;
   readonly v: HeadColumns;
-  /** [sequences * queries, H D] f32. */
+  /** [T, H D] f32. */
   readonly out: Tensor;
   readonly heads: number;
   /** Channels a head; a multiple of 4. */
   readonly headDim: number;
-  /** Query rows a sequence. */
-  readonly queries: number;
-  /** Keys of the one sequence, rows 0..keys of k and v; or give `ranges`. */
-  readonly keys?: number;
-  /** [sequences, 2] u32: first row and number of rows in k and v; 0 rows leave `out` as it is. */
-  readonly ranges?: Tensor;
-  /** Default 1. */
-  readonly sequences?: number;
+  readonly over: OneSequence | Tiles;
   /** Default 1 / sqrt(D). */
   readonly scale?: number;
 }
 
+/** Rows 0..queries of q attend to rows 0..keys of k and v. */
+export interface OneSequence {
+  readonly queries: number;
+  readonly keys: number;
+}
+
+/** Rows of several sequences. Rows of one tile share their keys, which are loaded once for all of them. */
+export interface Tiles {
+  /** [tiles, 4] u32: first row and number of rows in k and v, first row and number of rows in q; 0 keys leave `out` as it is. */
+  readonly tiles: Tensor;
+  readonly count: number;
+  /** Rows of q in the largest tile, at most `denseTileRows`. A row's result is the same in a larger tile, but for SwiftShader's kernel. */
+  readonly rows: number;
+}
+
 /** Attention of every query to all keys of its sequence (encoders, cross attention, cached self attention of one new row a sequence). */
 export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
-  const { q, k, v, out, heads, headDim, queries, keys = 0, ranges, sequences = 1, scale = headDim ** -0.5 } = args;
+  const { q, k, v, out, heads, headDim, over, scale = headDim ** -0.5 } = args;
   assert(headDim % 4 === 0, `dense_attention: ${headDim} channels a head, expected a multiple of 4`);
-  assert(ranges !== undefined || sequences === 1, 'dense_attention: several sequences need ranges');
   const stride = ({ tensor, column = 0 }: HeadColumns): number => {
     const columns = tensor.shape.at(-1) ?? 0;
     assert(column % 4 === 0 && columns % 4 === 0 && column + heads * headDim <= columns, `dense_attention: columns of ${tensor.label}`);
     return columns / 4;
   };
   const d4 = headDim / 4;
-  const shape = tileShape(rec, queries, d4);
-  const overrides = { RANGES: ranges ? 1 : 0 };
+  const tiled = 'tiles' in over;
+  const [queries, keys] = tiled ? [over.rows, 0] : [over.queries, over.keys];
+  assert(!tiled || over.rows <= denseTileRows(rec.caps, headDim), `dense_attention: a tile of ${queries} rows`);
+  const shape = tileShape(rec.caps, queries, d4);
   const params = {
     queries, keys, q_stride4: stride(q), q_column4: (q.column ?? 0) / 4, k_stride4: stride(k), k_column4: (k.column ?? 0) / 4,
     v_stride4: stride(v), v_column4: (v.column ?? 0) / 4, out_stride4: stride({ tensor: out }), d4, lanes: shape.lanes, scale: scale * Math.LOG2E,
+    tiled: tiled ? 1 : 0,
   }; // prettier-ignore
-  const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, ranges: ranges ?? k.tensor, out };
+  const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, tiles: tiled ? over.tiles : k.tensor, out };
+  const grid = (rows: number): readonly [number, number, number] => [tiled ? 1 : ceilDiv(queries, rows), heads, tiled ? over.count : 1];
   if (queries > 1 && isQuad(rec.caps)) {
-    const variant = { consts: { D4: d4 }, overrides, subgroups: true };
-    rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads, sequences]);
+    const variant = { consts: { D4: d4 }, subgroups: true };
+    rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, grid(QUAD_QUERIES));
     return;
   }
   const consts = { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) };
-  const variant = { consts, overrides, ...(shape.subgroups ? { subgroups: true } : {}) };
-  rec.dispatch(DENSE_ATTENTION, variant, bindings, params, [ceilDiv(queries, shape.queries), heads, sequences]);
+  const variant = { consts, ...(shape.subgroups ? { subgroups: true } : {}) };
+  rec.dispatch(DENSE_ATTENTION, variant, bindings, params, grid(shape.queries));
 }
 
 interface TileShape {
@@ -95,11 +106,17 @@ interface TileShape {
   readonly subgroups: boolean;
 }
 
-function tileShape({ caps }: Recorder, queries: number, d4: number): TileShape {
+/** Rows of q one tile can have. */
+export function denseTileRows(caps: Caps, headDim: number): number {
+  return isQuad(caps) ? QUAD_QUERIES : tileShape(caps, Infinity, headDim / 4).queries;
+}
+
+function tileShape(caps: Caps, queries: number, d4: number): TileShape {
   const lanes = caps.subgroupMinSize;
   if (caps.family === 'cpu') {
     const register = caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
-    if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: queries > 1 ? 4 : 1, subgroups: true };
+    // As many keys for one query as for several: the order of a row's sums depends on it.
+    if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: lanes === 8 ? 4 : 1, subgroups: true };
     return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
   }
   // Wide heads in tiles of 8 queries would not fit the 16 KiB of workgroup memory that WebGPU promises.

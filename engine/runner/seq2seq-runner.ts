@@ -10,6 +10,7 @@ import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
 import { NO_TOKEN, TOKEN_ROW_WORDS, constrainedToken, tokenCandidates, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
 import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
+import { denseTileRows } from '../ops/dense-attention.ts';
 import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
 
@@ -41,7 +42,7 @@ export interface SampledToken {
 export const MAX_STEP_ROWS = 64;
 const SECTION = 64;
 /** First section of each array in the step's upload. */
-const AT = { tokens: 0, positions: 1, cacheRows: 2, selfRanges: 3, crossRanges: 5, sampledRows: 7, settings: 8 } as const;
+const AT = { tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, settings: 12 } as const;
 const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 
 /** Sequences that decode side by side. */
@@ -71,7 +72,10 @@ export class Seq2SeqRunner {
   readonly #ids: Tensor;
   readonly #upload: Tensor;
   readonly #words = new Uint32Array(SECTIONS * SECTION);
-  readonly #sections: Omit<DecoderInput, 'rows' | 'samples' | 'ids'> & { readonly tokens: Tensor; readonly settings: Tensor };
+  readonly #sections: Pick<DecoderInput, 'positions' | 'cacheRows' | 'sampledRows'> &
+    Readonly<Record<'tokens' | 'selfTiles' | 'crossTiles' | 'settings', Tensor>>;
+  /** Rows of a window that its keys and values are loaded for at once. */
+  readonly #tileRows: number;
 
   constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
     const { config, tokens } = model;
@@ -79,6 +83,7 @@ export class Seq2SeqRunner {
     this.beams = tokens.beams;
     this.slots = slotsFor(device, model, maxRunning, memory);
     this.#device = device;
+    this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
     this.#cache = createDecoderCache(device, config, this.slots, this.beams);
@@ -104,8 +109,8 @@ export class Seq2SeqRunner {
       tokens: section(AT.tokens, [MAX_STEP_ROWS]),
       positions: section(AT.positions, [MAX_STEP_ROWS]),
       cacheRows: section(AT.cacheRows, [MAX_STEP_ROWS]),
-      selfRanges: section(AT.selfRanges, [MAX_STEP_ROWS, 2]),
-      crossRanges: section(AT.crossRanges, [MAX_STEP_ROWS, 2]),
+      selfTiles: section(AT.selfTiles, [MAX_STEP_ROWS, 4]),
+      crossTiles: section(AT.crossTiles, [MAX_STEP_ROWS, 4]),
       sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
       settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
     };
@@ -118,8 +123,8 @@ export class Seq2SeqRunner {
     for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams] : [1, 2]) {
       const wanted = rows > 2 ? { ...sample, history: 0 } : sample;
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
-      const samples = this.#write(plan);
-      await this.#device.warmUp((rec) => this.#recordStep(rec, rows, samples));
+      const layout = this.#write(plan);
+      await this.#device.warmUp((rec) => this.#recordStep(rec, layout));
       await this.step(plan).tokens();
     }
   }
@@ -138,12 +143,12 @@ export class Seq2SeqRunner {
    * history the best ones in order.
    */
   step(rows: readonly StepRow[]): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
-    const samples = this.#write(rows);
+    const layout = this.#write(rows);
     const rec = this.#device.record('transcription step');
-    this.#recordStep(rec, rows.length, samples);
-    const results = rec.readback(this.#results, Math.max(8, samples.count * 8));
+    this.#recordStep(rec, layout);
+    const results = rec.readback(this.#results, Math.max(8, layout.samples * 8));
     const perRow = this.beams + 1;
-    const candidates = samples.candidates ? rec.readback(this.#candidates, samples.count * perRow * 8) : undefined;
+    const candidates = layout.candidates ? rec.readback(this.#candidates, layout.samples * perRow * 8) : undefined;
     rec.submit();
     const wanted = rows.flatMap(({ sample }) => (sample ? [sample] : []));
     return {
@@ -163,26 +168,32 @@ export class Seq2SeqRunner {
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
   }
 
-  #recordStep(rec: Recorder, rows: number, samples: Samples): void {
+  #recordStep(rec: Recorder, { rows, samples, candidates, crossTiles }: StepLayout): void {
     const { config, weights } = this.model;
-    const { tokens, settings, ...sections } = this.#sections;
-    const input = { ...sections, ids: this.#ids, rows, samples: samples.count };
+    const { tokens, settings, positions, cacheRows, sampledRows } = this.#sections;
+    const selfTiles = { tiles: this.#sections.selfTiles, count: rows, rows: 1 };
+    const input = {
+      positions, cacheRows, selfTiles, sampledRows, ids: this.#ids, rows, samples,
+      crossTiles: { tiles: this.#sections.crossTiles, ...crossTiles },
+    }; // prettier-ignore
     const lastTokens = this.#lastTokens;
     resolveTokens(rec, { tokens, lastTokens, ids: this.#ids, rows });
     decode(rec, { config, weights, workspace: this.#decoder, cache: this.#cache, input });
     const { logits } = this.#decoder;
-    const choice = { logits, rules: this.#rules, masks: this.#masks, settings, rows: samples.count };
+    const choice = { logits, rules: this.#rules, masks: this.#masks, settings, rows: samples };
     constrainedToken(rec, { ...choice, state: this.#state, lastTokens, results: this.#results });
-    if (samples.candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
+    if (candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
   }
 
   /** Lays the rows out and uploads them in one piece. */
-  #write(rows: readonly StepRow[]): Samples {
+  #write(rows: readonly StepRow[]): StepLayout {
     assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
     const { selfRows, crossRows } = this.#cache;
     const words = this.#words;
     const settings = words.subarray(AT.settings * SECTION);
-    let count = 0;
+    const tiles = words.subarray(AT.crossTiles * SECTION);
+    const crossTiles = { count: 0, rows: 0 };
+    let samples = 0;
     let candidates = false;
     rows.forEach(({ slot, lane = 0, position, token, sample }, i) => {
       assert(slot < this.slots && lane < this.beams && position < selfRows, `position ${position} of lane ${lane} of slot ${slot}`);
@@ -190,26 +201,30 @@ export class Seq2SeqRunner {
       words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + place;
       words[AT.positions * SECTION + i] = position;
       words[AT.cacheRows * SECTION + i] = place * selfRows + position;
-      words[AT.selfRanges * SECTION + 2 * i] = place * selfRows;
-      words[AT.selfRanges * SECTION + 2 * i + 1] = position + 1;
-      words[AT.crossRanges * SECTION + 2 * i] = slot * crossRows;
-      words[AT.crossRanges * SECTION + 2 * i + 1] = this.model.config.sourcePositions;
+      words.set([place * selfRows, position + 1, i, 1], AT.selfTiles * SECTION + 4 * i);
+      const last = tiles.subarray(4 * crossTiles.count - 4, 4 * crossTiles.count);
+      if (i > 0 && rows[i - 1]!.slot === slot && last[3]! < this.#tileRows) last[3]!++;
+      else tiles.set([slot * crossRows, this.model.config.sourcePositions, i, 1], 4 * crossTiles.count++);
+      crossTiles.rows = Math.max(crossTiles.rows, tiles[4 * crossTiles.count - 1]!);
       if (!sample) return;
-      words[AT.sampledRows * SECTION + count] = i;
-      writeTokenRow(settings, count++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
+      words[AT.sampledRows * SECTION + samples] = i;
+      writeTokenRow(settings, samples++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
       candidates ||= sample.history !== undefined;
     });
     this.#device.write(this.#upload, words);
-    return { count, candidates };
+    return { rows: rows.length, samples, candidates, crossTiles };
   }
 }
 
-/** What a step's rows ask for. */
-interface Samples {
+/** What a step consists of. */
+interface StepLayout {
+  readonly rows: number;
   /** Rows with a choice. */
-  readonly count: number;
+  readonly samples: number;
   /** Some of them want more than one token. */
   readonly candidates: boolean;
+  /** Tiles of rows of one window, and rows in the largest. */
+  readonly crossTiles: { readonly count: number; readonly rows: number };
 }
 
 /** `count` pairs of a token and its log-probability. */

@@ -1,12 +1,10 @@
 // out[t, h] = softmax(q[t, h] . k[s, h] * scale over the keys s of t's sequence) v[s, h], without a causal mask; D = 4 D4 channels a head.
 //
-// Sequence z has params.queries rows of q and of out; its keys and values are rows first..first + count of k and v, where (first, count) is
-// ranges[z] or (0, params.keys). A workgroup computes QUERIES rows of one head: grid (query tiles, heads, sequences). q, k and v may be
-// columns of one merged projection. Keys pass in tiles of LANES * KEYS under an online softmax: lanes are keys while scores are
+// A workgroup computes up to QUERIES rows of one head. One sequence: rows 0..params.queries of q and of out, rows 0..params.keys of k and v,
+// grid (query tiles, heads). Several: tiles[z] = (first key row, keys, first query row, query rows), grid (1, heads, tiles). q, k and v may
+// be columns of one merged projection. Keys pass in tiles of LANES * KEYS under an online softmax: lanes are keys while scores are
 // computed and channels while values are summed; what crosses lanes goes through lib/lanes*.wgsl. A row's sums run
 // over its own keys in order, whatever else is in the dispatch. Reference: test/reference/dense-attention.ts.
-override RANGES: bool;
-
 const LOWEST = -1e30;
 // Vectors of channels a lane holds while values are summed.
 const PARTS = (D4 + LANES - 1u) / LANES;
@@ -25,23 +23,28 @@ struct Params {
   d4: u32,
   lanes: u32,
   scale: f32,
+  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
+  tiled: u32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> ranges: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> tiles: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(5) var<uniform> params: Params;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let head = group.y * D4;
-  let first_row = group.z * params.queries + group.x * QUERIES;
-  let rows = min(QUERIES, params.queries - group.x * QUERIES);
   var range = vec2<u32>(0u, params.keys);
-  if (RANGES) {
-    range = ranges[group.z];
+  var first_row = group.x * QUERIES;
+  var rows = min(QUERIES, params.queries - first_row);
+  if (params.tiled == 1u) {
+    let tile = tiles[group.z];
+    range = tile.xy;
+    first_row = tile.z;
+    rows = tile.w;
   }
   if (range.y == 0u) {
     return;

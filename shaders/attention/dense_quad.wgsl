@@ -2,8 +2,6 @@
 // subgroup is a SIMD register of 4 (lib/quad.wgsl says why tiles are matrices there). Operands and grid as in dense.wgsl, with tiles
 // of 16 queries: an invocation has 4 of them, and 16 keys a turn pass under an online softmax; rows of k and v are loaded by the 4
 // invocations at once, one each. 9x dense.wgsl on SwiftShader (test/bench/SPEED.md). Reference: test/reference/dense-attention.ts.
-override RANGES: bool;
-
 const LOWEST = -1e30;
 const QUERIES = 16u;
 
@@ -21,12 +19,14 @@ struct Params {
   d4: u32,
   lanes: u32,
   scale: f32,
+  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
+  tiled: u32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> ranges: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read> tiles: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(5) var<uniform> params: Params;
 
@@ -55,11 +55,14 @@ fn weigh(s: mat4x4<f32>, highest: vec4<f32>, there: vec4<bool>) -> mat4x4<f32> {
 @compute @workgroup_size(4)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let head = group.y * D4;
-  let first_row = group.z * params.queries + group.x * QUERIES;
-  let rows = min(QUERIES, params.queries - group.x * QUERIES);
   var range = vec2<u32>(0u, params.keys);
-  if (RANGES) {
-    range = ranges[group.z];
+  var first_row = group.x * QUERIES;
+  var rows = min(QUERIES, params.queries - first_row);
+  if (params.tiled == 1u) {
+    let tile = tiles[group.z];
+    range = tile.xy;
+    first_row = tile.z;
+    rows = tile.w;
   }
   if (range.y == 0u) {
     return;

@@ -228,8 +228,7 @@ function prepareAttention(
         out: output,
         heads,
         headDim,
-        queries: length,
-        keys: length,
+        over: { queries: length, keys: length },
       }),
   };
 }

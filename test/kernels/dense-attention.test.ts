@@ -1,5 +1,10 @@
-import { denseAttention, denseStore } from '../../engine/ops/dense-attention.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { denseAttention, denseStore, denseTileRows } from '../../engine/ops/dense-attention.ts';
+import { ceilDiv } from '../../engine/util/math.ts';
+import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/dense-attention.ts';
+import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
@@ -17,11 +22,11 @@ function encoderCase(queries: number, keys: number, heads: number, headDim: numb
         run(rec, t) {
           const tensor = t['qkv']!;
           const [q, k, v] = [{ tensor }, { tensor, column: width }, { tensor, column: 2 * width }];
-          denseAttention(rec, { q, k, v, out: t['out']!, heads, headDim, queries, keys, scale });
+          denseAttention(rec, { q, k, v, out: t['out']!, heads, headDim, over: { queries, keys }, scale });
         },
         expected: {
           out: reference.denseAttention({
-            q: qkv.values, k: qkv.values, v: qkv.values, heads, headDim, queries, ranges: [[0, keys]], scale,
+            q: qkv.values, k: qkv.values, v: qkv.values, heads, headDim, tiles: [[0, keys, 0, queries]], scale,
             strides: { q: 3 * width, k: 3 * width, v: 3 * width }, columns: { q: 0, k: width, v: 2 * width },
           }), // prettier-ignore
         },
@@ -31,27 +36,36 @@ function encoderCase(queries: number, keys: number, heads: number, headDim: numb
 }
 
 /** Rows of several sequences, each with its own part of a cache [S, 2 C]; rows after the parts are NaN and must not be read. */
-function cachedCase(ranges: readonly (readonly [number, number])[], queries: number, heads: number, headDim: number): KernelCase {
+function cachedCase(tiles: readonly reference.AttentionTile[], heads: number, headDim: number): KernelCase {
   const width = heads * headDim;
   return {
-    name: `dense_attention reads ranges ${ranges.map(([first, count]) => `${first}+${count}`).join(', ')} for ${queries} queries each`,
+    name: `dense_attention takes tiles ${tiles.map(([key, keys, row, rows]) => `${row}+${rows} x ${key}+${keys}`).join(', ')}, ${heads} heads of ${headDim}`,
     build(rng) {
-      const rows = Math.max(...ranges.map(([first, count]) => first + count));
-      const q = randomTensor(rng, [ranges.length * queries, width]);
-      const cache = randomTensor(rng, [rows + 3, 2 * width]);
-      cache.values.fill(NaN, rows * 2 * width);
+      const keys = Math.max(...tiles.map(([first, count]) => first + count));
+      const rows = Math.max(...tiles.map(([, , first, count]) => first + count));
+      const q = randomTensor(rng, [rows, width]);
+      const cache = randomTensor(rng, [keys + 3, 2 * width]);
+      cache.values.fill(NaN, keys * 2 * width);
       const scale = headDim ** -0.5;
       return {
-        inputs: { q, cache, ranges: { dtype: 'u32', shape: [ranges.length, 2], values: ranges.flat() } },
-        outputs: { out: { dtype: 'f32', shape: [ranges.length * queries, width] } },
+        inputs: { q, cache, tiles: { dtype: 'u32', shape: [tiles.length, 4], values: tiles.flat() } },
+        outputs: { out: { dtype: 'f32', shape: [rows, width] } },
         run(rec, t) {
           const tensor = t['cache']!;
-          const args = { q: { tensor: t['q']! }, k: { tensor }, v: { tensor, column: width }, out: t['out']!, ranges: t['ranges']! };
-          denseAttention(rec, { ...args, heads, headDim, queries, sequences: ranges.length });
+          const over = { tiles: t['tiles']!, count: tiles.length, rows: Math.max(...tiles.map((tile) => tile[3])) };
+          denseAttention(rec, {
+            q: { tensor: t['q']! },
+            k: { tensor },
+            v: { tensor, column: width },
+            out: t['out']!,
+            heads,
+            headDim,
+            over,
+          });
         },
         expected: {
           out: reference.denseAttention({
-            q: q.values, k: cache.values, v: cache.values, heads, headDim, queries, ranges, scale,
+            q: q.values, k: cache.values, v: cache.values, heads, headDim, tiles, scale,
             strides: { q: width, k: 2 * width, v: 2 * width }, columns: { q: 0, k: 0, v: width },
           }), // prettier-ignore
         },
@@ -84,9 +98,10 @@ cases.push(
   encoderCase(33, 64, 2, 128),
   // Scores of +-60 and more: an overflow of exp or a wrong maximum shows.
   encoderCase(9, 65, 2, 12, 10),
-  cachedCase([[0, 1]], 1, 2, 64),
-  cachedCase([[64, 63], [0, 65], [130, 3]], 1, 4, 64), // prettier-ignore
-  cachedCase([[10, 40], [0, 9]], 9, 2, 20), // prettier-ignore
+  cachedCase([[0, 1, 0, 1]], 2, 64),
+  cachedCase([[64, 63, 0, 1], [0, 65, 1, 1], [130, 3, 2, 1]], 4, 64), // prettier-ignore
+  cachedCase([[10, 40, 0, 3], [0, 9, 3, 1], [60, 65, 4, 4], [0, 33, 8, 2]], 2, 20), // prettier-ignore
+  cachedCase([[1, 130, 5, 4], [0, 70, 0, 2], [0, 70, 2, 3]], 4, 64), // prettier-ignore
 );
 
 /** The same case with the variants a GPU gets, which run here too. */
@@ -107,6 +122,39 @@ function onGpu(kernelCase: KernelCase): KernelCase {
   };
 }
 
-const gpuCases = [encoderCase(65, 65, 2, 64), encoderCase(33, 64, 2, 128), encoderCase(9, 33, 3, 20), cachedCase([[10, 40], [0, 99]], 1, 2, 64)]; // prettier-ignore
+const gpuCases = [encoderCase(65, 65, 2, 64), encoderCase(33, 64, 2, 128), encoderCase(9, 33, 3, 20), cachedCase([[10, 40, 0, 1], [0, 99, 1, 1]], 2, 64), cachedCase([[10, 40, 0, 4], [0, 99, 4, 2]], 2, 64)]; // prettier-ignore
 
 describeKernels('dense attention', [...cases, ...gpuCases.map(onGpu)]);
+
+describe('dense attention gives the same bits', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => device.close());
+
+  test('whether rows of a sequence are computed one by one or in tiles', async () => {
+    const [heads, headDim, rows, keys] = [2, 64, 7, 150];
+    const width = heads * headDim;
+    const rng = createRng(5);
+    const q = device.upload('q', 'f32', [rows, width], randomTensor(rng, [rows, width], 2).values);
+    const tensor = device.upload('cache', 'f32', [keys, 2 * width], randomTensor(rng, [keys, 2 * width]).values);
+    const compute = async (tileRows: number): Promise<Uint32Array> => {
+      const count = ceilDiv(rows, tileRows);
+      const words = Array.from({ length: count }, (_, i) => [0, keys, i * tileRows, Math.min(tileRows, rows - i * tileRows)]).flat();
+      const tiles = device.upload('tiles', 'u32', [count, 4], Uint32Array.from(words));
+      const out = device.tensor('out', 'f32', [rows, width]);
+      const rec = device.record('attention');
+      const over = { tiles, count, rows: tileRows };
+      denseAttention(rec, { q: { tensor: q }, k: { tensor }, v: { tensor, column: width }, out, heads, headDim, over });
+      rec.submit();
+      const values = await device.read(out);
+      return new Uint32Array(values.buffer, 0, values.length);
+    };
+    const alone = await compute(1);
+    expect(alone.some((word) => word !== 0)).toBe(true);
+    expect(await compute(3)).toEqual(alone);
+    expect(await compute(Math.min(rows, denseTileRows(device.caps, headDim)))).toEqual(alone);
+    expect(device.errors).toEqual([]);
+  });
+});

@@ -15,6 +15,7 @@ import type { WhisperModel } from '../../engine/models/whisper/load.ts';
 import { logMel, melInput } from '../../engine/ops/spectral.ts';
 import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
 import type { SampledToken, StepRow } from '../../engine/runner/seq2seq-runner.ts';
+import { ceilDiv } from '../../engine/util/math.ts';
 import { Checkpoint } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
 import { testDevice } from '../support/device.ts';
@@ -42,6 +43,9 @@ function transpose(values: ArrayLike<number>, a: number, b: number): Float32Arra
   return Float32Array.from({ length: a * b }, (_, i) => values[(i % a) * b + Math.floor(i / a)]!);
 }
 
+/** Rows that read their window's keys and values together; the prompts are longer. */
+const TILE = 3;
+
 /** Logits of every position of `ids` after the window in `samples`, all in one step. */
 async function forcedLogits(device: Device, model: WhisperModel, samples: Float32Array, ids: readonly number[]): Promise<Float32Array> {
   const { config, weights } = model;
@@ -61,8 +65,15 @@ async function forcedLogits(device: Device, model: WhisperModel, samples: Float3
     ids: u32([rows], (i) => ids[i]!),
     positions: u32([rows], (i) => i),
     cacheRows: u32([rows], (i) => slot * cache.selfRows + i),
-    selfRanges: u32([rows, 2], (i) => (i % 2 === 0 ? slot * cache.selfRows : (i >> 1) + 1)),
-    crossRanges: u32([rows, 2], (i) => (i % 2 === 0 ? slot * cache.crossRows : config.sourcePositions)),
+    selfTiles: { tiles: u32([rows, 4], (i) => [slot * cache.selfRows, (i >> 2) + 1, i >> 2, 1][i % 4]!), count: rows, rows: 1 },
+    crossTiles: {
+      tiles: u32([ceilDiv(rows, TILE), 4], (i) => {
+        const first = TILE * (i >> 2);
+        return [slot * cache.crossRows, config.sourcePositions, first, Math.min(TILE, rows - first)][i % 4]!;
+      }),
+      count: ceilDiv(rows, TILE),
+      rows: Math.min(TILE, rows),
+    },
     sampledRows: u32([rows], (i) => i),
     rows,
     samples: rows,

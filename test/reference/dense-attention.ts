@@ -8,18 +8,20 @@ export interface DenseAttentionCase {
   /** Values from one row to the next. */
   readonly strides: { readonly q: number; readonly k: number; readonly v: number };
   readonly columns: { readonly q: number; readonly k: number; readonly v: number };
-  readonly queries: number;
-  /** First key row and number of keys of each sequence. */
-  readonly ranges: readonly (readonly [number, number])[];
+  /** First key row and number of keys, first query row and number of queries. */
+  readonly tiles: readonly AttentionTile[];
   readonly scale: number;
 }
 
-/** out [sequences * queries, heads * headDim]. */
+export type AttentionTile = readonly [firstKey: number, keys: number, firstQuery: number, queries: number];
+
+/** out [T, heads * headDim]. */
 export function denseAttention(c: DenseAttentionCase): Float64Array {
-  const { heads, headDim, strides, columns, queries } = c;
-  const out = new Float64Array(c.ranges.length * queries * heads * headDim);
-  c.ranges.forEach(([first, count], sequence) => {
-    for (let t = sequence * queries; t < (sequence + 1) * queries; t++) {
+  const { heads, headDim, strides, columns } = c;
+  const rows = Math.max(...c.tiles.map(([, , row, queries]) => row + queries));
+  const out = new Float64Array(rows * heads * headDim);
+  c.tiles.forEach(([first, count, row, queries]) => {
+    for (let t = row; t < row + queries; t++) {
       for (let h = 0; h < heads; h++) {
         const weights = new Float64Array(count);
         for (let s = 0; s < count; s++) {

@@ -4,7 +4,7 @@ ckpt/trunk.pt is the state before they fall, from which a later run goes on (`--
 Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW.
 Under torchrun every process hears windows of its own and the gradients are averaged: `torchrun --standalone --nproc_per_node 2 train.py ...`."""
 
-import argparse, datetime, gc, os, random, signal, time
+import argparse, datetime, gc, os, random, re, signal, time
 import torch, torch.distributed as dist, torch.nn.functional as F
 import paths  # noqa: F401 (enters the work folder)
 import data, model as M, tok
@@ -31,6 +31,7 @@ A('--ckpt', default='ckpt')
 A('--resume', default='', help='state to go on from instead of CKPT/last.pt')
 A('--init', default='', help='model.safetensors of the same shape to start from')
 A('--settle', type=int, default=0, help='after --init: steps in which only what an export drops (phone head and stand-in encoder) learns')
+A('--only', default='', help='pattern of the parameters that learn (what an export drops does too); the optimisers start anew')
 a = ap.parse_args()
 torch.set_num_threads(a.threads)
 torch.set_flush_denormal(True)
@@ -39,6 +40,7 @@ RANK, RANKS = int(os.environ.get('RANK', 0)), int(os.environ.get('WORLD_SIZE', 1
 if RANKS > 1:
     dist.init_process_group('gloo')
 START = time.time()
+DROPPED = ('ctc.', 'phone_enc.')  # by an export
 END = START + a.hours * 3600
 if a.end:
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -53,7 +55,10 @@ if a.init:
     with torch.no_grad():
         net.ts.weight.zero_(), net.ts.bias.zero_()  # an export has them in its embeddings
 low = M.Whisper(cfg, len(data.PHONES), tk.t0).to(a.device, torch.bfloat16).train()  # what computes
-pairs = [(p, q) for p, q in zip(net.parameters(), low.parameters()) if p.requires_grad]
+for n, p in [*net.named_parameters(), *low.named_parameters()] if a.only else []:
+    p.requires_grad &= bool(re.search(a.only, n)) or n.startswith(DROPPED)
+copies = list(zip(net.parameters(), low.parameters()))
+pairs = [(p, q) for p, q in copies if p.requires_grad]
 name_of = {p: n for n, p in net.named_parameters()}
 wide = [p for p, _ in pairs if p.ndim >= 2 and 'layers.' in name_of[p] or 'conv' in name_of[p] and p.ndim == 3]
 rest = [p for p, _ in pairs if not any(p is w for w in wide)]
@@ -106,10 +111,11 @@ source = a.resume or last
 if os.path.exists(source) and not a.init:
     s = torch.load(source, map_location=a.device)
     print('resumed', source, net.load_state_dict(s['net'], strict=False))
-    adam.load_state_dict(s['adam'])
-    for stack, m in zip(muon.stacks, s['muon']):
-        stack[2].copy_(m)
     step = begun = s['step']
+    if not a.only:
+        adam.load_state_dict(s['adam'])
+        for stack, m in zip(muon.stacks, s['muon']):
+            stack[2].copy_(m)
     heard = s['heard']
 
 
@@ -243,7 +249,7 @@ def update(share, settling):
     """One optimiser step from the bf16 copy's gradients; returns the norm of those that AdamW sees (nan: no step was made)."""
     for p, q in small:
         p.grad = q.grad.float() if q.grad is not None else torch.zeros_like(p)
-        if settling and not name_of[p].startswith(('ctc.', 'phone_enc.')):
+        if settling and not name_of[p].startswith(DROPPED):
             p.grad = None
     norm = torch.nn.utils.clip_grad_norm_(rest, 1.0).item()
     if norm == norm and norm < 1e6:
@@ -259,7 +265,7 @@ def update(share, settling):
 
 
 with torch.no_grad():
-    torch._foreach_copy_([q for _, q in pairs], [p for p, _ in pairs])
+    torch._foreach_copy_([q for _, q in copies], [p for p, _ in copies])
     for (_, x), (_, y) in zip(low.named_buffers(), net.named_buffers()):
         x.copy_(y)
 sums, spent = {}, dict(data=0.0, audio=0.0, text=0.0, update=0.0)

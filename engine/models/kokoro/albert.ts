@@ -112,7 +112,8 @@ export function albert(rec: Recorder, w: AlbertWeights, config: AlbertConfig, ws
     linear(rec, { x: ws.hidden, ...w.qkv, out: ws.qkv, rows: tokens });
     const k = { tensor: ws.qkv, column: hidden };
     const v = { tensor: ws.qkv, column: 2 * hidden };
-    denseAttention(rec, { q: { tensor: ws.qkv }, k, v, out: ws.context, heads, headDim: hidden / heads, queries: tokens, keys: tokens });
+    const over = { queries: tokens, keys: tokens };
+    denseAttention(rec, { q: { tensor: ws.qkv }, k, v, out: ws.context, heads, headDim: hidden / heads, over });
     linear(rec, { x: ws.context, ...w.attention, residual: ws.hidden, out: ws.sum, rows: tokens });
     layerNorm(rec, { x: ws.sum, ...w.attentionNorm, out: ws.attended, eps: EPS, rows: tokens });
     linear(rec, { x: ws.attended, ...w.up, out: ws.up, activation: 'gelu_tanh', rows: tokens });

@@ -2,6 +2,7 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { denseAttention, denseStore } from '../../ops/dense-attention.ts';
+import type { Tiles } from '../../ops/dense-attention.ts';
 import { add } from '../../ops/elementwise.ts';
 import { embedding } from '../../ops/embedding.ts';
 import { linear } from '../../ops/linear.ts';
@@ -20,10 +21,10 @@ export interface DecoderInput {
   readonly positions: Tensor;
   /** [T] u32: row of the self-attention cache that takes the token's key and value. */
   readonly cacheRows: Tensor;
-  /** [T, 2] u32: rows of the cache the token attends to, itself included: (first, count). */
-  readonly selfRanges: Tensor;
-  /** [T, 2] u32: rows of its window's keys and values. */
-  readonly crossRanges: Tensor;
+  /** A tile for each row: the keys of its sequence up to its own. */
+  readonly selfTiles: Tiles;
+  /** Rows of one window share a tile: its keys. */
+  readonly crossTiles: Tiles;
   /** [B] u32: rows whose logits are wanted. */
   readonly sampledRows: Tensor;
   readonly rows: number;
@@ -140,15 +141,15 @@ function selfAttention(
   { self }: DecoderLayer,
   ws: DecoderWorkspace,
   cache: DecoderCache,
-  { rows, cacheRows, selfRanges }: DecoderInput,
+  { rows, cacheRows, selfTiles }: DecoderInput,
   index: number,
 ): void {
   const tensor = cache.self[index]!;
   layerNorm(rec, { x: ws.stream[0], ...self.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
   linear(rec, { x: ws.normed, ...self.qkv, out: ws.qkv, rows });
   denseStore(rec, { x: ws.qkv, column: C, slots: cacheRows, cache: tensor, rows });
-  const keyValue = { k: { tensor }, v: { tensor, column: C }, ranges: selfRanges, sequences: rows };
-  denseAttention(rec, { q: { tensor: ws.qkv }, ...keyValue, out: ws.attended, heads, headDim: C / heads, queries: 1 });
+  const keyValue = { k: { tensor }, v: { tensor, column: C }, over: selfTiles };
+  denseAttention(rec, { q: { tensor: ws.qkv }, ...keyValue, out: ws.attended, heads, headDim: C / heads });
   linear(rec, { x: ws.attended, ...self.out, residual: ws.stream[0], out: ws.stream[1], rows });
 }
 
@@ -159,13 +160,13 @@ function crossAttention(
   { cross }: DecoderLayer,
   ws: DecoderWorkspace,
   cache: DecoderCache,
-  { rows, crossRanges }: DecoderInput,
+  { rows, crossTiles }: DecoderInput,
   index: number,
 ): void {
   const tensor = cache.cross[index]!;
   layerNorm(rec, { x: ws.stream[1], ...cross.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
   linear(rec, { x: ws.normed, ...cross.query, out: ws.query, rows });
-  const keyValue = { k: { tensor }, v: { tensor, column: C }, ranges: crossRanges, sequences: rows };
-  denseAttention(rec, { q: { tensor: ws.query }, ...keyValue, out: ws.attended, heads, headDim: C / heads, queries: 1 });
+  const keyValue = { k: { tensor }, v: { tensor, column: C }, over: crossTiles };
+  denseAttention(rec, { q: { tensor: ws.query }, ...keyValue, out: ws.attended, heads, headDim: C / heads });
   linear(rec, { x: ws.attended, ...cross.out, residual: ws.stream[1], out: ws.stream[2], rows });
 }

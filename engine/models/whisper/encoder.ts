@@ -87,7 +87,7 @@ export function encoderLayer(rec: Recorder, { config, weights, workspace: ws }: 
   layerNorm(rec, { x: ws.hidden, ...self.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
   linear(rec, { x: ws.normed, ...self.qkv, out: ws.qkv, rows });
   const columns = (column: number): { tensor: Tensor; column: number } => ({ tensor: ws.qkv, column });
-  const sizes = { heads, headDim: C / heads, queries: rows, keys: rows };
+  const sizes = { heads, headDim: C / heads, over: { queries: rows, keys: rows } };
   denseAttention(rec, { q: columns(0), k: columns(C), v: columns(2 * C), out: ws.attended, ...sizes });
   linear(rec, { x: ws.attended, ...self.out, residual: ws.hidden, out: ws.middle, rows });
   feedForward(rec, config, ffn, { x: ws.middle, normed: ws.normed, ffn: ws.ffn, out: ws.hidden, rows });
