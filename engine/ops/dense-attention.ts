@@ -6,25 +6,25 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { isQuad } from './linear.ts';
 
-const SPEC = {
-  bindings: { q: 'read', k: 'read', v: 'read', tiles: 'read', out: 'write' },
-  params: {
-    queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
-    out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32', tiled: 'u32',
-  },
+const PARAMS = {
+  queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
+  out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32',
 } as const; // prettier-ignore
 
 export const DENSE_ATTENTION = defineKernel({
-  ...SPEC,
   file: 'attention/dense.wgsl',
   fragments: (v) => [v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  bindings: { q: 'read', k: 'read', v: 'read', tiles: 'read', out: 'write' },
+  params: { ...PARAMS, tiled: 'u32' },
   consts: ['LANES', 'QUERIES', 'KEYS', 'D4'],
 });
 
+/** Of one sequence. Tiles of a few rows go to DENSE_ATTENTION everywhere, which gives a row the same bits in a tile of any size. */
 export const DENSE_ATTENTION_QUAD = defineKernel({
-  ...SPEC,
   file: 'attention/dense_quad.wgsl',
   fragments: () => ['lib/quad.wgsl'],
+  bindings: { q: 'read', k: 'read', v: 'read', out: 'write' },
+  params: PARAMS,
   consts: ['D4'],
 });
 /** Queries a workgroup of DENSE_ATTENTION_QUAD computes. */
@@ -64,7 +64,7 @@ export interface Tiles {
   /** [tiles, 4] u32: first row and number of rows in k and v, first row and number of rows in q; 0 keys leave `out` as it is. */
   readonly tiles: Tensor;
   readonly count: number;
-  /** Rows of q in the largest tile, at most `denseTileRows`. A row's result is the same in a larger tile, but for SwiftShader's kernel. */
+  /** Rows of q in the largest tile, at most `denseTileRows`. A row's result is the same in a larger tile. */
   readonly rows: number;
 }
 
@@ -85,18 +85,19 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
   const params = {
     queries, keys, q_stride4: stride(q), q_column4: (q.column ?? 0) / 4, k_stride4: stride(k), k_column4: (k.column ?? 0) / 4,
     v_stride4: stride(v), v_column4: (v.column ?? 0) / 4, out_stride4: stride({ tensor: out }), d4, lanes: shape.lanes, scale: scale * Math.LOG2E,
-    tiled: tiled ? 1 : 0,
   }; // prettier-ignore
-  const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, tiles: tiled ? over.tiles : k.tensor, out };
-  const grid = (rows: number): readonly [number, number, number] => [tiled ? 1 : ceilDiv(queries, rows), heads, tiled ? over.count : 1];
-  if (queries > 1 && isQuad(rec.caps)) {
+  const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, out };
+  if (!tiled && queries > 1 && isQuad(rec.caps)) {
     const variant = { consts: { D4: d4 }, subgroups: true };
-    rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, grid(QUAD_QUERIES));
+    rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads]);
     return;
   }
   const consts = { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) };
   const variant = { consts, ...(shape.subgroups ? { subgroups: true } : {}) };
-  rec.dispatch(DENSE_ATTENTION, variant, bindings, params, grid(shape.queries));
+  const [tiles, grid] = tiled
+    ? [over.tiles, [1, heads, over.count] as const]
+    : [k.tensor, [ceilDiv(queries, shape.queries), heads] as const];
+  rec.dispatch(DENSE_ATTENTION, variant, { ...bindings, tiles }, { ...params, tiled: tiled ? 1 : 0 }, grid);
 }
 
 interface TileShape {
@@ -108,7 +109,7 @@ interface TileShape {
 
 /** Rows of q one tile can have. */
 export function denseTileRows(caps: Caps, headDim: number): number {
-  return isQuad(caps) ? QUAD_QUERIES : tileShape(caps, Infinity, headDim / 4).queries;
+  return tileShape(caps, Infinity, headDim / 4).queries;
 }
 
 function tileShape(caps: Caps, queries: number, d4: number): TileShape {

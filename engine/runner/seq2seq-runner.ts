@@ -3,8 +3,8 @@ import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes } from '../models/whisper/decoder.ts';
-import type { DecoderCache, DecoderInput, DecoderWorkspace } from '../models/whisper/decoder.ts';
+import { copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes } from '../models/whisper/decoder.ts';
+import type { DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
 import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
@@ -31,6 +31,14 @@ export interface StepRow {
   readonly sample?: Omit<TokenRow, 'slot' | 'mask' | 'position'> & { readonly mask: MaskName };
 }
 
+/** The key and value of one token that go from one of a slot's transcripts to another. */
+export interface StepCopy {
+  readonly slot: number;
+  readonly from: number;
+  readonly to: number;
+  readonly position: number;
+}
+
 /** What a sampled row chose. */
 export interface SampledToken {
   readonly token: number;
@@ -42,7 +50,9 @@ export interface SampledToken {
 export const MAX_STEP_ROWS = 64;
 const SECTION = 64;
 /** First section of each array in the step's upload. */
-const AT = { tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, settings: 12 } as const;
+const AT = {
+  tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12, copyTo: 13, settings: 14,
+} as const; // prettier-ignore
 const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 
 /** Sequences that decode side by side. */
@@ -72,8 +82,7 @@ export class Seq2SeqRunner {
   readonly #ids: Tensor;
   readonly #upload: Tensor;
   readonly #words = new Uint32Array(SECTIONS * SECTION);
-  readonly #sections: Pick<DecoderInput, 'positions' | 'cacheRows' | 'sampledRows'> &
-    Readonly<Record<'tokens' | 'selfTiles' | 'crossTiles' | 'settings', Tensor>>;
+  readonly #sections: Readonly<Record<keyof typeof AT, Tensor>>;
   /** Rows of a window that its keys and values are loaded for at once. */
   readonly #tileRows: number;
 
@@ -86,7 +95,7 @@ export class Seq2SeqRunner {
     this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
-    this.#cache = createDecoderCache(device, config, this.slots, this.beams);
+    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_ROWS });
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -112,6 +121,8 @@ export class Seq2SeqRunner {
       selfTiles: section(AT.selfTiles, [MAX_STEP_ROWS, 4]),
       crossTiles: section(AT.crossTiles, [MAX_STEP_ROWS, 4]),
       sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
+      copyFrom: section(AT.copyFrom, [MAX_STEP_ROWS]),
+      copyTo: section(AT.copyTo, [MAX_STEP_ROWS]),
       settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
     };
   }
@@ -139,11 +150,11 @@ export class Seq2SeqRunner {
   }
 
   /**
-   * Submits one step; rows of one lane come in order of position. What sampled rows chose arrives in order of the rows: one token, or with a
+   * Submits one step: first the copies, which must not read what another of them writes; rows of one lane come in order of position. What sampled rows chose arrives in order of the rows: one token, or with a
    * history the best ones in order.
    */
-  step(rows: readonly StepRow[]): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
-    const layout = this.#write(rows);
+  step(rows: readonly StepRow[], copies: readonly StepCopy[] = []): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
+    const layout = this.#write(rows, copies);
     const rec = this.#device.record('transcription step');
     this.#recordStep(rec, layout);
     const results = rec.readback(this.#results, Math.max(8, layout.samples * 8));
@@ -168,9 +179,10 @@ export class Seq2SeqRunner {
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
   }
 
-  #recordStep(rec: Recorder, { rows, samples, candidates, crossTiles }: StepLayout): void {
+  #recordStep(rec: Recorder, { rows, copies, samples, candidates, crossTiles }: StepLayout): void {
     const { config, weights } = this.model;
-    const { tokens, settings, positions, cacheRows, sampledRows } = this.#sections;
+    const { tokens, settings, positions, cacheRows, sampledRows, copyFrom, copyTo } = this.#sections;
+    if (copies > 0) copyCacheRows(rec, { cache: this.#cache, from: copyFrom, to: copyTo, rows: copies });
     const selfTiles = { tiles: this.#sections.selfTiles, count: rows, rows: 1 };
     const input = {
       positions, cacheRows, selfTiles, sampledRows, ids: this.#ids, rows, samples,
@@ -186,8 +198,9 @@ export class Seq2SeqRunner {
   }
 
   /** Lays the rows out and uploads them in one piece. */
-  #write(rows: readonly StepRow[]): StepLayout {
-    assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
+  #write(rows: readonly StepRow[], copies: readonly StepCopy[] = []): StepLayout {
+    const most = Math.max(rows.length, copies.length);
+    assert(rows.length > 0 && most <= MAX_STEP_ROWS, `a step of ${rows.length} rows and ${copies.length} copies, at most ${MAX_STEP_ROWS}`);
     const { selfRows, crossRows } = this.#cache;
     const words = this.#words;
     const settings = words.subarray(AT.settings * SECTION);
@@ -211,14 +224,19 @@ export class Seq2SeqRunner {
       writeTokenRow(settings, samples++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
       candidates ||= sample.history !== undefined;
     });
+    copies.forEach(({ slot, from, to, position }, i) => {
+      words[AT.copyFrom * SECTION + i] = (slot * this.beams + from) * selfRows + position;
+      words[AT.copyTo * SECTION + i] = (slot * this.beams + to) * selfRows + position;
+    });
     this.#device.write(this.#upload, words);
-    return { rows: rows.length, samples, candidates, crossTiles };
+    return { rows: rows.length, copies: copies.length, samples, candidates, crossTiles };
   }
 }
 
 /** What a step consists of. */
 interface StepLayout {
   readonly rows: number;
+  readonly copies: number;
   /** Rows with a choice. */
   readonly samples: number;
   /** Some of them want more than one token. */

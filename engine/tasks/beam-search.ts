@@ -3,8 +3,8 @@
  * when what follows makes it unlikely. As in OpenAI's Whisper the search ends with `width` finished transcripts and takes the one with the best
  * mean log-probability; as in transformers a transcript finishes only by an end that is among the `width` best continuations.
  *
- * Each hypothesis has a lane: a sequence of the decoder's cache. A lane's keys and values are not copied when a hypothesis moves; the tokens in
- * which the two differ, mostly the last few, are fed again.
+ * Each hypothesis has a lane: a sequence of the decoder's cache. Where several are continuations of one, one stays in its lane and the others move
+ * to lanes that are free: keys and values in which the two lanes differ, mostly those of the last few tokens, are copied.
  */
 import { assert } from '../errors.ts';
 
@@ -24,6 +24,13 @@ export interface BeamRow {
   readonly history?: readonly number[];
 }
 
+/** The key and value of one token, to be copied between lanes before rows are fed. */
+export interface BeamCopy {
+  readonly from: number;
+  readonly to: number;
+  readonly position: number;
+}
+
 /** A transcript without its end, and the log-probability of all its tokens. */
 export interface Transcript {
   readonly tokens: readonly number[];
@@ -32,6 +39,8 @@ export interface Transcript {
 
 interface Hypothesis extends Transcript {
   readonly lane: number;
+  /** The lane it comes from, as long as its own does not hold what it continues. */
+  from: number | undefined;
   asked: boolean;
   choices: readonly Choice[] | undefined;
 }
@@ -55,17 +64,18 @@ export class BeamSearch {
   constructor(options: BeamSearchOptions) {
     this.#options = options;
     this.#cached = Array.from({ length: options.width }, () => []);
-    this.#live = [{ lane: 0, tokens: [], logprob: 0, asked: false, choices: undefined }];
+    this.#live = [{ lane: 0, from: undefined, tokens: [], logprob: 0, asked: false, choices: undefined }];
   }
 
   get done(): boolean {
     return this.#done;
   }
 
-  /** The next rows to feed, at most `room`, in order of position within a lane; none while choices are awaited. */
-  plan(room: number): BeamRow[] {
+  /** The next rows to feed, at most `room`, in order of position within a lane, after as many copies at most; none while choices are awaited. */
+  plan(room: number): { readonly rows: readonly BeamRow[]; readonly copies: readonly BeamCopy[] } {
     const { prompt } = this.#options;
     const rows: BeamRow[] = [];
+    const copies: BeamCopy[] = [];
     for (const hypothesis of this.#live) {
       if (hypothesis.asked) continue;
       const { lane, tokens } = hypothesis;
@@ -74,6 +84,13 @@ export class BeamSearch {
       // The last token is always fed: its continuations are wanted.
       const last = sequence.length - 1;
       cached.length = Math.min(commonPrefix(cached, sequence), last);
+      // The lane it comes from holds all but the last token. What there is no room to copy is fed again.
+      const { from } = hypothesis;
+      while (from !== undefined && cached.length < last && copies.length < room) {
+        copies.push({ from, to: lane, position: cached.length });
+        cached.push(sequence[cached.length]!);
+      }
+      hypothesis.from = undefined;
       while (cached.length <= last && rows.length < room) {
         const position = cached.length;
         const token = sequence[position]!;
@@ -82,7 +99,7 @@ export class BeamSearch {
         hypothesis.asked = position === last;
       }
     }
-    return rows;
+    return { rows, copies };
   }
 
   /** The continuations of a lane's hypothesis, best first. When all have theirs, the best of all are carried on. */
@@ -131,7 +148,8 @@ export class BeamSearch {
       lanes.set(one, lane);
     }
     return chosen.map((one) => ({
-      lane: lanes.get(one)!, tokens: [...one.parent.tokens, one.token], logprob: one.logprob, asked: false, choices: undefined,
+      lane: lanes.get(one)!, from: one.parent.lane, tokens: [...one.parent.tokens, one.token], logprob: one.logprob,
+      asked: false, choices: undefined,
     })); // prettier-ignore
   }
 }

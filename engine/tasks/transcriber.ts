@@ -13,7 +13,7 @@ import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
 import { summarise } from '../ops/constrained-token.ts';
 import { MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
-import type { MaskName, SampledToken, StepRow } from '../runner/seq2seq-runner.ts';
+import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2seq-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { BeamSearch } from './beam-search.ts';
@@ -197,10 +197,11 @@ export class Transcriber {
       while (submitted || this.#active.size + this.#waiting.length > 0) {
         this.#admit();
         const rows: StepRow[] = [];
+        const copies: StepCopy[] = [];
         const sampled: Sampled[] = [];
-        for (const window of this.#active) this.#plan(window, rows, sampled);
+        for (const window of this.#active) this.#plan(window, rows, copies, sampled);
         assert(rows.length > 0 || submitted, `nothing to do for ${this.#active.size} active and ${this.#waiting.length} waiting windows`);
-        const current = rows.length > 0 ? { sampled, result: this.#runner.step(rows) } : undefined;
+        const current = rows.length > 0 ? { sampled, result: this.#runner.step(rows, copies) } : undefined;
         if (submitted) {
           const tokens = await submitted.result.tokens();
           submitted.sampled.forEach((row, i) => this.#take(row, tokens[i]!));
@@ -224,7 +225,7 @@ export class Transcriber {
   }
 
   /** Appends the rows of a window's next step. */
-  #plan(window: Window, rows: StepRow[], sampled: Sampled[]): void {
+  #plan(window: Window, rows: StepRow[], copies: StepCopy[], sampled: Sampled[]): void {
     const { tokens } = this.#runner.model;
     const slot = window.slot!;
     const { prompt } = window;
@@ -236,7 +237,7 @@ export class Transcriber {
       return;
     }
     if (window.search) {
-      this.#planBeams(window, window.search, rows, sampled);
+      this.#planBeams(window, window.search, rows, copies, sampled);
       return;
     }
     if (window.planned > 0) {
@@ -262,10 +263,12 @@ export class Transcriber {
     }
   }
 
-  #planBeams(window: Window, search: BeamSearch, rows: StepRow[], sampled: Sampled[]): void {
+  #planBeams(window: Window, search: BeamSearch, rows: StepRow[], copies: StepCopy[], sampled: Sampled[]): void {
     const { tokens } = this.#runner.model;
     const slot = window.slot!;
-    for (const { history, ...row } of search.plan(MAX_STEP_ROWS - rows.length)) {
+    const planned = search.plan(MAX_STEP_ROWS - Math.max(rows.length, copies.length));
+    for (const copy of planned.copies) copies.push({ slot, ...copy });
+    for (const { history, ...row } of planned.rows) {
       if (history) {
         const sample = { ...this.#sample(window, history.length === 0), history: summarise(history, tokens.timestampBegin) };
         rows.push({ slot, ...row, sample });

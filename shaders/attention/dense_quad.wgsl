@@ -1,7 +1,7 @@
-// out[t, h] = softmax(q[t, h] . k[s, h] * scale over the keys s of t's sequence) v[s, h]: dense.wgsl for several queries on adapters whose
-// subgroup is a SIMD register of 4 (lib/quad.wgsl says why tiles are matrices there). Operands and grid as in dense.wgsl, with tiles
-// of 16 queries: an invocation has 4 of them, and 16 keys a turn pass under an online softmax; rows of k and v are loaded by the 4
-// invocations at once, one each. 9x dense.wgsl on SwiftShader (test/bench/SPEED.md). Reference: test/reference/dense-attention.ts.
+// out[t, h] = softmax(q[t, h] . k[s, h] * scale over all keys s) v[s, h]: dense.wgsl for one sequence on adapters whose subgroup is a SIMD
+// register of 4 (lib/quad.wgsl says why tiles are matrices there). Operands and grid as in dense.wgsl, with tiles of 16 queries: an
+// invocation has 4 of them, and 16 keys a turn pass under an online softmax; rows of k and v are loaded by the 4 invocations at once, one
+// each. 9x dense.wgsl on SwiftShader (test/bench/SPEED.md). Reference: test/reference/dense-attention.ts.
 const LOWEST = -1e30;
 const QUERIES = 16u;
 
@@ -19,16 +19,13 @@ struct Params {
   d4: u32,
   lanes: u32,
   scale: f32,
-  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
-  tiled: u32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read> tiles: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
 
 // [4 keys x 4 queries]: products of each query with each key.
 fn scores(queries: mat4x4<f32>, keys: mat4x4<f32>) -> mat4x4<f32> {
@@ -55,18 +52,8 @@ fn weigh(s: mat4x4<f32>, highest: vec4<f32>, there: vec4<bool>) -> mat4x4<f32> {
 @compute @workgroup_size(4)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let head = group.y * D4;
-  var range = vec2<u32>(0u, params.keys);
-  var first_row = group.x * QUERIES;
-  var rows = min(QUERIES, params.queries - first_row);
-  if (params.tiled == 1u) {
-    let tile = tiles[group.z];
-    range = tile.xy;
-    first_row = tile.z;
-    rows = tile.w;
-  }
-  if (range.y == 0u) {
-    return;
-  }
+  let first_row = group.x * QUERIES;
+  let rows = min(QUERIES, params.queries - first_row);
   let four = vec4<u32>(0u, 1u, 2u, 3u);
   // Missing rows of the last tile repeat its last row and are not written.
   let q_at = (first_row + min(four + lane * 4u, vec4<u32>(rows - 1u))) * params.q_stride4 + params.q_column4 + head;
@@ -74,8 +61,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var sum = vec4<f32>();
   // [4 channels x 4 queries] each.
   var acc = array<mat4x4<f32>, D4>();
-  for (var start = 0u; start < range.y; start += 16u) {
-    let key_rows = range.x + min(start + lane + 4u * four, vec4<u32>(range.y - 1u));
+  for (var start = 0u; start < params.keys; start += 16u) {
+    let key_rows = min(start + lane + 4u * four, vec4<u32>(params.keys - 1u));
     let k_at = key_rows * params.k_stride4 + params.k_column4 + head;
     let v_at = key_rows * params.v_stride4 + params.v_column4 + head;
     var s0 = mat4x4<f32>();
@@ -97,7 +84,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     let new_highest = max(max(highest, max(highest_of(s0), highest_of(s1))), max(highest_of(s2), highest_of(s3)));
     let factor = exp2(highest - new_highest);
     highest = new_highest;
-    let left = vec4<u32>(range.y - start);
+    let left = vec4<u32>(params.keys - start);
     s0 = weigh(s0, highest, four < left);
     s1 = weigh(s1, highest, four + 4u < left);
     s2 = weigh(s2, highest, four + 8u < left);

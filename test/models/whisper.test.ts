@@ -7,7 +7,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { transcriptPrompt } from '../../engine/models/whisper/config.ts';
-import { createDecoderCache, createDecoderWorkspace, decode } from '../../engine/models/whisper/decoder.ts';
+import { copyCacheRows, createDecoderCache, createDecoderWorkspace, decode } from '../../engine/models/whisper/decoder.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues, encoderLayer, encoderStem } from '../../engine/models/whisper/encoder.ts';
 import type { EncoderArgs } from '../../engine/models/whisper/encoder.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
@@ -51,7 +51,7 @@ async function forcedLogits(device: Device, model: WhisperModel, samples: Float3
   const { config, weights } = model;
   const rows = ids.length;
   const encoder: EncoderArgs = { ...model, workspace: createEncoderWorkspace(device, config), frames: config.frames };
-  const cache = createDecoderCache(device, config, 2);
+  const cache = createDecoderCache(device, config, { slots: 2, lanes: 1, copies: 2 });
   const workspace = createDecoderWorkspace(device, config, rows, rows);
   const slot = 1;
   const u32 = (shape: readonly number[], value: (i: number) => number): Tensor =>
@@ -153,7 +153,7 @@ describe('a tiny random checkpoint', () => {
       const hidden = await compute(device, workspace.hidden, (rec) => encoderLayer(rec, args, i, config.sourcePositions));
       expectClose(`encoder layer ${i}`, hidden, await golden.read(`encoder_layer${i}`), 1e-6);
     }
-    const cache = createDecoderCache(device, config, 2);
+    const cache = createDecoderCache(device, config, { slots: 2, lanes: 1, copies: 2 });
     const encoded = await compute(device, workspace.normed, (rec) =>
       encodeKeyValues(rec, args, cache.crossViews[1]!, encodeAudio(rec, args)),
     );
@@ -188,6 +188,27 @@ describe('a tiny random checkpoint', () => {
     runner.encode(0, audio);
     const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 3), timestamps: true }], 64);
     expect(ids(found!)).toEqual(tokens.greedy_timestamps);
+  });
+
+  test('copies keys and values from lane to lane in every layer', async () => {
+    const { config } = model;
+    const cache = createDecoderCache(device, config, { slots: 1, lanes: 2, copies: 2 });
+    const width = 2 * config.channels;
+    const rowsOf = (values: Float32Array, row: number): number[] => [...values.subarray(row * width, (row + 1) * width)];
+    for (const [i, tensor] of cache.self.entries())
+      device.write(
+        tensor,
+        Float32Array.from({ length: 2 * cache.selfRows * width }, (_, at) => at + i),
+      );
+    const [from, to] = [[0, 3], [cache.selfRows, cache.selfRows + 3]].map((rows) => device.upload('rows', 'u32', [2], Uint32Array.from(rows))); // prettier-ignore
+    const rec = device.record('test');
+    copyCacheRows(rec, { cache, from: from!, to: to!, rows: 2 });
+    rec.submit();
+    for (const [i, tensor] of cache.self.entries()) {
+      const values = (await device.read(tensor)) as Float32Array;
+      for (const row of [0, 3]) expect(rowsOf(values, cache.selfRows + row)).toEqual(rowsOf(values, row));
+      for (const row of [0, 3, cache.selfRows + 1, cache.selfRows + 4]) expect(values[row * width]).toBe(row * width + i);
+    }
   });
 
   test('detects the language and the probability of no speech after the first token', async () => {

@@ -41,6 +41,8 @@ export interface DecoderCache {
   readonly crossRows: number;
   readonly self: readonly Tensor[];
   readonly cross: readonly Tensor[];
+  /** [rows, 2 C]: keys and values on their way from row to row. */
+  readonly moved: Tensor;
   /** crossViews[slot][layer]: the rows of one slot. */
   readonly crossViews: readonly (readonly Tensor[])[];
 }
@@ -53,8 +55,12 @@ export function decoderSlotBytes(config: WhisperConfig, lanes: number): number {
 /** Views start at multiples of 256 bytes. */
 const crossRowsOf = (config: WhisperConfig): number => alignUp(config.sourcePositions, 64);
 
-/** Allocates the caches of `slots` windows. */
-export function createDecoderCache(device: Device, config: WhisperConfig, slots: number, lanes = 1): DecoderCache {
+/** Allocates the caches of `slots` windows; `copies` is how many rows can be copied at once. */
+export function createDecoderCache(
+  device: Device,
+  config: WhisperConfig,
+  { slots, lanes, copies }: { slots: number; lanes: number; copies: number },
+): DecoderCache {
   const { channels: C, targetPositions, sourcePositions } = config;
   const crossRows = crossRowsOf(config);
   const layers = Array.from({ length: config.decoder.layers }, (_, i) => i);
@@ -66,10 +72,22 @@ export function createDecoderCache(device: Device, config: WhisperConfig, slots:
     crossRows,
     self: layers.map((i) => device.tensor(`self cache ${i}`, 'f32', [slots * lanes * targetPositions, 2 * C])),
     cross,
+    moved: device.tensor('moved cache rows', 'f32', [copies, 2 * C]),
     crossViews: Array.from({ length: slots }, (_, slot) =>
       cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + sourcePositions)),
     ),
   };
+}
+
+/** self[layer][to[i]] = self[layer][from[i]]; no row is in both lists. */
+export function copyCacheRows(
+  rec: Recorder,
+  { cache: { self, moved }, from, to, rows }: { cache: DecoderCache; from: Tensor; to: Tensor; rows: number },
+): void {
+  for (const cache of self) {
+    gatherRows(rec, { x: cache, indices: from, out: moved, rows });
+    denseStore(rec, { x: moved, column: 0, slots: to, cache, rows });
+  }
 }
 
 /** Tensors a step is computed in. */
