@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Step 6: ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples;
-`--blend FILE SHARE` takes that share of the weights from another export of the same run (a mean of two is often better than either)."""
+`--blend FILE SHARE` takes that share of the weights from another export of the same run (a mean of two is often better than either);
+`--round FILE BITS` rounds the tensors that differ from that export's to so many bits of mantissa: the repository's history then grows by little (equal tensors cost nothing)."""
 
 import json, os, sys, shutil, torch
 import torch.nn.functional as F
@@ -8,10 +9,19 @@ import paths  # noqa: F401 (enters the work folder)
 import model as M, tok, feat, evaluate as E
 
 O = 'out/'
-BEAMS = 3
+BEAMS = 5
 torch.set_num_threads(1)
 ck = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith('-') else 'ckpt/last.pt'
-blend = sys.argv[sys.argv.index('--blend') + 1 :][:2] if '--blend' in sys.argv else None
+option = lambda name: sys.argv[sys.argv.index(name) + 1 :][:2] if name in sys.argv else None
+blend, rounding = option('--blend'), option('--round')
+
+
+def rounded(w, bits):
+    """The nearest numbers of so many bits of mantissa."""
+    mantissa, exponent = torch.frexp(w)
+    return torch.ldexp((mantissa * 2 ** (bits + 1)).round() / 2 ** (bits + 1), exponent)
+
+
 tk = tok.Tok()
 v = tk.vocab
 if os.path.exists(ck):
@@ -28,6 +38,9 @@ if os.path.exists(ck):
     if blend:
         other = M.load_st(blend[0])
         weights = {k: w.lerp(other[k].float(), float(blend[1])) for k, w in weights.items()}
+    if rounding:
+        same = M.load_st(rounding[0])
+        weights = {k: w if torch.equal(w.half(), same[k]) else rounded(w, int(rounding[1])) for k, w in weights.items()}
     M.save_st(O + 'model.safetensors', weights, torch.float16)
     print('exported step', s['step'], os.path.getsize(O + 'model.safetensors') / 1e6, 'MB')
 sup = [v[t] for t in tok.SPECIAL if t not in ('<|endoftext|>', '<|notimestamps|>')]

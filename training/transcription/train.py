@@ -25,6 +25,8 @@ A('--threads', type=int, default=1)
 A('--frames', type=int, default=12000, help='mel frames per step')
 A('--corrupt', type=float, default=0.2, help="share of the decoder's input tokens that is replaced at random")
 A('--share', default='real=0.25,own=0.08', help='share of the windows that a group of clips gets; the rest is synthetic')
+A('--smooth', type=float, default=0.05, help='label smoothing')
+A('--text_batch', type=int, default=40, help='sentences of a text-only batch')
 A('--text_every', type=int, default=3, help='a text-only batch beside every n-th step (0: none)')
 A('--steps', type=int, default=0, help='stop after so many steps and print a profile; nothing is saved')
 A('--ckpt', default='ckpt')
@@ -198,7 +200,7 @@ def token_loss(b, enc, e, p_corrupt):
     y = b['y'].flatten()[at]
     at = F.pad(at, (0, -len(at) % 128))  # few shapes; the additional rows are dropped again
     logits = low.decode(corrupt(b['x'], p_corrupt), enc, e=e, keep=at)[: len(y)].float()
-    return F.cross_entropy(logits, y, label_smoothing=0.05), (logits.argmax(-1) == y).float().mean().item()
+    return F.cross_entropy(logits, y, label_smoothing=a.smooth), (logits.argmax(-1) == y).float().mean().item()
 
 
 def phone_loss(b, enc):
@@ -293,7 +295,7 @@ while not (a.steps and step - begun >= a.steps):
     loss.backward()
     t2 = time.process_time()
     if text:
-        loss, (tce, tacc) = text_loss(to(S.text_batch(40)), low.emb())
+        loss, (tce, tacc) = text_loss(to(S.text_batch(a.text_batch)), low.emb())
         (loss * 0.5).backward()
         add(text_ce=tce, text_acc=tacc)
     t3 = time.process_time()
