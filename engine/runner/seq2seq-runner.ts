@@ -150,8 +150,8 @@ export class Seq2SeqRunner {
   }
 
   /**
-   * Submits one step: first the copies, which must not read what another of them writes; rows of one lane come in order of position. What sampled rows chose arrives in order of the rows: one token, or with a
-   * history the best ones in order.
+   * Submits one step: first the copies, none of which reads what another writes; rows of one lane come in order of position. What sampled
+   * rows chose arrives in order of the rows: one token, or with a history the best ones in order.
    */
   step(rows: readonly StepRow[], copies: readonly StepCopy[] = []): { tokens(): Promise<readonly (readonly SampledToken[])[]> } {
     const layout = this.#write(rows, copies);
