@@ -9,5 +9,6 @@ export default defineConfig({
     // Against hangs, not a measure of speed: software adapters on a busy machine take their time.
     testTimeout: 300_000,
     hookTimeout: 400_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

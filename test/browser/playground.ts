@@ -5,6 +5,8 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 /** Opens the page and waits until it knows where it runs. */
 export async function openPage(context: BrowserContext, url: string, route = 'chat'): Promise<Page> {
   const page = await context.newPage();
+  // Against hangs, as the tests' own limits are.
+  page.setDefaultTimeout(120_000);
   // A page that fails silently would look like one that is slow.
   if (process.env['PG_DEBUG']) page.on('console', (m) => console.log('console', m.text()));
   page.on('pageerror', (error) => console.error(`page error: ${error.message}`));

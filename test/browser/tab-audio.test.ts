@@ -59,6 +59,18 @@ async function speak(page: Page, text: string, seed: string): Promise<Buffer> {
   return downloadBytes(page, 'Download WAV');
 }
 
+/** What `expectSeeking` has the page note of a sound that plays. */
+interface Shown {
+  readonly places: number[];
+  readonly marked: string[];
+}
+
+const shown = (page: Page): Promise<Shown> =>
+  page.evaluate(() => {
+    const { places, marked } = globalThis as unknown as Shown;
+    return { places, marked };
+  });
+
 /** A segment's time plays from there and marks the segment; the waveform is a slider that the keyboard moves. */
 async function expectSeeking(page: Page): Promise<void> {
   const slider = page.getByRole('slider', { name: 'Waveform' });
@@ -73,15 +85,24 @@ async function expectSeeking(page: Page): Promise<void> {
       for (const segment of document.querySelectorAll('.segments-list .now')) marked.push(segment.textContent!);
     }).observe(document.querySelector('.transcript')!, { subtree: true, attributes: true });
   });
-  await page.locator('.segments-list button').first().click();
-  await page.waitForFunction(() => (globalThis as unknown as { marked: string[] }).marked.length > 0);
+  // On a slow machine the sound may be over before a frame showed its beginning: then it is played again.
+  const playUntil = (play: () => Promise<void>, wanted: (page: Shown) => boolean): Promise<void> =>
+    expect.poll(async () => (await play(), wanted(await shown(page))), { interval: 1000 }).toBe(true);
+  const firstSegment = page.locator('.segments-list button').first();
+  await playUntil(
+    () => firstSegment.click(),
+    ({ marked }) => marked.length > 0,
+  );
   await slider.focus();
   await page.keyboard.press('End');
   await expect.poll(() => number('aria-valuenow')).toBe(await number('aria-valuemax'));
   expect(await slider.getAttribute('aria-valuetext')).toMatch(/^(0:0\d\.\d) of \1$/);
-  await page.evaluate(() => ((globalThis as unknown as { places: number[] }).places.length = 0));
-  await page.keyboard.press('Home');
-  await page.waitForFunction(() => (globalThis as unknown as { places: number[] }).places[0]! < 0.5);
+  await page.getByText('Play', { exact: true }).waitFor();
+  await page.evaluate(() => ((globalThis as unknown as Shown).places.length = 0));
+  await playUntil(
+    () => page.keyboard.press('Home'),
+    ({ places }) => places.some((place) => place < 0.5),
+  );
   await page.getByText('Play', { exact: true }).waitFor();
 }
 

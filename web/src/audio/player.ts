@@ -80,8 +80,8 @@ export class Player {
     const whole = this.samples();
     const first = Math.floor(Math.min(seconds, this.duration.peek()) * this.#rate);
     this.position.value = first / this.#rate;
-    this.#play();
     if (first < whole.length) this.#schedule(whole.subarray(first), first / this.#rate);
+    this.#play();
   }
 
   pause(): void {
@@ -161,7 +161,7 @@ export class Player {
     const current = this.#scheduled.findLast(({ at }) => at <= now);
     if (current) this.position.value = current.offset + Math.min(now - current.at, current.seconds);
     const last = this.#scheduled.at(-1);
-    const isOver = last ? now >= last.at + last.seconds : this.#chunks.length === 0;
+    const isOver = !last || now >= last.at + last.seconds;
     if (!this.#ended || !isOver) return;
     cancelAnimationFrame(this.#frame);
     this.#scheduled = [];
