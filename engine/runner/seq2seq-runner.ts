@@ -48,10 +48,14 @@ export interface SampledToken {
 
 /** Rows of one step: prompts longer than this take several. A section of the step's upload is 256 bytes a row of 64 words. */
 export const MAX_STEP_ROWS = 64;
+/** Copies of one step. Hypotheses that parted long ago differ in many tokens, and feeding one again costs far more than copying it. */
+export const MAX_STEP_COPIES = 512;
 const SECTION = 64;
+const COPY_SECTIONS = MAX_STEP_COPIES / SECTION;
 /** First section of each array in the step's upload. */
 const AT = {
-  tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12, copyTo: 13, settings: 14,
+  tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12,
+  copyTo: 12 + COPY_SECTIONS, settings: 12 + 2 * COPY_SECTIONS,
 } as const; // prettier-ignore
 const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 
@@ -95,7 +99,7 @@ export class Seq2SeqRunner {
     this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
-    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_ROWS });
+    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_COPIES });
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -121,8 +125,8 @@ export class Seq2SeqRunner {
       selfTiles: section(AT.selfTiles, [MAX_STEP_ROWS, 4]),
       crossTiles: section(AT.crossTiles, [MAX_STEP_ROWS, 4]),
       sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
-      copyFrom: section(AT.copyFrom, [MAX_STEP_ROWS]),
-      copyTo: section(AT.copyTo, [MAX_STEP_ROWS]),
+      copyFrom: section(AT.copyFrom, [MAX_STEP_COPIES]),
+      copyTo: section(AT.copyTo, [MAX_STEP_COPIES]),
       settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
     };
   }
@@ -199,8 +203,8 @@ export class Seq2SeqRunner {
 
   /** Lays the rows out and uploads them in one piece. */
   #write(rows: readonly StepRow[], copies: readonly StepCopy[] = []): StepLayout {
-    const most = Math.max(rows.length, copies.length);
-    assert(rows.length > 0 && most <= MAX_STEP_ROWS, `a step of ${rows.length} rows and ${copies.length} copies, at most ${MAX_STEP_ROWS}`);
+    assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
+    assert(copies.length <= MAX_STEP_COPIES, `a step with ${copies.length} copies, at most ${MAX_STEP_COPIES}`);
     const { selfRows, crossRows } = this.#cache;
     const words = this.#words;
     const settings = words.subarray(AT.settings * SECTION);

@@ -71,8 +71,11 @@ export class BeamSearch {
     return this.#done;
   }
 
-  /** The next rows to feed, at most `room`, in order of position within a lane, after as many copies at most; none while choices are awaited. */
-  plan(room: number): { readonly rows: readonly BeamRow[]; readonly copies: readonly BeamCopy[] } {
+  /** The next rows to feed, in order of position within a lane, after the copies, both no more than there is room for; none while choices are awaited. */
+  plan(room: { readonly rows: number; readonly copies: number }): {
+    readonly rows: readonly BeamRow[];
+    readonly copies: readonly BeamCopy[];
+  } {
     const { prompt } = this.#options;
     const rows: BeamRow[] = [];
     const copies: BeamCopy[] = [];
@@ -86,12 +89,12 @@ export class BeamSearch {
       cached.length = Math.min(commonPrefix(cached, sequence), last);
       // The lane it comes from holds all but the last token. What there is no room to copy is fed again.
       const { from } = hypothesis;
-      while (from !== undefined && cached.length < last && copies.length < room) {
+      while (from !== undefined && cached.length < last && copies.length < room.copies) {
         copies.push({ from, to: lane, position: cached.length });
         cached.push(sequence[cached.length]!);
       }
       hypothesis.from = undefined;
-      while (cached.length <= last && rows.length < room) {
+      while (cached.length <= last && rows.length < room.rows) {
         const position = cached.length;
         const token = sequence[position]!;
         cached.push(token);

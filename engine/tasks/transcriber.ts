@@ -12,7 +12,7 @@ import { transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
 import { summarise } from '../ops/constrained-token.ts';
-import { MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
+import { MAX_STEP_COPIES, MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
 import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2seq-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
@@ -266,7 +266,7 @@ export class Transcriber {
   #planBeams(window: Window, search: BeamSearch, rows: StepRow[], copies: StepCopy[], sampled: Sampled[]): void {
     const { tokens } = this.#runner.model;
     const slot = window.slot!;
-    const planned = search.plan(MAX_STEP_ROWS - Math.max(rows.length, copies.length));
+    const planned = search.plan({ rows: MAX_STEP_ROWS - rows.length, copies: MAX_STEP_COPIES - copies.length });
     for (const copy of planned.copies) copies.push({ slot, ...copy });
     for (const { history, ...row } of planned.rows) {
       if (history) {

@@ -27,7 +27,7 @@ function run(
   const lanes = Array.from({ length: width }, (): number[] => []);
   const all: BeamRow[] = [];
   while (!search.done) {
-    const { rows, copies } = search.plan(room);
+    const { rows, copies } = search.plan({ rows: room, copies: room });
     expect(rows.length).toBeGreaterThan(0);
     expect(Math.max(rows.length, copies.length)).toBeLessThanOrEqual(room);
     // All at once: none reads what another writes.
@@ -46,7 +46,7 @@ function run(
       if (history) expect(fed).toEqual([...PROMPT, ...history]);
     }
     if (rows.every(({ history }) => !history)) continue;
-    if (rows.length < room) expect(search.plan(room)).toEqual({ rows: [], copies: [] });
+    if (rows.length < room) expect(search.plan({ rows: room, copies: room })).toEqual({ rows: [], copies: [] });
     for (const { lane, history } of rows) if (history) search.take(lane, say(history).slice(0, width + 1));
     all.push(...rows);
   }
