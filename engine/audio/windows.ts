@@ -11,19 +11,21 @@ export interface AudioWindow {
 /** Loudness is measured in frames of this length; a cut lies in the middle of the quietest stretch of PAUSE_FRAMES of them. */
 const FRAME_SECONDS = 0.02;
 const PAUSE_FRAMES = 11;
-/** A window that does not hold the rest is cut in its last third. */
-const SEARCH_SHARE = 1 / 3;
+/** A window that does not hold the rest is cut in its last seconds, but not in its first third. */
+const SEARCH_SECONDS = 10;
+const LEAST_SHARE = 1 / 3;
 /** Root mean square of the loudest frame, of full scale 1 (-60 dB). */
 const SILENCE_RMS = 1e-3;
 
 /** Consecutive windows of at most `maxSeconds` that together are all of `samples`. */
 export function splitAtPauses(samples: Float32Array, sampleRate: number, maxSeconds: number): AudioWindow[] {
   const most = Math.floor(maxSeconds * sampleRate);
+  const least = Math.floor(Math.max(most - SEARCH_SECONDS * sampleRate, most * LEAST_SHARE));
   const frame = Math.round(FRAME_SECONDS * sampleRate);
   const windows: AudioWindow[] = [];
   for (let start = 0; start < samples.length;) {
     const rest = samples.length - start;
-    const length = rest <= most ? rest : quietest(samples.subarray(start, start + most), frame, Math.floor(most * (1 - SEARCH_SHARE)));
+    const length = rest <= most ? rest : quietest(samples.subarray(start, start + most), frame, least);
     const part = samples.subarray(start, start + length);
     windows.push({ start, samples: part, silent: Math.max(...energies(part, frame)) < SILENCE_RMS ** 2 });
     start += length;

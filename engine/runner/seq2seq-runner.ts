@@ -5,6 +5,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes } from '../models/whisper/decoder.ts';
 import type { DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
+import { windowFrames } from '../models/whisper/config.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
 import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
@@ -85,6 +86,8 @@ export class Seq2SeqRunner {
   readonly #candidates: Tensor;
   readonly #ids: Tensor;
   readonly #upload: Tensor;
+  /** Encoder positions of the window in each slot. */
+  readonly #positions: number[];
   readonly #words = new Uint32Array(SECTIONS * SECTION);
   readonly #sections: Readonly<Record<keyof typeof AT, Tensor>>;
   /** Rows of a window that its keys and values are loaded for at once. */
@@ -97,9 +100,11 @@ export class Seq2SeqRunner {
     this.slots = slotsFor(device, model, maxRunning, memory);
     this.#device = device;
     this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
-    this.#encoder = createEncoderWorkspace(device, config);
+    this.#encoder = createEncoderWorkspace(device, config, config.windows.frames);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
-    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_COPIES });
+    const positions = config.windows.frames / 2;
+    this.#positions = new Array<number>(this.slots).fill(positions);
+    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_COPIES, positions });
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -146,10 +151,11 @@ export class Seq2SeqRunner {
 
   /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */
   encode(slot: number, samples: Float32Array): void {
-    const { mel, frames } = this.model.config;
-    this.#device.write(this.#encoder.samples, melInput(mel, samples, frames * mel.hop));
+    const { config } = this.model;
+    const frames = windowFrames(config, samples.length);
+    this.#device.write(this.#encoder.samples, melInput(config.mel, samples, frames * config.mel.hop));
     const rec = this.#device.record('encode window');
-    this.#recordWindow(rec, slot, frames);
+    this.#positions[slot] = this.#recordWindow(rec, slot, frames);
     rec.submit();
   }
 
@@ -176,11 +182,13 @@ export class Seq2SeqRunner {
     };
   }
 
-  #recordWindow(rec: Recorder, slot: number, frames: number): void {
+  /** Returns the number of positions. */
+  #recordWindow(rec: Recorder, slot: number, frames: number): number {
     const { config, weights, logMel } = this.model;
-    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.frames) };
+    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.windows.frames) };
     const rows = encodeAudio(rec, args);
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
+    return rows;
   }
 
   #recordStep(rec: Recorder, { rows, copies, samples, candidates, crossTiles }: StepLayout): void {
@@ -221,7 +229,7 @@ export class Seq2SeqRunner {
       words.set([place * selfRows, position + 1, i, 1], AT.selfTiles * SECTION + 4 * i);
       const last = tiles.subarray(4 * crossTiles.count - 4, 4 * crossTiles.count);
       if (i > 0 && rows[i - 1]!.slot === slot && last[3]! < this.#tileRows) last[3]!++;
-      else tiles.set([slot * crossRows, this.model.config.sourcePositions, i, 1], 4 * crossTiles.count++);
+      else tiles.set([slot * crossRows, this.#positions[slot]!, i, 1], 4 * crossTiles.count++);
       crossTiles.rows = Math.max(crossTiles.rows, tiles[4 * crossTiles.count - 1]!);
       if (!sample) return;
       words[AT.sampledRows * SECTION + samples] = i;
@@ -269,7 +277,7 @@ function banned(name: MaskName, { tokens, config }: WhisperModel): (token: numbe
 }
 
 function slotsFor(device: Device, { config, tokens }: WhisperModel, maxRunning: number, memory: number | undefined): number {
-  const bytes = decoderSlotBytes(config, tokens.beams);
+  const bytes = decoderSlotBytes(config, tokens.beams, config.windows.frames / 2);
   const budget = memory === undefined ? DEFAULT_CACHE_BYTES[device.caps.software ? 'software' : 'gpu'] : memory * CACHE_SHARE;
   const bindable = Math.floor((device.caps.maxBindingBytes * config.decoder.layers) / bytes);
   if (bindable < 1) throw new EngineError('out_of_memory', `one window's keys and values exceed this adapter's bindings`);

@@ -94,9 +94,8 @@ export class Transcriber {
     const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
-    platform.log(
-      `${id}: ${runner.slots} windows of ${(model.config.frames * model.config.mel.hop) / model.config.mel.sampleRate} s side by side`,
-    );
+    const { windows, mel } = model.config;
+    platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
     const { parameters, weightBytes } = model;
     const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes };
     return new Transcriber(info, runner, tokenizer, config.maxQueuedRequests);
@@ -139,7 +138,7 @@ export class Transcriber {
       options, hint, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
       inputTokens: Math.ceil(options.samples.length / (2 * hop)),
     }; // prettier-ignore
-    splitAtPauses(options.samples, sampleRate, (config.frames * hop) / sampleRate).forEach(({ start, samples, silent }, index) => {
+    splitAtPauses(options.samples, sampleRate, config.windows.samples / sampleRate).forEach(({ start, samples, silent }, index) => {
       const window: Window = {
         job, index, start: start / sampleRate, samples, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
         logprobs: 0, noSpeechProb: silent ? 1 : 0, done: silent,

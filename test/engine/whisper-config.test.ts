@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseWhisperConfig, parseWhisperTokens, transcriptPrompt } from '../../engine/models/whisper/config.ts';
+import { parseWhisperConfig, parseWhisperTokens, transcriptPrompt, windowFrames } from '../../engine/models/whisper/config.ts';
 
 /** Special tokens of OpenAI's multilingual vocabulary (51,865) and of the English-only one (51,864), as far as they matter. */
 function specials(end: number): ReadonlyMap<string, number> {
@@ -20,8 +20,24 @@ describe('parseWhisperConfig', () => {
     expect(parseWhisperConfig(CONFIG, PREPROCESSOR)).toEqual({
       vocabulary: 51865, channels: 384, encoder: { layers: 4, heads: 6, ffn: 1536 }, decoder: { layers: 4, heads: 6, ffn: 1536 },
       sourcePositions: 1500, targetPositions: 448, activation: 'gelu', frames: 3000,
-      mel: { sampleRate: 16000, fftSize: 400, hop: 160, mels: 80 },
+      mel: { sampleRate: 16000, fftSize: 400, hop: 160, mels: 80 }, windows: { samples: 480000, frames: 3000, padding: undefined },
     }); // prettier-ignore
+  });
+
+  test('encodes a full window whatever it holds, unless the checkpoint says how much silence it wants', () => {
+    const parse = (preprocessor: object): ReturnType<typeof parseWhisperConfig> =>
+      parseWhisperConfig(CONFIG, { ...PREPROCESSOR, ...preprocessor });
+    expect(windowFrames(parse({}), 16000)).toBe(3000);
+    const shorter = parse({ window_seconds: 10 });
+    expect(shorter.windows).toEqual({ samples: 160000, frames: 3000, padding: undefined });
+    expect(windowFrames(shorter, 16000)).toBe(3000);
+    const own = parse({ window_seconds: 10, window_padding_seconds: 0.5 });
+    expect(own.windows).toEqual({ samples: 160000, frames: 1056, padding: 50 });
+    // Sound and silence in whole steps of 32 frames.
+    expect([1, 16000, 17440, 160000].map((samples) => windowFrames(own, samples))).toEqual([64, 160, 160, 1056]);
+    const long = parse({ window_padding_seconds: 0.5 });
+    expect(long.windows).toEqual({ samples: 480000, frames: 3000, padding: 50 });
+    expect(windowFrames(long, 480000)).toBe(3000);
   });
 
   test('names what is missing, wrong or not supported', () => {
@@ -33,6 +49,10 @@ describe('parseWhisperConfig', () => {
     expect(() => parse({ activation_function: 'mish' })).toThrow(/activation_function mish/);
     expect(() => parse({ scale_embedding: true })).toThrow(/scale_embedding/);
     expect(() => parse({}, { feature_size: 128 })).toThrow(/feature_size 128, config.json wants 80/);
+    for (const window_seconds of [0.5, 31, '10', null]) {
+      expect(() => parse({}, { window_seconds })).toThrow(`window_seconds is ${JSON.stringify(window_seconds)}, expected 1 to 30`);
+    }
+    expect(() => parse({}, { window_padding_seconds: -1 })).toThrow(/window_padding_seconds is -1, expected 0 to 30/);
   });
 });
 

@@ -33,6 +33,13 @@ describe('splitAtPauses', () => {
     expect(Buffer.compare(Buffer.from(whole.buffer), Buffer.from(samples.buffer))).toBe(0);
   });
 
+  test('looks for a pause in the last 10 s of a window, of a short one in all but its first third', () => {
+    const cut = (seconds: number, pauses: [number, number][]): number =>
+      splitAtPauses(speechLike(1.5 * seconds, pauses), RATE, seconds)[1]!.start / RATE;
+    expect(cut(30, [[15, 15.5], [21, 21.2]])).toBeCloseTo(21.1, 1); // prettier-ignore
+    expect(cut(10, [[2, 2.5], [4, 4.2]])).toBeCloseTo(4.1, 1); // prettier-ignore
+  });
+
   test('cuts audio without pauses all the same, and never into slivers', () => {
     const windows = splitAtPauses(speechLike(30.01, []), RATE, 30);
     expect(windows.map(({ samples }) => samples.length / RATE).every((seconds) => seconds > 0.02 && seconds <= 30)).toBe(true);

@@ -14,6 +14,7 @@ import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const BUNDLED = path('models/parley-transcribe');
 const SAMPLES = path('../shared/models/transcription/samples');
 const RATE = 16000;
 
@@ -37,7 +38,7 @@ let device: Device;
 let transcriber: Transcriber;
 beforeAll(async () => {
   device = await testDevice();
-  const source = { path: path('models/parley-transcribe'), id: 'parley-transcribe' };
+  const source = { path: BUNDLED, id: 'parley-transcribe' };
   transcriber = await Transcriber.load(device, device.platform, source, resolveConfig({}));
 });
 afterAll(async () => {
@@ -55,8 +56,8 @@ async function events(
   return all;
 }
 
-async function text(samples: Float32Array): Promise<string> {
-  const last = (await events({ samples })).at(-1)!;
+async function text(samples: Float32Array, task?: Transcriber): Promise<string> {
+  const last = (await events({ samples }, undefined, task)).at(-1)!;
   return last.type === 'finish' ? last.text : `no finish but ${last.type}`;
 }
 
@@ -121,7 +122,7 @@ describe('the transcriber', () => {
   test('gives the same text alone and among three others', async () => {
     const noisy = clip.map((value, i) => value + 0.02 * Math.sin(i * i * 0.1));
     const others = Array.from({ length: 3 }, (_, i) => noisy.subarray(0, clip.length - 500 * i));
-    const [found] = await Promise.all([text(clip), ...others.map(text)]);
+    const [found] = await Promise.all([text(clip), ...others.map((other) => text(other))]);
     expect(found).toBe(CLIP_TEXT);
   });
 
@@ -178,7 +179,7 @@ describe('the transcriber', () => {
     const model = await loadWhisperModel(device, device.platform, path('test/fixtures/whisper-tiny-random'), 'f32');
     const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
     // The fixture has no tokenizer: any that knows its ids will do.
-    const tokenizer = await Tokenizer.load(device.platform, path('models/parley-transcribe'));
+    const tokenizer = await Tokenizer.load(device.platform, BUNDLED);
     const tiny = new Transcriber({ ...transcriber.info, id: 'tiny' }, runner, tokenizer, 1);
     const samples = twice(clip.subarray(0, 20000));
     const run = (language?: string): Promise<TranscriptionEvent[]> =>
@@ -197,8 +198,25 @@ describe('the transcriber', () => {
     await expect(run()).rejects.toMatchObject({ code: 'shutting_down' });
   });
 
-  test.skipIf(!existsSync(SAMPLES))('writes what PyTorch wrote for the sample clips (skipped without ../shared)', async () => {
-    const found = await Promise.all(golden.samples.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`))));
-    expect(found).toEqual(golden.samples.map(({ output }) => output.trim()));
+  test('windows of all lengths take the kernels that were compiled at load', async () => {
+    const before = device.stats.pipelines;
+    const long = repeated(6, 1);
+    for (const seconds of [0.05, 0.7, 1.3, 2.9, 5.1, 7.7, 10, 11]) await text(long.subarray(0, seconds * RATE));
+    expect(device.stats.pipelines).toBe(before);
   });
+
+  test.skipIf(!existsSync(SAMPLES))(
+    'writes what PyTorch wrote for the sample clips, in full windows (skipped without ../shared)',
+    async () => {
+      const model = await loadWhisperModel(device, device.platform, BUNDLED, 'f16');
+      const { frames, mel } = model.config;
+      // transformers pads every window.
+      const windows = { samples: frames * mel.hop, frames, padding: undefined };
+      const runner = new Seq2SeqRunner(device, { ...model, config: { ...model.config, windows } }, { maxRunning: 4 });
+      const padding = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 5);
+      const found = await Promise.all(golden.samples.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`), padding)));
+      expect(found).toEqual(golden.samples.map(({ output }) => output.trim()));
+      await padding.close();
+    },
+  );
 });

@@ -190,6 +190,34 @@ describe('a tiny random checkpoint', () => {
     expect(ids(found!)).toEqual(tokens.greedy_timestamps);
   });
 
+  test('encodes a window that is not padded to its full length as transformers does with as many positions', async () => {
+    const { config } = model;
+    const [samples, frames] = [6400, 64];
+    const short = await Checkpoint.open(device.platform, path(folder), 'golden_short.safetensors');
+    const workspace = createEncoderWorkspace(device, config, frames);
+    device.write(workspace.samples, melInput(config.mel, audio.subarray(0, samples), frames * config.mel.hop));
+    const encoded = await compute(device, workspace.normed, (rec) => encodeAudio(rec, { ...model, workspace, frames }));
+    expectClose('encoder', encoded, await short.read('encoder'), 1e-6);
+  });
+
+  test('windows of different lengths side by side: each attends to its own positions', async () => {
+    const { config } = model;
+    const windows = { samples: 16000, frames: 128, padding: 20 };
+    const runner = new Seq2SeqRunner(device, { ...model, config: { ...config, windows } }, { maxRunning: 2 });
+    await runner.warmUp();
+    const prompt = transcriptPrompt(model.tokens, 'en', false);
+    const hear = async (lengths: readonly number[]): Promise<SampledToken[][]> => {
+      lengths.forEach((length, slot) => runner.encode(slot, audio.subarray(0, length)));
+      const jobs = lengths.map((_, slot) => ({ slot, prompt }));
+      return greedy(runner, jobs, 24);
+    };
+    const [short] = await hear([3200]);
+    const [long] = await hear([16000]);
+    expect(await hear([3200, 16000])).toEqual([short, long]);
+    expect(await hear([16000, 3200])).toEqual([long, short]);
+    expect(short).not.toEqual(long);
+  });
+
   test('copies keys and values from lane to lane in every layer', async () => {
     const { config } = model;
     const cache = createDecoderCache(device, config, { slots: 1, lanes: 2, copies: 2 });

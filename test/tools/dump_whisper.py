@@ -4,7 +4,8 @@
     python test/tools/dump_whisper.py [folder]          (default test/fixtures/whisper-tiny-random)
 
 Needs torch, transformers, safetensors, numpy. Odd sizes on purpose: 20 channels a head, unequal feed-forward widths, 26 mel bins,
-a vocabulary that is no multiple of anything. `golden.safetensors` holds the audio, the features and the outputs; `golden.json` the token ids.
+a vocabulary that is no multiple of anything. `golden.safetensors` holds the audio, the features and the outputs; `golden_short.safetensors` the
+encoder's output for a window that is not padded to its full length; `golden.json` the token ids.
 """
 import json
 import os
@@ -24,6 +25,7 @@ POSITIONS = 75  # 1.5 s windows
 VOCABULARY = 269
 EOS, START, EN, DE, TRANSCRIBE, NO_SPEECH, NO_TIMESTAMPS = 180, 181, 182, 183, 184, 185, 186
 STEPS = 64
+SHORT_SAMPLES, SHORT_FRAMES = 6400, 64  # 40 frames of sound, the rest silence
 
 torch.manual_seed(SEED)
 config = WhisperConfig(
@@ -110,10 +112,21 @@ with torch.no_grad():
 for hook in hooks:
     hook.remove()
 
+# transformers takes full windows only: a model with the first positions is what an unpadded window means.
+short_model = WhisperForConditionalGeneration(WhisperConfig(**{**config.to_dict(), "max_source_positions": SHORT_FRAMES // 2}))
+short_state = dict(model.state_dict())
+short_state["model.encoder.embed_positions.weight"] = short_state["model.encoder.embed_positions.weight"][: SHORT_FRAMES // 2]
+short_model.load_state_dict(short_state)
+short_audio = np.zeros(SHORT_FRAMES * 160, dtype=np.float32)
+short_audio[:SHORT_SAMPLES] = audio[:SHORT_SAMPLES]
+with torch.no_grad():
+    short = short_model.eval().model.encoder(torch.from_numpy(extractor._torch_extract_fbank_features(short_audio[None]))).last_hidden_state[0]
+
 os.makedirs(FOLDER, exist_ok=True)
 state = {name: value.half().contiguous() for name, value in model.state_dict().items() if name != "proj_out.weight"}
 save_file(state, os.path.join(FOLDER, "model.safetensors"))
 save_file({name: value.float().contiguous() for name, value in golden.items()}, os.path.join(FOLDER, "golden.safetensors"))
+save_file({"encoder": short.contiguous()}, os.path.join(FOLDER, "golden_short.safetensors"))
 
 
 def write(name, value):

@@ -82,6 +82,8 @@ json.dump(
         return_attention_mask=False,
         sampling_rate=16000,
         dither=0.0,
+        window_seconds=10,
+        window_padding_seconds=0.5,
     ),
     open(O + 'preprocessor_config.json', 'w'),
     indent=2,

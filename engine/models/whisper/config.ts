@@ -1,6 +1,7 @@
 import { EngineError } from '../../errors.ts';
 import type { Activation } from '../../ops/activation.ts';
 import type { MelSettings } from '../../ops/spectral.ts';
+import { alignUp } from '../../util/math.ts';
 
 /** Sizes of a Whisper checkpoint, from config.json and preprocessor_config.json. */
 export interface WhisperConfig {
@@ -14,8 +15,19 @@ export interface WhisperConfig {
   readonly targetPositions: number;
   readonly activation: Activation;
   readonly mel: MelSettings;
-  /** Mel frames of a window: two an encoder position. */
+  /** Mel frames of the longest window the encoder takes: two a position. */
   readonly frames: number;
+  readonly windows: WindowSettings;
+}
+
+/** How audio is cut for a checkpoint, and how much of a window is encoded. */
+export interface WindowSettings {
+  /** Samples of a window at most. */
+  readonly samples: number;
+  /** Mel frames that a window is encoded with at most. */
+  readonly frames: number;
+  /** Mel frames of silence after a window's audio; undefined = up to the encoder's longest window, as OpenAI's checkpoints were trained. */
+  readonly padding: number | undefined;
 }
 
 export interface StackConfig {
@@ -90,6 +102,7 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
       `preprocessor_config.json: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`,
     );
   }
+  const frames = 2 * sourcePositions;
   return {
     vocabulary: model('vocab_size'),
     channels,
@@ -99,8 +112,35 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
     targetPositions: model('max_target_positions'),
     activation,
     mel,
-    frames: 2 * sourcePositions,
+    frames,
+    windows: parseWindows(preprocessor, mel, frames),
   };
+}
+
+/** Keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is encoded after one. */
+function parseWindows(preprocessor: Json, { sampleRate, hop }: MelSettings, longest: number): WindowSettings {
+  const seconds = (name: string, least: number): number | undefined => {
+    const value = preprocessor[name];
+    const most = (longest * hop) / sampleRate;
+    if (value === undefined || (typeof value === 'number' && value >= least && value <= most)) return value;
+    throw new EngineError('invalid_model', `preprocessor_config.json: ${name} is ${JSON.stringify(value)}, expected ${least} to ${most}`);
+  };
+  const samples = Math.round((seconds('window_seconds', 1) ?? (longest * hop) / sampleRate) * sampleRate);
+  const silence = seconds('window_padding_seconds', 0);
+  const padding = silence === undefined ? undefined : Math.round((silence * sampleRate) / hop);
+  return { samples, padding, frames: framesToEncode(samples, padding, hop, longest) };
+}
+
+/** So that a window of any length has a number of positions that the kernels compiled at the warm-up take. */
+const FRAME_STEP = 32;
+
+function framesToEncode(samples: number, padding: number | undefined, hop: number, longest: number): number {
+  return padding === undefined ? longest : Math.min(longest, alignUp(Math.ceil(samples / hop) + padding, FRAME_STEP));
+}
+
+/** Mel frames that a window of so many samples is encoded with. */
+export function windowFrames({ windows, mel, frames }: WhisperConfig, samples: number): number {
+  return framesToEncode(samples, windows.padding, mel.hop, frames);
 }
 
 /**

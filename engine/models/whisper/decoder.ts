@@ -47,22 +47,22 @@ export interface DecoderCache {
   readonly crossViews: readonly (readonly Tensor[])[];
 }
 
-/** Bytes one slot of a cache takes. */
-export function decoderSlotBytes(config: WhisperConfig, lanes: number): number {
-  return config.decoder.layers * (crossRowsOf(config) + lanes * config.targetPositions) * 2 * config.channels * 4;
+/** Bytes one slot of a cache takes, for a window of up to `positions`. */
+export function decoderSlotBytes(config: WhisperConfig, lanes: number, positions: number): number {
+  return config.decoder.layers * (crossRowsOf(positions) + lanes * config.targetPositions) * 2 * config.channels * 4;
 }
 
 /** Views start at multiples of 256 bytes. */
-const crossRowsOf = (config: WhisperConfig): number => alignUp(config.sourcePositions, 64);
+const crossRowsOf = (positions: number): number => alignUp(positions, 64);
 
-/** Allocates the caches of `slots` windows; `copies` is how many rows can be copied at once. */
+/** Allocates the caches of `slots` windows of up to `positions`; `copies` is how many rows can be copied at once. */
 export function createDecoderCache(
   device: Device,
   config: WhisperConfig,
-  { slots, lanes, copies }: { slots: number; lanes: number; copies: number },
+  { slots, lanes, copies, positions = config.sourcePositions }: { slots: number; lanes: number; copies: number; positions?: number },
 ): DecoderCache {
-  const { channels: C, targetPositions, sourcePositions } = config;
-  const crossRows = crossRowsOf(config);
+  const { channels: C, targetPositions } = config;
+  const crossRows = crossRowsOf(positions);
   const layers = Array.from({ length: config.decoder.layers }, (_, i) => i);
   const cross = layers.map((i) => device.tensor(`cross cache ${i}`, 'f32', [slots * crossRows, 2 * C]));
   return {
@@ -74,7 +74,7 @@ export function createDecoderCache(
     cross,
     moved: device.tensor('moved cache rows', 'f32', [copies, 2 * C]),
     crossViews: Array.from({ length: slots }, (_, slot) =>
-      cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + sourcePositions)),
+      cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + positions)),
     ),
   };
 }

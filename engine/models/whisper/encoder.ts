@@ -35,9 +35,10 @@ export interface EncoderWorkspace {
   readonly ffn: Tensor;
 }
 
-/** Allocates the encoder's tensors for one full window. */
-export function createEncoderWorkspace(device: Device, config: WhisperConfig): EncoderWorkspace {
-  const { channels: C, frames: L, sourcePositions: S, mel } = config;
+/** Allocates the encoder's tensors for a window of up to `L` mel frames. */
+export function createEncoderWorkspace(device: Device, config: WhisperConfig, L = config.frames): EncoderWorkspace {
+  const { channels: C, mel } = config;
+  const S = L / 2;
   const f32 = (name: string, shape: readonly number[]): Tensor => device.tensor(`encoder ${name}`, 'f32', shape);
   return {
     samples: f32('samples', [melRows(mel, L), mel.hop]),
@@ -58,7 +59,7 @@ export interface EncoderArgs {
   readonly weights: WhisperWeights;
   readonly logMel: LogMel;
   readonly workspace: EncoderWorkspace;
-  /** Mel frames to compute: config.frames, or a few to warm the kernels up. */
+  /** Mel frames to compute, an even number. */
   readonly frames: number;
 }
 
