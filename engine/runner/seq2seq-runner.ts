@@ -136,12 +136,12 @@ export class Seq2SeqRunner {
     };
   }
 
-  /** Compiles and runs every kernel once: a short window, one row, several rows. */
+  /** Compiles and runs every kernel once: a short window, one row, several rows, as many as several windows have. */
   async warmUp(): Promise<void> {
     await this.#device.warmUp((rec) => this.#recordWindow(rec, 0, WARM_UP_FRAMES));
     const sample = { mask: 'text' } as const;
-    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams] : [1, 2]) {
-      const wanted = rows > 2 ? { ...sample, history: 0 } : sample;
+    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, 16] : [1, 2, 16]) {
+      const wanted = this.beams > 1 && rows > 2 ? { ...sample, history: 0 } : sample;
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
       const layout = this.#write(plan);
       await this.#device.warmUp((rec) => this.#recordStep(rec, layout));
