@@ -299,10 +299,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       new MutationObserver(() => said.push(region.textContent!)).observe(region, { childList: true, subtree: true, characterData: true });
     });
     await ask(page, CAPITAL);
-    expect(await page.evaluate(() => (globalThis as unknown as { said: string[] }).said)).toEqual([
-      'Answering',
-      expect.stringMatching(/^Answer complete/),
-    ]);
+    const said = (): Promise<readonly string[]> => page.evaluate(() => (globalThis as unknown as { said: string[] }).said);
+    await expect.poll(said).toEqual(['Answering', expect.stringMatching(/^Answer complete/)]);
   });
 
   test('the keyboard alone reaches the views, the command list and the composer', async () => {
@@ -317,7 +315,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await page.waitForSelector('main.chat');
     await page.locator('.wordmark').click();
     await page.keyboard.press('/');
-    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
   });
 });
 
