@@ -292,6 +292,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     }
     await page.click('text=Load the model');
     await waitForState(page, 'chat', 'ready');
+    await page.locator('.shell > [role="status"]', { hasText: 'is ready' }).waitFor({ state: 'attached' });
     await page.evaluate(() => {
       const region = document.querySelector('.shell > [role="status"]')!;
       const said: string[] = [];
