@@ -74,6 +74,8 @@ export class Seq2SeqRunner {
   /** Windows that decode side by side, each with up to `beams` transcripts. */
   readonly slots: number;
   readonly beams: number;
+  /** The adapter computes on the host's cores. */
+  readonly software: boolean;
   readonly #device: Device;
   readonly #encoder: EncoderWorkspace;
   readonly #decoder: DecoderWorkspace;
@@ -98,6 +100,7 @@ export class Seq2SeqRunner {
     this.model = model;
     this.beams = tokens.beams;
     this.slots = slotsFor(device, model, maxRunning, memory);
+    this.software = device.caps.software;
     this.#device = device;
     this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config, config.windows.frames);

@@ -1,6 +1,6 @@
 /**
  * Transcription: windows at pauses -> encoder -> batched decoding -> segments, with the next step submitted before the last one's tokens are read.
- * Windows that are searched with several beams sit out one step in two: their next one depends on the tokens.
+ * Windows that are searched with several beams sit out one step in two, or on software adapters wait: their next one depends on the tokens.
  */
 import type { ModelInfo, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { splitAtPauses } from '../audio/windows.ts';
@@ -61,6 +61,12 @@ interface Sampled {
   readonly kind: 'token' | 'no speech' | 'language' | 'beam';
   /** Of a beam. */
   readonly lane?: number;
+}
+
+/** A step on the device. */
+interface Submitted {
+  readonly sampled: readonly Sampled[];
+  readonly result: { tokens(): Promise<readonly (readonly SampledToken[])[]> };
 }
 
 export class Transcriber {
@@ -189,27 +195,41 @@ export class Transcriber {
 
   /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
   async #loop(): Promise<void> {
-    let submitted:
-      { readonly sampled: readonly Sampled[]; readonly result: { tokens(): Promise<readonly (readonly SampledToken[])[]> } } | undefined;
+    let submitted: Submitted | undefined;
     try {
       await Promise.resolve();
       while (submitted || this.#active.size + this.#waiting.length > 0) {
         this.#admit();
+        if (submitted && this.#waitsForTokens()) {
+          await this.#takeAll(submitted);
+          submitted = undefined;
+          if (this.#active.size === 0) continue;
+        }
         const rows: StepRow[] = [];
         const copies: StepCopy[] = [];
         const sampled: Sampled[] = [];
         for (const window of this.#active) this.#plan(window, rows, copies, sampled);
         assert(rows.length > 0 || submitted, `nothing to do for ${this.#active.size} active and ${this.#waiting.length} waiting windows`);
         const current = rows.length > 0 ? { sampled, result: this.#runner.step(rows, copies) } : undefined;
-        if (submitted) {
-          const tokens = await submitted.result.tokens();
-          submitted.sampled.forEach((row, i) => this.#take(row, tokens[i]!));
-        }
+        if (submitted) await this.#takeAll(submitted);
         submitted = current;
       }
     } finally {
       this.#running = undefined;
     }
+  }
+
+  /**
+   * Searched windows sit out the step after theirs. On a GPU half of them step while the host ponders the others' tokens; a software adapter shares
+   * its cores with the host, and one step for all is less work than two.
+   */
+  #waitsForTokens(): boolean {
+    return this.#runner.software && [...this.#active].some(({ search }) => search !== undefined);
+  }
+
+  async #takeAll({ sampled, result }: Submitted): Promise<void> {
+    const tokens = await result.tokens();
+    sampled.forEach((row, i) => this.#take(row, tokens[i]!));
   }
 
   /** Gives the next window a slot. A request's language is detected in its first window before the others follow. */
