@@ -41,7 +41,8 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
         if (call.model !== undefined) context.checkModel(call.model);
         if (task === 'translate') checkTranslates(context);
         job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
-        const samples = await options.codec.decode(call.file);
+        const { samples, warnings } = await options.codec.decode(call.file);
+        warn(response, warnings);
         const events = countEvents(context, job, context.engine.transcribe({ ...call.request, samples }, job.signal));
         await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
       } finally {
@@ -93,13 +94,13 @@ async function sendWhole(
     else finish = event;
   }
   if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
-  warn(response, start);
+  warn(response, start.warnings);
   sendTranscript(response, format, { task, start, segments, finish });
 }
 
 /** What is served otherwise than asked goes into a header: the bodies have no place for it. */
-function warn(response: Response, { warnings = [] }: Extract<TranscriptionEvent, { type: 'start' }>): void {
-  if (warnings.length > 0) response.set('x-parley-warning', warnings.join('; '));
+function warn(response: Response, warnings: readonly string[] = []): void {
+  for (const warning of warnings) response.append('x-parley-warning', warning);
 }
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
@@ -110,7 +111,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
   let held = '';
   try {
     for await (const event of events) {
-      if (event.type === 'start') warn(response, event);
+      if (event.type === 'start') warn(response, event.warnings);
       if (!begun) stream.begin();
       begun = true;
       if (event.type === 'segment') {
