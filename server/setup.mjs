@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { outliveReaders } from './closed-pipe.mjs';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MINIMUM_NODE = [20, 19];
@@ -26,6 +27,7 @@ export class SetupError extends Error {}
 
 /** Prints a SetupError's message and exits 1; anything else is a bug and keeps its stack. */
 export async function withSetup(main) {
+  outliveReaders();
   try {
     await main();
   } catch (error) {
