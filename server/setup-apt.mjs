@@ -3,8 +3,19 @@
  * dpkg-deb unpacks it into a folder. Needs no root and changes nothing outside that folder, also as root. Plain Node.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { CACHE, SetupError } from './setup.mjs';
 
 const DPKG_STATUS = '/var/lib/dpkg/status';
@@ -26,29 +37,36 @@ export function hasApt() {
  * asked first; the machine's mirror is taken for it. Throws a SetupError with apt's own words.
  */
 export function unpackPackages(packages, folder, suite) {
-  const apt = prepareApt(join(CACHE, 'apt'));
+  mkdirSync(CACHE, { recursive: true });
+  const temporary = mkdtempSync(join(CACHE, 'apt-'));
+  try {
+    const apt = prepareApt(temporary);
+    downloadPackages(packages, apt, suite);
+    const names = readdirSync(apt.archives).filter((name) => name.endsWith('.deb'));
+    if (names.length === 0) throw new SetupError(`apt-get: the newest ${packages.join(' and ')} is installed already`);
+    const root = join(temporary, 'root');
+    for (const name of names) {
+      const unpacked = run('dpkg-deb', ['--extract', join(apt.archives, name), root], process.env);
+      if (unpacked.status !== 0) throw new SetupError(`dpkg-deb ${name}: ${unpacked.words}`);
+    }
+    replaceFolder(root, folder);
+  } finally {
+    rmSync(temporary, { recursive: true });
+  }
+}
+
+function downloadPackages(packages, apt, suite) {
   // A source of the machine that does not answer is no obstacle as long as another has the packages.
   const update = run('apt-get', ['-q', 'update'], apt.environment);
   if (suite && addSuite(apt, suite)) run('apt-get', ['-q', 'update'], apt.environment);
-  rmSync(apt.archives, { recursive: true, force: true });
-  mkdirSync(join(apt.archives, 'partial'), { recursive: true });
   const install = ['-q', 'install', '--download-only', '--yes', ...(suite ? ['--target-release', suite] : []), ...packages];
   const { status, words } = run('apt-get', install, apt.environment);
   if (status !== 0) throw new SetupError(`apt-get: ${words || update.words || `ended with ${status}`}`);
-  const archives = readdirSync(apt.archives).filter((name) => name.endsWith('.deb'));
-  if (archives.length === 0) throw new SetupError(`apt-get: the newest ${packages.join(' and ')} is installed already`);
-  const unfinished = `${folder}.${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
-  for (const name of archives) {
-    const unpacked = run('dpkg-deb', ['--extract', join(apt.archives, name), unfinished], process.env);
-    if (unpacked.status !== 0) throw new SetupError(`dpkg-deb ${name}: ${unpacked.words}`);
-  }
-  rmSync(apt.archives, { recursive: true });
-  replaceFolder(unfinished, folder);
 }
 
-/** Puts a finished folder in the place of another: who looks meanwhile finds the whole of one or of the other. */
+/** Puts a finished folder in the place of another, of which whoever has its files open notices nothing. */
 export function replaceFolder(finished, folder) {
+  mkdirSync(dirname(folder), { recursive: true });
   rmSync(folder, { recursive: true, force: true });
   renameSync(finished, folder);
 }
@@ -80,7 +98,6 @@ function prepareApt(folder) {
     mkdirSync(path, { recursive: true });
   // A copy, because apt locks the folder of this file, and only root may lock the system's.
   copyFileSync(DPKG_STATUS, join(folder, 'status'));
-  rmSync(sources, { recursive: true, force: true });
   mkdirSync(sources);
   const parts = machineFolder('Dir::Etc::sourceparts');
   const names = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];

@@ -93,10 +93,10 @@ export function unpackedDriver() {
 
 /** Tries the system, then every way that `may` be gone. */
 function findAdapter(may) {
-  const { name, problem } = probeAdapter({});
+  const { name, problem, hopeless } = probeAdapter({});
   if (name) return { name, environment: {} };
   const failures = [{ what: "the system's", problem }];
-  for (const way of planDrivers(machine()).filter(may)) {
+  for (const way of hopeless ? [] : planDrivers(machine()).filter(may)) {
     const { title, fetch } = DRIVERS[way.driver];
     try {
       const folder = join(FOLDER, way.driver);
@@ -158,6 +158,7 @@ function probeAdapter(environment) {
   const line = child.stdout?.trim().split('\n').at(-1) ?? '';
   if (child.status === 0 && line.startsWith('{')) return JSON.parse(line);
   return {
+    hopeless: child.status === 2,
     problem: child.error?.message ?? (child.stderr?.trim().split('\n').at(-1) || `the probe ended with ${child.signal ?? child.status}`),
   };
 }

@@ -13,10 +13,10 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MINIMUM_NODE = [20, 19];
 /** What is fetched, and what tests write. It may be deleted at any time. */
 export const CACHE = join(ROOT, '.parley');
+/** A path as people would type it. */
+export const shown = (path) => relative(process.cwd(), path);
 /** How everything fetched goes away again. */
-export const REMOVE = 'To remove it: rm -r .parley';
-/** A path below the checkout, for people. */
-export const shown = (path) => relative(ROOT, path);
+export const REMOVE = `To remove it: rm -r ${shown(CACHE)}`;
 
 export const say = (line) => process.stderr.write(`setup: ${line}\n`);
 /** Whether the user has forbidden to install and fetch. */

@@ -1,13 +1,15 @@
 /** What `npm start` does on a machine without an adapter: which way is taken, what is refused, and what is told. Nothing is fetched here. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { CACHE } from '../../server/setup.mjs';
 import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup-apt.mjs';
+import { chromiumEnvironment } from '../setup-chromium.mjs';
 import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup-drivers.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -112,6 +114,29 @@ describe('what is told', () => {
       expect(existsSync(join(checkout, '.parley'))).toBe(false);
     },
   );
+});
+
+test('a WebGPU that does not load is told from a missing driver, which could be fetched', () => {
+  const checkout = join(folder, 'broken');
+  const webgpu = join(checkout, 'node_modules', 'webgpu');
+  mkdirSync(webgpu, { recursive: true });
+  writeFileSync(join(webgpu, 'package.json'), '{"main":"index.js"}');
+  writeFileSync(join(webgpu, 'index.js'), 'throw new Error("libc.musl is not glibc\\nand more")');
+  const probe = join(checkout, 'probe-adapter.mjs');
+  copyFileSync(join(ROOT, 'server', 'probe-adapter.mjs'), probe);
+  const { status, stderr } = spawnSync(process.execPath, [probe], { encoding: 'utf8' });
+  expect([status, stderr]).toEqual([2, 'the npm package webgpu does not run on this system: libc.musl is not glibc\n']);
+});
+
+test('Chromium is not shown the unpacked graphics driver, and keeps what the user set', () => {
+  const drivers = join(CACHE, 'drivers', 'mesa');
+  vi.stubEnv('VK_DRIVER_FILES', join(drivers, 'lvp_icd.json'));
+  vi.stubEnv('LD_LIBRARY_PATH', `${drivers}/usr/lib:/opt/own/lib`);
+  const environment = chromiumEnvironment('/usr/bin/chromium');
+  vi.unstubAllEnvs();
+  expect(environment['LD_LIBRARY_PATH']).toBe('/opt/own/lib');
+  expect(environment['VK_DRIVER_FILES']).toBeUndefined();
+  expect(environment['PATH']).toBe(process.env['PATH']);
 });
 
 describe('the archive of SwiftShader', () => {
