@@ -1,7 +1,7 @@
 /**
  * What `npm start` and `npm test` do before anything else can run: npm packages and the playground; the adapter is the matter of
  * setup-drivers.mjs. Plain Node, because nothing is installed yet. Everything is found out anew each time (well under a second); nothing
- * is installed twice, and nothing outside the checkout is changed. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
+ * is installed twice, and nothing of the system is changed. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
