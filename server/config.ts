@@ -6,7 +6,7 @@ import type { EngineConfig, ModelSource, PromptLookup } from '../engine/config.t
 import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
 import type { ReasoningField } from './chat-answer.ts';
-import { SettingsError, readSettings } from './settings.ts';
+import { SettingsError, givenSettings, readSettings } from './settings.ts';
 import type { Value } from './settings.ts';
 import type { SpeechFormat } from './speech-schema.ts';
 import { defined } from './validate.ts';
@@ -25,6 +25,8 @@ export interface ListenerSettings {
 export interface ServerConfig {
   readonly help: boolean;
   readonly engine: EngineConfig;
+  /** Whether the operator named a context length, instead of taking the default. */
+  readonly contextAsked: boolean;
   readonly toggles: 'default' | 'fast';
   readonly host: string;
   /** One for each task that has a model. */
@@ -51,7 +53,8 @@ export interface ServerConfig {
 
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
-  const settings = readSettings(argv, env, (path) => readFileSync(path, 'utf8'));
+  const read = (path: string): string => readFileSync(path, 'utf8');
+  const settings = readSettings(argv, env, read);
   const { text, number, flag, list } = readers(settings);
   const sources = {
     chat: modelSource(text('chat-model'), text('served-model-name')),
@@ -68,6 +71,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   return {
     help: flag('help'),
     engine: engineSettings(settings, sources),
+    contextAsked: givenSettings(argv, env, read).has('context-length'),
     toggles: text('dawn-toggles') as 'default' | 'fast',
     host: text('host') ?? '0.0.0.0',
     listeners,

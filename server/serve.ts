@@ -6,6 +6,7 @@ import type { EngineErrorCode } from '../engine/errors.ts';
 import type { AppOptions } from './app.ts';
 import { describeStart } from './banner.ts';
 import { createChatApp } from './chat.ts';
+import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './codec-pool.ts';
 import { parseServerConfig } from './config.ts';
 import type { ListenerSettings, ServerConfig } from './config.ts';
@@ -30,6 +31,7 @@ const SAME_SIGNAL_MS = 500;
 
 /** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
+  outliveReaders();
   const config = settingsOrExit(argv, env);
   if (config.help) return print(helpText());
   const started = performance.now();

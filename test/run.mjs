@@ -5,14 +5,17 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ROOT, buildPlayground, ensureAdapter, ensureChromium, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+import { ensureAdapter } from '../server/setup-drivers.mjs';
+import { ensureChromium } from './setup-chromium.mjs';
 
 await withSetup(() => {
   const [first, ...rest] = process.argv.slice(2);
   const bench = first === '--bench';
   requireNode();
   installPackages({ dev: true });
-  const { name } = ensureAdapter();
+  const { name, environment } = ensureAdapter();
+  Object.assign(process.env, environment);
   if (!bench) {
     ensureChromium();
     buildPlayground();

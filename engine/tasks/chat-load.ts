@@ -100,7 +100,7 @@ export async function loadChat(
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
