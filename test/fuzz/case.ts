@@ -12,8 +12,8 @@ export interface Delivery {
   readonly leave?: number | 'answer';
   /** Nothing is read for this long. */
   readonly deafMs?: number;
-  /** Connections that are opened before, send these bytes, and stay until the case is over. */
-  readonly companions?: { readonly count: number; readonly bytes: Buffer };
+  /** Connections that are opened before, send one of these each, and stay until the case is over. */
+  readonly companions?: readonly Buffer[];
 }
 
 /** What must hold besides the error contract. */

@@ -25,9 +25,9 @@ const QUIET_MS = 250;
 
 /** Resolves when the case is over; `limitMs` bounds every silence. */
 export async function perform(fuzz: FuzzCase, port: number, limitMs: number): Promise<Exchange> {
-  const { companions } = fuzz.delivery;
-  const others = await Promise.all(Array.from({ length: companions?.count ?? 0 }, () => open(port)));
-  for (const socket of others) socket.write(companions!.bytes);
+  const { companions = [] } = fuzz.delivery;
+  const others = await Promise.all(companions.map(() => open(port)));
+  for (const [i, socket] of others.entries()) socket.write(companions[i]!);
   try {
     return await talk(fuzz, await open(port), limitMs);
   } finally {

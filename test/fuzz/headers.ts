@@ -185,7 +185,13 @@ function line(rng: Rng, situation: Situation): Head {
     '',
   ]);
   const name = `${method.slice(0, 12)} ${target.slice(0, 40)} ${version}`;
-  return { name, request: { ...request, method, target, version }, expect: { answers: 'optional', atMost: 2 } };
+  // Whatever reads as a request gets an answer, though its method or its target may exist nowhere.
+  const isRequest = /^[A-Z]+$/.test(method) && /^[\x21-\x7e]+$/.test(target) && version === 'HTTP/1.1';
+  return {
+    name,
+    request: { ...request, method, target, version },
+    expect: { answers: isRequest ? 'one' : 'optional', atMost: isRequest ? 1 : 2 },
+  };
 }
 
 /** Headers that are too many, too long, or no headers. */
