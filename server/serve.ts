@@ -21,8 +21,8 @@ import { createTranscriptionApp } from './transcription.ts';
 
 /** Exit codes; 0 = drained. */
 const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
-/** Uploads over slow lines. */
-const UPLOAD_TIMEOUT_MS = 300_000;
+/** Uploads over slow lines, or that wait for room: as long as the official clients wait for an answer. */
+const UPLOAD_TIMEOUT_MS = 600_000;
 /** After the drain deadline, the time to write typed errors to what still runs. */
 const LAST_WORDS_MS = 1_000;
 /** A terminal and `npm start` may both pass on one Ctrl-C; a second signal means "now" only after this long. */
