@@ -37,12 +37,15 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
       noDelay: true,
+      // Missing ones are refused by the app, which answers with the JSON error.
+      requireHostHeader: false,
     },
     app,
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
+  server.on('checkExpectation', app);
   const silent = trackSilent(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

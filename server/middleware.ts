@@ -27,11 +27,26 @@ export function identify({ log, metrics, lifecycle }: ListenerContext) {
   };
 }
 
-/** 403 for a Host header that a stranger's DNS could have pointed here; with a key set, the key protects. */
-export function checkHost({ options: { apiKey, origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
+/**
+ * 400 for a request without one Host, 403 for a Host header that a stranger's DNS could have pointed here: a key is no protection where a
+ * browser would send it along. 417 for what the client expects besides 100-continue.
+ */
+export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, _response: Response, next: NextFunction): void => {
-    if (apiKey === undefined && !isHostAllowed(request.get('host'), origins)) {
+    const hosts = request.headersDistinct['host'] ?? [];
+    if (hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')) {
+      throw new HttpError(
+        400,
+        'invalid_value',
+        `a request must have one Host header, this has ${hosts.length === 0 ? 'none' : hosts.length}`,
+      );
+    }
+    if (!isHostAllowed(hosts[0] ?? '', origins)) {
       throw new HttpError(403, 'host_not_allowed', 'this host name is not served; see --allowed-hosts', { type: 'permission_error' });
+    }
+    const expected = request.get('expect');
+    if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
+      throw new HttpError(417, 'expectation_failed', `Expect can only be 100-continue, got '${expected.slice(0, 100)}'`);
     }
     next();
   };
@@ -43,7 +58,7 @@ const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, cont
 export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const origin = request.get('origin');
-    const allowed = origin === undefined || isOriginAllowed(origin, request.get('host'), origins);
+    const allowed = origin === undefined || isOriginAllowed(origin, request.get('host') ?? '', origins);
     response.vary('origin');
     if (origin !== undefined && allowed) {
       response.set({ 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED });

@@ -119,6 +119,33 @@ describe('bodies', () => {
     }
     expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
   });
+
+  test.each([
+    ['an expectation nobody knows', 'host: localhost\r\nexpect: foo', 417, 'expectation_failed'],
+    ['no Host', 'x: y', 400, 'invalid_value'],
+    ['two Hosts', 'host: localhost\r\nhost: evil.example', 400, 'invalid_value'],
+    ['100-continue', 'host: localhost\r\nexpect: 100-Continue', 200, undefined],
+  ])('%s gets an answer with a body', async (_, head, status, code) => {
+    const { chat } = await startListeners();
+    const socket = connect(Number(new URL(chat).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write(`GET /health HTTP/1.1\r\n${head}\r\nconnection: close\r\n\r\n`);
+    await once(socket, 'close');
+    const [top = '', body = ''] = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n');
+    expect(top).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toEqual(code === undefined ? { status: 'ok' } : errorBody(code));
+  });
+
+  test('HTTP/1.0 needs no Host: probes of proxies send none', async () => {
+    const { chat } = await startListeners();
+    const socket = connect(Number(new URL(chat).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write('GET /health HTTP/1.0\r\n\r\n');
+    await once(socket, 'close');
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
+  });
 });
 
 test('a request that does not arrive in time gets a JSON 408', async () => {
@@ -233,7 +260,23 @@ describe('hosts and origins', () => {
     const bad = await postJson(chat + ROUTES.chat, {}, { origin: 'http://localhost:5173' });
     expect([bad.status, bad.headers['access-control-allow-origin']]).toEqual([400, 'http://localhost:5173']);
     engine.chats.length = 0;
-    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://']) {
+    for (const origin of [
+      'https://evil.example',
+      'null',
+      'http://localhost.evil.example',
+      'file://',
+      'http://127.0.0.1.evil.com',
+      'http://127.evil.com',
+      'http://127.1.evil.com:3000',
+      'http://evil.com#.localhost',
+      'http://evil.com:80:80',
+      'http://localhost@evil.com',
+      'http://evil.com/.localhost',
+      'http://evil.com?.localhost',
+      'http://evil.com\\\\.localhost',
+      'http://[::1].evil.com',
+      'ftp://localhost',
+    ]) {
       const { status, headers, json } = await postJson(chat + ROUTES.chat, GOOD, { origin });
       expect(status).toBe(403);
       expect(json).toEqual(errorBody('origin_not_allowed', 'permission_error'));
@@ -262,6 +305,20 @@ describe('hosts and origins', () => {
     ['parley.default.svc.cluster.local', 200],
     ['evil.example', 403],
     ['localhost.evil.example', 403],
+    ['[::ffff:10.0.0.1]:3000', 200],
+    ['127.0.0.1.evil.com', 403],
+    ['evil.com:80:80', 403],
+    ['evil.com#.localhost', 403],
+    ['evil.com/.localhost', 403],
+    ['evil.com@localhost', 403],
+    ['evil.com,localhost', 403],
+    ['[evil.com]', 403],
+    ['[::1]evil.com', 403],
+    ['[::1', 403],
+    ['localhost:99999', 403],
+    ['localhost:x', 403],
+    ['1.2.3.4.5', 403],
+    ['999.1.1.1', 403],
   ])('host %s -> %i', async (host, status) => {
     const { chat } = await startListeners();
     const answer = await send(`${chat}/v1/models`, { headers: { host } });
@@ -269,11 +326,14 @@ describe('hosts and origins', () => {
     if (status === 403) expect(answer.json).toEqual(errorBody('host_not_allowed', 'permission_error'));
   });
 
-  test('other hosts are fine when configured, or when a key protects', async () => {
-    const named = await startListeners({}, { origins: { corsOrigins: [], allowedHosts: ['ai.example'] } });
-    expect((await send(`${named.chat}/v1/models`, { headers: { host: 'ai.example:3000' } })).status).toBe(200);
+  test('other hosts are fine when configured; a key does not switch the check off', async () => {
+    const named = await startListeners({}, { apiKey: 'k', origins: { corsOrigins: [], allowedHosts: ['ai.example'] } });
+    expect((await send(`${named.chat}/health`, { headers: { host: 'ai.example:3000' } })).status).toBe(200);
     const keyed = await startListeners({}, { apiKey: 'k' });
-    expect((await send(`${keyed.chat}/health`, { headers: { host: 'ai.example' } })).status).toBe(200);
+    const headers = { host: 'ai.example', authorization: 'Bearer k' };
+    expect((await send(`${keyed.chat}/v1/models`, { headers })).json).toEqual(errorBody('host_not_allowed', 'permission_error'));
+    const any = await startListeners({}, { origins: { corsOrigins: [], allowedHosts: ['*'] } });
+    expect((await send(`${any.chat}/health`, { headers: { host: 'ai.example' } })).status).toBe(200);
   });
 });
 
