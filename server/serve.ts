@@ -18,6 +18,7 @@ import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings.ts';
 import { createSpeechApp } from './speech.ts';
 import { createTranscriptionApp } from './transcription.ts';
+import { defined } from './validate.ts';
 
 /** Exit codes; 0 = drained. */
 const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
@@ -110,7 +111,7 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     modelId: settings.modelId,
     aliases: settings.aliases,
     modelOptional: config.modelOptional,
-    ...(config.apiKey !== undefined && { apiKey: config.apiKey }),
+    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey }),
     origins: config.origins,
     log,
     lifecycle,
