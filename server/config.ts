@@ -32,6 +32,7 @@ export interface ServerConfig {
   /** One for each task that has a model. */
   readonly listeners: readonly ListenerSettings[];
   readonly apiKey: string | undefined;
+  readonly adminKey: string | undefined;
   readonly origins: OriginRules;
   readonly modelOptional: boolean;
   readonly reasoningField: ReasoningField;
@@ -47,7 +48,7 @@ export interface ServerConfig {
   readonly logLevel: string;
   /** Built playground, served by the chat listener if it is there. */
   readonly staticFolder: string;
-  /** What /get_server_info shows: every setting by its flag's name, without the key. */
+  /** What /get_server_info shows: every setting by its flag's name, without the keys. */
   readonly shown: Readonly<Record<string, Value>>;
 }
 
@@ -76,6 +77,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     host: text('host') ?? '0.0.0.0',
     listeners,
     apiKey: text('api-key'),
+    adminKey: text('admin-key'),
     origins: { corsOrigins: list('cors-origin'), allowedHosts: list('allowed-hosts') },
     modelOptional: flag('model-optional'),
     reasoningField: text('reasoning-field') as ReasoningField,
@@ -89,7 +91,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     watchdogMs: number('watchdog-timeout') * 1000,
     logLevel: text('log-level') ?? 'warn',
     staticFolder: resolve(ROOT, 'dist', 'web'),
-    shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
+    shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'admin-key', 'config', 'help'].includes(name))),
   };
 }
 

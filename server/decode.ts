@@ -45,6 +45,18 @@ export function decodeUpload(bytes: Uint8Array): Decoded {
   return { samples: resample(wavToMono(wav), wav.sampleRate, TRANSCRIPTION_RATE), warnings: wav.missingBytes > 0 ? [cut] : [] };
 }
 
+/** Bytes of the samples that decodeUpload makes of a file, from its headers; 0 for what it will refuse. */
+export function decodedBytes(bytes: Uint8Array): number {
+  try {
+    const { frames, sampleRate } = parseWav(bytes);
+    const seconds = frames / sampleRate;
+    return seconds > MAX_AUDIO_SECONDS ? 0 : Math.ceil(seconds * TRANSCRIPTION_RATE) * Float32Array.BYTES_PER_ELEMENT;
+  } catch {
+    // Why it cannot be read is said by the decoding.
+    return 0;
+  }
+}
+
 function nameOf(bytes: Uint8Array): string {
   const start = String.fromCharCode(...bytes.subarray(0, 16));
   const known = MAGICS.find(([, magic]) => magic.test(start));

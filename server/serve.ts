@@ -19,11 +19,12 @@ import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings.ts';
 import { createSpeechApp } from './speech.ts';
 import { createTranscriptionApp } from './transcription.ts';
+import { defined } from './validate.ts';
 
 /** Exit codes; 0 = drained. */
 const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
-/** Uploads over slow lines. */
-const UPLOAD_TIMEOUT_MS = 300_000;
+/** Uploads over slow lines, or that wait for room: as long as the official clients wait for an answer. */
+const UPLOAD_TIMEOUT_MS = 600_000;
 /** After the drain deadline, the time to write typed errors to what still runs. */
 const LAST_WORDS_MS = 1_000;
 /** A terminal and `npm start` may both pass on one Ctrl-C; a second signal means "now" only after this long. */
@@ -112,7 +113,7 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     modelId: settings.modelId,
     aliases: settings.aliases,
     modelOptional: config.modelOptional,
-    ...(config.apiKey !== undefined && { apiKey: config.apiKey }),
+    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey }),
     origins: config.origins,
     log,
     lifecycle,

@@ -1,7 +1,7 @@
 /** The speech request in both its forms, as one checked call. */
 import { z } from 'zod';
 import type { SpeechRequest } from '../engine/api.ts';
-import { seedSchema, toSafeInteger } from './sampling-schema.ts';
+import { seedSchema } from './sampling-schema.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
 import { defined, validate } from './validate.ts';
 
@@ -115,5 +115,5 @@ function checkText(text: string, param: string, { maxInput }: SpeechLimits): str
 }
 
 function toRequest(text: string, voice: string, seed?: number, speed?: number): SpeechRequest {
-  return defined({ text, voice, seed: seed === undefined ? undefined : toSafeInteger(seed), speed }) as SpeechRequest;
+  return defined({ text, voice, seed, speed }) as SpeechRequest;
 }

@@ -16,10 +16,9 @@ await withSetup(() => {
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
   Object.assign(process.env, environment);
-  if (!bench) {
-    ensureChromium();
-    buildPlayground();
-  }
+  if (!bench) ensureChromium();
+  // The fuzzer asks for the page's files too.
+  if (!bench || rest[0] === 'fuzz') buildPlayground();
   console.log(`adapter: ${name}`);
   process.exitCode = bench ? runBenches(rest) : runTests(process.argv.slice(2));
 });
@@ -33,8 +32,9 @@ function runTool(path, ...args) {
 function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
-  // The soak takes minutes: only when asked for.
-  const chosen = known.filter((file) => (name === '' ? file !== 'soak.bench.ts' : file.startsWith(name)));
+  // These take minutes: only when asked for.
+  const byName = ['fuzz.bench.ts', 'soak.bench.ts'];
+  const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);
     return 1;

@@ -22,6 +22,8 @@ const EXTENSIBLE = 0xfffe;
 const MAX_CHANNELS = 32;
 const MIN_RATE = 4_000;
 const MAX_RATE = 384_000;
+/** Chunks before the samples; real files have a handful, and a file of empty ones would hold up whoever reads it. */
+const MAX_CHUNKS = 1_000;
 
 /** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
@@ -39,7 +41,9 @@ export function parseWav(bytes: Uint8Array): WavFile {
   if (!isWav(bytes)) throw invalid('the file does not begin with a RIFF/WAVE header');
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let format: Format | undefined;
+  let chunks = 0;
   for (let at = 12; at + 8 <= bytes.length;) {
+    if (++chunks > MAX_CHUNKS) throw invalid(`the WAV file has more than ${MAX_CHUNKS} chunks before its samples`);
     const id = latin1(bytes, at, at + 4);
     const size = view.getUint32(at + 4, true);
     const body = at + 8;

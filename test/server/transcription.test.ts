@@ -98,6 +98,15 @@ describe('a good form', () => {
     expect((await postForm(`${transcription}/audio/transcriptions`, parts)).status).toBe(200);
     const { samples, ...rest } = engine.transcriptions[0]!;
     expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
+    for (const [text, value] of [
+      ['1e-1', 0.1],
+      ['.5', 0.5],
+      ['1.', 1],
+      ['2.5E-1', 0.25],
+    ] as const) {
+      await postForm(transcription + PATH, withField('temperature', text));
+      expect(engine.transcriptions.pop()!.temperature).toBe(value);
+    }
     await postForm(transcription + PATH, withField('language', 'German'));
     expect(engine.transcriptions[1]!.language).toBe('de');
   });
@@ -172,6 +181,7 @@ describe('a bad form', () => {
     ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],
     ['a temperature above 1', withField('temperature', '1.5'), 400, 'invalid_value', 'temperature'],
     ['a temperature that is none', withField('temperature', 'warm'), 400, 'invalid_value', 'temperature'],
+    ['a temperature in hexadecimal', withField('temperature', '0x1'), 400, 'invalid_value', 'temperature'],
     ['stream that is no boolean', withField('stream', 'maybe'), 400, 'invalid_value', 'stream'],
     ['an unknown granularity', withField('timestamp_granularities[]', 'phrase'), 400, 'invalid_value', 'timestamp_granularities'],
     ['logprobs', withField('include[]', 'logprobs'), 400, 'unsupported_value', 'include'],
