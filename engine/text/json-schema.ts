@@ -120,6 +120,7 @@ class SchemaCheck {
 
   /** What hangs below $defs is an annotation until something refers to it, so it is checked here. */
   #follow(ref: unknown, depth: number, refuse: Refuse): number {
+    if (this.#isRing(ref)) refuse('$ref', `${String(ref).slice(0, 80)} leads back to itself: there is nothing that an answer could be`);
     if (ref === '#') return 0;
     if (typeof ref !== 'string' || !ref.startsWith('#/')) {
       return refuse('$ref', `only references into the same schema work, found ${JSON.stringify(ref).slice(0, 80)}`);
@@ -135,6 +136,18 @@ class SchemaCheck {
     const height = this.visit(target, ref.slice(1), depth + 1);
     this.#heights.set(ref, height);
     return height;
+  }
+
+  /** Whether references lead to each other with nothing in between. */
+  #isRing(ref: unknown): boolean {
+    const seen = new Set<unknown>();
+    for (let at = ref; typeof at === 'string' && (at === '#' || at.startsWith('#/'));) {
+      if (seen.has(at)) return true;
+      seen.add(at);
+      const target = at === '#' ? this.#root : lookUp(this.#root, at);
+      at = typeof target === 'object' && target !== null ? (target as Readonly<Record<string, unknown>>)['$ref'] : undefined;
+    }
+    return false;
   }
 }
 

@@ -48,7 +48,7 @@ export class AnswerReader {
   /** The connection has ended; returns the answer that was cut off, if one was. */
   end(): HttpAnswer | undefined {
     const running = this.#running;
-    if (running?.left === Infinity) this.#finish(running);
+    if (running?.left === Infinity && !running.isChunked) this.#finish(running);
     else if (running) return toAnswer(running, false);
     // A parser that refuses a request does not know that it was HEAD, and sends its error's body.
     else if (this.#rest.length > 0 && this.#method !== 'HEAD')

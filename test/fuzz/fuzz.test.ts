@@ -96,6 +96,7 @@ describe('the judge finds', () => {
     ['a body shorter than declared', json(200, '{}').replace('content-length: 2', 'content-length: 9'), /broke off/],
     ['no answer', '', /ended without an answer/],
     ['no HTTP', 'hello\r\n\r\n', /not a status line/],
+    ['chunks without a last one', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', /broke off/],
     ['a wrong chunk', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n', /no number/],
     ['a stream that just stops', events('data: {}\n\n'), /without an end/],
     ['a stream with a bug in it', events(`data: ${error({ code: 'internal_error' })}\n\ndata: [DONE]\n\n`), /internal_error in a stream/],
@@ -109,6 +110,12 @@ describe('the judge finds', () => {
     const fuzz: FuzzCase = { ...CASE, expect: { answers: 'one', status: [403], withoutHeader: 'access-control-allow-origin' } };
     const faults = await verdict(json(200, '{}', 'access-control-allow-origin: http://evil.com'), { fuzz });
     expect(faults.join('; ')).toMatch(/status 200, not 403; access-control-allow-origin: http:\/\/evil\.com/);
+  });
+
+  test('nothing wrong where another case aborted everything', async () => {
+    const fuzz: FuzzCase = { ...CASE, expect: { answers: 'one', status: [200] } };
+    expect(await verdict(json(400, error({ code: 'request_aborted' })), { fuzz })).toEqual([]);
+    expect(await verdict(json(400, error()), { fuzz })).toEqual(['status 400, not 200']);
   });
 
   test('a body that was taken for a request', async () => {

@@ -101,6 +101,10 @@ describe('bodies', () => {
       expect(head).toMatch(/^HTTP\/1.1 400 Bad Request/);
       expect(JSON.parse(body)).toEqual(errorBody('invalid_value'));
     }
+    // Node hands a CONNECT to nobody.
+    const [connectHead, connectBody = ''] = (await talk('CONNECT evil.example:443 HTTP/1.1\r\nhost: localhost\r\n\r\n')).split('\r\n\r\n');
+    expect(connectHead).toMatch(/^HTTP\/1.1 405 Method Not Allowed\r\n(.*\r\n)*allow: /);
+    expect(JSON.parse(connectBody)).toEqual(errorBody('method_not_allowed'));
     expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
   });
 
