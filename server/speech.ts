@@ -1,5 +1,5 @@
 /** The speech listener: POST /v1/audio/speech in both request forms, GET /v1/audio/voices. */
-import type { Express, Response } from 'express';
+import type { Express, IRouter, Response } from 'express';
 import type { SpeechEvent } from '../engine/api.ts';
 import { wavHeader } from '../engine/audio/wav.ts';
 import { EngineError } from '../engine/errors.ts';
@@ -23,7 +23,7 @@ export interface SpeechAppOptions extends AppOptions {
 /** The app of the speech listener; no side effects until it is listened on. */
 export function createSpeechApp(options: SpeechAppOptions): Express {
   const context = new ListenerContext('speech', options);
-  return createApp(context, (router) => {
+  const addRoutes = (router: IRouter): void => {
     addRoute(
       router,
       'post',
@@ -40,7 +40,8 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
     addRoute(router, 'get', '/audio/voices', (_request, response) => {
       response.json({ voices: limitsOf(context, options).voices.map((name) => ({ id: name, name })) });
     });
-  });
+  };
+  return createApp(context, addRoutes, () => (context.model() ? limitsOf(context, options) : {}));
 }
 
 function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {
