@@ -14,6 +14,7 @@ import type { Logger } from './log.ts';
 import { ListenerMetrics } from './metrics.ts';
 import type { Task } from './metrics.ts';
 import { checkHost, cors, identify, requireAdmin, requireKey, sendError } from './middleware.ts';
+import type { BodyLimits } from './openapi.ts';
 import type { OriginRules } from './origin.ts';
 import { playground } from './playground.ts';
 
@@ -159,12 +160,17 @@ export interface AdminRoutes {
 /**
  * A listener's app. `addRoutes` gets a router that is mounted under /v1 and, as an alias, at the root; and another for routes that change
  * other people's requests, each of which begins with `guard`.
+ * `limits` are what /openapi.json says of the bodies besides their schemas.
  */
-export function createApp(context: ListenerContext, addRoutes: (router: IRouter, admin: AdminRoutes) => void): Express {
+export function createApp(
+  context: ListenerContext,
+  addRoutes: (router: IRouter, admin: AdminRoutes) => void,
+  limits: () => BodyLimits = () => ({}),
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
   app.use(identify(context), checkHost(context), cors(context));
-  addHealth(app, context);
+  addHealth(app, context, limits);
   const router = express.Router({ caseSensitive: true });
   if (context.options.apiKey !== undefined) router.use(requireKey(context.options.apiKey));
   addModels(router, context);

@@ -5,6 +5,7 @@ import type { ListenerContext } from './app.ts';
 import { HttpError, deviceLost } from './http-error.ts';
 import { requireAdminKey } from './middleware.ts';
 import { openApi } from './openapi.ts';
+import type { BodyLimits } from './openapi.ts';
 
 type Handler = (request: Request, response: Response) => unknown;
 
@@ -18,7 +19,7 @@ export function addRoute(router: IRouter, method: 'get' | 'post', path: string, 
 }
 
 /** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory; only /health_generate waits for the engine. */
-export function addHealth(app: IRouter, context: ListenerContext): void {
+export function addHealth(app: IRouter, context: ListenerContext, limits: () => BodyLimits): void {
   const { engine, metrics, options, task } = context;
   const health = (_request: Request, response: Response): void => {
     const problem = context.unhealthy();
@@ -48,7 +49,15 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
     });
   };
   for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info, requireAdminKey(context));
-  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));
+  const { modelId, aliases = [], modelOptional = false, apiKey, adminKey } = options;
+  const document = {
+    task,
+    models: [modelId, ...aliases],
+    modelOptional,
+    hasKey: apiKey !== undefined,
+    hasAdminKey: adminKey !== undefined,
+  };
+  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi({ ...document, ...limits() })));
 }
 
 /** How long the probe's token may take. */

@@ -8,8 +8,9 @@ const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
 const MAX_BIASES = 1024;
 
+/** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
-  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max);
+  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
 /** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
 export const seedSchema = int(Number.MIN_SAFE_INTEGER);
 
@@ -30,6 +31,7 @@ export const samplingFields = {
   logit_bias: z
     .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
     .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
+    .meta({ maxProperties: MAX_BIASES })
     .optional(),
   stop: z.union([stopString, z.array(stopString).max(MAX_STOPS, `has at most ${MAX_STOPS} strings`)]).optional(),
   stop_token_ids: z.array(int(0)).max(1024).optional(),
