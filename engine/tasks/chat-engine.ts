@@ -41,7 +41,7 @@ export class ChatEngine {
   readonly #requests = new Map<Sequence, Request>();
   readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
   /** Masks under way; never rejected. */
-  readonly #masks = new Set<Promise<void>>();
+  readonly #masks = new Map<Sequence, Promise<void>>();
   #nextId = 0;
   #closed: EngineError | undefined;
   #running: Promise<void> | undefined;
@@ -104,8 +104,8 @@ export class ChatEngine {
     } finally {
       signal.removeEventListener('abort', aborted);
       for (const sequence of queued.choices.keys()) this.#drop(sequence);
-      // Others may go on with what this one held while it was paused.
-      if (queued.paused) this.#wake();
+      // Others may go on with what this one held while it waited for its reader or its mask.
+      this.#wake();
     }
   }
 
@@ -206,12 +206,12 @@ export class ChatEngine {
         await this.#awaitMasks();
         const batch = scheduler.next();
         if (!batch && !submitted) {
-          if (this.#masks.size > 0) {
-            await Promise.race(this.#masks);
-            continue;
-          }
           const paused = [...this.#requests.values()].some((request) => request.paused);
-          assert(paused, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
+          // The reader, or the mask when it comes, starts the loop again.
+          assert(
+            paused || this.#masks.size > 0,
+            `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`,
+          );
           break;
         }
         const current = batch && { batch, result: runner.run(batch) };
@@ -282,12 +282,15 @@ export class ChatEngine {
       if (!request) return;
       request.events.fail(new EngineError('internal', `the answer's grammar failed: ${String(error)}`, { cause: error }));
       for (const other of request.choices.keys()) this.#drop(other);
+      this.#wake();
     };
     const ready = matcher
       .bitmask()
       .then((mask) => void (sequence.mask = mask), failed)
-      .then(() => void this.#masks.delete(ready));
-    this.#masks.add(ready);
+      .then(() => {
+        if (this.#masks.delete(sequence)) this.#wake();
+      });
+    this.#masks.set(sequence, ready);
   }
 
   /** Masks are computed elsewhere while steps run: what has not come in time is not waited for. */
@@ -295,7 +298,7 @@ export class ChatEngine {
     if (this.#masks.size === 0) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, MASK_WAIT_MS)));
-    await Promise.race([Promise.all(this.#masks), late]);
+    await Promise.race([Promise.all(this.#masks.values()), late]);
     clearTimeout(timer);
   }
 
@@ -308,6 +311,7 @@ export class ChatEngine {
   }
 
   #drop(sequence: Sequence): void {
+    this.#masks.delete(sequence);
     this.#requests.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
     this.#requests.delete(sequence);
     this.#parts.scheduler.finish(sequence);

@@ -83,9 +83,14 @@ export async function compileGrammar(library: GrammarLibrary, compiler: LibraryC
   return compiler.compileStructuralTag({ type: 'structural_tag', format });
 }
 
+/** What the library writes for a character of a text of bounded length, which may be a control character, and what JSON allows. */
+const LOOSE_CHARACTER = '[^"\\\\\\r\\n]';
+const CHARACTER = '[^\\0-\\x1f\\"\\\\\\r\\n]';
+
 /** Puts the rules of numbers in place of their constants. Made before the library is asked: it may throw EngineError. */
 function rulesOf({ numbers }: NormalSchema): (ebnf: string) => string {
   const rules = numbers.map(([constant, range], i) => ({ constant, name: `bounded_number_${i}`, text: numberRules(`bounded_number_${i}`, range) })); // prettier-ignore
   return (ebnf) =>
-    rules.reduce((text, { constant, name }) => text.replaceAll(`"\\"${constant}\\""`, name), ebnf) + rules.map(({ text }) => text).join('');
+    rules.reduce((text, { constant, name }) => text.replaceAll(`"\\"${constant}\\""`, name), ebnf.replaceAll(LOOSE_CHARACTER, CHARACTER)) +
+    rules.map(({ text }) => text).join('');
 }

@@ -36,7 +36,7 @@ export interface GrammarLimits extends ThreadLimits {
 /** Measured with 4,096 tokens: 16 MiB a thread, and 113 MiB for the largest grammar; with 49,152 tokens 17 and 175 MiB. */
 export const GRAMMAR_LIMITS: GrammarLimits = {
   threads: 4,
-  milliseconds: 10_000,
+  milliseconds: 30_000,
   maxBytes: 512 * 2 ** 20,
   keptBytes: 128 * 2 ** 20,
   kept: 16,

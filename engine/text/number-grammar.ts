@@ -145,7 +145,8 @@ class NumberAutomaton {
   }
 
   #fraction(state: State, digit: number): State | undefined {
-    if (this.#divisor > 0 && state.digits >= this.#places && digit !== 0) return undefined;
+    // A multiple has no more decimals than its divisor; zeros without end help nobody.
+    if (this.#divisor > 0 && state.digits >= this.#places) return undefined;
     const { low, high } = this.#interval(state)!;
     const order = (item: Bound | undefined, so: number): number => so || (item ? digit - Number(item.fraction[state.digits] ?? 0) : 0);
     return {

@@ -17,12 +17,18 @@ type Json = Readonly<Record<string, unknown>>;
 
 /** Rewrites a schema that findSchemaProblem has nothing against. */
 export function normalizeSchema(root: unknown): NormalSchema {
-  for (let stem = '#number'; ; stem = `#${stem}`) {
-    const rewriting = new Rewriting(root, stem);
-    const schema = JSON.stringify(rewriting.schema);
-    // A text of the schema's own that looks like a constant of ours would become a number.
-    if (schema.split(stem).length - 1 === rewriting.uses) return { schema, numbers: rewriting.numbers };
-  }
+  const { schema, numbers, isClear } = rewritten(root, '#number');
+  if (isClear) return { schema, numbers };
+  // A text of the schema's own that looks like a constant of ours would become a number: no text has more of these signs on end than the longest.
+  const longest = (schema.match(/#+/g) ?? []).reduce((most, { length }) => Math.max(most, length), 0);
+  const { schema: unmistakable, numbers: renamed } = rewritten(root, `${'#'.repeat(longest + 1)}number`);
+  return { schema: unmistakable, numbers: renamed };
+}
+
+function rewritten(root: unknown, stem: string): NormalSchema & { readonly isClear: boolean } {
+  const rewriting = new Rewriting(root, stem);
+  const schema = JSON.stringify(rewriting.schema);
+  return { schema, numbers: rewriting.numbers, isClear: schema.split(stem).length - 1 === rewriting.uses };
 }
 
 class Rewriting {

@@ -17,6 +17,8 @@ const COUNTS = [
 const MAX_COUNT = 1_000_000;
 /** Levels of a value in `enum` or `const`. */
 const MAX_VALUE_DEPTH = 32;
+/** Characters of a name or value; those of the whole schema are bounded as well. */
+const MAX_TEXT = 65_536;
 /** Keywords that allow properties beyond those that are listed: without them the library allows none. */
 const MORE_PROPERTIES = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', 'propertyNames'] as const;
 
@@ -159,8 +161,9 @@ function checkValue(value: unknown, depth: number, keyword: string, refuse: Refu
   }
 }
 
-/** The library keeps neither of these: a NUL ends its literals, and half a character is no UTF-8. */
+/** The library keeps neither of these characters: a NUL ends its literals, and half a character is no UTF-8. */
 function checkText(text: string, keyword: string, refuse: Refuse): void {
+  if (text.length > MAX_TEXT) refuse(keyword, `a text of ${text.length} characters; at most ${MAX_TEXT} can be enforced`);
   if (text.includes('\0')) refuse(keyword, `${show(text)} has a NUL character, which cannot be enforced`);
   if (/\p{Surrogate}/u.test(text)) refuse(keyword, `${show(text)} has half a surrogate pair, which is no character`);
 }

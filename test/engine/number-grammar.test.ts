@@ -32,6 +32,7 @@ const texts = VALUES.flatMap((whole) => FRACTIONS.flatMap((fraction) => [whole +
 
 /** In thousandths, so that nothing is rounded. */
 const thousandths = (text: string): number => Math.round(Number(text) * 1000);
+const decimals = (text: string): number => text.split('.')[1]?.length ?? 0;
 function satisfies(range: NumberRange, text: string): boolean {
   const value = thousandths(text);
   const at = (bound: number): number => Math.round(bound * 1000);
@@ -41,7 +42,7 @@ function satisfies(range: NumberRange, text: string): boolean {
     (range.exclusiveMinimum === undefined || value > at(range.exclusiveMinimum)) &&
     (range.maximum === undefined || value <= at(range.maximum)) &&
     (range.exclusiveMaximum === undefined || value < at(range.exclusiveMaximum)) &&
-    (range.multipleOf === undefined || value % at(range.multipleOf) === 0)
+    (range.multipleOf === undefined || (value % at(range.multipleOf) === 0 && decimals(text) <= decimals(String(range.multipleOf))))
   );
 }
 
