@@ -54,9 +54,38 @@ describe('the official clients', () => {
     expect(await openai.chat.completions.stream({ ...common, max_tokens: 12 }).finalContent()).toBe(text);
   });
 
+  test.each<[string, unknown, RegExp]>([
+    ['a contradiction', { type: 'string', minLength: 5, maxLength: 2 }, /'minLength' 5 is above 'maxLength' 2/],
+    ['a wrong value', { type: 'array', maxItems: '3' }, /'maxItems' is a whole number/],
+    ['a NUL character', { enum: ['\0'] }, /NUL/],
+    [
+      'too many properties',
+      { type: 'object', properties: Object.fromEntries(Array.from({ length: 401 }, (_, i) => [`p${i}`, {}])) },
+      /401 .* 256/,
+    ],
+  ])('TypeScript: a schema with %s is refused with the reason', async (_, schema, message) => {
+    const asked = openai.chat.completions.create({
+      ...common,
+      response_format: { type: 'json_schema', json_schema: { name: 's', schema: schema as Record<string, unknown> } },
+    });
+    await expect(asked).rejects.toMatchObject({
+      status: 400,
+      code: 'invalid_json_schema',
+      param: 'response_format.json_schema.schema',
+      message: expect.stringMatching(message),
+    });
+  });
+
   test('TypeScript: the parse helper gets an object of its schema, and a call of its tool', async () => {
     const answer = await openai.chat.completions.parse({ ...common, max_tokens: 200, response_format: zodResponseFormat(fox, 'fox') });
     expect(fox.safeParse(answer.choices[0]!.message.parsed).success).toBe(true);
+    const item = z.object({
+      price: z.number().min(1).max(99).multipleOf(0.5),
+      stock: z.number().int().positive(),
+      note: z.string().max(8).nullable(),
+    });
+    const bounded = await openai.chat.completions.parse({ ...common, max_tokens: 200, response_format: zodResponseFormat(item, 'item') });
+    expect(item.safeParse(bounded.choices[0]!.message.parsed).error).toBeUndefined();
     const forced = { tools: [zodFunction({ name: 'see', parameters: fox })], tool_choice: 'required' as const, parallel_tool_calls: false };
     const call = await openai.chat.completions.parse({ ...common, max_tokens: 200, ...forced });
     expect(call.choices[0]).toMatchObject({ finish_reason: 'tool_calls', message: { content: null } });
