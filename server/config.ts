@@ -175,11 +175,10 @@ function splitSettings(
   return { tpSize, ppSize, ppSplit, adapters };
 }
 
-/** A folder below the working directory, else below the repository. */
+/** A folder below the working directory, else below the repository; what is neither stays as it was written, for the engine to say what it looks like. */
 function modelSource(path: string | undefined, id?: string): (ModelSource & { readonly id: string }) | undefined {
   if (path === undefined || path === 'none') return undefined;
-  const here = resolve(path);
-  const folder = existsSync(here) ? here : resolve(ROOT, path);
+  const folder = [resolve(path), resolve(ROOT, path)].find((place) => existsSync(place)) ?? path;
   return { path: folder, id: id ?? basename(folder) };
 }
 

@@ -1,6 +1,7 @@
 /** The engine in a child process: the messages around the port's own, and the child's half of it. */
 import type { Engine } from '../engine/api.ts';
 import type { EngineConfig } from '../engine/config.ts';
+import { EngineError } from '../engine/errors.ts';
 import { serveEngine, toPlainError } from '../engine/host.ts';
 import type { MessagePortLike, PlainError } from '../engine/host.ts';
 
@@ -35,7 +36,8 @@ export function runEngineProcess(build: (message: StartMessage, log: (line: stri
     build(message, log).then(
       (engine) => serveEngine(engine, parentPort(), reportBug),
       (error: unknown) => {
-        if (error instanceof Error) log(error.stack ?? error.message);
+        // A refusal says all there is to say; what is no EngineError is a bug.
+        if (error instanceof Error && !(error instanceof EngineError)) log(error.stack ?? error.message);
         process.send?.({ type: 'failed', error: toPlainError(error) } satisfies FailedMessage, () => process.exit(1));
       },
     );

@@ -196,7 +196,9 @@ export class EngineSupervisor implements Engine {
   #ended(run: EngineRun, how: string): void {
     if (this.#closing) return;
     const { log, livedMs = 10_000 } = this.#options;
-    log.error({ how, stderr: run.lastErrors }, 'engine process ended');
+    // A refusal is one sentence, which whoever is told to give up says; what drivers warned about beside it does not matter then.
+    const isRefusal = !this.#info && run.failure !== undefined && run.failure.code !== 'internal';
+    log[isRefusal ? 'debug' : 'error']({ how, stderr: run.lastErrors }, 'engine process ended');
     if (run.livedMs > livedMs) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
     if (run.failure && !this.#info) return this.#giveUp(run.failure);

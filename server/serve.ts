@@ -72,7 +72,10 @@ interface Parts {
   ports(): readonly number[];
 }
 
-const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = { no_adapter: EXIT.noAdapter, invalid_model: EXIT.badConfiguration, out_of_memory: EXIT.badConfiguration }; // prettier-ignore
+/** What no other start mends: a service manager must not try again. */
+const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = {
+  no_adapter: EXIT.noAdapter, invalid_model: EXIT.badConfiguration, unsupported: EXIT.badConfiguration, out_of_memory: EXIT.badConfiguration,
+}; // prettier-ignore
 
 function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
   const lifecycle = new Lifecycle();

@@ -14,7 +14,10 @@ const SCALE_BYTES = 4;
 /** Slot of a padding row: nothing is stored. */
 export const NO_SLOT = 0xffffffff;
 
-/** Storage of keys and values: as they are, or as signed bytes with an f32 scale for each position of a head. */
+/**
+ * Storage of keys and values: as they are, or as signed bytes with an f32 scale for each position of a head. Queries and keys of int8 pages are
+ * rotated alike (kv/rope_kv_store_int8.wgsl), so that a large channel does not round the others away.
+ */
 export type KVType = 'f32' | 'f16' | 'int8';
 
 /** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize scales behind each head. */
@@ -78,7 +81,7 @@ export const ROPE_KV_STORE_INT8 = defineKernel({
   consts: ['PAGE'],
   bindings: ROPE_KV_STORE.spec.bindings,
   params: ROPE_KV_STORE.spec.params,
-  overrides: { WG: 'u32', D8: 'u32' },
+  overrides: { WG: 'u32', D8: 'u32', P: 'u32' },
 });
 
 export interface RopeKVStoreArgs {
@@ -90,7 +93,7 @@ export interface RopeKVStoreArgs {
   readonly positions: Tensor;
   /** [T] u32: page * pageSize + offset, NO_SLOT for padding. */
   readonly slots: Tensor;
-  /** [T, H D]: rotated queries. */
+  /** [T, H D]: rotated queries, as attention over these pages reads them. */
   readonly q: Tensor;
   readonly kv: KVCache;
   readonly layer: number;
@@ -109,7 +112,7 @@ export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, k
   if (dtype === 'int8') {
     const { wg, variant } = reduceVariant(rec.caps, D8);
     const consts = { PAGE: pageSize, ...variant.consts };
-    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8 } }, bindings, params, [heads + kvHeads, rows]); // prettier-ignore
+    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, bindings, params, [heads + kvHeads, rows]); // prettier-ignore
     return;
   }
   const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 } };

@@ -34,7 +34,6 @@ export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {
     shaders: async () => shaders,
     open: async (path) => blobSource(path, await need(path)),
     exists: async (path) => (await lookUp(path)) !== undefined,
-    readText: async (path) => (await need(path)).text(),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
     ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),

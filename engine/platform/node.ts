@@ -1,7 +1,8 @@
 /** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { open as openFile, readFile } from 'node:fs/promises';
+import { open as openFile, readdir, stat } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
@@ -96,10 +97,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     shaders: async () => readShaders(),
     open: openByteSource,
     exists: async (path) => existsSync(path),
-    readText: async (path) => {
-      if (!existsSync(path)) throw new EngineError('invalid_model', `file not found: ${path}`);
-      return readFile(path, 'utf8');
-    },
+    list: listFolder,
     join,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
@@ -207,9 +205,26 @@ function readShaders(): ReadonlyMap<string, string> {
   return files;
 }
 
+async function listFolder(path: string): Promise<readonly string[] | undefined> {
+  return await readdir(path).catch(() => undefined);
+}
+
+/** What `open` could wait on for ever (a pipe) or cannot read (a folder) is told apart before it is opened. */
+async function openRegularFile(path: string): Promise<FileHandle> {
+  const refuse = (why: string, cause?: unknown): EngineError => new EngineError('invalid_model', `${why}: ${path}`, { cause });
+  try {
+    const found = await stat(path);
+    if (found.isFile()) return await openFile(path, 'r');
+    throw refuse(found.isDirectory() ? 'a folder stands where a file is expected' : 'not a regular file');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (error instanceof EngineError) throw error;
+    throw refuse(code === 'ENOENT' || code === 'ENOTDIR' ? 'file not found' : `file cannot be read (${code})`, error);
+  }
+}
+
 async function openByteSource(path: string): Promise<ByteSource> {
-  if (!existsSync(path)) throw new EngineError('invalid_model', `file not found: ${path}`);
-  const handle = await openFile(path, 'r');
+  const handle = await openRegularFile(path);
   const { size } = await handle.stat();
   return {
     size,

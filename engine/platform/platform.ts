@@ -49,10 +49,11 @@ export interface Platform {
   deviceCreated(software: boolean): void;
   /** All .wgsl files by their path below shaders/. */
   shaders(): Promise<ReadonlyMap<string, string>>;
-  /** Opens a file of a checkpoint folder; throws EngineError('invalid_model') when it is missing. */
+  /** Opens a file of a checkpoint folder; throws EngineError('invalid_model') when it is missing or no regular file. */
   open(path: string): Promise<ByteSource>;
   exists(path: string): Promise<boolean>;
-  readText(path: string): Promise<string>;
+  /** The names in a folder, or undefined where there is none; absent where folders cannot be listed. */
+  list?(path: string): Promise<readonly string[] | undefined>;
   join(folder: string, name: string): string;
   /** Memory of an adapter, before anything was taken of it. */
   memory(adapter: AdapterInfo): Promise<AdapterMemory>;

@@ -1,10 +1,13 @@
 import type { BlockTable } from '../cache/block-table.ts';
+import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import type { ForwardInput } from '../models/forward-input.ts';
 import type { Decoder, DecoderWorkspace } from '../models/registry.ts';
 import type { KVCache } from '../ops/kv.ts';
 import type { Batch } from '../scheduler/batch.ts';
+import { indexBeyond } from '../util/math.ts';
 import { LogitProcessors, parseLogprobs } from './logit-processors.ts';
 import type { TokenLogprobs } from './logit-processors.ts';
 import { Sampler } from './sampler.ts';
@@ -23,6 +26,9 @@ export interface StepResult {
   /** By row of batch.sampled, of the sequences that asked for them. */
   logprobs?(): Promise<readonly (TokenLogprobs | undefined)[]>;
 }
+
+/** Tokens of the prompt that a loaded model is tried with. */
+const TRIED_TOKENS = 2;
 
 /** How a step ends: largest logit, a draw, or outside the captured plan because a sequence asks for more. */
 type Sampling = 'greedy' | 'sampled' | 'processed';
@@ -61,7 +67,7 @@ export class ModelRunner {
     this.#processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, this.#input);
   }
 
-  /** Compiles every kernel and captures the decode plans. */
+  /** Compiles every kernel, captures the decode plans and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
   async warmUp(): Promise<void> {
     const { maxRunning, prefillChunk } = this.#limits;
     const tensors = this.#tensors;
@@ -82,6 +88,43 @@ export class ModelRunner {
         for (const sampling of ['greedy', 'sampled', 'processed'] as const) this.#plan(tensors.decodeShape(bucket, parts), sampling);
       }
     }
+    await this.#tryOut();
+  }
+
+  /** Runs a short prompt in the first page, which nobody has yet, and looks for the first stage that leaves the finite numbers. */
+  async #tryOut(): Promise<void> {
+    const input = this.#input;
+    const { maxRunning, prefillChunk, draftRows, context, vocabulary } = this.#limits;
+    const rows = Math.min(TRIED_TOKENS, prefillChunk, context, this.#kv.pageSize, maxRunning + draftRows);
+    for (let row = 0; row < rows; row++) {
+      input.tokens[row] = Math.floor((vocabulary * (row + 1)) / (rows + 1));
+      [input.positions[row], input.slots[row], input.logitIndices[row]] = [row, row, row];
+    }
+    input.items.set([0, rows, 0, 0]);
+    const fields = { rows, items: 1, decodes: 0, logitRows: rows, sampled: rows, gather: 1, longest: 0, greedy: 1, tableWords: 0 } as const;
+    for (const [field, value] of Object.entries(fields)) input.set(field as keyof typeof fields, value);
+    const shape = this.#tensors.upload(input);
+    const run = (rec: Recorder, trace?: ForwardInput['trace']): Recorder => {
+      this.#sampler.resolve(rec, this.#tensors.tokens, this.#ids, rows);
+      this.#workspace.forward(rec, { ...this.#tensors.forwardInput(shape, this.#ids), ...(trace && { trace }) }, this.#kv);
+      return rec;
+    };
+    const rec = run(this.#device.record('first tokens'));
+    const logits = rec.readback(this.#workspace.logits!, rows * vocabulary * 4);
+    rec.submit();
+    if (indexBeyond(new Float32Array(await logits.data())) < 0) return;
+    const stages: { readonly stage: string; readonly values: Tensor }[] = [];
+    const traced = this.#device.record('first tokens, traced');
+    run(traced, (stage, value) => {
+      const values = this.#device.tensor(stage, 'f32', [rows, value.shape[1]!]);
+      traced.copy(value, values, values.byteLength);
+      stages.push({ stage, values });
+    });
+    traced.submit();
+    let first = 'logits';
+    for (const { stage, values } of stages.reverse())
+      if (indexBeyond((await this.#device.read(values)) as Float32Array) >= 0) first = stage;
+    throw new EngineError('invalid_model', `the model's first values are not finite from '${first}' on: its weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
   }
 
   /** Submits one step; its tokens are read later. */

@@ -148,7 +148,8 @@ export class Seq2SeqRunner {
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
       const layout = this.#write(plan);
       await this.#device.warmUp((rec) => this.#recordStep(rec, layout));
-      await this.step(plan).tokens();
+      const chosen = (await this.step(plan).tokens()).flat();
+      if (chosen.some(({ logprob }) => Number.isNaN(logprob))) throw new EngineError('invalid_model', "the first step's logits are not finite: the weights are damaged, or too large for f16 (--dtype f32)"); // prettier-ignore
     }
   }
 

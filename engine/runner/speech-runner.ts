@@ -6,6 +6,7 @@ import { forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText }
 import type { KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
 import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
+import { indexBeyond } from '../util/math.ts';
 
 /** One piece of text to speak. */
 export interface SpeechPiece {
@@ -59,7 +60,8 @@ export class SpeechRunner {
       forwardHead(rec, this.#weights, this.#ws, frames);
     });
     const ids = new Array<number>(WARM_UP_IDS).fill(0);
-    await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
+    const spoken = await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
+    if (spoken && indexBeyond(spoken.samples) >= 0) throw new EngineError('invalid_model', 'the first samples spoken are not finite: the weights are damaged, or too large for f16 (--dtype f32)'); // prettier-ignore
   }
 
   /** Audio of a piece; undefined when it is longer than the workspace. Pieces wait for each other in order of the calls. */
@@ -108,7 +110,9 @@ export class SpeechRunner {
     forwardText(rec, this.#weights, this.config, this.#ws, ids.length + 2);
     const readback = rec.readback(this.#ws.prosody.durations);
     rec.submit();
-    return new Float32Array(await readback.data());
+    const durations = new Float32Array(await readback.data());
+    if (indexBeyond(durations) < 0) return durations;
+    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
   }
 
   #decode(rec: Recorder, frames: number, noise: Parameters<typeof forwardSource>[5]): void {

@@ -13,6 +13,7 @@ import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-host.ts';
+import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
@@ -24,12 +25,12 @@ import type { SchedulerOptions } from '../scheduler/scheduler.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
+import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory } from '../util/memory.ts';
+import { readConfig } from '../weights/checkpoint-folder.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 import { WeightLoader } from '../weights/weight-loader.ts';
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** Runs batches: on one device (ModelRunner) or on all ranks of a split model (ParallelRunner), which may be lost and must be closed. */
 export interface ChatRunner {
@@ -70,12 +71,12 @@ export async function loadChat(
   config: EngineConfig,
 ): Promise<{ readonly info: ModelInfo; readonly parts: ChatParts }> {
   const folder = source.path;
-  const json = await readJson(platform, platform.join(folder, 'config.json'));
-  const generationPath = platform.join(folder, 'generation_config.json');
-  const generation = (await platform.exists(generationPath)) ? await readJson(platform, generationPath) : {};
-  const tokenizer = await Tokenizer.load(platform, folder);
+  const json = await readConfig(platform, folder);
+  const generation = await readJsonFile(platform, platform.join(folder, 'generation_config.json'), { optional: true });
   const definition = await definitionFor(platform, folder, json, config.trustRemoteCode);
   const shape = definition.parseConfig(json);
+  const tokenizer = await Tokenizer.load(platform, folder, shape.vocabulary);
+  const template = await ChatTemplate.load(platform, folder, tokenizer);
   const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
   const dtype = storageType(config.dtype);
   const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
@@ -103,7 +104,7 @@ export async function loadChat(
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
-    template: await ChatTemplate.load(platform, folder, tokenizer),
+    template,
     scheduler,
     pool,
     runner,
@@ -213,15 +214,6 @@ function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bound
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore
   }
   return { maxRunning, prefillChunk, draftRows };
-}
-
-async function readJson(platform: Platform, path: string): Promise<Json> {
-  const text = await platform.readText(path);
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
-  }
 }
 
 function grammarsOf(platform: Platform, tokenizer: Tokenizer, vocabulary: number, stopTokenIds: readonly number[]): Grammars {

@@ -8,11 +8,13 @@ import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
+import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
 import { SpeechRunner } from '../runner/speech-runner.ts';
 import { DEFAULT_PHONEME_RULES, parsePhonemeRules, phonemeIds } from '../text/phonemes.ts';
 import type { PhonemeRules } from '../text/phonemes.ts';
 import { halveText, normalizeText, splitSentences } from '../text/speech-text.ts';
+import { readConfig } from '../weights/checkpoint-folder.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 
 /** Longest piece in one go, in seconds; the workspace is made for it. */
@@ -52,21 +54,17 @@ export class Synthesizer {
   /** Loads a checkpoint folder (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json) and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
     const folder = source.path;
-    const json = parseJson(await platform.readText(platform.join(folder, 'config.json')), 'config.json');
+    const json = await readConfig(platform, folder);
     const config = parseKokoroConfig(json);
     const rulesPath = platform.join(folder, 'phoneme_rules.json');
-    const rules = (await platform.exists(rulesPath))
-      ? parsePhonemeRules(parseJson(await platform.readText(rulesPath), 'phoneme_rules.json'))
-      : DEFAULT_PHONEME_RULES;
+    const rules = (await platform.exists(rulesPath)) ? parsePhonemeRules(await readJsonFile(platform, rulesPath)) : DEFAULT_PHONEME_RULES;
     const dtype = storageType(engine.dtype);
     const before = device.stats.bufferBytes;
     const checkpoint = await Checkpoint.open(platform, folder);
-    const weights = await loadKokoro(device, checkpoint, config, dtype);
-    await checkpoint.close();
+    const weights = await loadKokoro(device, checkpoint, config, dtype).finally(() => checkpoint.close());
     const weightBytes = device.stats.bufferBytes - before;
     const voiceFile = await Checkpoint.open(platform, folder, 'voices.safetensors');
-    const voices = await loadVoices(voiceFile, config.styleDim);
-    await voiceFile.close();
+    const voices = await loadVoices(voiceFile, config.styleDim).finally(() => voiceFile.close());
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
     const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
     const runner = new SpeechRunner(device, config, weights, workspace);
@@ -75,7 +73,7 @@ export class Synthesizer {
     // The phonemizer unpacks its WebAssembly at the first call.
     await phonemeIds('Ready.', rules, config.vocab);
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
-    const architecture = String((json as Record<string, unknown>)['model_type'] ?? 'kokoro');
+    const architecture = String(json['model_type'] ?? 'kokoro');
     const { sampleRate } = config;
     const info: ModelInfo = {
       id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
@@ -204,12 +202,4 @@ function randomSeed(): number {
 function noiseKey(seed: number): number {
   const high = Math.floor(seed / 2 ** 32);
   return (seed ^ Math.imul(high, 0x9e3779b1)) >>> 0;
-}
-
-function parseJson(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new EngineError('invalid_model', `${file} is not JSON: ${String(cause)}`, { cause });
-  }
 }

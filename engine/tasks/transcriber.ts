@@ -60,9 +60,9 @@ export class Transcriber {
   /** Loads a checkpoint folder, allocates its slots, compiles and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
     const folder = source.path;
-    const tokenizer = await Tokenizer.load(platform, folder);
     const dtype = storageType(config.dtype);
     const model = await loadWhisperModel(device, platform, folder, dtype);
+    const tokenizer = await Tokenizer.load(platform, folder, model.config.vocabulary);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
     const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();

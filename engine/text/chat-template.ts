@@ -1,12 +1,14 @@
-import { Template } from '@huggingface/jinja';
 import type { ChatMessage } from '../api.ts';
 import { EngineError } from '../errors.ts';
+import { readTextFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
+import { describe, isObject } from '../util/json.ts';
+import { BoundedTemplate, BudgetError } from './bounded-template.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 /** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
 export class ChatTemplate {
-  readonly #template: Template | undefined;
+  readonly #template: BoundedTemplate | undefined;
   readonly #source: string;
   readonly #variables: Readonly<Record<string, unknown>>;
 
@@ -15,21 +17,33 @@ export class ChatTemplate {
     this.#source = source ?? '';
     this.#variables = variables;
     try {
-      this.#template = source === undefined ? undefined : new Template(source);
+      this.#template = source === undefined ? undefined : new BoundedTemplate(source);
     } catch (error) {
-      throw new EngineError('invalid_model', `the chat template does not parse: ${String(error)}`, { cause: error });
+      throw new EngineError(
+        'invalid_model',
+        `the chat template does not parse (${error instanceof Error ? error.message : String(error)})`,
+        { cause: error },
+      );
     }
   }
 
   /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several). */
   static async load(platform: Platform, folder: string, tokenizer: Tokenizer): Promise<ChatTemplate> {
     const path = platform.join(folder, 'chat_template.jinja');
-    const configured = tokenizer.config.chat_template;
-    let source: string | undefined;
-    if (await platform.exists(path)) source = await platform.readText(path);
-    else if (typeof configured === 'string') source = configured;
-    else source = (configured?.find(({ name }) => name === 'default') ?? configured?.[0])?.template;
-    return new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' });
+    const source = (await platform.exists(path)) ? await readTextFile(platform, path) : configuredTemplate(tokenizer.config.chat_template);
+    const template = new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' }); // prettier-ignore
+    template.#tryOut();
+    return template;
+  }
+
+  /** Refuses a template that no conversation can be rendered with; one that raises an exception may want other messages. */
+  #tryOut(): void {
+    try {
+      this.render([{ role: 'user', content: 'Hi' }]);
+    } catch (error) {
+      const { cause } = error as EngineError;
+      if (cause instanceof BudgetError) throw new EngineError('invalid_model', `the chat template cannot be used: for one short message ${cause.message}`); // prettier-ignore
+    }
   }
 
   /** A base model's prompt lacks the special tokens that a template writes: the tokenizer has to add them. */
@@ -76,6 +90,15 @@ export class ChatTemplate {
     const calls = message.tool_calls?.map(withParsedArguments);
     return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}) };
   }
+}
+
+/** chat_template of tokenizer_config.json: a text, or several by name. */
+function configuredTemplate(configured: unknown): string | undefined {
+  if (configured === undefined || configured === null) return undefined;
+  const named = Array.isArray(configured) ? configured.filter(isObject) : [];
+  const source = typeof configured === 'string' ? configured : (named.find(({ name }) => name === 'default') ?? named[0])?.['template'];
+  if (typeof source === 'string') return source;
+  throw new EngineError('invalid_model', `tokenizer_config.json: chat_template is ${describe(configured)}, expected a text, or a list of { name, template }`); // prettier-ignore
 }
 
 /** `arguments` arrives as JSON text (OpenAI); templates print it with tojson. */

@@ -1,46 +1,61 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { EngineError } from '../errors.ts';
+import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
+import { describe, isObject } from '../util/json.ts';
+import type { Json } from '../util/json.ts';
 
 /** tokenizer_config.json, as far as we read it; the rest is the tokenizer library's. */
 export interface TokenizerConfig {
-  readonly chat_template?: string | readonly { readonly name: string; readonly template: string }[];
-  readonly bos_token?: SpecialToken | null;
-  readonly eos_token?: SpecialToken | null;
+  readonly chat_template?: unknown;
+  /** Spelled, or { content }. */
+  readonly bos_token?: unknown;
+  readonly eos_token?: unknown;
   readonly [key: string]: unknown;
 }
-
-type SpecialToken = string | { readonly content: string };
 
 /** Text <-> token ids by a checkpoint's tokenizer.json. */
 export class Tokenizer {
   readonly config: TokenizerConfig;
   readonly #tokenizer: HuggingFaceTokenizer;
   readonly #json: Readonly<Record<string, unknown>>;
+  readonly #size: number;
   #vocabulary: Vocabulary | undefined;
 
-  private constructor(tokenizer: HuggingFaceTokenizer, json: Readonly<Record<string, unknown>>, config: TokenizerConfig) {
+  private constructor(tokenizer: HuggingFaceTokenizer, json: Readonly<Record<string, unknown>>, config: TokenizerConfig, size: number) {
+    this.#size = size;
     this.#tokenizer = tokenizer;
     this.#json = json;
     this.config = config;
   }
 
-  /** Reads tokenizer.json and, if there, tokenizer_config.json of a folder; throws EngineError('invalid_model'). */
-  static async load(platform: Platform, folder: string): Promise<Tokenizer> {
+  /**
+   * Reads tokenizer.json and, if there, tokenizer_config.json of a folder; throws EngineError('invalid_model'). `size` is the number of tokens that
+   * the model has: a tokenizer with more is another model's, but a text may spell added tokens that the model never learned.
+   */
+  static async load(platform: Platform, folder: string, size = Infinity): Promise<Tokenizer> {
     const path = platform.join(folder, 'tokenizer.json');
-    const configPath = platform.join(folder, 'tokenizer_config.json');
-    const json = parseJson(path, await platform.readText(path));
-    const config = (await platform.exists(configPath)) ? parseJson(configPath, await platform.readText(configPath)) : {};
+    const json = await readTokenizerFile(platform, folder);
+    const config = await readJsonFile(platform, platform.join(folder, 'tokenizer_config.json'), { optional: true });
+    const largest = largestId(json);
+    if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
-      return new Tokenizer(new HuggingFaceTokenizer(json, config), json, config);
+      return new Tokenizer(new HuggingFaceTokenizer(json, config), json, config, size);
     } catch (error) {
-      throw new EngineError('invalid_model', `${path} cannot be used: ${String(error)}`, { cause: error });
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new EngineError('invalid_model', `${path} is no tokenizer that can be used (${reason})`, { cause: error });
     }
   }
 
-  /** Token ids of a text. Chat prompts bring their special tokens in the text, so nothing is added by default. */
+  /**
+   * Token ids of a text. Chat prompts bring their special tokens in the text, so nothing is added by default. Throws EngineError('invalid_request')
+   * for tokens that the model does not have.
+   */
   encode(text: string, { addSpecialTokens = false }: { addSpecialTokens?: boolean } = {}): number[] {
-    return this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids;
+    const { ids } = this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens });
+    const unknown = ids.find((id) => id >= this.#size);
+    if (unknown === undefined) return ids;
+    throw new EngineError('invalid_request', `the text spells the token ${describe(this.vocabulary.tokens[unknown])} (id ${unknown}); this model has tokens 0 to ${this.#size - 1}`); // prettier-ignore
   }
 
   /** Text of token ids; bytes that are not UTF-8 become U+FFFD. */
@@ -73,16 +88,53 @@ export class Tokenizer {
   /** Spelling of bos_token or eos_token. */
   special(name: 'bos_token' | 'eos_token'): string | undefined {
     const token = this.config[name];
-    return typeof token === 'object' && token !== null ? token.content : (token ?? undefined);
+    const content = isObject(token) ? token['content'] : token;
+    return typeof content === 'string' ? content : undefined;
   }
 }
 
-function parseJson(path: string, text: string): Record<string, unknown> {
-  try {
-    return JSON.parse(text) as Record<string, unknown>;
-  } catch (error) {
-    throw new EngineError('invalid_model', `${path} is not JSON: ${String(error)}`, { cause: error });
+/** An entry of tokenizer.json's `added_tokens`, as far as we read it. */
+export interface AddedToken {
+  readonly id: number;
+  readonly content: string;
+}
+
+/** Reads tokenizer.json and checks what is read of it here; throws EngineError('invalid_model'). */
+export async function readTokenizerFile(
+  platform: Platform,
+  folder: string,
+): Promise<Json & { readonly added_tokens: readonly AddedToken[] }> {
+  const path = platform.join(folder, 'tokenizer.json');
+  const json = await readJsonFile(platform, path);
+  const refuse = (why: string): EngineError => new EngineError('invalid_model', `${path}: ${why}`);
+  const { model, added_tokens: added = [] } = json;
+  if (!isObject(model)) throw refuse(`model is ${describe(model)}, expected an object`);
+  const { vocab } = model;
+  // Unigram lists (token, score) pairs by id; the others map tokens to ids.
+  const isVocabulary = Array.isArray(vocab)
+    ? vocab.every((pair) => Array.isArray(pair) && typeof pair[0] === 'string')
+    : isObject(vocab) && Object.values(vocab).every(isTokenId);
+  if (!isVocabulary) throw refuse(`model.vocab is ${describe(vocab)}, expected tokens with ids below ${MAX_TOKEN_ID}`);
+  if (!Array.isArray(added) || !added.every((token) => isObject(token) && isTokenId(token['id']) && typeof token['content'] === 'string')) {
+    throw refuse(`added_tokens must be a list of { id, content } with ids below ${MAX_TOKEN_ID}`);
   }
+  return { ...json, added_tokens: added as AddedToken[] };
+}
+
+/** Of the tokens that text is made of; added ones stand for themselves. */
+function largestId({ model }: Json): number {
+  const { vocab } = model as { readonly vocab: readonly unknown[] | Readonly<Record<string, number>> };
+  let largest = -1;
+  if (Array.isArray(vocab)) largest = vocab.length - 1;
+  else for (const id of Object.values(vocab as Readonly<Record<string, number>>)) largest = Math.max(largest, id);
+  return largest;
+}
+
+/** Tables by id are made: a wrong id must not take the memory for millions. The largest published vocabularies have 300,000. */
+const MAX_TOKEN_ID = 2 ** 21;
+
+function isTokenId(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_TOKEN_ID;
 }
 
 export interface Vocabulary {
@@ -94,9 +146,8 @@ export interface Vocabulary {
 
 function readVocabulary(json: Readonly<Record<string, unknown>>): Vocabulary {
   const model = json['model'] as { readonly vocab?: unknown; readonly byte_fallback?: boolean } | undefined;
-  const added = (json['added_tokens'] ?? []) as readonly { readonly id: number; readonly content: string }[];
+  const added = (json['added_tokens'] ?? []) as readonly AddedToken[];
   const tokens: string[] = [];
-  // Unigram lists (token, score) pairs by id; the others map tokens to ids.
   if (Array.isArray(model?.vocab)) (model.vocab as [string, number][]).forEach(([token], id) => (tokens[id] = token));
   else for (const [token, id] of Object.entries((model?.vocab ?? {}) as Record<string, number>)) tokens[id] = token;
   for (const { id, content } of added) tokens[id] = content;

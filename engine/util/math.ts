@@ -30,3 +30,9 @@ export interface Range {
 export function sizeOf({ from, to }: Range): number {
   return to - from;
 }
+
+/** Index of the first value that is not finite or whose magnitude is above `most`; -1 when there is none. */
+export function indexBeyond(values: Float32Array, most = Number.MAX_VALUE): number {
+  for (let i = 0; i < values.length; i++) if (!(Math.abs(values[i]!) <= most)) return i;
+  return -1;
+}

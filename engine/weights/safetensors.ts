@@ -1,9 +1,14 @@
 /** Reading safetensors: one file or a sharded set, by ranges. Format: 8-byte header length, JSON header, raw little-endian data. */
 import { EngineError } from '../errors.ts';
+import { readJsonFile } from '../platform/json-file.ts';
 import type { ByteSource, Platform } from '../platform/platform.ts';
 import { fromBF16, fromF16 } from '../util/f16.ts';
-import { product } from '../util/math.ts';
+import { describeForeignFile } from '../util/foreign-format.ts';
+import { describe, isObject, parseJsonObject } from '../util/json.ts';
+import type { JsonLimits } from '../util/json.ts';
+import { indexBeyond, product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
+import { describeMissing } from './checkpoint-folder.ts';
 
 interface Entry {
   readonly source: ByteSource;
@@ -14,12 +19,14 @@ interface Entry {
   readonly end: number;
 }
 
-const ELEMENT_BYTES: ReadonlyMap<string, number> = new Map([
-  ['F64', 8], ['F32', 4], ['F16', 2], ['BF16', 2], ['I64', 8], ['I32', 4], ['U8', 1], ['I8', 1],
+/** Bytes of an element, by the format's names; those that are no weights may stand beside them, unread. */
+const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
+  ['F64', 8], ['F32', 4], ['F16', 2], ['BF16', 2], ['I64', 8], ['I32', 4], ['I16', 2], ['I8', 1], ['U64', 8], ['U32', 4], ['U16', 2], ['U8', 1], ['BOOL', 1],
+  ['F8_E4M3', 1], ['F8_E5M2', 1], ['F8_E8M0', 1], ['C64', 8],
 ]); // prettier-ignore
 
-/** Headers above this size are refused: a broken length must not allocate memory. */
-const MAX_HEADER_BYTES = 100 * 2 ** 20;
+/** A header is an object of entries of lists. 26,000 tensors, which take half a second to parse; published shards have hundreds, and single files thousands. */
+const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
 /** The tensors of a checkpoint folder by name. */
 export class Checkpoint {
@@ -36,20 +43,18 @@ export class Checkpoint {
    * the file and what is wrong with it.
    */
   static async open(platform: Platform, folder: string, file = 'model.safetensors'): Promise<Checkpoint> {
-    const index = platform.join(folder, `${file}.index.json`);
-    let files = [file];
-    if (!(await platform.exists(platform.join(folder, file))) && (await platform.exists(index))) {
-      const map = (JSON.parse(await platform.readText(index)) as { weight_map?: Record<string, string> }).weight_map;
-      if (!map) throw new EngineError('invalid_model', `${index} has no weight_map`);
-      files = [...new Set(Object.values(map))];
-    }
     const entries = new Map<string, Entry>();
     const sources: ByteSource[] = [];
-    for (const name of files) {
-      const path = platform.join(folder, name);
-      const source = await platform.open(path);
-      sources.push(source);
-      await readHeader(path, source, entries);
+    try {
+      for (const name of await shardsOf(platform, folder, file)) {
+        const path = platform.join(folder, name);
+        const source = await platform.open(path);
+        sources.push(source);
+        await readHeader(path, source, entries);
+      }
+    } catch (error) {
+      await Promise.all(sources.map((source) => source.close()));
+      throw error;
     }
     return new Checkpoint(entries, sources);
   }
@@ -69,23 +74,18 @@ export class Checkpoint {
     return [...this.#entries.values()].reduce((sum, { shape }) => sum + product(shape) * (shape.length > 1 ? matrix : 4), 0);
   }
 
-  /** Values of a tensor, or of the elements [from, to) of it, widened to f32. */
+  /** Values of a tensor, or of the elements [from, to) of it, widened to f32. Throws EngineError('invalid_model') unless all are finite. */
   async read(name: string, elements?: Range): Promise<Float32Array> {
     const entry = this.#entries.get(name);
     if (!entry) throw new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
+    const widen = WIDEN.get(entry.dtype);
+    if (!widen) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} has dtype ${entry.dtype}${noteOn(entry.dtype)}, expected F32, F16, BF16 or F64`); // prettier-ignore
     const size = ELEMENT_BYTES.get(entry.dtype)!;
     const { from, to } = elements ?? { from: 0, to: product(entry.shape) };
-    const bytes = await entry.source.read(entry.start + from * size, (to - from) * size);
-    const { buffer, byteOffset, byteLength } = bytes;
-    switch (entry.dtype) {
-      case 'F32': return new Float32Array(buffer, byteOffset, byteLength / 4); // prettier-ignore
-      case 'F16': return fromF16(new Uint16Array(buffer, byteOffset, byteLength / 2)); // prettier-ignore
-      case 'BF16': return fromBF16(new Uint16Array(buffer, byteOffset, byteLength / 2)); // prettier-ignore
-      case 'F64': return Float32Array.from(new Float64Array(buffer, byteOffset, byteLength / 8)); // prettier-ignore
-      case 'I32': return Float32Array.from(new Int32Array(buffer, byteOffset, byteLength / 4)); // prettier-ignore
-      case 'I64': return Float32Array.from(new BigInt64Array(buffer, byteOffset, byteLength / 8), Number); // prettier-ignore
-      default: throw new EngineError('invalid_model', `${entry.path}: tensor ${name} has dtype ${entry.dtype}, expected F32, F16, BF16 or F64`); // prettier-ignore
-    }
+    const values = widen(await entry.source.read(entry.start + from * size, (to - from) * size));
+    const bad = indexBeyond(values);
+    if (bad >= 0) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} holds ${values[bad]} at element ${from + bad}, expected finite values`); // prettier-ignore
+    return values;
   }
 
   async close(): Promise<void> {
@@ -93,35 +93,91 @@ export class Checkpoint {
   }
 }
 
+const WIDEN: ReadonlyMap<string, (bytes: Uint8Array) => Float32Array> = new Map([
+  ['F64', ({ buffer, byteOffset, byteLength }) => Float32Array.from(new Float64Array(buffer, byteOffset, byteLength / 8))],
+  ['F32', ({ buffer, byteOffset, byteLength }) => new Float32Array(buffer, byteOffset, byteLength / 4)],
+  ['F16', ({ buffer, byteOffset, byteLength }) => fromF16(new Uint16Array(buffer, byteOffset, byteLength / 2))],
+  ['BF16', ({ buffer, byteOffset, byteLength }) => fromBF16(new Uint16Array(buffer, byteOffset, byteLength / 2))],
+]);
+
+function noteOn(dtype: string): string {
+  if (dtype.startsWith('F8')) return ' (FP8 weights are not read; take the model they were made from)';
+  return /^[IU]|BOOL/.test(dtype) ? ' (integers are no weights; those of a quantised model are not read)' : '';
+}
+
+/** Names of a checkpoint's files in its folder; throws EngineError('invalid_model') when there are none or they lie elsewhere. */
+async function shardsOf(platform: Platform, folder: string, file: string): Promise<readonly string[]> {
+  const single = platform.join(folder, file);
+  if (await platform.exists(single)) return [file];
+  const index = platform.join(folder, `${file}.index.json`);
+  if (!(await platform.exists(index))) throw new EngineError('invalid_model', await describeMissing(platform, folder, single));
+  const map = (await readJsonFile(platform, index))['weight_map'];
+  if (!isObject(map)) throw new EngineError('invalid_model', `${index}: weight_map is ${describe(map)}, expected an object`);
+  const files = [...new Set(Object.values(map))];
+  const wrong = files.find((name) => typeof name !== 'string' || !PLAIN_NAME.test(name));
+  if (wrong !== undefined) throw new EngineError('invalid_model', `${index} names the file ${describe(wrong)}, expected a .safetensors file of its own folder`); // prettier-ignore
+  if (files.length > MAX_SHARDS) throw new EngineError('invalid_model', `${index} names ${files.length} files; at most ${MAX_SHARDS} are read`); // prettier-ignore
+  return files as string[];
+}
+
+/** No path: neither folders, nor drives, nor control characters. */
+const PLAIN_NAME = /^[^\\/:\p{Cc}]+\.safetensors$/u;
+/** Published models have up to 200; each holds a file open. */
+const MAX_SHARDS = 512;
+
+/** Names are shown in messages. */
+const MAX_NAME = 512;
+
 async function readHeader(path: string, source: ByteSource, entries: Map<string, Entry>): Promise<void> {
   const broken = (why: string): never => {
     throw new EngineError('invalid_model', `${path} is not a safetensors file: ${why}`);
   };
+  const head = await source.read(0, Math.min(8, source.size));
+  const foreign = describeForeignFile('', head);
+  if (foreign !== undefined) throw new EngineError('invalid_model', `${path} ${foreign}`);
   if (source.size < 8) broken(`it has ${source.size} bytes`);
-  const prefix = await source.read(0, 8);
-  const length = Number(new DataView(prefix.buffer, prefix.byteOffset, 8).getBigUint64(0, true));
-  if (length > MAX_HEADER_BYTES || 8 + length > source.size) broken(`the header claims ${length} bytes of ${source.size}`);
-  const text = new TextDecoder().decode(await source.read(8, length));
-  const header = parseHeader(text) ?? broken('the header is not a JSON object');
+  const length = Number(new DataView(head.buffer, head.byteOffset, 8).getBigUint64(0, true));
+  if (8 + length > source.size) broken(`the header claims ${length} bytes of ${source.size}`);
+  if (length > HEADER_LIMITS.bytes) broken(`the header claims ${length} bytes; at most ${HEADER_LIMITS.bytes} are read`);
+  const header = parseJsonObject(`the header of ${path}`, await source.read(8, length), HEADER_LIMITS);
+  const data = 8 + length;
+  const found: Entry[] = [];
   for (const [name, value] of Object.entries(header)) {
     if (name === '__metadata__') continue;
-    const { dtype, shape, data_offsets: offsets } = value as { dtype: string; shape: number[]; data_offsets: [number, number] };
-    const bytes = ELEMENT_BYTES.get(dtype);
-    if (!bytes || !Array.isArray(shape) || !Array.isArray(offsets)) broken(`tensor ${name} has dtype ${dtype}`);
-    const [start, end] = [8 + length + offsets[0], 8 + length + offsets[1]];
-    if (end - start !== product(shape) * bytes! || end > source.size || start < 8 + length) {
-      broken(`tensor ${name} [${shape.join(', ')}] ${dtype} lies at ${start}..${end} of ${source.size} bytes (file cut short?)`);
-    }
+    if (name.length > MAX_NAME) broken(`a tensor's name has ${name.length} characters`);
+    const entry = parseEntry(value, data);
+    if (typeof entry === 'string') broken(`tensor ${name} ${entry}`);
     if (entries.has(name)) broken(`tensor ${name} is in two shards`);
-    entries.set(name, { source, path, dtype, shape, start, end });
+    found.push({ ...(entry as Omit<Entry, 'source' | 'path'>), source, path });
+    entries.set(name, found.at(-1)!);
   }
+  checkCover(found, data, source.size, broken);
 }
 
-function parseHeader(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
-  } catch {
-    return undefined;
+/** A header's entry with its place in the file, or what is wrong with it. */
+function parseEntry(value: unknown, data: number): Omit<Entry, 'source' | 'path'> | string {
+  if (!isObject(value)) return `is ${describe(value)}, expected an object`;
+  const { dtype, shape, data_offsets: offsets } = value;
+  const bytes = ELEMENT_BYTES.get(dtype);
+  if (bytes === undefined) return `has dtype ${describe(dtype)}`;
+  if (!isSizes(shape)) return `has shape ${describe(shape)}, expected a list of sizes`;
+  if (!isSizes(offsets) || offsets.length !== 2) return `has data_offsets ${describe(offsets)}, expected two positions`;
+  const [from, to] = offsets as [number, number];
+  if (to - from !== product(shape) * bytes) return `[${shape.join(', ')}] ${String(dtype)} lies at ${from}..${to}, expected ${product(shape) * bytes} bytes`; // prettier-ignore
+  return { dtype: String(dtype), shape, start: data + from, end: data + to };
+}
+
+function isSizes(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.every((size) => Number.isSafeInteger(size) && size >= 0);
+}
+
+/** The format's rule: the tensors lie one behind the other and fill the file, so that nothing is read twice and nothing is hidden. */
+function checkCover(entries: readonly Entry[], data: number, size: number, broken: (why: string) => never): void {
+  let at = data;
+  for (const { start, end } of [...entries].sort((a, b) => a.start - b.start || a.end - b.end)) {
+    if (end > size) broken(`a tensor ends at byte ${end} of ${size} (file cut short?)`);
+    if (start !== at) broken(`its tensors ${start < at ? 'overlap' : 'leave a gap'} at byte ${Math.min(start, at)}`);
+    at = end;
   }
+  if (at !== size) broken(`its tensors end at byte ${at} of ${size}`);
 }

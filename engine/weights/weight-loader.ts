@@ -3,7 +3,7 @@ import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { packLinear } from '../ops/linear.ts';
 import type { LinearWeight, WeightType } from '../ops/linear.ts';
-import { product, sizeOf } from '../util/math.ts';
+import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import type { Checkpoint } from './safetensors.ts';
 
@@ -12,6 +12,9 @@ export interface Slice {
   readonly rows?: Range | undefined;
   readonly columns?: Range | undefined;
 }
+
+/** What still rounds down to f16's largest number, 65504. */
+const LARGEST_F16 = 65519;
 
 /** Bytes of a matrix that are read at a time when only some of its columns are kept. */
 const BLOCK_BYTES = 16 * 2 ** 20;
@@ -82,6 +85,15 @@ export class WeightLoader {
     return out;
   }
 
+  /** `values` of a matrix; throws EngineError('invalid_model') for those that its storage turns into infinity (or that folding made so). */
+  storable(name: string, values: Float32Array, dtype: WeightType = this.dtype): Float32Array {
+    const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
+    const bad = indexBeyond(values, most);
+    if (bad < 0) return values;
+    const advice = dtype === 'f16' && Number.isFinite(values[bad]) ? `, which f16 cannot hold (at most ${LARGEST_F16}); load it with --dtype f32` : ', expected finite values'; // prettier-ignore
+    throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}${advice}`);
+  }
+
   /** A vector or small table as an f32 tensor. */
   async tensor(name: string, shape: readonly number[]): Promise<Tensor> {
     return this.device.upload(name, 'f32', shape, await this.data(name, shape));
@@ -90,14 +102,14 @@ export class WeightLoader {
   /** A Linear.weight [outFeatures, inFeatures] or a slice of it, packed. */
   async linear(name: string, outFeatures: number, inFeatures: number, slice: Slice = {}): Promise<LinearWeight> {
     const { rows = { from: 0, to: outFeatures }, columns = { from: 0, to: inFeatures } } = slice;
-    const data = await this.data(name, [outFeatures, inFeatures], slice);
+    const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], slice));
     return packLinear(this.device, name, data, sizeOf(rows), sizeOf(columns), this.dtype);
   }
 
   /** An embedding table [V, C] or a slice of its rows, packed; never below f16, because it is looked up and not multiplied. */
   async table(name: string, rows: number, columns: number, kept: Range = { from: 0, to: rows }): Promise<LinearWeight> {
     const dtype = this.dtype === 'f32' ? 'f32' : 'f16';
-    const data = await this.data(name, [rows, columns], { rows: kept });
+    const data = this.storable(name, await this.data(name, [rows, columns], { rows: kept }), dtype);
     return packLinear(this.device, name, data, sizeOf(kept), columns, dtype);
   }
 
@@ -111,7 +123,7 @@ export class WeightLoader {
     const merged = new Float32Array(total * inFeatures);
     let at = 0;
     for (const { name, outFeatures, rows } of parts) {
-      const data = await this.data(name, [outFeatures, inFeatures], { rows });
+      const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], { rows }));
       merged.set(data, at);
       at += data.length;
     }

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -53,15 +54,110 @@ test('reads a sharded checkpoint through its index', async () => {
   await checkpoint.close();
 });
 
+/** A file whose header is this text, with the 22 bytes of data that fileBytes has. */
+function rawHeader(text: string): Uint8Array {
+  const header = new TextEncoder().encode(text);
+  const bytes = new Uint8Array(8 + header.length + 22);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(header.length), true);
+  bytes.set(header, 8);
+  return bytes;
+}
+
+const entry = (dtype: unknown, shape: unknown, offsets: unknown): object => ({ dtype, shape, data_offsets: offsets });
+const b = entry('F16', [3], [16, 22]);
+
 test.each([
   ['an empty file', new Uint8Array(0), /it has 0 bytes/],
   ['a header length beyond the file', new Uint8Array(16).fill(255, 0, 6), /header claims/],
   ['a file cut short', fileBytes().slice(0, -8), /cut short/],
-  ['a header that is not JSON', fileBytes('text'), /not a JSON object/],
-  ['an unknown dtype', fileBytes({ a: { dtype: 'F8', shape: [1], data_offsets: [0, 1] } }), /dtype F8/],
+  ['a header that is no object', fileBytes('text'), /header of .* holds "text", expected a JSON object/],
+  ['a header that is null', rawHeader('null'), /header of .* holds null/],
+  ['a header that is not JSON', rawHeader('{"a"'), /header of .* is not JSON/],
+  ['a header of brackets', rawHeader('['.repeat(4 << 20)), /deeper than 3 levels/],
+  ['a header of too many values', rawHeader(`{"a":[${'0,'.repeat(2 << 20)}0]}`), /more than 262144 JSON values/],
+  ['a header of too many names', rawHeader(`{"__metadata__":{${'"a":"",'.repeat(1 << 17)}"b":""}}`), /more than 131072 named JSON values/],
+  ['an unknown dtype', fileBytes({ a: entry('F7', [1], [0, 1]) }), /a has dtype "F7"/],
+  ['an entry that is null', fileBytes({ a: null }), /tensor a is null, expected an object/],
+  ['a shape that is none', fileBytes({ a: entry('F32', [-4], [0, 16]), b }), /tensor a has shape a list of 1/],
+  ['a size that is no integer', fileBytes({ a: entry('F32', [1e300], [0, 16]), b }), /tensor a has shape/],
+  ['offsets that are none', fileBytes({ a: entry('F32', [4], '0-16'), b }), /tensor a has data_offsets "0-16"/],
+  ['negative offsets', fileBytes({ a: entry('F32', [4], [-16, 0]), b }), /tensor a has data_offsets/],
+  ['offsets beside the shape', fileBytes({ a: entry('F32', [4], [0, 12]), b }), /lies at 0..12, expected 16 bytes/],
+  ['tensors that overlap', fileBytes({ a: entry('F32', [4], [0, 16]), b: entry('F32', [3], [10, 22]) }), /its tensors overlap at byte/],
+  ['a gap between tensors', fileBytes({ a: entry('F32', [3], [0, 12]), b }), /its tensors leave a gap at byte/],
+  ['bytes that belong to no tensor', fileBytes({ a: entry('F32', [4], [0, 16]) }), /its tensors end at byte/],
+  ['a GGUF file', new TextEncoder().encode('GGUF\x03\0\0\0\0\0\0\0'), /is a GGUF file.*take the repository it was made from/],
+  ['a pickled file', new TextEncoder().encode('PK\x03\x04 and so on'), /pickled PyTorch weights.*safetensors.torch.save_file/],
 ])('refuses %s with the reason', async (_, bytes, message) => {
   const path = folder({ 'model.safetensors': bytes });
   await expect(Checkpoint.open(platform, path)).rejects.toThrow(message);
+  await expect(Checkpoint.open(platform, path)).rejects.toMatchObject({ code: 'invalid_model' });
+});
+
+test('a header above 64 MiB is refused by its length, without being read', async () => {
+  const path = folder({});
+  // A sparse file: 100 MB that take no room.
+  const file = join(path, 'model.safetensors');
+  const head = new Uint8Array(8);
+  new DataView(head.buffer).setBigUint64(0, 99_000_000n, true);
+  writeFileSync(file, head);
+  truncateSync(file, 100_000_000);
+  await expect(Checkpoint.open(platform, path)).rejects.toThrow(/the header claims 99000000 bytes; at most 67108864 are read/);
+});
+
+test.each([
+  ['null', 'null', /index.json holds null/],
+  ['not JSON', '{', /index.json is not JSON/],
+  ['without a map', '{}', /weight_map is undefined, expected an object/],
+  ['with numbers', '{"weight_map":{"a":5}}', /names the file 5, expected a .safetensors file of its own folder/],
+  ['that climbs', '{"weight_map":{"a":"../1.safetensors"}}', /names the file "..\/1.safetensors", expected/],
+  ['with an absolute path', '{"weight_map":{"a":"/1.safetensors"}}', /names the file "\/1.safetensors", expected/],
+  ['with a drive', '{"weight_map":{"a":"C:\\\\1.safetensors"}}', /names the file "C:/],
+  ['with what is no shard', '{"weight_map":{"a":"config.json"}}', /names the file "config.json"/],
+])('refuses an index %s', async (_, index, message) => {
+  await expect(Checkpoint.open(platform, folder({ 'model.safetensors.index.json': index }))).rejects.toThrow(message);
+});
+
+test('folders and pipes are no files', async () => {
+  const path = folder({});
+  mkdirSync(join(path, 'model.safetensors'));
+  await expect(Checkpoint.open(platform, path)).rejects.toThrow(/a folder stands where a file is expected: .*model.safetensors/);
+  if (process.platform === 'win32') return console.log('pipes: skipped, Windows has no named ones in folders');
+  const piped = folder({});
+  execFileSync('mkfifo', [join(piped, 'model.safetensors')]);
+  await expect(Checkpoint.open(platform, piped)).rejects.toThrow(/not a regular file: .*model.safetensors/);
+});
+
+test.each([
+  ['I32', /a has dtype I32 \(integers are no weights.*expected F32, F16, BF16 or F64/],
+  ['F8_E4M3', /a has dtype F8_E4M3 \(FP8 weights are not read/],
+])('%s may stand in a file, but is no weight', async (dtype, message) => {
+  const size = dtype === 'I32' ? 4 : 16;
+  const checkpoint = await Checkpoint.open(platform, folder({ 'model.safetensors': fileBytes({ a: entry(dtype, [size], [0, 16]), b }) }));
+  await expect(checkpoint.read('a')).rejects.toThrow(message);
+  expect([...(await checkpoint.read('b'))]).toEqual([0.25, -8, 65504]);
+  await checkpoint.close();
+});
+
+test('values that are not finite are refused with tensor and element, and so are those that f16 cannot hold', async () => {
+  const bytes = fileBytes();
+  const data = bytes.length - 22;
+  const put = (value: number): Uint8Array => {
+    const changed = bytes.slice();
+    changed.set(new Uint8Array(Float32Array.of(value).buffer), data + 8);
+    return changed;
+  };
+  for (const value of [NaN, Infinity, -Infinity]) {
+    const checkpoint = await Checkpoint.open(platform, folder({ 'model.safetensors': put(value) }));
+    await expect(checkpoint.read('a')).rejects.toThrow(`tensor a holds ${value} at element 2, expected finite values`);
+    await expect(checkpoint.read('a', { from: 2, to: 4 })).rejects.toThrow(`tensor a holds ${value} at element 2`);
+    await checkpoint.close();
+  }
+  const checkpoint = await Checkpoint.open(platform, folder({ 'model.safetensors': put(-65520) }));
+  const loader = new WeightLoader(undefined as unknown as Device, checkpoint, 'f16');
+  await expect(loader.linear('a', 2, 2)).rejects.toThrow(/tensor a holds -65520, which f16 cannot hold .*--dtype f32/);
+  await expect(loader.mergedLinear('ab', [{ name: 'a', outFeatures: 2 }], 2)).rejects.toThrow(/tensor a holds -65520/);
+  await checkpoint.close();
 });
 
 test('the loader checks shapes and fails on leftovers', async () => {

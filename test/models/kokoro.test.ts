@@ -13,6 +13,7 @@ import {
   createKokoroWorkspace, forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText, loadKokoro,
 } from '../../engine/models/kokoro/model.ts'; // prettier-ignore
 import type { KokoroWeights, KokoroWorkspace } from '../../engine/models/kokoro/model.ts';
+import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Checkpoint } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
@@ -48,7 +49,7 @@ interface Model {
 }
 
 async function load(device: Device, folder: string, fixture: string): Promise<Model> {
-  const config = parseKokoroConfig(JSON.parse(await platform.readText(join(ROOT, folder, 'config.json'))));
+  const config = parseKokoroConfig(await readJsonFile(platform, join(ROOT, folder, 'config.json')));
   const checkpoint = await Checkpoint.open(platform, join(ROOT, folder));
   const weights = await loadKokoro(device, checkpoint, config, 'f32');
   await checkpoint.close();
@@ -191,7 +192,7 @@ function toComplexPart(polar: Float32Array, value: number, i: number, columns: n
 test('the configuration of Kokoro-82M is understood', async () => {
   const path = join(ROOT, '../shared/training/speech/kokoro82m_config.json');
   if (!(await platform.exists(path))) return console.log('skipped: ../shared is not here');
-  const config = parseKokoroConfig(JSON.parse(await platform.readText(path)));
+  const config = parseKokoroConfig(await readJsonFile(platform, path));
   expect(config).toMatchObject({ hidden: 512, styleDim: 128, decoderDim: 1024, asrResDim: 64, samplesPerF0Frame: 300, sampleRate: 24000 });
   expect(config.bert).toEqual({ hidden: 768, heads: 12, intermediate: 2048, positions: 512, layers: 12, embedding: 128 });
   expect(() => parseKokoroConfig({ vocab: {} })).toThrowError(/plbert/);

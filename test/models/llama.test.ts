@@ -186,12 +186,46 @@ describe('config.json', () => {
       eosTokenIds: [3, 4],
     });
   });
+  test('rope_parameters and rope_scaling may stand side by side where they say the same', () => {
+    const rope = { rope_parameters: { rope_type: 'linear', factor: 4, rope_theta: 5 }, rope_scaling: { type: 'linear', factor: 4 } };
+    for (const theta of [{}, { rope_theta: 5 }, { rope_theta: null }]) {
+      expect(parseLlamaConfig({ ...base, ...rope, ...theta }).rope).toEqual({
+        theta: 5,
+        headDim: 16,
+        scaling: { kind: 'linear', factor: 4 },
+      });
+    }
+  });
+  // What transformers' Qwen2Config and MistralConfig make of them.
+  test.each([
+    ['mistral', {}, 100],
+    ['qwen2', {}, 1000],
+    ['qwen2', { use_sliding_window: false }, 1000],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 1 }, 1000],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 0 }, 100],
+    ['qwen2', { use_sliding_window: true }, 1000],
+    ['qwen3', { use_sliding_window: true, max_window_layers: 0, layer_types: ['full_attention'] }, 1000],
+    ['qwen3', { use_sliding_window: true, max_window_layers: 5, layer_types: ['sliding_attention'] }, 100],
+    ['mistral', { layer_types: ['full_attention', 'sliding_attention'] }, 1000],
+  ])('a window caps the context only where a layer uses it: %s %o', (model_type, change, positions) => {
+    const config = { ...base, model_type, max_position_embeddings: 1000, sliding_window: 100, ...change };
+    expect(parseLlamaConfig(config).maxPositions).toBe(positions);
+  });
   test.each([
     [{ hidden_size: undefined }, /hidden_size is undefined/],
     [{ hidden_act: 'gelu' }, /hidden_act is "gelu"/],
     [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /rope type "yarn"/],
     [{ num_key_value_heads: 3 }, /4 heads over 3/],
     [{ num_hidden_layers: 1.5 }, /num_hidden_layers is 1.5/],
+    [{ rope_scaling: 5 }, /rope_scaling is 5, expected an object/],
+    [{ rope_theta: -1 }, /rope_theta is -1, expected a positive number/],
+    [
+      { rope_parameters: { rope_type: 'default', rope_theta: 10000 }, rope_scaling: { type: 'linear', factor: 4 } },
+      /rope_parameters \{"rope_type":"default","rope_theta":10000\} and rope_scaling \{"type":"linear","factor":4\} differ/,
+    ],
+    [{ rope_parameters: { rope_theta: 500000 }, rope_theta: 10000 }, /rope_parameters .* and rope_theta 10000 differ/],
+    [{ layer_types: ['chunked_attention'] }, /layer_types has "chunked_attention"/],
+    [{ sliding_window: 'x' }, /sliding_window is "x", expected a number/],
   ])('%o is refused with the field in the message', (change, message) => {
     expect(() => parseLlamaConfig({ ...base, ...change })).toThrow(message);
   });

@@ -70,6 +70,39 @@ export function int8Words({ kvHeads, headDim, pageSize }: KVLayout): Int8Words {
   };
 }
 
+/** Bits of a whole number. */
+const ones = (value: number): number => [...value.toString(2)].filter((bit) => bit === '1').length;
+
+/** Sign of a channel before it is spread: fixed, and like no row of a Hadamard matrix. */
+function channelSign(channel: number): number {
+  const hashed = Math.imul(channel, 0x9e3779b1);
+  return Math.imul(hashed ^ (hashed >>> 15), 0x85ebca6b) < 0 ? -1 : 1;
+}
+
+/**
+ * The rotation R of a head's D channels that queries and int8 keys are stored under: q . k = (R q) . (R k), and no single channel of a key decides
+ * its scale. With D = 8 P m (P a power of two, m odd) a channel is (half, block < m, index < P, c < 4) and R = H2 x (I - 2/m J) x HP x H4 times signs.
+ */
+export function spreadChannels(values: readonly number[]): number[] {
+  const size = values.length;
+  const eighth = size / 8;
+  const power = eighth & -eighth;
+  const blocks = eighth / power;
+  const place = (channel: number): readonly [number, number, number, number] => {
+    const [half, within] = [Math.floor(channel / (size / 2)), Math.floor((channel % (size / 2)) / 4)];
+    return [half, Math.floor(within / power), within % power, channel % 4];
+  };
+  return values.map((_, out) => {
+    const [half, block, index, c] = place(out);
+    return values.reduce((sum, value, from) => {
+      const [fromHalf, fromBlock, fromIndex, fromC] = place(from);
+      const hadamard = (-1) ** (ones(half & fromHalf) + ones(index & fromIndex) + ones(c & fromC)) / Math.sqrt(8 * power);
+      const mixed = (block === fromBlock ? 1 : 0) - (blocks === 1 ? 0 : 2 / blocks);
+      return sum + channelSign(from) * hadamard * mixed * value;
+    }, 0);
+  });
+}
+
 /** The channels of a head as signed bytes of its largest magnitude, which is the scale. */
 export function quantizeHead(values: readonly number[]): { readonly bytes: Int8Array; readonly scale: number } {
   const scale = Math.fround(values.reduce((most, value) => Math.max(most, Math.abs(value)), 0));

@@ -113,6 +113,12 @@ test.each([
   expect(lines.filter((line) => message.test(line))).toHaveLength(1);
 });
 
+test('a model that cannot be loaded ends it with 2 and one line, without what drivers say beside it', async () => {
+  const { exit, lines } = spawnServer(['--adapter=refuse']);
+  expect(await exit).toBe(2);
+  expect(lines).toEqual(['the engine cannot run: config.json: hidden_act is "gelu", expected "silu"']);
+});
+
 test('a port in use ends it with a line that says what to do', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void other.close());

@@ -6,6 +6,7 @@ import type { Decoder, DecoderWorkspace } from '../../engine/models/registry.ts'
 import { createKVCache } from '../../engine/ops/kv.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
+import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
 import { Checkpoint } from '../../engine/weights/safetensors.ts';
@@ -48,7 +49,7 @@ export class DecoderHarness {
   ): Promise<DecoderHarness> {
     // prettier-ignore
     const platform = createNodePlatform();
-    const json = JSON.parse(await platform.readText(join(folder, 'config.json'))) as Record<string, unknown>;
+    const json = await readJsonFile(platform, join(folder, 'config.json'));
     const checkpoint = await Checkpoint.open(platform, folder);
     const decoder = await decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context);
     await checkpoint.close();

@@ -39,6 +39,10 @@ runEngineProcess(async ({ config }, log) => {
   const adapter = behaviourOf(config.adapter);
   log('fake engine starts');
   if (adapter === 'fail') throw new EngineError('no_adapter', 'no adapter is called that');
+  if (adapter === 'refuse') {
+    process.stderr.write('Warning: what a driver has to say\n');
+    throw new EngineError('unsupported', 'config.json: hidden_act is "gelu", expected "silu"');
+  }
   if (adapter === 'crash') process.kill(process.pid, 'SIGKILL');
   if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });

@@ -1,4 +1,6 @@
 import { EngineError } from '../../errors.ts';
+import { describe } from '../../util/json.ts';
+import type { Json } from '../../util/json.ts';
 
 /** ALBERT over phonemes ("plbert"). */
 export interface AlbertConfig {
@@ -42,8 +44,6 @@ export interface KokoroConfig {
   readonly samplesPerF0Frame: number;
 }
 
-type Json = Readonly<Record<string, unknown>>;
-
 function invalid(message: string): EngineError {
   return new EngineError('invalid_model', `config.json: ${message}`);
 }
@@ -58,7 +58,7 @@ function object(json: Json, key: string): Json {
 function size(json: Json, key: string, { fallback, step = 1 }: { readonly fallback?: number; readonly step?: number } = {}): number {
   const value = json[key] ?? fallback;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1)
-    throw invalid(`${key} is ${JSON.stringify(value)}, expected a positive integer`);
+    throw invalid(`${key} is ${describe(value)}, expected a positive integer`);
   if (value % step !== 0) throw invalid(`${key} is ${value}, expected a multiple of ${step}`);
   return value;
 }

@@ -21,7 +21,7 @@ export interface KokoroLoader {
 
 /** Values of a convolution; weight_norm (w = g v / |v|, the norm over all dimensions but the first) is folded here. */
 async function convData(weights: WeightLoader, name: string, shape: readonly [number, number, number]): Promise<Float32Array> {
-  if (!weights.has(`${name}.weight_g`)) return weights.data(`${name}.weight`, shape);
+  if (!weights.has(`${name}.weight_g`)) return weights.storable(`${name}.weight`, await weights.data(`${name}.weight`, shape));
   const [rows, columns, kernel] = shape;
   const g = await weights.data(`${name}.weight_g`, [rows, 1, 1]);
   const v = await weights.data(`${name}.weight_v`, shape);
@@ -33,7 +33,7 @@ async function convData(weights: WeightLoader, name: string, shape: readonly [nu
     const scale = g[r]! / Math.sqrt(squares);
     for (let i = r * size; i < (r + 1) * size; i++) folded[i] = v[i]! * scale;
   }
-  return folded;
+  return weights.storable(name, folded);
 }
 
 async function biasData(weights: WeightLoader, name: string, size: number): Promise<Float32Array | undefined> {
@@ -86,9 +86,11 @@ export async function loadLstm(
   const styleRows = new Float32Array(2 * gates * style.styleDim);
   const styleBias = new Float32Array(2 * gates);
   const directions: LstmDirection[] = [];
+  const matrix = async (tensor: string, columns: number): Promise<Float32Array> =>
+    weights.storable(tensor, await weights.data(tensor, [gates, columns]));
   for (const [d, suffix] of ['l0', 'l0_reverse'].entries()) {
-    const full = await weights.data(`${name}.weight_ih_${suffix}`, [gates, width]);
-    const recurrent = await weights.data(`${name}.weight_hh_${suffix}`, [gates, hidden]);
+    const full = await matrix(`${name}.weight_ih_${suffix}`, width);
+    const recurrent = await matrix(`${name}.weight_hh_${suffix}`, hidden);
     const inputBias = await weights.data(`${name}.bias_ih_${suffix}`, [gates]);
     const hiddenBias = await weights.data(`${name}.bias_hh_${suffix}`, [gates]);
     const bias = inputBias.map((b, i) => b + hiddenBias[i]!);

@@ -1,6 +1,8 @@
 import { EngineError } from '../../errors.ts';
 import type { Activation } from '../../ops/activation.ts';
 import type { MelSettings } from '../../ops/spectral.ts';
+import { describe } from '../../util/json.ts';
+import type { Json } from '../../util/json.ts';
 import { alignUp } from '../../util/math.ts';
 
 /** Sizes of a Whisper checkpoint, from config.json and preprocessor_config.json. */
@@ -62,26 +64,40 @@ export interface WhisperTokens {
   readonly silence: { readonly probability: number; readonly logprob: number };
 }
 
-export type Json = Readonly<Record<string, unknown>>;
-
 const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
   ['gelu', 'gelu'], ['gelu_new', 'gelu_tanh'], ['gelu_pytorch_tanh', 'gelu_tanh'], ['relu', 'relu'], ['silu', 'silu'],
 ]); // prettier-ignore
+
+/** No weight's shape says whether these are right, and tables are made from them; steps are those of the kernels. */
+const AUDIO = {
+  sampling_rate: { most: 192_000, step: 1 },
+  n_fft: { most: 8192, step: 2 },
+  hop_length: { most: 8192, step: 4 },
+  feature_size: { most: 512, step: 1 },
+} as const;
 
 /** Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. */
 export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperConfig {
   const size = (json: Json, file: string, name: string): number => {
     const value = json[name];
     if (!Number.isInteger(value) || (value as number) <= 0) {
-      throw new EngineError('invalid_model', `${file}: ${name} is ${JSON.stringify(value)}, expected a positive integer`);
+      throw new EngineError('invalid_model', `${file}: ${name} is ${describe(value)}, expected a positive integer`);
     }
     return value as number;
   };
   const model = (name: string): number => size(config, 'config.json', name);
-  const audio = (name: string): number => size(preprocessor, 'preprocessor_config.json', name);
+  const audio = (name: keyof typeof AUDIO): number => {
+    const value = size(preprocessor, 'preprocessor_config.json', name);
+    const { most, step } = AUDIO[name];
+    if (value <= most && value % step === 0) return value;
+    throw new EngineError(
+      'invalid_model',
+      `preprocessor_config.json: ${name} is ${value}, expected a multiple of ${step} of at most ${most}`,
+    );
+  };
   const activation = ACTIVATIONS.get(config['activation_function']);
   if (!activation)
-    throw new EngineError('invalid_model', `config.json: unknown activation_function ${String(config['activation_function'])}`);
+    throw new EngineError('invalid_model', `config.json: unknown activation_function ${describe(config['activation_function'])}`);
   if (config['scale_embedding'] === true) throw new EngineError('invalid_model', 'config.json: scale_embedding is not supported');
   const channels = model('d_model');
   const stack = (side: string): StackConfig => {
@@ -125,7 +141,7 @@ function parseWindows(preprocessor: Json, { sampleRate, hop }: MelSettings, long
     const value = preprocessor[name];
     const most = (longest * hop) / sampleRate;
     if (value === undefined || (typeof value === 'number' && value >= least && value <= most)) return value;
-    throw new EngineError('invalid_model', `preprocessor_config.json: ${name} is ${JSON.stringify(value)}, expected ${least} to ${most}`);
+    throw new EngineError('invalid_model', `preprocessor_config.json: ${name} is ${describe(value)}, expected ${least} to ${most}`);
   };
   const samples = Math.round((seconds('window_seconds', 1) ?? (longest * hop) / sampleRate) * sampleRate);
   const silence = seconds('window_padding_seconds', 0);
@@ -168,7 +184,7 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   // A key of our own: checkpoints that list the token without having learnt what it means.
   const prompts = generation['trained_with_prompts'] !== false;
   const begin = noTimestamps === undefined ? vocabulary : noTimestamps + 1;
-  return {
+  const tokens: WhisperTokens = {
     start,
     eos,
     languages: multilingual ? languages : new Map(),
@@ -185,6 +201,11 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
     // The names are transformers', the defaults OpenAI's.
     silence: { probability: numberOf(generation['no_speech_threshold']) ?? 0.6, logprob: numberOf(generation['logprob_threshold']) ?? -1 },
   };
+  const { previous, noSpeech, transcribe, suppress, beginSuppress } = tokens;
+  const used = [start, eos, ...tokens.languages.values(), transcribe, noTimestamps, previous, noSpeech, ...suppress, ...beginSuppress];
+  const wrong = used.find((token) => token !== undefined && (token < 0 || token >= vocabulary));
+  if (wrong === undefined) return tokens;
+  throw new EngineError('invalid_model', `generation_config.json or tokenizer.json names the token ${wrong}; the model has tokens 0 to ${vocabulary - 1}`); // prettier-ignore
 }
 
 /** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
@@ -208,7 +229,7 @@ const MAX_BEAMS = 8;
 
 function beamsOf(value: unknown = 1): number {
   if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_BEAMS) return value as number;
-  throw new EngineError('invalid_model', `generation_config.json: num_beams is ${JSON.stringify(value)}, expected 1 to ${MAX_BEAMS}`);
+  throw new EngineError('invalid_model', `generation_config.json: num_beams is ${describe(value)}, expected 1 to ${MAX_BEAMS}`);
 }
 
 const numberOf = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);

@@ -149,8 +149,8 @@ async function feedForward(loader: WeightLoader, prefix: string, channels: numbe
 
 async function conv(loader: WeightLoader, name: string, outChannels: number, inChannels: number): Promise<ConvWeight> {
   const kernel = 3;
-  const data = await loader.data(`${name}.weight`, [outChannels, inChannels, kernel]);
-  const bias = await loader.data(`${name}.bias`, [outChannels]);
   const dtype = loader.dtype === 'f32' ? 'f32' : 'f16';
+  const data = loader.storable(`${name}.weight`, await loader.data(`${name}.weight`, [outChannels, inChannels, kernel]), dtype);
+  const bias = await loader.data(`${name}.bias`, [outChannels]);
   return packConv1d(loader.device, name, data, { outChannels, inChannels, kernel }, bias, dtype);
 }

@@ -1,4 +1,6 @@
 /** Models from elsewhere: a folder of the person's, or a repository of the Hugging Face hub. */
+import { describeForeignFolder, describeQuantization } from '../../../engine/util/foreign-format.ts';
+import { parseJsonObject } from '../../../engine/util/json.ts';
 import type { ManifestFile, ModelManifest, ModelTask } from './manifest.ts';
 
 const TASKS: Readonly<Record<string, ModelTask>> = {
@@ -10,7 +12,7 @@ const TASKS: Readonly<Record<string, ModelTask>> = {
   kokoro: 'speech',
 };
 /** What a checkpoint consists of; other files of a folder are left where they are. */
-const WANTED = /\.(json|safetensors|txt|pth|jinja|model)$/;
+const WANTED = /\.(json|safetensors|txt|jinja|model)$/;
 
 /** The task of a model type; throws for types the engine has no definition of. */
 export function taskOf(modelType: string | undefined): ModelTask {
@@ -23,9 +25,13 @@ export function taskOf(modelType: string | undefined): ModelTask {
 export async function describeFolder(files: readonly File[]): Promise<{ manifest: ModelManifest; blobs: ReadonlyMap<string, Blob> }> {
   const own = files.filter((file) => file.webkitRelativePath.split('/').length <= 2 && WANTED.test(file.name));
   const config = own.find((file) => file.name === 'config.json');
-  if (!config) throw new Error('this folder has no config.json, so it is no checkpoint');
-  if (!own.some((file) => /\.(safetensors|pth)$/.test(file.name))) throw new Error('this folder has no .safetensors file');
-  const modelType = (JSON.parse(await config.text()) as { model_type?: string }).model_type;
+  const foreign = describeForeignFolder(files.map(({ name }) => name));
+  if (!config) throw new Error(foreign ?? 'this folder has no config.json, so it is no checkpoint');
+  if (!own.some((file) => file.name.endsWith('.safetensors'))) throw new Error(foreign ?? 'this folder has no .safetensors file');
+  const json = parseJsonObject('config.json', new Uint8Array(await config.arrayBuffer()));
+  const quantized = describeQuantization(json);
+  if (quantized !== undefined) throw new Error(quantized);
+  const modelType = typeof json['model_type'] === 'string' ? json['model_type'] : undefined;
   // Named apart from the build's own models, a copy of which this may be.
   const id = `local/${config.webkitRelativePath.split('/')[0] || 'model'}`;
   const described: ManifestFile[] = own.map((file) => ({ name: file.name, size: file.size, sha256: [] }));
@@ -50,9 +56,14 @@ export async function describeHubModel(id: string, hub: string): Promise<ModelMa
   const { sha } = (await askHub(`${base}/api/models/${id}`, id)) as { readonly sha: string };
   const tree = (await askHub(`${base}/api/models/${id}/tree/${sha}`, id)) as readonly TreeEntry[];
   const url = (name: string): string => `${base}/${id}/resolve/${sha}/${encodeURIComponent(name)}`;
-  const wanted = tree.filter(({ type, path }) => type === 'file' && WANTED.test(path) && !path.endsWith('.pth'));
-  if (!wanted.some(({ path }) => path.endsWith('.safetensors'))) throw new Error(`${id} has no .safetensors files`);
+  const wanted = tree.filter(({ type, path }) => type === 'file' && WANTED.test(path));
+  if (!wanted.some(({ path }) => path.endsWith('.safetensors'))) {
+    const foreign = describeForeignFolder(tree.map(({ path }) => path));
+    throw new Error(`${id} has no .safetensors files${foreign === undefined ? '' : `; ${foreign}`}`);
+  }
   const config = (await askHub(url('config.json'), id)) as { readonly model_type?: string };
+  const quantized = describeQuantization(config);
+  if (quantized !== undefined) throw new Error(`${id}: ${quantized}`);
   const files = wanted.map(({ path, size, oid, lfs }): ManifestFile => ({
     name: path,
     size,

@@ -1,0 +1,28 @@
+import { EngineError } from '../errors.ts';
+import { FILE_LIMITS, parseJsonObject } from '../util/json.ts';
+import type { Json } from '../util/json.ts';
+import type { Platform } from './platform.ts';
+
+/** Templates are a few kilobytes. */
+const MAX_TEXT_BYTES = 2 ** 20;
+
+/** The object in a JSON file of a checkpoint folder; `{}` where an optional one is absent. Throws EngineError('invalid_model'). */
+export async function readJsonFile(platform: Platform, path: string, { optional = false } = {}): Promise<Json> {
+  if (optional && !(await platform.exists(path))) return {};
+  return parseJsonObject(path, await readBytes(platform, path, FILE_LIMITS.bytes));
+}
+
+/** A text file of a checkpoint folder; throws EngineError('invalid_model'). */
+export async function readTextFile(platform: Platform, path: string): Promise<string> {
+  return new TextDecoder().decode(await readBytes(platform, path, MAX_TEXT_BYTES));
+}
+
+async function readBytes(platform: Platform, path: string, most: number): Promise<Uint8Array> {
+  const source = await platform.open(path);
+  try {
+    if (source.size > most) throw new EngineError('invalid_model', `${path} has ${source.size} bytes; at most ${most} are read`);
+    return await source.read(0, source.size);
+  } finally {
+    await source.close();
+  }
+}

@@ -1,0 +1,87 @@
+/** Model files in formats that are not read: which one it is, and what to do. The same words for a server's folder and a picked one in the page. */
+
+const SAFETENSORS = 'a folder with config.json, tokenizer.json and model.safetensors';
+const ORIGIN = `take the repository it was made from (${SAFETENSORS})`;
+
+interface Format {
+  readonly pattern: RegExp;
+  readonly what: string;
+  readonly advice: string;
+}
+
+/** By the file's name; the first that fits. */
+const FORMATS: readonly Format[] = [
+  {
+    pattern: /\.gguf$/i,
+    what: 'is a GGUF file, which this version does not read',
+    advice: `${ORIGIN}, or convert it with transformers: AutoModelForCausalLM.from_pretrained(folder, gguf_file=name).save_pretrained(out)`,
+  },
+  { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read', advice: ORIGIN },
+  {
+    pattern: /\.(pth|pt|ckpt)$|^pytorch_model.*\.bin$/i,
+    what: 'holds pickled PyTorch weights, which are not read because unpickling can run code',
+    advice: 'write them as safetensors: safetensors.torch.save_file(state_dict, "model.safetensors"), or transformers\' save_pretrained',
+  },
+  { pattern: /\.(bin|h5|msgpack|tflite|mlmodel|engine|pte)$/i, what: 'holds weights in a format that is not read', advice: ORIGIN },
+  {
+    pattern: /\.safetensors$/i,
+    what: 'is a single file',
+    advice: `give the folder that holds it: ${SAFETENSORS}`,
+  },
+];
+
+/** Magic bytes of files whose names say nothing. */
+const MAGIC: readonly (readonly [readonly number[], string])[] = [
+  [[0x47, 0x47, 0x55, 0x46], '.gguf'],
+  [[0x50, 0x4b, 0x03, 0x04], '.pth'],
+  [[0x80, 0x02], '.pth'],
+];
+
+/** What a model file is and what to do, in one clause about it ("is a GGUF file, …"); undefined for what is not known. `head` are its first bytes. */
+export function describeForeignFile(name: string, head: Uint8Array = new Uint8Array()): string | undefined {
+  const magic = MAGIC.find(([bytes]) => bytes.every((byte, i) => head[i] === byte))?.[1];
+  const format = FORMATS.find(({ pattern }) => pattern.test(magic ?? name));
+  return format && `${format.what}; ${format.advice}`;
+}
+
+/** The same for the names in a folder without safetensors; `what` in front of the first file of a format that is known. */
+export function describeForeignFolder(names: readonly string[]): string | undefined {
+  for (const { pattern, what, advice } of FORMATS) {
+    const name = names.find((file) => pattern.test(file) && !/\.safetensors$/i.test(file));
+    if (name !== undefined) return `${name} ${what}; ${advice}`;
+  }
+  return undefined;
+}
+
+/** A repository's name on the Hugging Face hub, such as `Qwen/Qwen3-0.6B`. */
+const HUB_ID = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
+
+/** What to do with a hub id where a folder is expected; undefined when it does not look like one. */
+export function describeHubId(path: string): string | undefined {
+  if (!HUB_ID.test(path)) return undefined;
+  return `it looks like a model of the Hugging Face hub, which this version does not download: fetch it with 'hf download ${path} --local-dir FOLDER' and give that folder`;
+}
+
+/** `quant_method` of quantization_config, in the words of people. */
+const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
+  ['gptq', 'GPTQ'],
+  ['awq', 'AWQ'],
+  ['fp8', 'FP8'],
+  ['fbgemm_fp8', 'FP8'],
+  ['bitsandbytes', 'bitsandbytes'],
+  ['compressed-tensors', 'compressed-tensors'],
+  ['mxfp4', 'MXFP4'],
+  ['hqq', 'HQQ'],
+  ['quanto', 'quanto'],
+]);
+
+/** Why the weights that a config.json describes cannot be read; undefined when they are plain. */
+export function describeQuantization(config: Readonly<Record<string, unknown>>): string | undefined {
+  // MLX calls it `quantization` and names no method.
+  const settings = config['quantization_config'] ?? config['quantization'];
+  if (settings === undefined || settings === null) return undefined;
+  const method = typeof settings === 'object' ? (settings as Record<string, unknown>)['quant_method'] : undefined;
+  const name =
+    QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : JSON.stringify(method ?? null));
+  return `the weights are quantised with ${name}, which is not read; take the model they were made from, in f32, f16 or bf16`;
+}

@@ -1,0 +1,71 @@
+/** JSON from files that nobody vouches for: its size and shape are bounded before anything is built from it. */
+import { EngineError } from '../errors.ts';
+
+/** A JSON object. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** What a file may hold: bytes, brackets within brackets, values (counted by commas and opening brackets), and names of fields, which cost most. */
+export interface JsonLimits {
+  readonly bytes: number;
+  readonly depth: number;
+  readonly values: number;
+  readonly names: number;
+}
+
+/** Room for the largest published tokenizers (33 MB, 2.1 million values, 300,000 names). */
+export const FILE_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 64, values: 2 ** 21 + 2 ** 19, names: 2 ** 19 };
+
+/** The object that a file's bytes spell; throws EngineError('invalid_model') with the path and what was found instead. */
+export function parseJsonObject(path: string, bytes: Uint8Array, limits: JsonLimits = FILE_LIMITS): Json {
+  const refuse = (why: string, cause?: unknown): never => {
+    throw new EngineError('invalid_model', `${path} ${why}`, { cause });
+  };
+  const problem = boundsProblem(bytes, limits);
+  if (problem !== undefined) refuse(problem);
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (error) {
+    // V8's message quotes the text around it, which may be anything; the position is what helps.
+    const position = /position \d+/.exec(String(error))?.[0];
+    refuse(`is not JSON${position ? ` (at ${position})` : ''}`, error);
+  }
+  return isObject(value) ? value : refuse(`holds ${describe(value)}, expected a JSON object`);
+}
+
+/** Whether a value is an object with named fields. */
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A value in few words, for messages. */
+export function describe(value: unknown): string {
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  if (isObject(value)) return 'an object';
+  const text = JSON.stringify(value) ?? 'undefined';
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+const [QUOTE, COMMA, COLON, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x22, 0x2c, 0x3a, 0x5b, 0x5c, 0x5d, 0x7b, 0x7d];
+
+function boundsProblem(bytes: Uint8Array, limits: JsonLimits): string | undefined {
+  if (bytes.length > limits.bytes) return `has ${bytes.length} bytes of JSON; at most ${limits.bytes} are read`;
+  let depth = 0;
+  let values = 0;
+  let names = 0;
+  let quoted = false;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i]!;
+    if (byte === QUOTE) quoted = !quoted;
+    else if (quoted) {
+      if (byte === BACKSLASH) i++;
+    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
+      if (++depth > limits.depth) return `nests JSON deeper than ${limits.depth} levels`;
+      values++;
+    } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) depth--;
+    else if (byte === COMMA) values++;
+    else if (byte === COLON && ++names > limits.names) return `has more than ${limits.names} named JSON values`;
+    if (values > limits.values) return `holds more than ${limits.values} JSON values`;
+  }
+  return undefined;
+}

@@ -1,0 +1,51 @@
+import { Template } from '@huggingface/jinja';
+import { expect, test } from 'vitest';
+import { BoundedTemplate, BudgetError } from '../../engine/text/bounded-template.ts';
+import { ChatTemplate } from '../../engine/text/chat-template.ts';
+
+const many = Array.from({ length: 2000 }, (_, i) => `value ${i}`);
+
+test.each([
+  ['a long range', '{% for i in range(10**9) %}x{% endfor %}'],
+  ['a range that is only made', '{% set x = range(10**9) %}'],
+  ['loops in loops', '{% for i in range(9999) %}{% for j in range(9999) %}{{ i }}{% endfor %}{% endfor %}'],
+  ['empty loops', '{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}'],
+  ['loops over the input', '{% for i in many %}{% for j in many %}{% for k in many %}{% endfor %}{% endfor %}{% endfor %}'],
+  ['filtered loops', '{% for i in many %}{% for j in many if j == i %}{% for k in many if j == k %}{% endfor %}{% endfor %}{% endfor %}'],
+  ['a text that doubles', "{% set n = namespace(s='x') %}{% for i in range(60) %}{% set n.s = n.s ~ n.s %}{% endfor %}{{ n.s }}"],
+  ['a list that doubles', '{% set n = namespace(s=[1]) %}{% for i in range(60) %}{% set n.s = n.s + n.s %}{% endfor %}'],
+  [
+    'a long text often',
+    "{% set n = namespace(s='X') %}{% for i in range(20) %}{% set n.s = n.s ~ n.s %}{% endfor %}{% for i in range(9999) %}{% set z = n.s | lower %}{% endfor %}",
+  ],
+  [
+    'methods of a long text',
+    "{% set n = namespace(s='X') %}{% for i in range(20) %}{% set n.s = n.s ~ n.s %}{% endfor %}{% for i in range(9999) %}{% set z = n.s.split('y') %}{% endfor %}",
+  ],
+  ['JSON over and over', '{% for i in range(99999) %}{% set z = many | tojson %}{% endfor %}'],
+  ['looking through a list', "{% for i in range(99999) %}{% if 'q' in many %}{% endif %}{% endfor %}"],
+])('%s ends at the budget', (_, source) => {
+  expect(() => new BoundedTemplate(source).render({ many })).toThrow(BudgetError);
+});
+
+test('it renders what the library renders, with its globals', () => {
+  const source = `{% macro m(a) %}<{{ a }}>{% endmacro %}{% for i in range(2, 9, 3) %}{{ m(i) }}{% endfor %}{{ range(3) | list }}{{ range(5, 0, -2) | list }}
+{{ True and not false }}{{ none is none }}{{ strftime_now('%Y') }}{{ many[:2] | tojson }}{% for k, v in {'a': 1}.items() %}{{ k ~ v }}{% endfor %}{{ missing is defined }}`;
+  expect(new BoundedTemplate(source).render({ many })).toBe(new Template(source).render({ many }));
+  expect(() => new BoundedTemplate("{{ raise_exception('no') }}").render({})).toThrow('no');
+});
+
+test("a conversation that is too long for the budget is the caller's to shorten", () => {
+  const template = new ChatTemplate('{% for m in messages %}{% for c in messages %}{{ c.role }}{% endfor %}{% endfor %}');
+  const messages = Array.from({ length: 3000 }, () => ({ role: 'user', content: 'x' }) as const);
+  expect(template.render(messages.slice(0, 3))).toBe('user'.repeat(9));
+  expect(() => template.render(messages)).toThrow("the model's chat template refuses these messages: it takes more than 1000000 steps");
+});
+
+test('four thousand messages through the bundled kind of template are well within it', () => {
+  const template = new ChatTemplate(
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] | trim }}<|im_end|>\n{% endfor %}",
+  );
+  const messages = Array.from({ length: 4000 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', content: `text ${i}` }) as const);
+  expect(template.render(messages).split('<|im_start|>').length).toBe(4001);
+});
