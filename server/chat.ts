@@ -9,7 +9,7 @@ import { parseChatBody } from './chat-schema.ts';
 import { addRoute } from './common-routes.ts';
 import { addCompletions } from './completions.ts';
 import { readJsonObject } from './json-body.ts';
-import { addTokenRoutes } from './token-routes.ts';
+import { addAdminRoutes, addTokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
   readonly maxRunningRequests?: number;
@@ -21,7 +21,7 @@ export function createChatApp(options: ChatAppOptions): Express {
   const context = new ListenerContext('chat', options);
   const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: options.maxRunningRequests ?? 128 };
   const { reasoningField = 'reasoning_content' } = options;
-  return createApp(context, (router) => {
+  return createApp(context, (router, admin) => {
     addRoute(
       router,
       'post',
@@ -40,5 +40,6 @@ export function createChatApp(options: ChatAppOptions): Express {
     );
     addCompletions(router, context, limits);
     addTokenRoutes(router, context);
+    addAdminRoutes(admin, context);
   });
 }

@@ -1,16 +1,17 @@
 /** The routes every listener has besides its own. */
-import type { IRouter, Request, Response } from 'express';
+import type { IRouter, Request, RequestHandler, Response } from 'express';
 import type { ChatRequest } from '../engine/api.ts';
 import type { ListenerContext } from './app.ts';
 import { HttpError, deviceLost } from './http-error.ts';
+import { requireAdminKey } from './middleware.ts';
 import { openApi } from './openapi.ts';
 
 type Handler = (request: Request, response: Response) => unknown;
 
-/** GET (or POST) only: any other method of the path is a JSON 405. */
-export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler): void {
+/** GET (or POST) only: any other method of the path is a JSON 405. `guards` come before the handler. */
+export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler, ...guards: RequestHandler[]): void {
   const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
-  router[method](path, handler);
+  router[method](path, ...guards, handler);
   router.all(path, (request) => {
     throw new HttpError(405, 'method_not_allowed', `${request.method} is not allowed here; allowed: ${allow}`, { headers: { allow } });
   });
@@ -46,7 +47,7 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
       status: engine.status(),
     });
   };
-  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
+  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info, requireAdminKey(context));
   addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));
 }
 

@@ -37,25 +37,40 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
       noDelay: true,
+      // Missing ones are refused by the app, which answers with the JSON error.
+      requireHostHeader: false,
     },
     app,
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
+  server.on('checkExpectation', app);
   const silent = trackSilent(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await bind(server, port, host);
   return {
     port: (server.address() as AddressInfo).port,
     drain: () => drain(server, silent),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+/** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */
+async function bind(server: Server, port: number, host: string): Promise<void> {
+  const bindTo = async (address: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const fail = (error: Error): void => reject(Object.assign(error, { address: host }));
+      server.once('error', fail);
+      server.listen(port, address, () => {
+        server.off('error', fail);
+        resolve();
+      });
+    });
+  if (host !== '0.0.0.0') return bindTo(host);
+  await bindTo('::').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE' || error.code === 'EACCES') throw error;
+    return bindTo(host);
+  });
 }
 
 /** Connections that have not asked anything yet; Node does not count those as idle. */

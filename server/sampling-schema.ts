@@ -10,11 +10,8 @@ const MAX_BIASES = 1024;
 
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max);
-/** int64 in the API; JSON numbers beyond 2^53 arrive rounded, which is still deterministic. */
-export const seedSchema = z.number().refine(Number.isInteger, 'must be an integer');
-
-/** Folds any integer that JSON can carry into the safe integers the engine takes. */
-export const toSafeInteger = (value: number): number => (Number.isSafeInteger(value) ? value : value % Number.MAX_SAFE_INTEGER);
+/** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
+export const seedSchema = int(Number.MIN_SAFE_INTEGER);
 
 const bool = z.boolean();
 const penalty = z.number().min(-2).max(2);
@@ -96,7 +93,7 @@ function toSampling(fields: Fields): SamplingParams {
     topP: fields.top_p,
     topK: fields.top_k,
     minP: fields.min_p,
-    seed: fields.seed === undefined || fields.seed === -1 ? undefined : toSafeInteger(fields.seed),
+    seed: fields.seed === undefined || fields.seed === -1 ? undefined : fields.seed,
     repetitionPenalty: fields.repetition_penalty,
     presencePenalty: fields.presence_penalty,
     frequencyPenalty: fields.frequency_penalty,

@@ -1,56 +1,83 @@
-/** The transcription listener: POST /v1/audio/transcriptions, as JSON, plain text or server-sent events. */
+/** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, whole or as server-sent events. */
 import type { Express, Response } from 'express';
-import type { TranscriptionEvent } from '../engine/api.ts';
+import type { TranscriptSegment, TranscriptionEvent } from '../engine/api.ts';
 import { ListenerContext, createApp } from './app.ts';
 import type { AppOptions, Job } from './app.ts';
 import type { CodecPool } from './codec-pool.ts';
 import { addRoute } from './common-routes.ts';
-import { HttpError, toHttpError } from './http-error.ts';
+import { decodedBytes } from './decode.ts';
+import { toHttpError, unsupportedValue } from './http-error.ts';
 import { readForm } from './multipart.ts';
 import { EventStream } from './sse.ts';
 import { parseTranscriptionForm } from './transcription-schema.ts';
-import type { TranscriptFormat } from './transcription-schema.ts';
+import type { TranscriptionCall } from './transcription-schema.ts';
+import { sendTranscript } from './transcript-formats.ts';
+import { UPLOAD_LIMITS, UploadBudget } from './upload-budget.ts';
+import type { UploadLimits } from './upload-budget.ts';
 
 export interface TranscriptionAppOptions extends AppOptions {
   readonly codec: CodecPool;
   /** Bytes of one file; 25 MiB as OpenAI has it. */
   readonly maxFileBytes?: number;
+  /** What differs from UPLOAD_LIMITS. */
+  readonly uploadLimits?: Partial<UploadLimits>;
 }
 
 const DEFAULT_FILE_BYTES = 25 << 20;
-/** Bytes of uploads held at once; beyond that, requests are refused before they are read. */
-const MAX_HELD_BYTES = 512 << 20;
 
 /** The app of the transcription listener; no side effects until it is listened on. */
 export function createTranscriptionApp(options: TranscriptionAppOptions): Express {
   const context = new ListenerContext('transcription', options);
   const maxFileBytes = options.maxFileBytes ?? DEFAULT_FILE_BYTES;
-  let heldBytes = 0;
+  // Half of the budget is one address's share, and a form is a little larger than its file.
+  const maxBytes = Math.max(UPLOAD_LIMITS.maxBytes, 4 * maxFileBytes);
+  const budget = new UploadBudget({ maxBytes, ...options.uploadLimits });
+  const handle = (task: 'transcribe' | 'translate') =>
+    context.job(async (request, response, job) => {
+      const { form, upload } = await readForm(request, maxFileBytes, budget);
+      try {
+        const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
+        if (call.model !== undefined) context.checkModel(call.model);
+        if (task === 'translate') checkTranslates(context);
+        job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
+        await upload.hear(COPIES * decodedBytes(call.file), job.signal);
+        const { samples, warnings } = await options.codec.decode(call.file);
+        warn(response, warnings);
+        const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
+        const events = countEvents(
+          context,
+          job,
+          settled(heard, () => upload.settle(samples.byteLength)),
+        );
+        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
+      } finally {
+        upload.close();
+      }
+    });
   return createApp(context, (router) => {
-    addRoute(
-      router,
-      'post',
-      '/audio/transcriptions',
-      context.job(async (request, response, job) => {
-        // A chunked upload does not say how much it brings.
-        const share = Math.min(Number(request.get('content-length') ?? maxFileBytes), maxFileBytes);
-        if (heldBytes + share > MAX_HELD_BYTES) {
-          throw new HttpError(503, 'queue_full', 'too many uploads at once', { headers: { 'retry-after': '1' } });
-        }
-        heldBytes += share;
-        try {
-          const call = parseTranscriptionForm(await readForm(request, maxFileBytes), options.modelOptional ?? false);
-          if (call.model !== undefined) context.checkModel(call.model);
-          job.note({ bytes: call.file.length, stream: call.stream });
-          const samples = await options.codec.decode(call.file);
-          const events = countEvents(context, job, context.engine.transcribe({ ...call.request, samples }, job.signal));
-          await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call.format));
-        } finally {
-          heldBytes -= share;
-        }
-      }),
-    );
+    addRoute(router, 'post', '/audio/transcriptions', handle('transcribe'));
+    addRoute(router, 'post', '/audio/translations', handle('translate'));
   });
+}
+
+/** 400 where the model writes only what it hears. */
+function checkTranslates(context: ListenerContext): void {
+  if (context.model()?.translates) return;
+  const message = `the model '${context.options.modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
+  throw unsupportedValue('model', message);
+}
+
+/** Copies of its samples while an upload goes through the codec worker to the engine's process, by measurement. */
+const COPIES = 4;
+
+/** Calls `settle` at the first event: then the engine has its samples, and only ours are left. */
+async function* settled(events: AsyncIterable<TranscriptionEvent>, settle: () => void): AsyncGenerator<TranscriptionEvent> {
+  let isFirst = true;
+  for await (const event of events) {
+    if (isFirst) settle();
+    isFirst = false;
+    yield event;
+  }
 }
 
 async function* countEvents(
@@ -71,12 +98,27 @@ async function* countEvents(
   }
 }
 
-async function sendWhole(response: Response, events: AsyncIterable<TranscriptionEvent>, format: TranscriptFormat): Promise<void> {
+async function sendWhole(
+  response: Response,
+  events: AsyncIterable<TranscriptionEvent>,
+  { format, request: { task = 'transcribe' } }: TranscriptionCall,
+): Promise<void> {
+  const segments: TranscriptSegment[] = [];
+  let start: Extract<TranscriptionEvent, { type: 'start' }> | undefined;
   let finish: Extract<TranscriptionEvent, { type: 'finish' }> | undefined;
-  for await (const event of events) if (event.type === 'finish') finish = event;
-  if (!finish) throw new TypeError('the engine ended a transcription without a finish');
-  if (format === 'text') response.type('text/plain; charset=utf-8').send(`${finish.text}\n`);
-  else response.json({ text: finish.text, usage: { type: 'duration', seconds: Math.ceil(finish.duration) } });
+  for await (const event of events) {
+    if (event.type === 'start') start = event;
+    else if (event.type === 'segment') segments.push(event.segment);
+    else finish = event;
+  }
+  if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
+  warn(response, start.warnings);
+  sendTranscript(response, format, { task, start, segments, finish });
+}
+
+/** What is served otherwise than asked goes into a header: the bodies have no place for it. */
+function warn(response: Response, warnings: readonly string[] = []): void {
+  for (const warning of warnings) response.append('x-parley-warning', warning);
 }
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
@@ -87,6 +129,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
   let held = '';
   try {
     for await (const event of events) {
+      if (event.type === 'start') warn(response, event.warnings);
       if (!begun) stream.begin();
       begun = true;
       if (event.type === 'segment') {

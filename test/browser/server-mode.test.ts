@@ -57,6 +57,20 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await page.locator('.stats dl').last().innerText()).toMatch(/3 tokens[\s\S]*10 tokens, 3 from cache/);
   });
 
+  test('the page opens again without a network and without its server', async () => {
+    const context = await browser.newContext();
+    const first = await openPage(context, url);
+    await first.evaluate(async () => (await navigator.serviceWorker.ready).active?.state);
+    await first.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    for (const route of ['chat', 'models']) {
+      await first.goto(`${url}#/${route}`);
+      await first.reload();
+      await first.waitForSelector(`main.${route} h1`);
+    }
+    await context.close();
+  });
+
   test('stop reaches the server', async () => {
     engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
     await page.fill('.composer textarea', 'Go on');
