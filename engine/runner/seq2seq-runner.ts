@@ -14,6 +14,7 @@ import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
 import { denseTileRows } from '../ops/dense-attention.ts';
 import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
+import { indexBeyond } from '../util/math.ts';
 
 /** Which tokens a sampled row may take; `languages` are the language ids alone. */
 export type MaskName = (typeof MASKS)[number];
@@ -148,9 +149,20 @@ export class Seq2SeqRunner {
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
       const layout = this.#write(plan);
       await this.#device.warmUp((rec) => this.#recordStep(rec, layout));
-      const chosen = (await this.step(plan).tokens()).flat();
-      if (chosen.some(({ logprob }) => Number.isNaN(logprob))) throw new EngineError('invalid_model', "the first step's logits are not finite: the weights are damaged, or too large for f16 (--dtype f32)"); // prettier-ignore
+      await this.step(plan).tokens();
     }
+    await this.#tryOut();
+  }
+
+  /** Looks at the logits of one token; throws EngineError('invalid_model') unless they are finite. */
+  async #tryOut(): Promise<void> {
+    const layout = this.#write([{ slot: 0, position: 0, token: 0, sample: { mask: 'text' } }]);
+    const rec = this.#device.record('first token');
+    this.#recordStep(rec, layout);
+    const logits = rec.readback(this.#decoder.logits, this.model.config.vocabulary * 4);
+    rec.submit();
+    if (indexBeyond(new Float32Array(await logits.data())) < 0) return;
+    throw new EngineError('invalid_model', "the first token's logits are not finite: the weights are damaged, or too large for f16 (--dtype f32)"); // prettier-ignore
   }
 
   /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */

@@ -88,6 +88,14 @@ export class Checkpoint {
     return values;
   }
 
+  /** Values of a tensor of ids (I32); no weight is one. */
+  async readIds(name: string): Promise<Int32Array> {
+    const entry = this.#entries.get(name);
+    if (entry?.dtype !== 'I32') throw new EngineError('invalid_model', `tensor ${name} is ${entry?.dtype ?? 'missing'}, expected I32`);
+    const { buffer, byteOffset, byteLength } = await entry.source.read(entry.start, entry.end - entry.start);
+    return new Int32Array(buffer, byteOffset, byteLength / 4);
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.#sources.map((source) => source.close()));
   }

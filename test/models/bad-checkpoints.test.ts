@@ -12,8 +12,11 @@ import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { Checkpoint } from '../../engine/weights/safetensors.ts';
 import { testDevice } from '../support/device.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+import { safetensorsFile } from '../support/safetensors-file.ts';
+import type { Tensors } from '../support/safetensors-file.ts';
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
 /** The device's share that a checkpoint of a megabyte may take, whatever its config.json says. */
@@ -227,15 +230,16 @@ describe.each(KINDS)('a $name checkpoint', ({ name, load, write, mutations }) =>
   });
 });
 
-/** Fills a tensor of a file with a value; tensors are F32. */
-function fillTensor(path: string, name: string, value: number): void {
-  const file = new Uint8Array(readFileSync(path));
-  const length = Number(new DataView(file.buffer).getBigUint64(0, true));
-  const header = JSON.parse(new TextDecoder().decode(file.slice(8, 8 + length))) as Record<string, { data_offsets: [number, number] }>;
-  const [from, to] = header[name]!.data_offsets;
-  const data = new DataView(file.buffer, 8 + length + from, to - from);
-  for (let at = 0; at < to - from; at += 4) data.setFloat32(at, value, true);
-  writeFileSync(path, file);
+/** Writes a folder's weights anew as F32, with one tensor full of a value. */
+async function fillTensor(folder: string, name: string, value: number): Promise<void> {
+  const checkpoint = await Checkpoint.open(platform, folder);
+  const tensors: Tensors = {};
+  for (const one of checkpoint.names()) {
+    const data = await checkpoint.read(one);
+    tensors[one] = { shape: checkpoint.shape(one)!, data: one === name ? data.fill(value) : data };
+  }
+  await checkpoint.close();
+  writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
 }
 
 describe('weights that lead out of the finite numbers', () => {
@@ -252,19 +256,19 @@ describe('weights that lead out of the finite numbers', () => {
   ] as const)('chat in %s with a matrix of %d is refused with its name', async (dtype, value, message) => {
     const path = temporary();
     KINDS[0]!.write(path);
-    fillTensor(join(path, 'model.safetensors'), 'model.layers.1.mlp.down_proj.weight', value);
+    await fillTensor(path, 'model.layers.1.mlp.down_proj.weight', value);
     const loading = ChatEngine.load(device, platform, { path }, resolveConfig({ ...LIMITS, dtype }));
     expect(await refusalOf(loading)).toMatch(message);
   });
 
   test.each([
-    ['transcription', 'model.decoder.layer_norm.weight', /the first step's logits are not finite/],
-    ['speech', 'bert_encoder.bias', /not finite: the weights are damaged/],
+    ['transcription', 'model.decoder.layer_norm.weight', /the first token's logits are not finite/],
+    ['speech', 'decoder.generator.conv_post.bias', /samples spoken are not finite: the weights are damaged/],
   ])('%s with a vector that overflows is refused', async (name, tensor, message) => {
     const kind = KINDS.find((one) => one.name === name)!;
     const path = temporary();
     kind.write(path);
-    fillTensor(join(path, 'model.safetensors'), tensor, 3e38);
+    await fillTensor(path, tensor, 3e38);
     expect(await refusalOf(kind.load(device, path))).toMatch(message);
   });
 });

@@ -65,7 +65,7 @@ async function run(device: Device, label: string, forward: (rec: Recorder) => vo
 
 /** Writes ids and style, runs the text side and stretches by the golden durations, which must be ours exactly. */
 async function runText(device: Device, { config, weights, ws, golden }: Model): Promise<{ tokens: number; frames: number }> {
-  const ids = Uint32Array.from(await golden.read('input_ids'));
+  const ids = Uint32Array.from(await golden.readIds('input_ids'));
   const style = await golden.read('style');
   device.write(ws.ids, ids);
   device.write(weights.decoderStyle.input, style.slice(0, config.styleDim));
@@ -73,7 +73,7 @@ async function runText(device: Device, { config, weights, ws, golden }: Model): 
   await run(device, 'text', (rec) => forwardText(rec, weights, config, ws, ids.length));
   const durations = await slice(device, ws.prosody.durations, ids.length, 1);
   const rounded = durations.map((d) => Math.max(1, Math.round(d)));
-  expect([...rounded]).toEqual([...(await golden.read('pred_dur'))]);
+  expect([...rounded]).toEqual([...(await golden.readIds('pred_dur'))]);
   const index = Uint32Array.from([...rounded].flatMap((count, token) => Array<number>(count).fill(token)));
   device.write(ws.index, index);
   return { tokens: ids.length, frames: index.length };

@@ -54,11 +54,20 @@ function object(json: Json, key: string): Json {
   return value as Json;
 }
 
-/** A positive integer; `step` is what the kernels need it to be a multiple of. */
-function size(json: Json, key: string, { fallback, step = 1 }: { readonly fallback?: number; readonly step?: number } = {}): number {
+interface SizeRange {
+  readonly fallback?: number;
+  /** What the kernels need it to be a multiple of. */
+  readonly step?: number;
+  /** Where no weight's shape bounds it. */
+  readonly most?: number;
+}
+
+/** A positive integer. */
+function size(json: Json, key: string, { fallback, step = 1, most = Infinity }: SizeRange = {}): number {
   const value = json[key] ?? fallback;
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 1)
     throw invalid(`${key} is ${describe(value)}, expected a positive integer`);
+  if (value > most) throw invalid(`${key} is ${value}, expected at most ${most}`);
   if (value % step !== 0) throw invalid(`${key} is ${value}, expected a multiple of ${step}`);
   return value;
 }
@@ -102,7 +111,7 @@ export function parseKokoroConfig(json: unknown): KokoroConfig {
       embedding: size(bert, 'embedding_size', { fallback: 128, step: 4 }),
     },
     generator,
-    sampleRate: size(root, 'sample_rate', { fallback: 24000 }),
+    sampleRate: size(root, 'sample_rate', { fallback: 24000, most: 192_000 }),
     vocab,
     samplesPerF0Frame: generator.upsampleRates.reduce((a, b) => a * b, 1) * generator.hop,
   };

@@ -97,7 +97,7 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
   };
   const activation = ACTIVATIONS.get(config['activation_function']);
   if (!activation)
-    throw new EngineError('invalid_model', `config.json: unknown activation_function ${describe(config['activation_function'])}`);
+    throw new EngineError('invalid_model', `config.json: unknown activation_function ${String(config['activation_function'])}`);
   if (config['scale_embedding'] === true) throw new EngineError('invalid_model', 'config.json: scale_embedding is not supported');
   const channels = model('d_model');
   const stack = (side: string): StackConfig => {
