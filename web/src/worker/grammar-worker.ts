@@ -1,10 +1,10 @@
 /** Runs the grammar library beside the engine's worker, so that no grammar stops a step. */
 import { serveGrammars } from '../../../engine/index.ts';
 
-/** A UMD file: imported as a module it finds no `exports` and puts itself on the global object. */
+/** A UMD file: the bundler makes a module of it; imported as it is it finds no `exports` and puts itself on the global object. */
 async function grammarLibrary(): Promise<unknown> {
-  await import('@mlc-ai/web-xgrammar');
-  return (globalThis as { xgrammar?: unknown }).xgrammar;
+  const imported: object = await import('@mlc-ai/web-xgrammar');
+  return 'TokenizerInfo' in imported ? imported : (globalThis as { xgrammar?: unknown }).xgrammar;
 }
 
 serveGrammars(
