@@ -48,6 +48,7 @@ const LOOKS = [
   { scheme: 'dark', width: 1280 },
   { scheme: 'light', width: 390 },
   { scheme: 'dark', width: 390 },
+  { scheme: 'light', width: 320 },
 ] as const;
 
 describe.skipIf(findChromium() === undefined)('accessibility', () => {

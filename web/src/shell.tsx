@@ -1,5 +1,5 @@
 /** The frame around the views: names of the places above, the state of everything in one line below. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from './app.ts';
 import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
@@ -11,6 +11,7 @@ import { SpeakView } from './speak/speak-view.tsx';
 import { StatusRail } from './status-rail.tsx';
 import { TranscribeView } from './transcribe/transcribe-view.tsx';
 import { CommandList } from './ui/command-list.tsx';
+import { useKeptFocus } from './ui/kept-focus.ts';
 
 const TITLES: Readonly<Record<Route, string>> = {
   chat: 'Chat',
@@ -27,6 +28,8 @@ export function Shell() {
   const route = app.router.route.value;
   const { theme } = app.settings.data.value;
   const View = VIEWS[route];
+  const main = useRef<HTMLElement>(null);
+  useKeptFocus(main);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
@@ -58,7 +61,7 @@ export function Shell() {
           theme {theme === 'system' ? 'auto' : theme}
         </button>
       </header>
-      <main id="main" tabIndex={-1} class={`view ${route}`}>
+      <main id="main" ref={main} tabIndex={-1} class={`view ${route}`}>
         <View />
       </main>
       <StatusRail />

@@ -8,6 +8,8 @@ import type { Failure } from '../failure.ts';
 import { TextPacer } from '../ui/text-pacer.ts';
 import { newId } from '../util.ts';
 import { speakable } from '../voice/sentences.ts';
+import { AnswerMeter } from './answer-meter.ts';
+import { promptOf } from './prompt.ts';
 import { samplingOf, titleOf } from './sampling.ts';
 
 export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
@@ -108,7 +110,8 @@ export class Conversation {
     this.stop();
     const messages = this.messages.peek();
     if (messages.at(-1)?.role === 'assistant') this.messages.value = messages.slice(0, -1);
-    const prompt = this.#prompt();
+    const turns = this.messages.peek().map(({ role, text }) => ({ role, text: text.peek() }));
+    const prompt = promptOf(turns, this.system.peek());
     const message = this.#append('assistant', '', 'waiting');
     const abort = new AbortController();
     this.#abort = abort;
@@ -159,12 +162,6 @@ export class Conversation {
     return message;
   }
 
-  #prompt(): ChatMessage[] {
-    const turns = this.messages.peek().map((message) => ({ role: message.role, content: message.text.peek() }));
-    const system = this.system.peek().trim();
-    return system === '' ? turns : [{ role: 'system', content: system }, ...turns];
-  }
-
   async #generate(messages: ChatMessage[], message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
     const request = { messages, ...samplingOf(this.#app.settings.data.peek().chat) };
     const engine = await this.#app.engine('chat');
@@ -187,45 +184,5 @@ export class Conversation {
       pacer.flush();
       message.stats.value = meter.stats();
     }
-  }
-}
-
-type MeteredEvent =
-  | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
-  | { readonly type: 'delta'; readonly tokens: number }
-  | { readonly type: 'finish'; readonly reason: FinishReason; readonly completionTokens: number };
-
-/** Takes times and counts of one answer. */
-class AnswerMeter {
-  readonly #sent = performance.now();
-  #first = 0;
-  #last = 0;
-  #tokens = 0;
-  #promptTokens = 0;
-  #cachedTokens = 0;
-  #reason: FinishReason = 'stop';
-
-  take(event: MeteredEvent): void {
-    if (event.type === 'start') ({ promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens } = event);
-    else if (event.type === 'finish') {
-      this.#reason = event.reason;
-      this.#tokens = event.completionTokens;
-    } else {
-      this.#last = performance.now();
-      this.#first ||= this.#last;
-      this.#tokens += event.tokens;
-    }
-  }
-
-  stats(): AnswerStats {
-    const seconds = (this.#last - this.#first) / 1000;
-    return {
-      promptTokens: this.#promptTokens,
-      cachedTokens: this.#cachedTokens,
-      completionTokens: this.#tokens,
-      firstTokenMs: this.#first === 0 ? 0 : this.#first - this.#sent,
-      rate: seconds > 0 ? (this.#tokens - 1) / seconds : 0,
-      reason: this.#reason,
-    };
   }
 }

@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
@@ -38,16 +39,16 @@ export function SpeakView() {
     current.value = take;
     void take.make(app, player, /^-?\d+$/.test(seed.trim()) ? Number(seed) : undefined, abort.current.signal);
   };
-  const stop = (): void => {
+  const stop = (): boolean => {
+    const wasBusy = making || player.playing.peek();
     abort.current.abort();
     player.pause();
+    return wasBusy;
   };
+  useEscape(stop);
   return (
-    <div class="page" onKeyDown={(event) => event.key === 'Escape' && stop()}>
-      <header>
-        <h1>Speak</h1>
-        <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
-      </header>
+    <div class="page">
+      <Heading />
       <div class="stack">
         <SpeakForm text={text} making={making} onMake={make} onStop={stop} />
         <EngineNotice task="speech" />
@@ -71,6 +72,15 @@ export function SpeakView() {
         <SpeakSettings text={text.value} />
       </aside>
     </div>
+  );
+}
+
+function Heading() {
+  return (
+    <header>
+      <h1>Speak</h1>
+      <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
+    </header>
   );
 }
 

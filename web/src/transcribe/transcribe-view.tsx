@@ -6,6 +6,7 @@ import { decodeAudio } from '../audio/decode.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { useEscape } from '../ui/escape.ts';
 import { TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
@@ -24,6 +25,11 @@ export function TranscribeView() {
     },
     [],
   );
+  useEscape(() => {
+    const playing = player.playing.peek();
+    player.pause();
+    return playing;
+  });
   const hear = (name: string, samples: Float32Array): void => {
     problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
