@@ -159,6 +159,8 @@ export interface TranscriptionRequest {
   /** 0 = greedy. */
   readonly temperature?: number;
   readonly timestamps?: 'none' | 'segment';
+  /** Default transcribe; `translate` writes English, where the model's `translates` says so. */
+  readonly task?: 'transcribe' | 'translate';
 }
 
 export interface TranscriptSegment {
@@ -168,13 +170,24 @@ export interface TranscriptSegment {
   readonly end: number;
   readonly text: string;
   readonly tokens: readonly number[];
+  /** Where the window that it was heard in begins, in hundredths of a second; what follows is the same for all segments of that window. */
+  readonly seek: number;
+  readonly temperature: number;
+  /** Mean log-probability of the window's tokens. */
   readonly avgLogprob: number;
+  /** Probability that nobody speaks in the window; 0 where the model has no token for it. */
   readonly noSpeechProb: number;
 }
 
 /** `segment`s in order (at least one a window that holds speech), then one `finish` with the whole text. */
 export type TranscriptionEvent =
-  | { readonly type: 'start'; readonly duration: number; readonly language: string }
+  | {
+      readonly type: 'start';
+      readonly duration: number;
+      readonly language: string;
+      /** What of the request is served otherwise than asked, in a sentence each. */
+      readonly warnings?: readonly string[];
+    }
   | { readonly type: 'segment'; readonly segment: TranscriptSegment }
   | {
       readonly type: 'finish';
@@ -202,6 +215,8 @@ export interface ModelInfo {
   /** speech: voice names; sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
+  /** transcription: whether it can write English for speech in other languages. */
+  readonly translates?: boolean;
   /** Its adapter, where that is another than the engine's. */
   readonly adapter?: AdapterInfo;
 }

@@ -10,6 +10,7 @@ import { SettingsError, readSettings } from './settings.ts';
 import type { Value } from './settings.ts';
 import type { SpeechFormat } from './speech-schema.ts';
 import { defined } from './validate.ts';
+import { parseVoiceAliases } from './voice-aliases.ts';
 
 /** The repository; bundled models and the built playground lie below it, wherever the server is started. */
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -34,6 +35,7 @@ export interface ServerConfig {
   readonly reasoningField: ReasoningField;
   readonly legacySpeech: boolean;
   readonly speechDefaultFormat: SpeechFormat;
+  readonly voiceAliases: ReadonlyMap<string, string>;
   readonly maxInputChars: number;
   readonly maxUploadBytes: number;
   /** Milliseconds. */
@@ -75,6 +77,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     reasoningField: text('reasoning-field') as ReasoningField,
     legacySpeech: flag('legacy-speech'),
     speechDefaultFormat: text('speech-default-format') as SpeechFormat,
+    voiceAliases: voiceAliases(list('voice-alias')),
     maxInputChars: number('max-input-chars'),
     maxUploadBytes: number('max-upload-mib') * 2 ** 20,
     drainDelayMs: number('drain-delay') * 1000,
@@ -84,6 +87,12 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     staticFolder: resolve(ROOT, 'dist', 'web'),
     shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
   };
+}
+
+function voiceAliases(items: readonly string[]): ReadonlyMap<string, string> {
+  const aliases = parseVoiceAliases(items);
+  if (!aliases) throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice,... with each name once`);
+  return aliases;
 }
 
 type Settings = ReturnType<typeof readSettings>;

@@ -1,5 +1,6 @@
 /** The table of settings: command line, environment, --config file and --help are all made from it. */
 import { DEFAULT_PROMPT_LOOKUP as LOOKUP } from '../engine/config.ts';
+import { VOICE_ALIAS_LIST } from './voice-aliases.ts';
 
 export type FlagType = 'string' | 'int' | 'number' | 'boolean' | 'list';
 
@@ -130,6 +131,12 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     toggle('model-optional', "accept requests without 'model'"),
     choice('reasoning-field', ['reasoning_content', 'reasoning', 'both'], "where a thinking model's thoughts go", 'reasoning_content'),
     toggle('legacy-speech', 'accept the earlier speech form {text, voice_ref}', true),
+    list(
+      'voice-alias',
+      'NAME=VOICE,...',
+      "other names of voices: OpenAI's; what is given replaces all of them, and '' is none",
+      VOICE_ALIAS_LIST,
+    ),
     choice('speech-default-format', ['mp3', 'wav', 'pcm'], 'speech when response_format is absent', 'mp3'),
     int('max-input-chars', 'N', 'characters of text in a speech request', 4096, { min: 1, max: 1_000_000 }),
     int('max-upload-mib', 'N', 'size of an audio upload', 25, { min: 1, max: 1024 }),

@@ -121,8 +121,8 @@ export function unsupportedValue(param: string, message: string): HttpError {
 }
 
 /** 400 for a field of the OpenAI API that is not served (yet): refused, because ignoring it would change the answer's meaning. */
-export function unsupportedParameter(param: string): HttpError {
-  return new HttpError(400, 'unsupported_parameter', `'${param}' is not supported by this server`, { param });
+export function unsupportedParameter(param: string, why?: string): HttpError {
+  return new HttpError(400, 'unsupported_parameter', `'${param}' is not supported by this server${why ? `: ${why}` : ''}`, { param });
 }
 
 /** 413; the connection survives, so that the sender can read the answer. */

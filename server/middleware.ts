@@ -37,7 +37,7 @@ export function checkHost({ options: { apiKey, origins = DEFAULT_ORIGIN_RULES } 
   };
 }
 
-const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, content-disposition, x-speech-seed';
+const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, content-disposition, x-speech-seed, x-parley-warning';
 
 /** CORS headers for allowed origins, every preflight answered, and 403 for writes by pages of other origins. */
 export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {

@@ -47,12 +47,20 @@ const transcriptionForm: Json = {
   properties: {
     file: { type: 'string', contentMediaType: 'application/octet-stream' },
     model: text,
-    language: { type: 'string', description: 'ISO 639-1 code or English name' },
-    prompt: text,
+    language: { type: 'string', description: 'ISO 639-1 code or English name of the language that is spoken' },
+    prompt: {
+      type: 'string',
+      description: 'Text before the audio; ignored, with x-parley-warning, by models that were not trained with any',
+    },
     response_format: { enum: TRANSCRIPT_FORMATS },
     temperature: { type: 'number', minimum: 0, maximum: 1 },
-    stream: { type: 'boolean' },
+    'timestamp_granularities[]': { type: 'array', items: { enum: ['segment'] }, description: 'For verbose_json' },
+    stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
   },
+};
+const transcripts: Partial<Operation> = {
+  body: { 'multipart/form-data': transcriptionForm },
+  answers: [JSON_TYPE, 'text/plain', 'text/vtt', EVENTS],
 };
 
 const OWN: Readonly<Record<Task, () => Readonly<Record<string, Json>>>> = {
@@ -70,10 +78,8 @@ const OWN: Readonly<Record<Task, () => Readonly<Record<string, Json>>>> = {
     '/v1/audio/voices': get('Voices'),
   }),
   transcription: () => ({
-    '/v1/audio/transcriptions': post('Writes down speech', {
-      body: { 'multipart/form-data': transcriptionForm },
-      answers: [JSON_TYPE, 'text/plain', EVENTS],
-    }),
+    '/v1/audio/transcriptions': post('Writes down speech', transcripts),
+    '/v1/audio/translations': post('Writes down speech in English, where the model can', transcripts),
   }),
 };
 

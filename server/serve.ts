@@ -118,8 +118,8 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     settings: config.shown,
   };
   if (settings.task === 'speech') {
-    const { maxInputChars: maxInput, speechDefaultFormat: defaultFormat, legacySpeech: legacy } = config;
-    return createSpeechApp({ ...options, codec, maxInput, defaultFormat, legacy });
+    const { maxInputChars: maxInput, speechDefaultFormat: defaultFormat, legacySpeech: legacy, voiceAliases } = config;
+    return createSpeechApp({ ...options, codec, maxInput, defaultFormat, legacy, voiceAliases });
   }
   if (settings.task === 'transcription') return createTranscriptionApp({ ...options, codec, maxFileBytes: config.maxUploadBytes });
   const playground = existsSync(config.staticFolder) ? { staticFolder: config.staticFolder } : {};

@@ -12,6 +12,8 @@ export type SpeechFormat = (typeof BUILT_FORMATS)[number];
 
 export interface SpeechLimits {
   readonly voices: readonly string[];
+  /** Other names of voices. */
+  readonly aliases: ReadonlyMap<string, string>;
   readonly sampleRate: number;
   /** Characters (code points) of text. */
   readonly maxInput: number;
@@ -79,8 +81,9 @@ function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   }
   const delivery =
     fields.stream_format === 'sse' ? 'sse' : fields.stream_format === 'audio' || fields.stream === true ? 'chunked' : 'whole';
-  checkVoice(fields.voice, 'voice', limits);
-  const request = toRequest(checkText(fields.input, 'input', limits), fields.voice, fields.seed, fields.speed);
+  const voice = limits.aliases.get(fields.voice) ?? fields.voice;
+  checkVoice(voice, 'voice', limits);
+  const request = toRequest(checkText(fields.input, 'input', limits), voice, fields.seed, fields.speed);
   return { model: fields.model, request, format, delivery, legacy: false };
 }
 
@@ -96,9 +99,10 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
 
 const isBuilt = (format: string): format is SpeechFormat => (BUILT_FORMATS as readonly string[]).includes(format);
 
-function checkVoice(voice: string, param: string, { voices }: SpeechLimits): void {
+function checkVoice(voice: string, param: string, { voices, aliases }: SpeechLimits): void {
   if (voices.includes(voice)) return;
-  throw invalidValue(param, `'${param}' names the unknown voice '${voice.slice(0, 60)}'; voices: ${voices.join(', ')}`);
+  const known = [...voices, ...(param === 'voice' ? aliases.keys() : [])].join(', ');
+  throw invalidValue(param, `'${param}' names the unknown voice '${voice.slice(0, 60)}'; voices: ${known}`);
 }
 
 function checkText(text: string, param: string, { maxInput }: SpeechLimits): string {

@@ -12,12 +12,15 @@ import { readJsonObject } from './json-body.ts';
 import { parseSpeechBody } from './speech-schema.ts';
 import type { SpeechCall, SpeechFormat, SpeechLimits } from './speech-schema.ts';
 import { EventStream, writeWithPressure } from './sse.ts';
+import { VOICE_ALIASES } from './voice-aliases.ts';
 
 export interface SpeechAppOptions extends AppOptions {
   readonly codec: CodecPool;
   readonly maxInput?: number;
   readonly defaultFormat?: SpeechFormat;
   readonly legacy?: boolean;
+  /** Other names of voices; those whose voice the model lacks are left out. */
+  readonly voiceAliases?: ReadonlyMap<string, string>;
 }
 
 /** The app of the speech listener; no side effects until it is listened on. */
@@ -38,7 +41,9 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
       }),
     );
     addRoute(router, 'get', '/audio/voices', (_request, response) => {
-      response.json({ voices: limitsOf(context, options).voices.map((name) => ({ id: name, name })) });
+      const { voices, aliases } = limitsOf(context, options);
+      const others = [...aliases].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+      response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
     });
   });
 }
@@ -46,8 +51,11 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
 function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {
   const model = context.model();
   if (!model) throw modelLoading();
+  const voices = model.voices ?? [];
+  const aliases = [...(options.voiceAliases ?? VOICE_ALIASES)].filter(([name, voice]) => voices.includes(voice) && !voices.includes(name));
   return {
-    voices: model.voices ?? [],
+    voices,
+    aliases: new Map(aliases),
     sampleRate: model.sampleRate ?? 24_000,
     maxInput: options.maxInput ?? 4096,
     defaultFormat: options.defaultFormat ?? 'mp3',

@@ -1,15 +1,16 @@
-/** The transcription listener: POST /v1/audio/transcriptions, as JSON, plain text or server-sent events. */
+/** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, whole or as server-sent events. */
 import type { Express, Response } from 'express';
-import type { TranscriptionEvent } from '../engine/api.ts';
+import type { TranscriptSegment, TranscriptionEvent } from '../engine/api.ts';
 import { ListenerContext, createApp } from './app.ts';
 import type { AppOptions, Job } from './app.ts';
 import type { CodecPool } from './codec-pool.ts';
 import { addRoute } from './common-routes.ts';
-import { HttpError, toHttpError } from './http-error.ts';
+import { HttpError, toHttpError, unsupportedValue } from './http-error.ts';
 import { readForm } from './multipart.ts';
 import { EventStream } from './sse.ts';
 import { parseTranscriptionForm } from './transcription-schema.ts';
-import type { TranscriptFormat } from './transcription-schema.ts';
+import type { TranscriptionCall } from './transcription-schema.ts';
+import { sendTranscript } from './transcript-formats.ts';
 
 export interface TranscriptionAppOptions extends AppOptions {
   readonly codec: CodecPool;
@@ -26,31 +27,38 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
   const context = new ListenerContext('transcription', options);
   const maxFileBytes = options.maxFileBytes ?? DEFAULT_FILE_BYTES;
   let heldBytes = 0;
+  const handle = (task: 'transcribe' | 'translate') =>
+    context.job(async (request, response, job) => {
+      // A chunked upload does not say how much it brings.
+      const share = Math.min(Number(request.get('content-length') ?? maxFileBytes), maxFileBytes);
+      if (heldBytes + share > MAX_HELD_BYTES) {
+        throw new HttpError(503, 'queue_full', 'too many uploads at once', { headers: { 'retry-after': '1' } });
+      }
+      heldBytes += share;
+      try {
+        const form = await readForm(request, maxFileBytes);
+        const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
+        if (call.model !== undefined) context.checkModel(call.model);
+        if (task === 'translate') checkTranslates(context);
+        job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
+        const samples = await options.codec.decode(call.file);
+        const events = countEvents(context, job, context.engine.transcribe({ ...call.request, samples }, job.signal));
+        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
+      } finally {
+        heldBytes -= share;
+      }
+    });
   return createApp(context, (router) => {
-    addRoute(
-      router,
-      'post',
-      '/audio/transcriptions',
-      context.job(async (request, response, job) => {
-        // A chunked upload does not say how much it brings.
-        const share = Math.min(Number(request.get('content-length') ?? maxFileBytes), maxFileBytes);
-        if (heldBytes + share > MAX_HELD_BYTES) {
-          throw new HttpError(503, 'queue_full', 'too many uploads at once', { headers: { 'retry-after': '1' } });
-        }
-        heldBytes += share;
-        try {
-          const call = parseTranscriptionForm(await readForm(request, maxFileBytes), options.modelOptional ?? false);
-          if (call.model !== undefined) context.checkModel(call.model);
-          job.note({ bytes: call.file.length, stream: call.stream });
-          const samples = await options.codec.decode(call.file);
-          const events = countEvents(context, job, context.engine.transcribe({ ...call.request, samples }, job.signal));
-          await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call.format));
-        } finally {
-          heldBytes -= share;
-        }
-      }),
-    );
+    addRoute(router, 'post', '/audio/transcriptions', handle('transcribe'));
+    addRoute(router, 'post', '/audio/translations', handle('translate'));
   });
+}
+
+/** 400 where the model writes only what it hears. */
+function checkTranslates(context: ListenerContext): void {
+  if (context.model()?.translates) return;
+  const message = `the model '${context.options.modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
+  throw unsupportedValue('model', message);
 }
 
 async function* countEvents(
@@ -71,12 +79,27 @@ async function* countEvents(
   }
 }
 
-async function sendWhole(response: Response, events: AsyncIterable<TranscriptionEvent>, format: TranscriptFormat): Promise<void> {
+async function sendWhole(
+  response: Response,
+  events: AsyncIterable<TranscriptionEvent>,
+  { format, request: { task = 'transcribe' } }: TranscriptionCall,
+): Promise<void> {
+  const segments: TranscriptSegment[] = [];
+  let start: Extract<TranscriptionEvent, { type: 'start' }> | undefined;
   let finish: Extract<TranscriptionEvent, { type: 'finish' }> | undefined;
-  for await (const event of events) if (event.type === 'finish') finish = event;
-  if (!finish) throw new TypeError('the engine ended a transcription without a finish');
-  if (format === 'text') response.type('text/plain; charset=utf-8').send(`${finish.text}\n`);
-  else response.json({ text: finish.text, usage: { type: 'duration', seconds: Math.ceil(finish.duration) } });
+  for await (const event of events) {
+    if (event.type === 'start') start = event;
+    else if (event.type === 'segment') segments.push(event.segment);
+    else finish = event;
+  }
+  if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
+  warn(response, start);
+  sendTranscript(response, format, { task, start, segments, finish });
+}
+
+/** What is served otherwise than asked goes into a header: the bodies have no place for it. */
+function warn(response: Response, { warnings = [] }: Extract<TranscriptionEvent, { type: 'start' }>): void {
+  if (warnings.length > 0) response.set('x-parley-warning', warnings.join('; '));
 }
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
@@ -87,6 +110,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
   let held = '';
   try {
     for await (const event of events) {
+      if (event.type === 'start') warn(response, event);
       if (!begun) stream.begin();
       begun = true;
       if (event.type === 'segment') {

@@ -27,10 +27,15 @@ export function splitAtPauses(samples: Float32Array, sampleRate: number, maxSeco
     const rest = samples.length - start;
     const length = rest <= most ? rest : quietest(samples.subarray(start, start + most), frame, least);
     const part = samples.subarray(start, start + length);
-    windows.push({ start, samples: part, silent: Math.max(...energies(part, frame)) < SILENCE_RMS ** 2 });
+    windows.push({ start, samples: part, silent: isSilent(part, sampleRate) });
     start += length;
   }
   return windows;
+}
+
+/** Whether nothing in the samples is loud enough to be speech. */
+export function isSilent(samples: Float32Array, sampleRate: number): boolean {
+  return energies(samples, Math.round(FRAME_SECONDS * sampleRate)).every((energy) => energy < SILENCE_RMS ** 2);
 }
 
 /** Sample in the middle of the quietest stretch after `from`; of equally quiet ones the last. */

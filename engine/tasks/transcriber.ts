@@ -3,7 +3,6 @@
  * Windows that are searched with several beams sit out one step in two, or on software adapters wait: their next one depends on the tokens.
  */
 import type { ModelInfo, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
-import { splitAtPauses } from '../audio/windows.ts';
 import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
@@ -17,43 +16,8 @@ import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2se
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { BeamSearch } from './beam-search.ts';
-import { toSegments } from './transcript.ts';
-
-/** A request while it runs. */
-interface Job {
-  readonly options: TranscriptionRequest;
-  readonly events: AsyncQueue<TranscriptionEvent>;
-  /** Ids of the prompt text, without the token that begins it. */
-  readonly hint: readonly number[];
-  readonly windows: Window[];
-  language: string | undefined;
-  /** Windows whose segments were sent. */
-  emitted: number;
-  segments: number;
-  text: string;
-  inputTokens: number;
-  outputTokens: number;
-}
-
-/** One window on its way through a slot. */
-interface Window {
-  readonly job: Job;
-  readonly index: number;
-  readonly start: number;
-  readonly samples: Float32Array;
-  slot: number | undefined;
-  prompt: readonly number[];
-  /** Tokens of the prompt that were submitted. */
-  fed: number;
-  /** Tokens whose choice was submitted. */
-  planned: number;
-  /** Finds the tokens instead, where the model wants more than one beam and no temperature was asked for. */
-  search: BeamSearch | undefined;
-  readonly tokens: number[];
-  logprobs: number;
-  noSpeechProb: number;
-  done: boolean;
-}
+import { cutWindows, emitDone, isTimed, settle } from './transcription-job.ts';
+import type { Job, Window } from './transcription-job.ts';
 
 /** What a sampled row is for. */
 interface Sampled {
@@ -68,6 +32,9 @@ interface Submitted {
   readonly sampled: readonly Sampled[];
   readonly result: { tokens(): Promise<readonly (readonly SampledToken[])[]> };
 }
+
+/** Said of a checkpoint that has no token for what precedes the audio, or that knows it from its table of tokens only. */
+const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with prompts";
 
 export class Transcriber {
   readonly info: ModelInfo;
@@ -103,7 +70,8 @@ export class Transcriber {
     const { windows, mel } = model.config;
     platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
     const { parameters, weightBytes } = model;
-    const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes };
+    const translates = model.tokens.translate !== undefined;
+    const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes, translates };
     return new Transcriber(info, runner, tokenizer, config.maxQueuedRequests);
   }
 
@@ -132,26 +100,24 @@ export class Transcriber {
   #enqueue(options: TranscriptionRequest): Job {
     if (this.#closed) throw this.#closed;
     const { config, tokens } = this.#runner.model;
-    const { sampleRate, hop } = config.mel;
+    const { hop } = config.mel;
     if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'file' });
     if (this.#jobs.size >= this.#maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
+    if (options.task === 'translate' && tokens.translate === undefined) {
+      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'model' });
+    }
     const language = this.#language(options.language);
     const text = options.prompt?.trim();
     // As in OpenAI's decoder, half of the positions are for the prompt and half for the transcript.
     const room = Math.floor(config.targetPositions / 2) - 1;
     const hint = text && tokens.previous !== undefined ? this.#tokenizer.encode(` ${text}`).slice(-room) : [];
+    const warnings = text && tokens.previous === undefined ? [PROMPT_IGNORED] : [];
     const job: Job = {
-      options, hint, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
+      options, hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
       inputTokens: Math.ceil(options.samples.length / (2 * hop)),
     }; // prettier-ignore
-    splitAtPauses(options.samples, sampleRate, config.windows.samples / sampleRate).forEach(({ start, samples, silent }, index) => {
-      const window: Window = {
-        job, index, start: start / sampleRate, samples, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
-        logprobs: 0, noSpeechProb: silent ? 1 : 0, done: silent,
-      }; // prettier-ignore
-      job.windows.push(window);
-      if (!silent) this.#waiting.push(window);
-    });
+    job.windows.push(...cutWindows(job, this.#runner.model));
+    this.#waiting.push(...job.windows.filter(({ done }) => !done));
     // Nothing to hear a language in.
     if (job.windows.every(({ done }) => done)) job.language ??= [...tokens.languages.keys()][0] ?? 'en';
     this.#jobs.add(job);
@@ -174,16 +140,20 @@ export class Transcriber {
     const { tokens, config } = this.#runner.model;
     job.language = language;
     const prefix = job.hint.length > 0 ? [tokens.previous!, ...job.hint] : [];
-    const prompt = [...prefix, ...transcriptPrompt(tokens, language, job.options.timestamps === 'segment')];
-    for (const window of job.windows) {
-      window.prompt = prompt;
-      if (window.done) continue;
-      job.inputTokens += prompt.length;
-      const { beams } = this.#runner;
-      if (beams === 1 || job.options.temperature) continue;
-      window.search = new BeamSearch({ width: beams, prompt, eos: tokens.eos, limit: this.#limit(window) });
-    }
-    job.events.push({ type: 'start', duration: job.options.samples.length / config.mel.sampleRate, language });
+    const prompt = [...prefix, ...transcriptPrompt(tokens, language, isTimed(job, this.#runner.model), job.options.task)];
+    for (const window of job.windows) this.#prepare(window, prompt);
+    const duration = job.options.samples.length / config.mel.sampleRate;
+    job.events.push({ type: 'start', duration, language, ...(job.warnings.length > 0 && { warnings: job.warnings }) });
+  }
+
+  /** Gives a window its prompt and, where the model wants one, its search. */
+  #prepare(window: Window, prompt: readonly number[]): void {
+    window.prompt = prompt;
+    if (window.done) return;
+    window.job.inputTokens += prompt.length;
+    const { beams } = this.#runner;
+    if (beams === 1 || window.job.options.temperature) return;
+    window.search = new BeamSearch({ width: beams, prompt, eos: this.#runner.model.tokens.eos, limit: this.#limit(window) });
   }
 
   /** Starts the loop unless it runs. */
@@ -301,10 +271,10 @@ export class Transcriber {
     }
   }
 
-  #sample({ job, index, planned }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
-    const timestamps = job.options.timestamps === 'segment';
+  #sample({ job, seed, planned }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
+    const timestamps = isTimed(job, this.#runner.model);
     const mask: MaskName = timestamps ? (first ? 'firstTimestamps' : 'timestamps') : first ? 'firstText' : 'text';
-    return { mask, timestamps, first, temperature: job.options.temperature ?? 0, seed: index };
+    return { mask, timestamps, first, temperature: job.options.temperature ?? 0, seed };
   }
 
   /** Tokens a window may have. */
@@ -323,8 +293,7 @@ export class Transcriber {
       const best = search.best();
       window.tokens.push(...best.tokens);
       window.logprobs = best.logprob;
-      this.#release(window);
-      this.#flush(window.job);
+      this.#finish(window);
       return;
     }
     const { token, logprob } = chosen[0]!;
@@ -336,11 +305,19 @@ export class Transcriber {
     } else {
       window.logprobs += logprob;
       if (token !== tokens.eos) window.tokens.push(token);
-      if (token === tokens.eos || window.tokens.length >= this.#limit(window)) {
-        this.#release(window);
-        this.#flush(window.job);
-      }
+      if (token === tokens.eos || window.tokens.length >= this.#limit(window)) this.#finish(window);
     }
+  }
+
+  /** Ends a window; what it left unheard is next. */
+  #finish(window: Window): void {
+    this.#release(window);
+    const rest = settle(window, this.#runner.model);
+    if (rest) {
+      this.#prepare(rest, window.prompt);
+      this.#waiting.unshift(rest);
+    }
+    this.#flush(window.job);
   }
 
   /** Takes a window's slot back; a step still in flight may write there, before whatever comes next. */
@@ -350,31 +327,8 @@ export class Transcriber {
     this.#freeSlots.push(window.slot!);
   }
 
-  /** Sends the segments of windows that are done, in order, and the end after the last. */
   #flush(job: Job): void {
-    const { tokens, config } = this.#runner.model;
-    const { sampleRate, hop } = config.mel;
-    const times = { begin: tokens.timestampBegin, step: (2 * hop) / sampleRate };
-    for (; job.windows[job.emitted]?.done; job.emitted++) {
-      const window = job.windows[job.emitted]!;
-      const avgLogprob = window.logprobs / (window.tokens.length + 1);
-      job.outputTokens += window.tokens.length;
-      if (window.noSpeechProb > tokens.silence.probability && avgLogprob < tokens.silence.logprob) continue;
-      const { start, noSpeechProb } = window;
-      const seconds = window.samples.length / sampleRate;
-      const scored = { tokens: window.tokens, start, seconds, avgLogprob, noSpeechProb };
-      for (const segment of toSegments(scored, times, job.segments, (ids) => this.#tokenizer.decode(ids))) {
-        job.segments++;
-        job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
-        job.events.push({ type: 'segment', segment });
-      }
-    }
-    if (job.emitted < job.windows.length) return;
-    const { inputTokens, outputTokens } = job;
-    const duration = job.options.samples.length / sampleRate;
-    job.events.push({ type: 'finish', text: job.text.trim(), duration, inputTokens, outputTokens });
-    job.events.end();
-    this.#jobs.delete(job);
+    if (emitDone(job, this.#runner.model, (ids) => this.#tokenizer.decode(ids))) this.#jobs.delete(job);
   }
 
   /** Forgets a request. */

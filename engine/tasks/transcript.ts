@@ -7,6 +7,9 @@ export interface WindowTokens {
   readonly start: number;
   /** Seconds of audio in the window. */
   readonly seconds: number;
+  /** In hundredths of a second: where the window begins. */
+  readonly seek: number;
+  readonly temperature: number;
   readonly avgLogprob: number;
   readonly noSpeechProb: number;
 }
@@ -16,6 +19,28 @@ export interface TimestampTokens {
   readonly begin: number;
   /** Seconds from one id to the next. */
   readonly step: number;
+}
+
+/** Less audio than this after the last closed segment holds no word. */
+const LEAST_REST_SECONDS = 0.2;
+
+/**
+ * Tells what a window's tokens account for. A pair of timestamps closes one segment and opens the next; when the last one opened is not closed
+ * too, its speech goes on beyond what the model wrote. As in OpenAI's decoder the tokens after the pair are then dropped, and `rest` says from
+ * where in the window, in seconds, it must be heard again. A single timestamp at the end says that no speech follows it.
+ */
+export function closedTokens(
+  tokens: readonly number[],
+  seconds: number,
+  { begin, step }: TimestampTokens,
+): { readonly tokens: readonly number[]; readonly rest: number | undefined } {
+  const isTime = (index: number): boolean => (tokens[index] ?? -1) >= begin;
+  const last = tokens.length - 1;
+  const endsSpeech = isTime(last) && !isTime(last - 1);
+  const pair = endsSpeech ? -1 : tokens.findLastIndex((_, index) => isTime(index) && isTime(index + 1));
+  const rest = pair < 0 ? 0 : (tokens[pair]! - begin) * step;
+  if (rest <= 0 || seconds - rest < LEAST_REST_SECONDS) return { tokens, rest: undefined };
+  return { tokens: tokens.slice(0, pair + 1), rest };
 }
 
 /**

@@ -17,7 +17,8 @@ import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
 import type { Environment } from '../../web/src/environment.ts';
 import { describeWork } from '../../web/src/speak/work-words.ts';
-import { formatTranscript, timestamp } from '../../web/src/transcribe/formats.ts';
+import { formatTranscript } from '../../web/src/transcribe/formats.ts';
+import { clockTime } from '../../engine/util/subtitles.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
@@ -202,7 +203,7 @@ describe('transcripts as files', () => {
   ];
 
   test('SRT and VTT have the right marks and carry hours', () => {
-    expect(timestamp(3661.9996, ',')).toBe('01:01:02,000');
+    expect(clockTime(3661.9996, ',')).toBe('01:01:02,000');
     expect(formatTranscript('srt', segments)).toBe(
       '1\n00:00:00,000 --> 00:00:02,500\nHello.\n\n2\n01:01:01,000 --> 01:01:03,000\nLater.\n',
     );

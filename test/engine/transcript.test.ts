@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { toSegments } from '../../engine/tasks/transcript.ts';
+import { closedTokens, toSegments } from '../../engine/tasks/transcript.ts';
 
 const TIMES = { begin: 1000, step: 0.02 };
 const decode = (tokens: readonly number[]): string => tokens.map((token) => ` w${token}`).join('');
@@ -7,6 +7,8 @@ const window = (tokens: number[]): Parameters<typeof toSegments>[0] => ({
   tokens,
   start: 60,
   seconds: 10,
+  seek: 6000,
+  temperature: 0,
   avgLogprob: -0.5,
   noSpeechProb: 0.1,
 });
@@ -14,7 +16,7 @@ const window = (tokens: number[]): Parameters<typeof toSegments>[0] => ({
 describe('toSegments', () => {
   test('makes one segment of a window without timestamps', () => {
     expect(toSegments(window([1, 2]), TIMES, 3, decode)).toEqual([
-      { id: 3, start: 60, end: 70, text: ' w1 w2', tokens: [1, 2], avgLogprob: -0.5, noSpeechProb: 0.1 },
+      { id: 3, start: 60, end: 70, text: ' w1 w2', tokens: [1, 2], seek: 6000, temperature: 0, avgLogprob: -0.5, noSpeechProb: 0.1 },
     ]);
   });
 
@@ -34,5 +36,27 @@ describe('toSegments', () => {
   test('has no segment for a window without text', () => {
     expect(toSegments(window([]), TIMES, 0, decode)).toEqual([]);
     expect(toSegments(window([1000, 1100]), TIMES, 0, decode)).toEqual([]);
+  });
+});
+
+describe('closedTokens', () => {
+  const heard = (tokens: number[]) => closedTokens(tokens, 10, TIMES);
+
+  test('takes a window whole that ends with a single timestamp, or has no pair of them', () => {
+    for (const tokens of [[], [1, 2], [1000, 1, 1200], [1000, 1, 1200, 1200, 2, 1300], [1000, 1, 2]]) {
+      expect(heard(tokens)).toEqual({ tokens, rest: undefined });
+    }
+  });
+
+  test('goes on where the last closed segment ends when another is opened and not closed', () => {
+    expect(heard([1000, 1, 1200, 1200])).toEqual({ tokens: [1000, 1, 1200], rest: 4 });
+    expect(heard([1000, 1, 1200, 1210])).toEqual({ tokens: [1000, 1, 1200], rest: 4 });
+    expect(heard([1000, 1, 1200, 1200, 2, 1300, 1300, 3, 4])).toEqual({ tokens: [1000, 1, 1200, 1200, 2, 1300], rest: 6 });
+  });
+
+  test('keeps what was written of a rest that is too short to hear again, and never stands still', () => {
+    const tokens = [1000, 1, 1495, 1495, 2];
+    expect(heard(tokens)).toEqual({ tokens, rest: undefined });
+    expect(heard([1000, 1000, 1])).toEqual({ tokens: [1000, 1000, 1], rest: undefined });
   });
 });

@@ -104,6 +104,29 @@ describe('parseWhisperTokens and transcriptPrompt', () => {
     for (const wrong of [0, 2.5, 100, 'many']) expect(() => beams({ num_beams: wrong })).toThrow(/num_beams is .*, expected 1 to 8/);
   });
 
+  test('translate where there is a task for it and a language besides English', () => {
+    const generation = { is_multilingual: true, lang_to_id: { '<|en|>': 50259, '<|zh|>': 50260 }, ...steering };
+    const tokens = parseWhisperTokens(CONFIG, generation, added, 51865);
+    expect(transcriptPrompt(tokens, 'zh', true, 'translate')).toEqual([50258, 50260, added.get('<|translate|>')]);
+    for (const lang_to_id of [{ '<|en|>': 50259 }, undefined]) {
+      const monolingual = parseWhisperTokens(
+        CONFIG,
+        { ...generation, lang_to_id, is_multilingual: lang_to_id !== undefined },
+        added,
+        51865,
+      );
+      expect(monolingual.translate).toBeUndefined();
+    }
+  });
+
+  test('take no prompt where generation_config says that the checkpoint was not trained with any', () => {
+    const previous = (generation: Record<string, unknown>): number | undefined =>
+      parseWhisperTokens({ ...CONFIG, ...steering }, generation, added, 51865).previous;
+    expect(previous({})).toBe(added.get('<|startofprev|>'));
+    expect(previous({ prev_sot_token_id: 50361, trained_with_prompts: true })).toBe(50361);
+    expect(previous({ prev_sot_token_id: 50361, trained_with_prompts: false })).toBeUndefined();
+  });
+
   test('refuse a checkpoint that names no beginning', () => {
     expect(() => parseWhisperTokens(CONFIG, {}, new Map(), 51865)).toThrow(/decoder_start_token_id/);
   });

@@ -97,7 +97,7 @@ describe('the transcriber', () => {
     expect(start).toEqual({ type: 'start', duration: clip.length / RATE, language: 'en' });
     expect(finish).toMatchObject({ type: 'finish', text: CLIP_TEXT, duration: clip.length / RATE, outputTokens: golden.ids.length });
     if (segment?.type !== 'segment') throw new Error('no segment');
-    expect(segment.segment).toMatchObject({ id: 0, start: 0, end: clip.length / RATE, tokens: golden.ids });
+    expect(segment.segment).toMatchObject({ id: 0, seek: 0, temperature: 0, start: 0, end: clip.length / RATE, tokens: golden.ids });
     expect(segment.segment.avgLogprob).toBeGreaterThan(-1.5);
     expect(segment.segment.avgLogprob).toBeLessThan(0);
   });
@@ -154,13 +154,27 @@ describe('the transcriber', () => {
     expect(device.stats.submits).toBe(before);
   });
 
-  test('takes a prompt that precedes the audio', async () => {
+  test('feeds no prompt to a checkpoint that was not trained with any, and says so', async () => {
+    const [start, ...rest] = await events({ samples: clip, prompt: 'The porch cheers.' });
+    expect(start).toMatchObject({ type: 'start', warnings: [expect.stringMatching(/'prompt' is ignored/)] });
+    expect(rest).toEqual((await events({ samples: clip })).slice(1));
+    expect((await events({ samples: clip, prompt: '  ' }))[0]).not.toHaveProperty('warnings');
+  });
+
+  test('takes a prompt that precedes the audio where the checkpoint knows prompts', async () => {
+    const loaded = await loadWhisperModel(device, device.platform, BUNDLED, 'f16');
+    const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
+    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    const prompted = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 1);
     const audioTokens = Math.ceil(clip.length / 320);
-    const finish = (await events({ samples: clip, prompt: 'The porch cheers.' })).at(-1)!;
+    const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
+    const [start, ...rest] = await run('The porch cheers.');
+    expect(start).not.toHaveProperty('warnings');
+    const finish = rest.at(-1)!;
     // <|startoftranscript|><|en|><|transcribe|><|notimestamps|>, and before it <|startofprev|> and the tokens of the text.
     expect(finish.type === 'finish' && finish.inputTokens).toBeGreaterThan(audioTokens + 4 + 3);
-    const longest = 'word '.repeat(1000);
-    expect((await events({ samples: clip, prompt: longest })).at(-1)).toMatchObject({ inputTokens: audioTokens + 4 + 224 });
+    expect((await run('word '.repeat(1000))).at(-1)).toMatchObject({ inputTokens: audioTokens + 4 + 224 });
+    await prompted.close();
   });
 
   test('samples at a temperature, the same each time', async () => {
@@ -172,6 +186,8 @@ describe('the transcriber', () => {
   test('refuses no samples and unknown languages before the first event', async () => {
     await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
     await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
+    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'model' });
+    expect(transcriber.info.translates).toBe(false);
   });
 
   test('stops at once when the caller goes away, and serves the next', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG, DEFAULT_PROMPT_LOOKUP, resolveConfig } from '../../engine/config.ts';
 import { parseServerConfig } from '../../server/config.ts';
 import { FLAGS } from '../../server/flags.ts';
+import { VOICE_ALIASES } from '../../server/voice-aliases.ts';
 import { SettingsError, helpText, readSettings } from '../../server/settings.ts';
 
 const noFile = (path: string): string => {
@@ -39,6 +40,15 @@ describe('parseServerConfig', () => {
     expect(config.listeners).toEqual([{ task: 'chat', port: 3000, modelId: 'bot', aliases: [] }]);
     expect(config.engine.speech).toBeUndefined();
     expect(() => parseServerConfig(['--chat-model=none', '--speech-model=none', '--transcription-model=none'], {})).toThrow(SettingsError);
+  });
+
+  test("gives voices OpenAI's names unless told other ones", () => {
+    expect(parseServerConfig([], {}).voiceAliases).toEqual(VOICE_ALIASES);
+    expect(parseServerConfig(['--voice-alias='], {}).voiceAliases.size).toBe(0);
+    expect([...parseServerConfig(['--voice-alias', 'anna = oni,ben=vulcan'], {}).voiceAliases]).toEqual([['anna', 'oni'], ['ben', 'vulcan']]); // prettier-ignore
+    for (const wrong of ['anna', '=oni', 'anna=', 'a=b=c', 'anna=oni,anna=nona']) {
+      expect(() => parseServerConfig(['--voice-alias', wrong], {})).toThrow(/--voice-alias .*: must be name=voice/);
+    }
   });
 
   test('speculative decoding is off unless asked for, and takes its numbers from the flags', () => {

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { VOICE_ALIASES } from '../../server/voice-aliases.ts';
 import { VOICES } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners, until } from '../support/listeners.ts';
 
@@ -81,6 +82,28 @@ describe('the current form', () => {
     expect(sounds.size).toBe(19);
   });
 
+  test("speaks with each of OpenAI's 13 names, which are all of the table", async () => {
+    const { speech, engine } = await startListeners();
+    const names = 'alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse'.split(' ');
+    expect([...VOICE_ALIASES.keys()]).toEqual(names);
+    for (const voice of names) expect((await postJson(speech + PATH, { ...GOOD, voice })).status).toBe(200);
+    const used = engine.speeches.map(({ voice }) => voice);
+    expect(used).toEqual([...VOICE_ALIASES.values()]);
+    expect(new Set(used).size).toBe(13);
+  });
+
+  test('may have other names, or none; names of voices that are not there are unknown', async () => {
+    const { speech, engine } = await startListeners({}, { voiceAliases: new Map([['anna', 'oni'], ['ghost', 'nobody']]) }); // prettier-ignore
+    expect((await postJson(speech + PATH, { ...GOOD, voice: 'anna' })).status).toBe(200);
+    expect(engine.speeches[0]!.voice).toBe('oni');
+    for (const voice of ['alloy', 'ghost']) {
+      const { status, json } = await postJson(speech + PATH, { ...GOOD, voice });
+      expect(status).toBe(400);
+      expect(json.error.message).toMatch(/unknown voice '\w+'; voices: aus-female-1, .*, vulcan, anna$/);
+    }
+    expect((await send(`${speech}/v1/audio/voices`)).text).not.toContain('ghost');
+  });
+
   test('takes a voice object, the served id, another alias, and ignored fields', async () => {
     const { speech, engine } = await startListeners();
     for (const change of [
@@ -122,7 +145,7 @@ describe('a bad field', () => {
     ['no input', { ...GOOD, input: undefined }, 400, 'missing_required_parameter', 'input'],
     ['no voice', { ...GOOD, voice: null }, 400, 'missing_required_parameter', 'voice'],
     ['an unknown model', { ...GOOD, model: 'parley-chat' }, 404, 'model_not_found', 'model'],
-    ['an unknown voice', { ...GOOD, voice: 'alloy' }, 400, 'invalid_value', 'voice'],
+    ['an unknown voice', { ...GOOD, voice: 'nobody' }, 400, 'invalid_value', 'voice'],
     ['a voice in other case', { ...GOOD, voice: 'Nona' }, 400, 'invalid_value', 'voice'],
     ['a property as voice', { ...GOOD, voice: 'constructor' }, 400, 'invalid_value', 'voice'],
     ['a voice number', { ...GOOD, voice: 3 }, 400, 'invalid_type', 'voice'],
@@ -162,7 +185,7 @@ describe('a bad field', () => {
 
   test('an unknown voice is told the known ones, an unbuilt format the built ones; 4096 characters are fine, also astral ones', async () => {
     const { speech } = await startListeners();
-    expect((await postJson(speech + PATH, { ...GOOD, voice: 'alloy' })).json.error.message).toContain(VOICES.join(', '));
+    expect((await postJson(speech + PATH, { ...GOOD, voice: 'nobody' })).json.error.message).toContain(VOICES.join(', '));
     expect((await postJson(speech + PATH, { ...GOOD, response_format: 'flac' })).json.error.message).toContain('wav, pcm, mp3');
     expect((await postJson(speech + PATH, { ...GOOD, input: '𝄞'.repeat(4096) })).status).toBe(200);
   });
@@ -235,7 +258,8 @@ test.each([true, false])('a client that goes away aborts its synthesis (stream: 
 test('voices are listed', async () => {
   const { speech } = await startListeners();
   const { json } = await send(`${speech}/v1/audio/voices`);
-  expect(json).toEqual({ voices: VOICES.map((name) => ({ id: name, name })) });
+  const aliases = [...VOICE_ALIASES].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+  expect(json).toEqual({ voices: [...VOICES.map((name) => ({ id: name, name })), ...aliases] });
 });
 
 test('the official client gets a file', async () => {
@@ -243,7 +267,7 @@ test('the official client gets a file', async () => {
   const openai = new OpenAI({ baseURL: `${speech}/v1`, apiKey: 'unused' });
   const response = await openai.audio.speech.create({ model: 'tts-1', input: 'Hello.', voice: 'aus-male-7', response_format: 'wav' });
   expect(parseWav(new Uint8Array(await response.arrayBuffer())).frames).toBe(2400);
-  await expect(openai.audio.speech.create({ model: 'tts-1', input: 'Hello.', voice: 'alloy' })).rejects.toMatchObject({
+  await expect(openai.audio.speech.create({ model: 'tts-1', input: 'Hello.', voice: 'nobody' })).rejects.toMatchObject({
     status: 400,
     param: 'voice',
   });

@@ -1,7 +1,9 @@
 import { connect } from 'node:net';
+import { deflateSync } from 'node:zlib';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { wavHeader, writeWav } from '../../engine/audio/wav.ts';
+import { UNHEEDED } from '../support/fake-engine.ts';
 import { formBody, postForm, send, startListeners, until } from '../support/listeners.ts';
 import type { FormParts } from '../support/listeners.ts';
 import { tone, wavFile } from '../support/wav-file.ts';
@@ -13,6 +15,7 @@ const GOOD: FormParts = [
   ['model', 'parley-transcribe'],
   ['response_format', 'json'],
 ];
+const VERBOSE: FormParts = [...GOOD.slice(0, 2), ['response_format', 'verbose_json']];
 const withField = (name: string, value: string | Uint8Array): FormParts => [...GOOD.filter(([key]) => key !== name), [name, value]];
 
 describe('a good form', () => {
@@ -30,6 +33,47 @@ describe('a good form', () => {
     const { headers, text } = await postForm(transcription + PATH, withField('response_format', 'text'));
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(text).toBe('Heard 0.50 seconds.\n');
+  });
+
+  test('gets segments with times and scores if asked', async () => {
+    const { transcription, engine } = await startListeners();
+    const parts: FormParts = [...VERBOSE, ['temperature', '0.2'], ['timestamp_granularities[]', 'segment']];
+    const { status, json } = await postForm(transcription + PATH, parts);
+    expect(status).toBe(200);
+    const segment = { seek: 0, tokens: [1], temperature: 0.2, avg_logprob: -0.1, no_speech_prob: 0 };
+    const ratio = Buffer.byteLength('Heard 0.50 seconds.') / deflateSync('Heard 0.50 seconds.').length;
+    expect(json).toEqual({
+      task: 'transcribe', language: 'english', duration: 0.5, text: 'Heard 0.50 seconds.', usage: { type: 'duration', seconds: 1 },
+      segments: [
+        { id: 0, start: 0, end: 1, text: ' Heard', compression_ratio: ratio, ...segment },
+        { id: 1, start: 1, end: 2, text: ' 0.50 seconds.', compression_ratio: ratio, ...segment },
+      ],
+    }); // prettier-ignore
+    expect(engine.transcriptions[0]!.timestamps).toBe('segment');
+    expect((await postForm(transcription + PATH, [...VERBOSE, ['language', 'de']])).json).toMatchObject({ language: 'german' });
+  });
+
+  test.each([
+    ['srt', 'text/plain', '1\n00:00:00,000 --> 00:00:01,000\nHeard\n\n2\n00:00:01,000 --> 00:00:02,000\n0.50 seconds.\n'],
+    ['vtt', 'text/vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nHeard\n\n00:00:01.000 --> 00:00:02.000\n0.50 seconds.\n'],
+  ])('gets subtitles as %s', async (format, type, wanted) => {
+    const { transcription, engine } = await startListeners();
+    const { headers, text } = await postForm(transcription + PATH, withField('response_format', format));
+    expect(headers['content-type']).toBe(`${type}; charset=utf-8`);
+    expect(text).toBe(wanted);
+    expect(engine.transcriptions[0]!.timestamps).toBe('segment');
+  });
+
+  test('is told in a header what of it was not heeded', async () => {
+    const { transcription } = await startListeners();
+    const origin = { origin: 'http://localhost:3000' };
+    for (const more of [[], [['stream', 'true'] as const]]) {
+      const parts: FormParts = [...GOOD, ['prompt', UNHEEDED], ...more];
+      const { headers } = await postForm(transcription + PATH, parts, origin);
+      expect(headers['x-parley-warning']).toBe("'prompt' is ignored");
+      expect(headers['access-control-expose-headers']).toContain('x-parley-warning');
+    }
+    expect((await postForm(transcription + PATH, GOOD)).headers).not.toHaveProperty('x-parley-warning');
   });
 
   test('reaches the engine with its fields', async () => {
@@ -74,6 +118,28 @@ describe('a good form', () => {
   });
 });
 
+describe('a translation', () => {
+  const TRANSLATIONS = '/v1/audio/translations';
+
+  test('is refused with a reason by a model that cannot translate', async () => {
+    const { transcription, engine } = await startListeners();
+    const { status, json } = await postForm(transcription + TRANSLATIONS, GOOD);
+    expect(status).toBe(400);
+    expect(json.error).toMatchObject({ type: 'invalid_request_error', code: 'unsupported_value', param: 'model' });
+    expect(json.error.message).toMatch(/cannot translate/);
+    expect(engine.transcriptions).toHaveLength(0);
+  });
+
+  test('comes back in English from a model that can', async () => {
+    const { transcription, engine } = await startListeners({ translates: true });
+    expect((await postForm(transcription + TRANSLATIONS, GOOD)).json).toMatchObject({ text: 'Heard 0.50 seconds.' });
+    expect(engine.transcriptions[0]!.task).toBe('translate');
+    const { json } = await postForm(transcription + TRANSLATIONS, [...VERBOSE, ['language', 'de']]);
+    expect(json).toMatchObject({ task: 'translate', language: 'english' });
+    expect(engine.transcriptions[1]).toMatchObject({ language: 'de', task: 'translate' });
+  });
+});
+
 describe('a bad form', () => {
   const jpeg = Uint8Array.of(0xff, 0xd8, 0xff, 0xe0, 0, 16, 0x4a, 0x46, 0x49, 0x46, 0, 1, 1, 0, 0, 1);
   const without = (name: string): FormParts => GOOD.filter(([key]) => key !== name);
@@ -90,8 +156,11 @@ describe('a bad form', () => {
     ['a WAV cut in its samples', withField('file', CLIP.slice(0, 1000)), 400, 'invalid_audio', 'file'],
     ['a WAV without samples', withField('file', writeWav(new Float32Array(), 16000)), 400, 'audio_too_short', 'file'],
     ['an unknown format', withField('response_format', 'xml'), 400, 'invalid_value', 'response_format'],
-    ['a format not built', withField('response_format', 'srt'), 400, 'unsupported_value', 'response_format'],
-    ['verbose_json', withField('response_format', 'verbose_json'), 400, 'unsupported_value', 'response_format'],
+    ['a format not built', withField('response_format', 'diarized_json'), 400, 'unsupported_value', 'response_format'],
+    ['srt as a stream', [...withField('response_format', 'srt'), ['stream', 'true']], 400, 'unsupported_value', 'stream'],
+    ['times of words', [...VERBOSE, ['timestamp_granularities[]', 'segment,word']], 400, 'unsupported_value', 'timestamp_granularities'],
+    ['a task', withField('task', 'translate'), 400, 'unsupported_parameter', 'task'],
+    ['vad_filter', withField('vad_filter', 'true'), 400, 'unsupported_parameter', 'vad_filter'],
     ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],
     ['a temperature above 1', withField('temperature', '1.5'), 400, 'invalid_value', 'temperature'],
     ['a temperature that is none', withField('temperature', 'warm'), 400, 'invalid_value', 'temperature'],
@@ -225,6 +294,10 @@ test('the official client transcribes, whole and streamed', async () => {
   const openai = new OpenAI({ baseURL: `${transcription}/v1`, apiKey: 'unused' });
   const file = await OpenAI.toFile(CLIP, 'clip.wav');
   expect((await openai.audio.transcriptions.create({ file, model: 'whisper-1' })).text).toBe('Heard 0.50 seconds.');
+  const verbose = await openai.audio.transcriptions.create({ file, model: 'whisper-1', response_format: 'verbose_json' });
+  expect(verbose.segments?.map(({ start, end, text }) => [start, end, text])).toEqual([[0, 1, ' Heard'], [1, 2, ' 0.50 seconds.']]); // prettier-ignore
+  const cues = await openai.audio.transcriptions.create({ file, model: 'whisper-1', response_format: 'vtt' });
+  expect(cues).toMatch(/^WEBVTT\n\n00:00:00\.000/);
   const stream = await openai.audio.transcriptions.create({ file, model: 'whisper-1', stream: true });
   const types: string[] = [];
   for await (const event of stream) types.push(event.type);

@@ -34,7 +34,12 @@ export const FAKE_INFO: EngineInfo = {
   ],
 };
 
+/** A transcription's prompt that the fake engine warns of. */
+export const UNHEEDED = 'unheeded';
+
 export interface FakeOptions {
+  /** Whether its transcription model can translate. */
+  readonly translates?: boolean;
   /** Texts of a chat answer's deltas. */
   readonly words?: readonly string[];
   /** Whole deltas instead, of choice 0; with tool calls the answer ends as one. */
@@ -67,7 +72,10 @@ export class FakeEngine implements Engine {
   }
 
   info(): EngineInfo {
-    return FAKE_INFO;
+    const { translates } = this.options;
+    if (!translates) return FAKE_INFO;
+    const models = FAKE_INFO.models.map((model) => (model.task === 'transcription' ? { ...model, translates } : model));
+    return { ...FAKE_INFO, models };
   }
 
   status(): EngineStatus {
@@ -158,12 +166,13 @@ function* speechEvents({ text, voice, seed = 7 }: SpeechRequest): Generator<Spee
   yield { type: 'finish', inputTokens: text.length, frames: sentences.length * 4, seconds: sentences.length * 0.1 };
 }
 
-function* transcriptionEvents({ samples, language = 'en' }: TranscriptionRequest): Generator<TranscriptionEvent> {
+function* transcriptionEvents({ samples, language = 'en', temperature = 0, prompt }: TranscriptionRequest): Generator<TranscriptionEvent> {
   const duration = samples.length / 16000;
-  yield { type: 'start', duration, language };
+  yield { type: 'start', duration, language, ...(prompt === UNHEEDED && { warnings: ["'prompt' is ignored"] }) };
+  const scores = { seek: 0, temperature, avgLogprob: -0.1, noSpeechProb: 0 };
   const texts = [' Heard', ` ${duration.toFixed(2)} seconds.`];
   for (const [id, text] of texts.entries()) {
-    yield { type: 'segment', segment: { id, start: id, end: id + 1, text, tokens: [1], avgLogprob: -0.1, noSpeechProb: 0 } };
+    yield { type: 'segment', segment: { id, start: id, end: id + 1, text, tokens: [1], ...scores } };
   }
   yield { type: 'finish', text: texts.join('').trim(), duration, inputTokens: 4, outputTokens: 2 };
 }

@@ -43,8 +43,10 @@ export interface WhisperTokens {
   /** ISO 639-1 code -> id; empty for English-only checkpoints. */
   readonly languages: ReadonlyMap<string, number>;
   readonly transcribe: number | undefined;
+  /** Of checkpoints that know a language besides English to translate from. */
+  readonly translate: number | undefined;
   readonly noTimestamps: number | undefined;
-  /** Begins the text that precedes the audio. */
+  /** Begins the text that precedes the audio; undefined where the checkpoint was not trained with any. */
   readonly previous: number | undefined;
   readonly noSpeech: number | undefined;
   /** First timestamp id; the vocabulary's size where there are none. */
@@ -162,14 +164,18 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   const multilingual = generation['is_multilingual'] ?? (named.size > 0 || (added.has('<|transcribe|>') && forcesTask));
   const fromTokenizer = [...added].filter(([name, token]) => /^<\|[a-z]{2,3}\|>$/.test(name) && token > start);
   const languages = new Map([...(named.size > 0 ? named : fromTokenizer)].map(([name, token]) => [name.replace(/[<|>]/g, ''), token]));
+  const task = (name: string): number | undefined => recordOf(generation['task_to_id']).get(name) ?? added.get(`<|${name}|>`);
+  // A key of our own: checkpoints that list the token without having learnt what it means.
+  const prompts = generation['trained_with_prompts'] !== false;
   const begin = noTimestamps === undefined ? vocabulary : noTimestamps + 1;
   return {
     start,
     eos,
     languages: multilingual ? languages : new Map(),
-    transcribe: multilingual ? (recordOf(generation['task_to_id']).get('transcribe') ?? added.get('<|transcribe|>')) : undefined,
+    transcribe: multilingual ? task('transcribe') : undefined,
+    translate: multilingual && [...languages.keys()].some((language) => language !== 'en') ? task('translate') : undefined,
     noTimestamps,
-    previous: id('prev_sot_token_id') ?? added.get('<|startofprev|>'),
+    previous: prompts ? (id('prev_sot_token_id') ?? added.get('<|startofprev|>')) : undefined,
     noSpeech: added.get('<|nospeech|>') ?? added.get('<|nocaptions|>'),
     timestampBegin: Math.min(begin, vocabulary),
     maxInitialTimestamp: id('max_initial_timestamp_index') ?? 50,
@@ -182,11 +188,17 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
 }
 
 /** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
-export function transcriptPrompt(tokens: WhisperTokens, language: string | undefined, timestamps: boolean): number[] {
+export function transcriptPrompt(
+  tokens: WhisperTokens,
+  language: string | undefined,
+  timestamps: boolean,
+  task: 'transcribe' | 'translate' = 'transcribe',
+): number[] {
   const prompt = [tokens.start];
   const languageId = language === undefined ? undefined : tokens.languages.get(language);
   if (languageId !== undefined) prompt.push(languageId);
-  if (tokens.transcribe !== undefined) prompt.push(tokens.transcribe);
+  const taskId = tokens[task];
+  if (taskId !== undefined) prompt.push(taskId);
   if (!timestamps && tokens.noTimestamps !== undefined) prompt.push(tokens.noTimestamps);
   return prompt;
 }

@@ -92,7 +92,10 @@ export class RemoteEngine implements TaskEngine {
     const whole = { start: 0, end: duration, text: answer.text };
     const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
     for (const [id, segment] of segments.entries()) {
-      yield { type: 'segment', segment: { id, tokens: [], avgLogprob: 0, noSpeechProb: 0, ...segment } as TranscriptSegment };
+      yield {
+        type: 'segment',
+        segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0, ...segment } as TranscriptSegment,
+      };
     }
     yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
   }

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'vitest';
+import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
+import { cutWindows, emitDone, settle } from '../../engine/tasks/transcription-job.ts';
+import type { Job, Window } from '../../engine/tasks/transcription-job.ts';
+import { AsyncQueue } from '../../engine/util/async-queue.ts';
+
+const RATE = 16000;
+const BEGIN = 1000;
+const model = {
+  config: parseWhisperConfig(
+    {
+      vocab_size: 2501, num_mel_bins: 80, d_model: 64, encoder_layers: 1, decoder_layers: 1, encoder_attention_heads: 1,
+      decoder_attention_heads: 1, encoder_ffn_dim: 64, decoder_ffn_dim: 64, max_source_positions: 1500, max_target_positions: 448,
+      activation_function: 'gelu',
+    },
+    { feature_size: 80, sampling_rate: RATE, n_fft: 400, hop_length: 160 },
+  ),
+  tokens: parseWhisperTokens({}, { decoder_start_token_id: 901, eos_token_id: 900, no_timestamps_token_id: BEGIN - 1 }, new Map(), 2501),
+}; // prettier-ignore
+const at = (seconds: number): number => BEGIN + Math.round(seconds / 0.02);
+const loud = (seconds: number): Float32Array => Float32Array.from({ length: seconds * RATE }, (_, i) => Math.sin(i));
+
+function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> = {}): Job {
+  const options: TranscriptionRequest = { samples, timestamps: 'segment', ...more };
+  const job: Job = {
+    options, events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
+    outputTokens: 0,
+  }; // prettier-ignore
+  job.windows.push(...cutWindows(job, model));
+  return job;
+}
+
+/** What the decoder does: gives a window its tokens, settles it, and sends what can be sent. */
+function hear(window: Window, tokens: number[], logprobs = -0.1 * (tokens.length + 1)): Window | undefined {
+  Object.assign(window, { tokens, logprobs, done: true });
+  const rest = settle(window, model);
+  emitDone(window.job, model, (ids) => ids.map((id) => ` w${id}`).join(''));
+  return rest;
+}
+
+async function drain(job: Job): Promise<TranscriptionEvent[]> {
+  const events: TranscriptionEvent[] = [];
+  for await (const event of job.events) events.push(event);
+  return events;
+}
+
+describe('a transcription', () => {
+  test('hears again what follows the last closed segment of a window, before the next window', async () => {
+    const job = jobOf(loud(40), { temperature: 0.4 });
+    const [first, second] = job.windows as [Window, Window];
+    const cut = second.start / RATE;
+    expect(hear(second, [at(0), 9, at(5)])).toBeUndefined();
+    const rest = hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3])!;
+    expect(rest.start).toBe(12 * RATE);
+    expect(rest.samples).toEqual(first.samples.subarray(12 * RATE));
+    expect(job.windows).toEqual([first, rest, second]);
+    expect(hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
+    const events = await drain(job);
+    const segments = events.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+    expect(segments.map(({ id, start, end, seek, text }) => [id, start, end, seek, text])).toEqual([
+      [0, 0, 6, 0, ' w1'],
+      [1, 6, 12, 0, ' w2'],
+      [2, 12, 14, 1200, ' w3 w4'],
+      [3, cut, cut + 5, Math.round(cut * 100), ' w9'],
+    ]);
+    for (const { temperature, avgLogprob } of segments) expect([temperature, avgLogprob]).toEqual([0.4, expect.closeTo(-0.1, 9)]);
+    expect(events.at(-1)).toMatchObject({ type: 'finish', text: 'w1 w2 w3 w4 w9', outputTokens: 8 + 4 + 3 });
+  });
+
+  test('leaves a rest alone that is silent, and a window that holds no speech', () => {
+    const samples = loud(20);
+    samples.fill(0, 12 * RATE);
+    const tokens = [at(0), 1, at(12), at(12), 2];
+    const job = jobOf(samples);
+    expect(hear(job.windows[0]!, tokens)).toBeUndefined();
+    expect(job.text).toBe(' w1');
+    const unsure = jobOf(loud(20));
+    unsure.windows[0]!.noSpeechProb = 0.9;
+    expect(hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
+    expect(unsure).toMatchObject({ text: '', outputTokens: 5 });
+  });
+
+  test('ends with a decoder that closes a segment every 20 ms, and keeps what it wrote last', () => {
+    const job = jobOf(loud(10));
+    let count = 0;
+    for (let window: Window | undefined = job.windows[0]; window; count++) window = hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
+    expect(count).toBe(11);
+    expect(job.text).toBe(' w1'.repeat(11) + ' w2');
+    expect(job.emitted).toBe(job.windows.length);
+  });
+});
