@@ -18,6 +18,9 @@ export interface RemoteOptions {
 }
 
 const ASR_RATE = 16000;
+const PROBE_SECONDS = 0.5;
+
+type TranscriptFormat = 'verbose_json' | 'json';
 
 /** Speaks HTTP. Errors are EngineErrors with the server's own code and message where it gave one, else ServerGoneErrors. */
 export class RemoteEngine implements TaskEngine {
@@ -25,6 +28,8 @@ export class RemoteEngine implements TaskEngine {
   /** Served ids, as far as they are known. */
   readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
   readonly #models = new Map<ModelTask, Promise<string>>();
+  /** The richest transcript the server gives, once it was asked. */
+  #known: Promise<TranscriptFormat> | undefined;
 
   constructor(options: RemoteOptions) {
     this.#options = options;
@@ -83,11 +88,7 @@ export class RemoteEngine implements TaskEngine {
 
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     const duration = request.samples.length / ASR_RATE;
-    const answer = await this.#transcription(request, signal, 'verbose_json').catch((error: unknown) => {
-      // Servers that give no segments say so; the text alone will do then.
-      if (error instanceof EngineError && error.param === 'response_format') return this.#transcription(request, signal, 'json');
-      throw error;
-    });
+    const answer = await this.#transcription(request, signal, await this.#format());
     yield { type: 'start', duration, language: answer.language ?? request.language ?? '' };
     const whole = { start: 0, end: duration, text: answer.text };
     const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
@@ -100,10 +101,29 @@ export class RemoteEngine implements TaskEngine {
     yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
   }
 
+  /**
+   * `verbose_json` gives times; the text alone will do where a server does not have it. That is asked once, with a moment of silence, so that no
+   * recording is sent only to be refused.
+   */
+  #format(): Promise<TranscriptFormat> {
+    if (this.#known) return this.#known;
+    const silence = { samples: new Float32Array(PROBE_SECONDS * ASR_RATE) };
+    const asked = this.#transcription(silence, new AbortController().signal, 'verbose_json').then(
+      (): TranscriptFormat => 'verbose_json',
+      (error: unknown): TranscriptFormat => {
+        if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
+        return error.param === 'response_format' ? 'json' : 'verbose_json';
+      },
+    );
+    this.#known = asked;
+    asked.catch(() => (this.#known = undefined));
+    return asked;
+  }
+
   async #transcription(
     { samples, language, prompt, temperature }: TranscriptionRequest,
     signal: AbortSignal,
-    format: string,
+    format: TranscriptFormat,
   ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
     const form = new FormData();
     form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');

@@ -4,7 +4,7 @@ import type { App } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { peaksOf } from '../ui/trace.tsx';
+import { peaksOf } from '../audio/peaks.ts';
 import { newId } from '../util.ts';
 
 export interface SpokenPart {

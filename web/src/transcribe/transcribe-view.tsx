@@ -2,7 +2,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { decodeAudio } from '../audio/decode.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
@@ -10,13 +9,13 @@ import { useEscape } from '../ui/escape.ts';
 import { TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
+import { ReadingLine, useReading } from './reading.tsx';
 import { Result } from './result.tsx';
 import { Transcript } from './transcript.ts';
 
 export function TranscribeView() {
   const app = useApp();
   const transcript = useSignal<Transcript | undefined>(undefined);
-  const problem = useSignal('');
   const player = useRef(new Player()).current;
   useEffect(
     () => () => {
@@ -30,23 +29,15 @@ export function TranscribeView() {
     player.pause();
     return playing;
   });
-  const hear = (name: string, samples: Float32Array): void => {
+  const hear = (name: string, samples: Float32Array, levels?: Float32Array): void => {
     problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
     transcript.peek()?.stop();
     player.load(samples, CAPTURE_RATE);
-    transcript.value = new Transcript(name, samples);
+    transcript.value = new Transcript(name, samples, levels);
     void transcript.value.run(app);
   };
-  const open = async (file: File | undefined): Promise<void> => {
-    if (!file) return;
-    problem.value = '';
-    try {
-      hear(file.name, await decodeAudio(file));
-    } catch (error) {
-      problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
-    }
-  };
+  const { reading, problem, open } = useReading(hear);
   return (
     <div class="page">
       <header>
@@ -55,6 +46,7 @@ export function TranscribeView() {
       </header>
       <div class="stack">
         <Intake onFile={open} onRecorded={(samples) => hear('recording', samples)} />
+        {reading.value && <ReadingLine reading={reading.value} />}
         {problem.value && (
           <p class="failure" role="alert">
             {problem}
@@ -77,7 +69,9 @@ function TranscribeSettings() {
     <>
       <WhereSwitch
         task="transcription"
-        curl={(base) => `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=parley-transcribe -F response_format=json`}
+        curl={(base) =>
+          `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=parley-transcribe -F response_format=verbose_json`
+        }
       />
       <hr />
       <TextField

@@ -5,7 +5,8 @@ import type { App } from '../app.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { peaksOf } from '../ui/trace.tsx';
+import { peaksOf } from '../audio/peaks.ts';
+import { transcribeInPieces } from './pieces.ts';
 
 export class Transcript {
   readonly name: string;
@@ -19,10 +20,11 @@ export class Transcript {
   readonly work = signal(0);
   #abort: AbortController | undefined;
 
-  constructor(name: string, samples: Float32Array) {
+  /** `levels` are those of the samples, where somebody has them already. */
+  constructor(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)) {
     this.name = name;
     this.samples = samples;
-    this.levels = signal(peaksOf(samples));
+    this.levels = signal(levels);
     this.duration = signal(samples.length / CAPTURE_RATE);
   }
 
@@ -40,7 +42,7 @@ export class Transcript {
     });
     app.announcer.say('Transcribing');
     const request = {
-      samples: this.samples.slice(),
+      samples: this.samples,
       timestamps: 'segment',
       ...(language && { language }),
       ...(prompt && { prompt }),
@@ -49,7 +51,7 @@ export class Transcript {
       const engine = await app.engine('transcription');
       // Loading the model is not part of the work.
       started = performance.now();
-      for await (const event of engine.transcribe(request, abort.signal)) {
+      for await (const event of transcribeInPieces(engine, request, abort.signal)) {
         if (event.type === 'segment') this.segments.value = [...this.segments.peek(), event.segment];
       }
       this.status.value = 'done';
