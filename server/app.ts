@@ -15,6 +15,7 @@ import { ListenerMetrics } from './metrics.ts';
 import type { Task } from './metrics.ts';
 import { checkHost, cors, identify, requireKey, sendError } from './middleware.ts';
 import type { OriginRules } from './origin.ts';
+import { playground } from './playground.ts';
 
 export interface AppOptions {
   readonly engine: Engine;
@@ -165,9 +166,4 @@ export function createApp(context: ListenerContext, addRoutes: (router: IRouter)
   });
   app.use(sendError(context));
   return app;
-}
-
-/** The built playground; browsers keep its files and ask whether they are still right. */
-function playground(folder: string) {
-  return express.static(folder, { redirect: false, setHeaders: (response) => response.setHeader('cache-control', 'no-cache') });
 }

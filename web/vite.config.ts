@@ -14,8 +14,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
+import { PACKED_SUFFIXES } from '../server/packed.ts';
 import { CHUNK_BYTES } from './src/models/manifest.ts';
 import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest.ts';
 
@@ -124,6 +127,47 @@ function kernelCases(): Plugin {
   };
 }
 
+/** What is worth compressing; fonts and weights are dense already. */
+const TEXT = /\.(html|js|css|json|svg|webmanifest)$/;
+/** A second for the whole page; 11 takes seven for a twentieth less. */
+const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+const PACKERS: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
+  br: (bytes) => promisify(brotliCompress)(bytes, BROTLI),
+  gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
+};
+
+/** Writes compressed copies beside the text files of the page (models stay as they are: they are fetched in parts). */
+function packedCopies(): Plugin {
+  let out = '';
+  return {
+    name: 'parley-packed-copies',
+    apply: 'build',
+    configResolved({ build }) {
+      out = build.outDir;
+    },
+    closeBundle: {
+      order: 'post',
+      async handler() {
+        const names = readdirSync(out, { recursive: true }).map(String);
+        const texts = names.filter((name) => TEXT.test(name) && !name.startsWith('models'));
+        await Promise.all(texts.flatMap((name) => Object.keys(PACKERS).map((encoding) => pack(join(out, name), encoding))));
+      },
+    },
+  };
+}
+
+async function pack(file: string, encoding: string): Promise<void> {
+  const bytes = readFileSync(file);
+  const packed = await PACKERS[encoding]!(bytes);
+  if (packed.length < bytes.length) writeFileSync(file + PACKED_SUFFIXES[encoding]!, packed);
+}
+
+/** Files of web/public, which the build copies as they are, by name. */
+function publicFiles(): ReadonlyMap<string, Buffer> {
+  const folder = join(WEB, 'public');
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+}
+
 /** Writes the list of built files into the service worker, so that a new build is a new worker; and the CSP into the page. */
 function offlineShell(): Plugin {
   return {
@@ -141,9 +185,13 @@ function offlineShell(): Plugin {
           const item = bundle[name]!;
           hash.update(name).update(item.type === 'chunk' ? item.code : item.source);
         }
+        // Their headers are kept with the answers, so other headers are another version.
+        const copied = publicFiles();
+        for (const [name, bytes] of copied) hash.update(name).update(bytes);
+        const plain = [...copied.keys()].filter((name) => !name.startsWith('_'));
         const shell = {
           version: hash.digest('hex').slice(0, 12),
-          files: ['./', 'models/index.json', ...files.filter((name) => name !== 'index.html')],
+          files: ['./', 'models/index.json', ...files.filter((name) => name !== 'index.html'), ...plain],
         };
         const placeholder = /(['"`])__SHELL__\1/;
         if (!placeholder.test(worker.code)) throw new Error('sw.js has lost its placeholder');
@@ -157,7 +205,7 @@ export default defineConfig({
   root: WEB,
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
-  plugins: [modelFolder(), kernelCases(), offlineShell()],
+  plugins: [modelFolder(), kernelCases(), offlineShell(), packedCopies()],
   worker: { format: 'es', plugins: () => [kernelCases()] },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },

@@ -1,12 +1,14 @@
 /** The parts of the playground that need no browser. */
 import { createHash } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 import { guessServers } from '../../web/src/backend/servers.ts';
 import { sseData } from '../../web/src/backend/sse.ts';
 import { AnswerMeter } from '../../web/src/chat/answer-meter.ts';
 import { promptOf } from '../../web/src/chat/prompt.ts';
+import type { ConversationData, MessageData } from '../../web/src/chat/conversation.ts';
+import { answerTo, append, chain, endOf, mark, takeOut, update } from '../../web/src/chat/record.ts';
 import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
 import { ServerGoneError, failure, isAbort, toFailure } from '../../web/src/failure.ts';
 import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
@@ -19,6 +21,7 @@ import type { Environment } from '../../web/src/environment.ts';
 import { describeWork } from '../../web/src/speak/work-words.ts';
 import { formatTranscript } from '../../web/src/transcribe/formats.ts';
 import { clockTime } from '../../engine/util/subtitles.ts';
+import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
@@ -221,6 +224,62 @@ describe('transcripts as files', () => {
       ],
     });
   });
+});
+
+describe('changes of a stored conversation', () => {
+  const message = (id: string, status: MessageData['status'] = 'done'): MessageData => ({ id, role: id.startsWith('q') ? 'user' : 'assistant', text: id, status }); // prettier-ignore
+  const record = (...ids: readonly string[]): ConversationData => ({ id: 'c', title: 't', created: 1, updated: 1, system: '', messages: ids.map((id) => message(id)) }); // prettier-ignore
+  const idsOf = ({ messages }: ConversationData): string[] => messages.map(({ id }) => id);
+
+  test('keep what another tab has added meanwhile', () => {
+    // Stored by another tab since this one last looked: q2 and a2.
+    const stored = record('q1', 'a1', 'q2', 'a2');
+    expect(idsOf(append(message('q3'), message('a3'))(stored))).toEqual(['q1', 'a1', 'q2', 'a2', 'q3', 'a3']);
+    expect(idsOf(chain(takeOut('a1'), answerTo('q1', message('b1')))(stored))).toEqual(['q1', 'b1', 'q2', 'a2']);
+    expect(idsOf(chain(takeOut('q1', 'a1'), append(message('q4')))(stored))).toEqual(['q2', 'a2', 'q4']);
+    expect(idsOf(answerTo('gone', message('b1'))(stored)).at(-1)).toBe('b1');
+  });
+
+  test('put a message in its own place, and not back once it is taken out', () => {
+    const stored = record('q1', 'a1', 'q2');
+    expect(update({ ...message('a1'), text: 'new' })(stored).messages[1]!.text).toBe('new');
+    expect(idsOf(update(message('b1'))(stored))).toEqual(['q1', 'a1', 'q2']);
+  });
+
+  test('end an answer that nobody writes, and touch no other', () => {
+    const stored = { ...record('q1'), messages: [message('q1'), message('a1', 'writing')] };
+    expect(endOf('a1')(stored).messages[1]!.status).toBe('stopped');
+    const ended = record('q1', 'a1');
+    expect(endOf('a1')(ended)).toBe(ended);
+  });
+
+  test('delete by a mark, which a new turn takes away; the first question is the title', () => {
+    const removed = mark(5)(record('q1'));
+    expect(removed.removed).toBe(5);
+    expect(mark(undefined)(removed)).not.toHaveProperty('removed');
+    expect(append(message('q2'))(removed)).not.toHaveProperty('removed');
+    expect(append(message('q1'))({ ...record(), title: '' }).title).toBe('q1');
+  });
+});
+
+test('a deletion can be undone for ten seconds, once', () => {
+  vi.useFakeTimers();
+  try {
+    const deletions = new Deletions();
+    const said: string[] = [];
+    const offer = (id: string): void => deletions.offer({ id, label: id, undo: () => said.push(`undo ${id}`), purge: () => said.push(`purge ${id}`) }); // prettier-ignore
+    for (const id of ['a', 'b']) offer(id);
+    vi.advanceTimersByTime(UNDO_MS - 1);
+    const [a] = deletions.list.value;
+    deletions.undo(a!);
+    deletions.undo(a!);
+    expect(said).toEqual(['undo a']);
+    vi.advanceTimersByTime(1);
+    expect(said).toEqual(['undo a', 'purge b']);
+    expect(deletions.list.value).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 describe('chat settings', () => {

@@ -124,6 +124,20 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     engine.options = {};
   });
 
+  test('the page opens again without a network and without its server', async () => {
+    const context = await browser.newContext();
+    const first = await openPage(context, url);
+    await first.evaluate(async () => (await navigator.serviceWorker.ready).active?.state);
+    await first.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    await context.setOffline(true);
+    for (const route of ['chat', 'models']) {
+      await first.goto(`${url}#/${route}`);
+      await first.reload();
+      await first.waitForSelector(`main.${route} h1`);
+    }
+    await context.close();
+  });
+
   test('stop reaches the server', async () => {
     const before = engine.aborted;
     engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };

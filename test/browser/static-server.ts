@@ -1,19 +1,18 @@
-/** The plainest possible file server for the built playground: no headers but the type, no ranges, 404 for what is missing. */
+/**
+ * A file server for the built playground, without listeners beside it. It sends what Parley's own server sends with the same files, because it is the
+ * same code; only the request id is missing, by which the page knows a Parley server.
+ */
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { extname, join, normalize, sep } from 'node:path';
-
-const TYPES: Readonly<Record<string, string>> = {
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.json': 'application/json',
-  '.svg': 'image/svg+xml',
-  '.woff2': 'font/woff2',
-  '.webmanifest': 'application/manifest+json',
-};
+import { join } from 'node:path';
+import express from 'express';
+import type { Request, Response } from 'express';
+import { ListenerContext } from '../../server/app.ts';
+import { cors } from '../../server/middleware.ts';
+import { playground } from '../../server/playground.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 
 export interface StaticServer {
   readonly url: string;
@@ -28,30 +27,19 @@ export interface StaticServer {
 export async function serveFolder(folder: string): Promise<StaticServer> {
   const requests: string[] = [];
   const control: { intercept: StaticServer['intercept'] } = { intercept: undefined };
-  const hanging: ServerResponse[] = [];
-  const server: Server = createServer((request, response) => {
-    const path = decodeURIComponent(new URL(request.url!, 'http://x').pathname);
+  const hanging: Response[] = [];
+  const app = express().disable('x-powered-by');
+  app.use((request: Request, response: Response, next) => {
+    const path = decodeURIComponent(request.path);
     requests.push(path);
-    const file = join(folder, normalize(path.endsWith('/') ? `${path}index.html` : path));
-    if (!file.startsWith(folder + sep) || !existsSync(file) || !statSync(file).isFile()) {
-      response.writeHead(404).end();
-      return;
-    }
     const fault = control.intercept?.(path);
-    if (fault === 'hang') {
-      hanging.push(response);
-      return;
-    }
-    const { size } = statSync(file);
-    response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': size });
-    if (fault !== 'cut') {
-      createReadStream(file).pipe(response);
-      return;
-    }
-    createReadStream(file, { end: Math.floor(size * 0.9) })
-      .on('end', () => response.destroy())
-      .pipe(response, { end: false });
+    if (fault === 'hang') hanging.push(response);
+    else if (fault === 'cut' && existsSync(join(folder, path))) cutShort(join(folder, path), response);
+    else next();
   });
+  app.use(cors(new ListenerContext('chat', { engine: new FakeEngine(), modelId: 'none' })), playground(folder));
+  app.use((_request: Request, response: Response) => void response.status(404).end());
+  const server: Server = createServer(app);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
@@ -70,4 +58,13 @@ export async function serveFolder(folder: string): Promise<StaticServer> {
         server.closeAllConnections();
       }),
   };
+}
+
+/** Nine tenths of a file, then a broken connection. */
+function cutShort(file: string, response: Response): void {
+  const { size } = statSync(file);
+  response.set({ 'content-type': 'application/octet-stream', 'content-length': String(size) });
+  createReadStream(file, { end: Math.floor(size * 0.9) })
+    .on('end', () => response.destroy())
+    .pipe(response, { end: false });
 }

@@ -18,7 +18,13 @@ import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
 import { Router } from './router.ts';
 import { Settings } from './settings.ts';
+import { SpeechWork } from './speak/speech-work.ts';
+import { Deletions } from './storage/deletions.ts';
+import { Tabs } from './storage/tabs.ts';
+import { WorkStore } from './storage/work-store.ts';
+import { TranscriptionWork } from './transcribe/transcription-work.ts';
 import { Announcer } from './ui/announcer.ts';
+import { VoiceLoop } from './voice/voice-loop.ts';
 
 /** Session and remote side of each task, and what the person chose between them. */
 export class App {
@@ -29,7 +35,13 @@ export class App {
   readonly responsiveness = new Responsiveness();
   readonly store = new ModelStore();
   readonly library: ModelLibrary;
+  readonly tabs = new Tabs();
+  readonly deletions = new Deletions();
+  readonly work = new WorkStore(this.tabs);
   readonly conversations: ConversationStore;
+  readonly speech: SpeechWork;
+  readonly transcription: TranscriptionWork;
+  readonly voice: VoiceLoop;
   readonly sessions: Readonly<Record<ModelTask, EngineSession>>;
   readonly environment: Signal<Environment> = signal('unknown');
   /** Base URLs that the page's own address suggests. */
@@ -54,6 +66,9 @@ export class App {
     };
     this.guessedServers = signal(guessServers(location.href, false));
     this.conversations = new ConversationStore(this);
+    this.speech = new SpeechWork(this);
+    this.transcription = new TranscriptionWork(this);
+    this.voice = new VoiceLoop(this);
     effect(() => {
       const { servers, apiKey } = this.settings.data.value;
       const guessed = this.guessedServers.value;
@@ -70,12 +85,27 @@ export class App {
   async start(): Promise<void> {
     addEventListener('online', () => (this.online.value = true));
     addEventListener('offline', () => (this.online.value = false));
-    await Promise.all([this.library.refresh(), this.conversations.restore()]);
+    const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.transcripts.restore()];
+    await Promise.all([this.library.refresh(), ...work]);
     this.environment.value = await detectEnvironment();
     if (!canCompute(this.environment.value)) {
       for (const task of ['chat', 'speech', 'transcription'] as const) this.settings.update('where', { [task]: 'server' });
     }
     void this.#probeServer();
+  }
+
+  /** Whether anything is heard, in whatever view it began. */
+  get isPlaying(): boolean {
+    return [this.speech, this.transcription, this.voice].some(({ player }) => player.playing.value);
+  }
+
+  /** Silences everything; false when nothing was heard. */
+  stopSound(): boolean {
+    const wasPlaying = this.isPlaying;
+    this.speech.player.pause();
+    this.transcription.player.pause();
+    if (this.voice.player.playing.peek()) this.voice.hush();
+    return wasPlaying;
   }
 
   get remote(): RemoteEngine {

@@ -11,6 +11,7 @@ import { SpeakView } from './speak/speak-view.tsx';
 import { StatusRail } from './status-rail.tsx';
 import { TranscribeView } from './transcribe/transcribe-view.tsx';
 import { CommandList } from './ui/command-list.tsx';
+import { useEscape } from './ui/escape.ts';
 import { useKeptFocus } from './ui/kept-focus.ts';
 
 const TITLES: Readonly<Record<Route, string>> = {
@@ -30,6 +31,8 @@ export function Shell() {
   const View = VIEWS[route];
   const main = useRef<HTMLElement>(null);
   useKeptFocus(main);
+  // After what the view itself stops.
+  useEscape(() => app.stopSound(), window);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);

@@ -19,6 +19,7 @@ export function StatusRail() {
   const update = app.updateReady.value;
   return (
     <footer class="rail" aria-label="Status">
+      <Undo />
       {TASK_VIEWS.map(([task, route, name]) => (
         <TaskState key={task} task={task} route={route} name={name} />
       ))}
@@ -40,10 +41,39 @@ export function StatusRail() {
           new version: reload
         </button>
       )}
+      <StopSound />
       <a href="#/device" class="end">
         {app.environment.value === 'software' ? 'software adapter' : 'device'}
       </a>
     </footer>
+  );
+}
+
+/** Sound goes on when its view is left; here it can be stopped from anywhere. */
+function StopSound() {
+  const app = useApp();
+  if (!app.isPlaying) return null;
+  return (
+    <button class="plain" onClick={() => app.stopSound()}>
+      stop the sound
+    </button>
+  );
+}
+
+/** What was deleted a moment ago. */
+function Undo() {
+  const { deletions } = useApp();
+  return (
+    <span role="status" class="undo">
+      {deletions.list.value.map((deletion) => (
+        <span key={deletion.id}>
+          “{deletion.label}” is deleted.{' '}
+          <button class="plain" aria-label={`Undo: bring back ${deletion.label}`} onClick={() => deletions.undo(deletion)}>
+            Undo
+          </button>
+        </span>
+      ))}
+    </span>
   );
 }
 

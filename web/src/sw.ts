@@ -35,16 +35,24 @@ async function activate(): Promise<void> {
   await scope.clients.claim();
 }
 
-async function cacheFirst(request: Request): Promise<Response> {
-  return (await caches.match(request)) ?? fetch(request);
+/**
+ * This version’s copy of a file. Servers answer with `Vary: Origin`, and script tags with `crossorigin` send an Origin that the installing worker did
+ * not: the copy is the same for all of them.
+ */
+async function keptCopy(url: string): Promise<Response | undefined> {
+  return (await caches.open(CACHE)).match(url, { ignoreVary: true });
 }
 
-async function networkFirst(request: Request, key: string): Promise<Response> {
+async function cacheFirst(request: Request, url: string): Promise<Response> {
+  return (await keptCopy(url)) ?? fetch(request);
+}
+
+async function networkFirst(request: Request, url: string): Promise<Response> {
   try {
     return await fetch(request);
   } catch (error) {
-    const cached = await caches.match(key);
-    if (cached) return cached;
+    const kept = await keptCopy(url);
+    if (kept) return kept;
     throw error;
   }
 }
@@ -59,7 +67,7 @@ scope.addEventListener('fetch', (event) => {
   if (request.method !== 'GET') return;
   const url = request.url.replace(/[?#].*$/, '');
   if (request.mode === 'navigate') respondWith(networkFirst(request, page));
-  else if (url.includes('/assets/') && kept.has(url)) respondWith(cacheFirst(request));
+  else if (url.includes('/assets/') && kept.has(url)) respondWith(cacheFirst(request, url));
   else if (kept.has(url)) respondWith(networkFirst(request, url));
 });
 

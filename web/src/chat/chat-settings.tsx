@@ -17,14 +17,7 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
       <hr />
       <label class="field">
         <span class="label">System prompt, this conversation</span>
-        <textarea
-          rows={3}
-          value={conversation.system.value}
-          onChange={(event) => {
-            conversation.system.value = event.currentTarget.value;
-            conversation.save();
-          }}
-        />
+        <textarea rows={3} value={conversation.system.value} onChange={(event) => void conversation.setSystem(event.currentTarget.value)} />
       </label>
       <NumberField
         label="Temperature"

@@ -1,11 +1,11 @@
 /** Conversations on the left, the open one as a document, its settings on the right. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
-import { VoiceLoop } from '../voice/voice-loop.ts';
+import type { VoiceLoop } from '../voice/voice-loop.ts';
 import { ChatSettings } from './chat-settings.tsx';
 import { Composer } from './composer.tsx';
 import type { Conversation } from './conversation.ts';
@@ -18,12 +18,11 @@ export function ChatView() {
   const app = useApp();
   const conversation = app.conversations.current.value;
   const { box, content, stick } = useStickToBottom(conversation.id);
-  const voice = useRef<VoiceLoop | null>(null);
-  voice.current ??= new VoiceLoop(app);
+  const { voice } = app;
   const drawer = useSignal<'list' | 'settings' | ''>('');
-  useEffect(() => () => voice.current?.cancel(), []);
+  useEffect(() => () => voice.leave(), []);
   useChatKeys();
-  useEscape(() => stopAll(conversation, voice.current!));
+  useEscape(() => stopAll(conversation, voice));
   const messages = conversation.messages.value;
   const send = (text: string): void => {
     stick();
@@ -53,14 +52,14 @@ export function ChatView() {
                   message={message}
                   conversation={conversation}
                   isLast={index === messages.length - 1}
-                  voice={voice.current!}
+                  voice={voice}
                 />
               ))}
             </ol>
             <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />
           </div>
         </div>
-        <Composer conversation={conversation} voice={voice.current} onSend={send} />
+        <Composer conversation={conversation} voice={voice} onSend={send} />
       </div>
       <aside class="side right" aria-label="Settings">
         <ChatSettings conversation={conversation} />

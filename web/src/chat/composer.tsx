@@ -16,16 +16,17 @@ export function Composer({ conversation, voice, onSend }: Props) {
   const running = conversation.running.value;
   // The text stays in the element, so that typing renders nothing.
   useEffect(() => {
-    area.current!.value = conversation.draft.peek();
-    fit(area.current!);
     area.current!.focus({ preventScroll: true });
+    // What an earlier visit left unsent comes when it has been read.
+    return conversation.draft.subscribe((text) => {
+      if (area.current!.value !== text) area.current!.value = text;
+      fit(area.current!);
+    });
   }, [conversation]);
   const submit = (): void => {
     const text = area.current!.value.trim();
     if (text === '') return;
-    area.current!.value = '';
     conversation.draft.value = '';
-    fit(area.current!);
     onSend(text);
   };
   return (
@@ -46,10 +47,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
         aria-label="Message"
         aria-describedby="chat-place"
         placeholder="Write a message"
-        onInput={(event) => {
-          conversation.draft.value = event.currentTarget.value;
-          fit(event.currentTarget);
-        }}
+        onInput={(event) => (conversation.draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
           event.preventDefault();

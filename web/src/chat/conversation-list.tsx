@@ -48,7 +48,7 @@ function ConversationItem({ conversation, onChosen }: { conversation: Conversati
         {conversation.title.value || 'Untitled'}
       </button>
       {conversation.messages.value.length > 0 && (
-        <button class="plain" aria-label={`Delete ${conversation.title.value}`} onClick={() => void conversations.remove(conversation)}>
+        <button class="plain" aria-label={`Delete ${conversation.title.value}`} onClick={() => conversations.remove(conversation)}>
           ×
         </button>
       )}

@@ -2,10 +2,13 @@
 import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { App } from '../app.ts';
+import { UNDO_MS } from '../storage/deletions.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation.ts';
 import { newId } from '../util.ts';
 import { History } from './history.ts';
+import { mark } from './record.ts';
+import type { Edit } from './record.ts';
 
 /** What an export file is. */
 interface ExportFile {
@@ -32,15 +35,18 @@ export class ConversationStore {
     this.list.value = [first];
     this.currentId.value = first.id;
     this.current = computed(() => this.list.value.find(({ id }) => id === this.currentId.value) ?? this.list.value[0]!);
+    app.tabs.listen('conversation', (id) => void this.#reload(id));
   }
 
   async restore(): Promise<void> {
     try {
-      const saved = (await this.#history.all()).sort((a, b) => b.updated - a.updated).map((data) => new Conversation(this.#app, data));
-      this.list.value = [...this.list.value, ...saved];
+      const saved = (await this.#history.all()).sort((a, b) => b.updated - a.updated);
+      const kept = saved.filter(({ removed }) => removed === undefined).map((data) => this.#keep(new Conversation(this.#app, data)));
+      this.list.value = [...this.list.value, ...kept];
+      for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, data), data.removed);
       const last = sessionStorage.getItem(CURRENT);
-      if (saved.some(({ id }) => id === last)) this.open(last!);
-      else if (saved[0] && last !== null) this.open(saved[0].id);
+      if (kept.some(({ id }) => id === last)) this.open(last!);
+      else if (kept[0] && last !== null) this.open(kept[0].id);
     } catch (error) {
       this.#complain(error);
     }
@@ -65,23 +71,32 @@ export class ConversationStore {
     const data = conversation.data();
     const messages = data.messages.slice(0, data.messages.findIndex(({ id }) => id === messageId) + 1);
     const now = Date.now();
-    this.#add({ ...data, id: newId(), title: `${data.title} (branch)`, created: now, updated: now, messages });
+    this.#add({ ...data, title: `${data.title} (branch)`, created: now, updated: now, messages });
   }
 
-  save(conversation: Conversation): void {
-    sessionStorage.setItem(CURRENT, conversation.id);
-    void this.#history.put(conversation.data()).then(
-      () => (this.problem.value = ''),
-      (error: unknown) => this.#complain(error),
-    );
+  /** Applies an edit to what is stored of a conversation (`fallback` if nothing is), tells other tabs, and returns what is stored then. Never rejects. */
+  async store(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
+    if (fallback.id === this.currentId.peek()) sessionStorage.setItem(CURRENT, fallback.id);
+    try {
+      const stored = await this.#history.edit(fallback, edit);
+      this.problem.value = '';
+      this.#app.tabs.tell({ kind: 'conversation', id: fallback.id });
+      return stored;
+    } catch (error) {
+      this.#complain(error);
+      return edit(fallback);
+    }
   }
 
-  async remove(conversation: Conversation): Promise<void> {
+  /** Deletes a conversation; for some seconds that can be undone. */
+  remove(conversation: Conversation): void {
     conversation.stop();
-    const rest = this.list.peek().filter((other) => other !== conversation);
-    this.list.value = rest.length > 0 ? rest : [this.#create()];
-    if (this.currentId.peek() === conversation.id) this.open(this.list.peek()[0]!.id);
-    await this.#history.remove(conversation.id).catch((error: unknown) => this.#complain(error));
+    const at = this.list.peek().indexOf(conversation);
+    const wasOpen = this.current.peek() === conversation;
+    this.#drop(conversation);
+    const removed = Date.now();
+    void conversation.change(mark(removed));
+    this.#offerUndo(conversation, removed, { at, wasOpen });
   }
 
   /** All conversations that hold something, as a JSON document. */
@@ -100,21 +115,63 @@ export class ConversationStore {
       throw new Error('this file is not JSON');
     }
     if (file.format !== 'parley-conversations' || !Array.isArray(file.conversations)) throw new Error('this is no export of conversations');
-    for (const data of file.conversations) this.#add({ ...data, id: newId() });
+    for (const data of file.conversations) this.#add(data);
     return file.conversations.length;
   }
 
+  #offerUndo(conversation: Conversation, removed: number, { at = 0, wasOpen = false } = {}): void {
+    const { id } = conversation;
+    const undo = (): void => {
+      const list = [...this.list.peek()];
+      list.splice(at, 0, conversation);
+      this.list.value = list;
+      if (wasOpen) this.open(id);
+      void conversation.change(mark(undefined));
+    };
+    const purge = (): void => void this.#history.purge(id).catch((error: unknown) => this.#complain(error));
+    const label = conversation.title.peek() || 'conversation';
+    // What an earlier visit deleted may be over the time already.
+    if (Date.now() >= removed + UNDO_MS) purge();
+    else this.#app.deletions.offer({ id, label, undo, purge }, removed);
+  }
+
+  /** Shows what another tab has stored, or no longer does. */
+  async #reload(id: string): Promise<void> {
+    const stored = await this.#history.get(id).catch(() => undefined);
+    const shown = this.list.peek().find((conversation) => conversation.id === id);
+    if (!stored || stored.removed !== undefined) {
+      if (shown) this.#drop(shown);
+    } else if (shown) shown.adopt(stored);
+    else this.list.value = [this.#keep(new Conversation(this.#app, stored)), ...this.list.peek()];
+  }
+
+  #drop(conversation: Conversation): void {
+    const rest = this.list.peek().filter((other) => other !== conversation);
+    const wasOpen = this.current.peek() === conversation;
+    this.list.value = rest.length > 0 ? rest : [this.#create()];
+    if (wasOpen) this.open(this.list.peek()[0]!.id);
+  }
+
+  /** Message ids name the job that writes them: copies get their own. */
   #add(data: ConversationData): void {
-    const conversation = new Conversation(this.#app, data);
+    const messages = data.messages.map((message) => ({ ...message, id: newId() }));
+    const conversation = this.#keep(new Conversation(this.#app, { ...data, id: newId(), messages }));
     this.list.value = [conversation, ...this.list.peek()];
     this.open(conversation.id);
-    this.save(conversation);
+    void conversation.change(mark(undefined));
   }
 
   #create(): Conversation {
     const now = Date.now();
     const { system } = this.#app.settings.data.peek().chat;
-    return new Conversation(this.#app, { id: newId(), title: '', created: now, updated: now, system, messages: [] });
+    return this.#keep(new Conversation(this.#app, { id: newId(), title: '', created: now, updated: now, system, messages: [] }));
+  }
+
+  /** Keeps what is typed into a conversation; all that are empty share one draft. */
+  #keep(conversation: Conversation): Conversation {
+    const isEmpty = (): boolean => conversation.messages.peek().length === 0;
+    this.#app.work.texts.keep(() => `draft ${isEmpty() ? '' : conversation.id}`, conversation.draft);
+    return conversation;
   }
 
   #complain(error: unknown): void {

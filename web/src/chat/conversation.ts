@@ -10,7 +10,9 @@ import { newId } from '../util.ts';
 import { speakable } from '../voice/sentences.ts';
 import { AnswerMeter } from './answer-meter.ts';
 import { promptOf } from './prompt.ts';
-import { samplingOf, titleOf } from './sampling.ts';
+import { answerTo, append, chain, endOf, isUnfinished, takeOut, update } from './record.ts';
+import type { Edit } from './record.ts';
+import { samplingOf } from './sampling.ts';
 
 export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
 
@@ -33,6 +35,7 @@ export interface MessageData {
   readonly text: string;
   readonly status: MessageStatus;
   readonly stats?: AnswerStats;
+  readonly failure?: Failure;
 }
 
 export interface ConversationData {
@@ -42,6 +45,8 @@ export interface ConversationData {
   readonly updated: number;
   readonly system: string;
   readonly messages: readonly MessageData[];
+  /** When it was deleted (ms since 1970); it can be brought back for a while. */
+  readonly removed?: number;
 }
 
 export class Message {
@@ -50,91 +55,95 @@ export class Message {
   readonly text: Signal<string>;
   readonly status: Signal<MessageStatus>;
   readonly stats: Signal<AnswerStats | undefined>;
-  readonly failure: Signal<Failure | undefined> = signal(undefined);
+  readonly failure: Signal<Failure | undefined>;
 
-  constructor({ id, role, text, status, stats }: MessageData) {
+  constructor({ id, role, text, status, stats, failure }: MessageData) {
     this.id = id;
     this.role = role;
     this.text = signal(text);
-    // A page that was closed while it wrote left a stopped answer.
-    this.status = signal(status === 'waiting' || status === 'writing' ? 'stopped' : status);
+    this.status = signal(status);
     this.stats = signal(stats);
+    this.failure = signal(failure);
   }
 
   data(): MessageData {
-    const stats = this.stats.peek();
-    return { id: this.id, role: this.role, text: this.text.peek(), status: this.status.peek(), ...(stats && { stats }) };
+    const [stats, failure] = [this.stats.peek(), this.failure.peek()];
+    const { id, role, text, status } = this;
+    return { id, role, text: text.peek(), status: status.peek(), ...(stats && { stats }), ...(failure && { failure }) };
+  }
+
+  /** Shows what is stored. */
+  take({ text, status, stats, failure }: MessageData): void {
+    this.text.value = text;
+    this.status.value = status;
+    this.stats.value = stats;
+    this.failure.value = failure;
+  }
+
+  get isUnfinished(): boolean {
+    return isUnfinished(this.status.peek());
   }
 }
 
 /** Hears an answer while it is written (the voice loop speaks it). */
 export type AnswerListener = (event: { readonly type: 'text'; readonly text: string } | { readonly type: 'end' }) => void;
 
+/** ms between two savings of an answer that is being written. */
+const SAVE_EVERY = 1000;
+
+/**
+ * What is stored of a conversation, with this tab's changes on top that are not stored yet. Other tabs may change the same one: a change is a
+ * function of what is stored, applied in one transaction, and then told to them.
+ */
 export class Conversation {
   readonly id: string;
-  readonly created: number;
-  updated: number;
-  readonly title: Signal<string>;
-  readonly system: Signal<string>;
-  readonly messages: Signal<readonly Message[]>;
+  readonly title: Signal<string> = signal('');
+  readonly system: Signal<string> = signal('');
+  readonly messages: Signal<readonly Message[]> = signal([]);
   readonly running = signal(false);
   /** Text that the person has typed and not sent. */
   readonly draft = signal('');
   readonly #app: App;
+  #stored: ConversationData;
+  readonly #pending = new Set<Edit>();
+  /** Answers that this tab is writing: here it knows more than the store. */
+  readonly #own = new Map<string, Message>();
+  /** Answers that another tab is writing. */
+  readonly #followed = new Set<string>();
   #abort: AbortController | undefined;
 
   constructor(app: App, data: ConversationData) {
     this.#app = app;
     this.id = data.id;
-    this.created = data.created;
-    this.updated = data.updated;
-    this.title = signal(data.title);
-    this.system = signal(data.system);
-    this.messages = signal(data.messages.map((message) => new Message(message)));
+    this.#stored = data;
+    this.#show();
+  }
+
+  get updated(): number {
+    return this.#stored.updated;
   }
 
   data(): ConversationData {
-    const { id, created, updated, title, system, messages } = this;
-    return { id, created, updated, title: title.peek(), system: system.peek(), messages: messages.peek().map((message) => message.data()) };
+    const { removed: _, ...stored } = this.#stored;
+    const messages = this.messages.peek().map((message) => message.data());
+    return { ...stored, title: this.title.peek(), system: this.system.peek(), messages };
   }
 
   /** Adds a question and answers it. */
   async send(text: string, listener?: AnswerListener): Promise<void> {
-    if (this.messages.peek().length === 0 && this.title.peek() === '') this.title.value = titleOf(text);
-    this.#append('user', text, 'done');
-    await this.answer(listener);
+    this.stop();
+    await this.#ask(text, [], listener);
   }
 
   /** Answers the last question; an answer that is there is replaced. */
   async answer(listener?: AnswerListener): Promise<void> {
     this.stop();
     const messages = this.messages.peek();
-    if (messages.at(-1)?.role === 'assistant') this.messages.value = messages.slice(0, -1);
-    const turns = this.messages.peek().map(({ role, text }) => ({ role, text: text.peek() }));
-    const prompt = promptOf(turns, this.system.peek());
-    const message = this.#append('assistant', '', 'waiting');
-    const abort = new AbortController();
-    this.#abort = abort;
-    this.running.value = true;
-    this.#app.announcer.say('Answering');
-    try {
-      await this.#generate(prompt, message, abort.signal, listener);
-      const text = message.text.peek();
-      const { readAnswers } = this.#app.settings.data.peek();
-      this.#app.announcer.say(readAnswers ? speakable(text) : `Answer complete, ${text.split(/\s+/).length} words`);
-    } catch (error) {
-      const stopped = isAbort(error) || abort.signal.aborted;
-      message.status.value = stopped ? 'stopped' : 'failed';
-      if (!stopped) message.failure.value = toFailure(error);
-      this.#app.announcer.say(stopped ? 'Stopped' : 'The answer failed');
-    } finally {
-      if (this.#abort === abort) {
-        this.#abort = undefined;
-        this.running.value = false;
-      }
-      listener?.({ type: 'end' });
-      this.save();
-    }
+    const last = messages.at(-1);
+    const question = messages.findLast(({ role }) => role === 'user');
+    const message = newMessage('assistant', '', 'waiting');
+    const place = question ? answerTo(question.id, message.data()) : append(message.data());
+    await this.#write(message, last?.role === 'assistant' ? chain(takeOut(last.id), place) : place, listener);
   }
 
   stop(): void {
@@ -144,30 +153,127 @@ export class Conversation {
   /** Replaces a question and drops what followed it. */
   async edit(message: Message, text: string): Promise<void> {
     this.stop();
-    const at = this.messages.peek().indexOf(message);
-    this.messages.value = this.messages.peek().slice(0, at);
-    await this.send(text);
+    const messages = this.messages.peek();
+    const dropped = messages.slice(messages.indexOf(message)).map(({ id }) => id);
+    await this.#ask(text, dropped);
   }
 
-  save(): void {
-    this.updated = Date.now();
-    this.#app.conversations.save(this);
+  async setSystem(system: string): Promise<void> {
+    await this.change((record) => ({ ...record, system }));
   }
 
-  #append(role: MessageData['role'], text: string, status: MessageStatus): Message {
-    const message = new Message({ id: newId(), role, text, status: 'done' });
-    message.status.value = status;
-    this.messages.value = [...this.messages.peek(), message];
-    this.save();
-    return message;
+  /** Changes what is stored. Shown at once; never rejects. */
+  async change(edit: Edit): Promise<void> {
+    await this.#stage(edit)();
   }
 
-  async #generate(messages: ChatMessage[], message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
-    const request = { messages, ...samplingOf(this.#app.settings.data.peek().chat) };
+  /** Shows what another tab has stored. */
+  adopt(stored: ConversationData): void {
+    this.#stored = stored;
+    this.#show();
+  }
+
+  async #ask(text: string, dropped: readonly string[], listener?: AnswerListener): Promise<void> {
+    const answer = newMessage('assistant', '', 'waiting');
+    const turn = append(newMessage('user', text, 'done').data(), answer.data());
+    await this.#write(answer, chain(takeOut(...dropped), turn), listener);
+  }
+
+  /** Shows a change; the function that is returned stores it. */
+  #stage(edit: Edit): () => Promise<void> {
+    const dated: Edit = (record) => {
+      const edited = edit(record);
+      return edited === record ? record : { ...edited, updated: Date.now() };
+    };
+    this.#pending.add(dated);
+    this.#show();
+    return async () => {
+      this.#stored = await this.#app.conversations.store(this.#stored, dated);
+      this.#pending.delete(dated);
+      this.#show();
+    };
+  }
+
+  #show(): void {
+    const record = chain(...this.#pending)(this.#stored);
+    const shown = this.messages.peek();
+    const known = new Map(shown.map((message) => [message.id, message]));
+    const messages = record.messages.map((data) => {
+      const own = this.#own.get(data.id);
+      if (own) return own;
+      const message = known.get(data.id) ?? new Message(data);
+      message.take(data);
+      return message;
+    });
+    batch(() => {
+      this.title.value = record.title;
+      this.system.value = record.system;
+      if (messages.length !== shown.length || messages.some((message, at) => message !== shown[at])) this.messages.value = messages;
+    });
+    for (const message of messages) if (message.isUnfinished && !this.#own.has(message.id)) void this.#follow(message);
+  }
+
+  /** Waits for the end of an answer that another tab writes; one whose tab has gone is a stopped one. */
+  async #follow({ id }: Message): Promise<void> {
+    if (this.#followed.has(id)) return;
+    this.#followed.add(id);
+    await this.#app.tabs.released(id);
+    this.#followed.delete(id);
+    await this.change(endOf(id));
+  }
+
+  /** Writes an answer, from its place in the conversation to its end. */
+  async #write(message: Message, edit: Edit, listener?: AnswerListener): Promise<void> {
+    const abort = new AbortController();
+    this.#abort = abort;
+    this.running.value = true;
+    this.#own.set(message.id, message);
+    const store = this.#stage(edit);
+    this.#app.announcer.say('Answering');
+    await this.#app.tabs.hold(message.id, async () => {
+      await store();
+      await this.#generateOrFail(message, abort.signal, listener);
+      if (this.#abort === abort) {
+        this.#abort = undefined;
+        this.running.value = false;
+      }
+      listener?.({ type: 'end' });
+      await this.change(update(message.data()));
+      this.#own.delete(message.id);
+    });
+  }
+
+  async #generateOrFail(message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
+    try {
+      await this.#generate(message, signal, listener);
+      const text = message.text.peek();
+      const { readAnswers } = this.#app.settings.data.peek();
+      this.#app.announcer.say(readAnswers ? speakable(text) : `Answer complete, ${text.split(/\s+/).length} words`);
+    } catch (error) {
+      const stopped = isAbort(error) || signal.aborted;
+      message.status.value = stopped ? 'stopped' : 'failed';
+      if (!stopped) message.failure.value = toFailure(error);
+      this.#app.announcer.say(stopped ? 'Stopped' : 'The answer failed');
+    }
+  }
+
+  /** What comes before an answer, other tabs' turns included. */
+  #prompt(answer: Message): ChatMessage[] {
+    const messages = this.messages.peek();
+    const before = messages.slice(0, messages.indexOf(answer));
+    return promptOf(
+      before.map(({ role, text }) => ({ role, text: text.peek() })),
+      this.system.peek(),
+    );
+  }
+
+  async #generate(message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
+    const request = { messages: this.#prompt(message), ...samplingOf(this.#app.settings.data.peek().chat) };
     const engine = await this.#app.engine('chat');
     signal.throwIfAborted();
     const pacer = new TextPacer((text) => (message.text.value = text));
     const meter = new AnswerMeter();
+    let saved = performance.now();
     try {
       for await (const event of engine.chat(request, signal)) {
         meter.take(event);
@@ -175,6 +281,9 @@ export class Conversation {
         if (message.status.peek() === 'waiting') message.status.value = 'writing';
         pacer.add(event.text);
         listener?.({ type: 'text', text: event.text });
+        if (performance.now() - saved < SAVE_EVERY) continue;
+        saved = performance.now();
+        void this.change(update({ ...message.data(), text: pacer.text }));
       }
       batch(() => {
         pacer.flush();
@@ -185,4 +294,8 @@ export class Conversation {
       message.stats.value = meter.stats();
     }
   }
+}
+
+function newMessage(role: MessageData['role'], text: string, status: MessageStatus): Message {
+  return new Message({ id: newId(), role, text, status });
 }

@@ -1,42 +1,46 @@
 /** Conversations in IndexedDB, one record each. */
+import { Database } from '../storage/database.ts';
 import type { ConversationData } from './conversation.ts';
+import type { Edit } from './record.ts';
 
-const DATABASE = 'parley';
 const STORE = 'conversations';
 
-/** Opened at first use; every method rejects where the browser forbids IndexedDB (private windows of some browsers). */
+/** Every method rejects where the browser keeps nothing. */
 export class History {
-  #database: Promise<IDBDatabase> | undefined;
+  readonly #database = new Database({
+    name: 'parley',
+    version: 1,
+    upgrade: (database) => database.createObjectStore(STORE, { keyPath: 'id' }),
+  });
 
   async all(): Promise<ConversationData[]> {
-    return this.#run<ConversationData[]>('readonly', (store) => store.getAll());
+    return this.#database.all<ConversationData>(STORE);
   }
 
-  async put(conversation: ConversationData): Promise<void> {
-    await this.#run('readwrite', (store) => store.put(conversation));
+  async get(id: string): Promise<ConversationData | undefined> {
+    return this.#database.get<ConversationData>(STORE, id);
   }
 
-  async remove(id: string): Promise<void> {
-    await this.#run('readwrite', (store) => store.delete(id));
+  /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction; returns what is stored then. */
+  async edit(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
+    const stored = await this.#database.run<ConversationData>([STORE], 'readwrite', (use, give) => {
+      const store = use(STORE);
+      const request = store.get(fallback.id) as IDBRequest<ConversationData | undefined>;
+      request.onsuccess = () => {
+        const edited = edit(request.result ?? fallback);
+        if (edited !== request.result) store.put(edited);
+        give(edited);
+      };
+    });
+    return stored!;
   }
 
-  async #run<T>(mode: IDBTransactionMode, act: (store: IDBObjectStore) => IDBRequest): Promise<T> {
-    this.#database ??= open();
-    const database = await this.#database;
-    return new Promise<T>((resolve, reject) => {
-      const transaction = database.transaction(STORE, mode);
-      const request = act(transaction.objectStore(STORE));
-      transaction.oncomplete = () => resolve(request.result as T);
-      transaction.onabort = () => reject(transaction.error ?? new Error('the conversation store refused'));
+  /** Deletes a conversation that still carries the mark of deletion. */
+  async purge(id: string): Promise<void> {
+    await this.#database.run([STORE], 'readwrite', (use) => {
+      const store = use(STORE);
+      const request = store.get(id) as IDBRequest<ConversationData | undefined>;
+      request.onsuccess = () => void (request.result?.removed !== undefined && store.delete(id));
     });
   }
-}
-
-function open(): Promise<IDBDatabase> {
-  return new Promise((resolve, reject) => {
-    const request = indexedDB.open(DATABASE, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' });
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new Error('IndexedDB cannot be opened'));
-  });
 }

@@ -1,69 +1,42 @@
-/** Text left, voices right; each take is kept with its seed until the page closes. */
-import { useSignal } from '@preact/signals';
+/** Text left, voices right; each take is kept with its seed until it is deleted. */
 import type { Signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
-import { Take } from './take.ts';
 import { VOICES, inOrder } from './voices.ts';
 
-const EXAMPLE = 'The quick brown fox jumps over the lazy dog. Then it sits down by the river and waits for the evening.';
 const LONGEST = 4096; // characters; the interface's limit
 
 export function SpeakView() {
-  const app = useApp();
-  const takes = useSignal<readonly Take[]>([]);
-  const current = useSignal<Take | undefined>(undefined);
-  const text = useSignal(EXAMPLE);
-  const player = useRef(new Player()).current;
-  const abort = useRef(new AbortController());
-  useEffect(
-    () => () => {
-      abort.current.abort();
-      player.clear();
-    },
-    [],
-  );
-  const making = current.value?.status.value === 'making';
-  const make = (): void => {
-    const { voice, speed, seed } = app.settings.data.peek().speech;
-    player.unlock();
-    abort.current = new AbortController();
-    const take = new Take(text.peek().trim(), voice, speed);
-    takes.value = [take, ...takes.peek()];
-    current.value = take;
-    void take.make(app, player, /^-?\d+$/.test(seed.trim()) ? Number(seed) : undefined, abort.current.signal);
-  };
-  const stop = (): boolean => {
-    const wasBusy = making || player.playing.peek();
-    abort.current.abort();
-    player.pause();
-    return wasBusy;
-  };
-  useEscape(stop);
+  const { speech, work } = useApp();
+  const { player, text } = speech;
+  const making = speech.isMaking.value;
+  useEscape(() => speech.stop());
   return (
     <div class="page">
-      <Heading />
+      <header>
+        <h1>Speak</h1>
+        <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
+      </header>
       <div class="stack">
-        <SpeakForm text={text} making={making} onMake={make} onStop={stop} />
+        <SpeakForm text={text} making={making} onMake={() => speech.make()} onStop={() => speech.stop()} />
         <EngineNotice task="speech" />
+        {work.problem.value && (
+          <p class="label" role="alert">
+            {work.problem}
+          </p>
+        )}
         <ol class="takes">
-          {takes.value.map((take) => (
+          {speech.takes.items.value.map((take) => (
             <TakeItem
               key={take.id}
               take={take}
               player={player}
-              isCurrent={take === current.value}
-              onPlay={(seconds) => {
-                if (take !== current.value) player.load(take.samples, take.rate);
-                current.value = take;
-                player.playFrom(seconds);
-              }}
+              isCurrent={take.id === speech.currentId.value}
+              onPlay={(seconds) => void speech.play(take, seconds)}
             />
           ))}
         </ol>
@@ -72,15 +45,6 @@ export function SpeakView() {
         <SpeakSettings text={text.value} />
       </aside>
     </div>
-  );
-}
-
-function Heading() {
-  return (
-    <header>
-      <h1>Speak</h1>
-      <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
-    </header>
   );
 }
 

@@ -1,6 +1,7 @@
 /** A take: its waveform, its text to follow, and what can be done with it. */
 import { writeWav } from '../../../engine/audio/wav.ts';
 import { useApp } from '../app.ts';
+import type { App } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
 import { download } from '../util.ts';
@@ -45,15 +46,10 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
       )}
       {isCurrent && player.blocked.value && <p class="label">The browser waits for a click before it makes sound.</p>}
       <div class="row">
-        <button disabled={take.samples.length === 0 || status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
+        <button disabled={take.seconds.value === 0 || status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
           {playing ? 'Pause' : 'Play'}
         </button>
-        <button
-          disabled={take.samples.length === 0}
-          onClick={() =>
-            download(`${take.voice}.wav`, new Blob([writeWav(take.samples, take.rate) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }))
-          }
-        >
+        <button disabled={take.seconds.value === 0} onClick={() => void save(app, take)}>
           Download WAV
         </button>
         {seed !== undefined && (
@@ -61,9 +57,17 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
             Use this seed
           </button>
         )}
+        <button class="plain" onClick={() => app.speech.remove(take)}>
+          Delete
+        </button>
       </div>
     </li>
   );
+}
+
+async function save(app: App, take: Take): Promise<void> {
+  const wav = writeWav(await take.sound(app), take.rate) as Uint8Array<ArrayBuffer>;
+  download(`${take.voice}.wav`, new Blob([wav], { type: 'audio/wav' }));
 }
 
 /** The text; the part that is being heard is marked, and a click plays from there. */

@@ -1,11 +1,11 @@
 /** One text spoken once, while it is made and after. */
 import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import type { App } from '../app.ts';
-import type { Player } from '../audio/player.ts';
+import { peaksOf } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { peaksOf } from '../audio/peaks.ts';
-import { newId } from '../util.ts';
+import type { WorkData } from '../storage/work-store.ts';
 
 export interface SpokenPart {
   readonly text: string;
@@ -14,35 +14,94 @@ export interface SpokenPart {
   readonly end: number;
 }
 
-export class Take {
-  readonly id = newId();
+export type TakeStatus = 'making' | 'done' | 'stopped' | 'failed';
+
+/** Plain data of a take: what is stored, its sound aside. */
+export interface TakeData extends WorkData {
   readonly text: string;
   readonly voice: string;
   readonly speed: number;
-  readonly seed = signal<number | undefined>(undefined);
-  readonly status = signal<'making' | 'done' | 'stopped' | 'failed'>('making');
-  readonly failure = signal<Failure | undefined>(undefined);
-  readonly parts = signal<readonly SpokenPart[]>([]);
-  readonly levels = signal<Float32Array>(new Float32Array(0));
-  readonly seconds = signal(0);
-  /** Seconds of work until the first sound, and for all of it. */
-  readonly firstSound = signal(0);
-  readonly work = signal(0);
-  rate = 24000;
-  #samples = new Float32Array(0);
+  readonly status: TakeStatus;
+  readonly rate: number;
+  readonly seconds: number;
+  readonly firstSound: number;
+  readonly work: number;
+  readonly parts: readonly SpokenPart[];
+  readonly levels: Float32Array;
+  readonly seed?: number;
+  readonly failure?: Failure;
+}
 
-  constructor(text: string, voice: string, speed: number) {
-    this.text = text;
-    this.voice = voice;
-    this.speed = speed;
+/** A take that nothing has been made of yet. */
+export function emptyTake(id: string, text: string, voice: string, speed: number): TakeData {
+  const nothing = { rate: 24000, seconds: 0, firstSound: 0, work: 0, parts: [], levels: new Float32Array(0) };
+  return { id, created: Date.now(), text, voice, speed, status: 'making', ...nothing };
+}
+
+/** Hears a take while it is made. */
+export interface TakeListener {
+  start(rate: number): void;
+  append(samples: Float32Array): void;
+  finish(): void;
+}
+
+export class Take {
+  readonly id: string;
+  readonly created: number;
+  readonly text: string;
+  readonly voice: string;
+  readonly speed: number;
+  readonly seed: Signal<number | undefined>;
+  readonly status: Signal<TakeStatus>;
+  readonly failure: Signal<Failure | undefined>;
+  readonly parts: Signal<readonly SpokenPart[]>;
+  readonly levels: Signal<Float32Array>;
+  readonly seconds: Signal<number>;
+  /** Seconds of work until the first sound, and for all of it. */
+  readonly firstSound: Signal<number>;
+  readonly work: Signal<number>;
+  rate: number;
+  /** Undefined until it is read from the store. */
+  #samples: Float32Array | undefined;
+  #pieces = 0;
+
+  constructor(data: TakeData, samples?: Float32Array) {
+    ({ id: this.id, created: this.created, text: this.text, voice: this.voice, speed: this.speed, rate: this.rate } = data);
+    this.seed = signal(data.seed);
+    this.status = signal(data.status);
+    this.failure = signal(data.failure);
+    this.parts = signal(data.parts);
+    this.levels = signal(data.levels);
+    this.seconds = signal(data.seconds);
+    this.firstSound = signal(data.firstSound);
+    this.work = signal(data.work);
+    this.#samples = samples;
   }
 
-  get samples(): Float32Array {
+  data(): TakeData {
+    const { id, created, text, voice, speed, rate } = this;
+    const [seed, failure] = [this.seed.peek(), this.failure.peek()];
+    return {
+      ...{ id, created, text, voice, speed, rate },
+      status: this.status.peek(),
+      seconds: this.seconds.peek(),
+      firstSound: this.firstSound.peek(),
+      work: this.work.peek(),
+      parts: this.parts.peek(),
+      levels: this.levels.peek(),
+      ...(seed !== undefined && { seed }),
+      ...(failure && { failure }),
+    };
+  }
+
+  /** All samples that there are. */
+  async sound(app: App): Promise<Float32Array> {
+    this.#samples ??= await app.work.sound(this.id);
     return this.#samples;
   }
 
-  /** Makes the sound; `player` plays it meanwhile. Never rejects. */
-  async make(app: App, player: Player, seed: number | undefined, abort: AbortSignal): Promise<void> {
+  /** Makes the sound, and stores each piece of it; `listener` hears it meanwhile. Never rejects. */
+  async make(app: App, listener: TakeListener, seed: number | undefined, abort: AbortSignal): Promise<void> {
     let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
     app.announcer.say('Making speech');
@@ -55,11 +114,13 @@ export class Take {
         if (event.type === 'start') {
           this.rate = event.sampleRate;
           this.seed.value = event.seed;
-          player.start(event.sampleRate);
+          listener.start(event.sampleRate);
         } else if (event.type === 'audio') {
           this.firstSound.value ||= elapsed();
-          player.append(event.samples.slice());
+          listener.append(event.samples.slice());
           this.#append(event.samples, event.text);
+          void app.work.putSound(this.id, this.#pieces++, event.samples.slice());
+          app.speech.takes.save(this);
         }
       }
       this.status.value = 'done';
@@ -69,15 +130,16 @@ export class Take {
       if (!isAbort(error)) this.failure.value = toFailure(error);
     } finally {
       this.work.value = elapsed();
-      player.finish();
+      listener.finish();
     }
   }
 
   #append(samples: Float32Array, text: string): void {
-    const whole = new Float32Array(this.#samples.length + samples.length);
-    whole.set(this.#samples);
-    whole.set(samples, this.#samples.length);
-    const start = this.#samples.length / this.rate;
+    const before = this.#samples ?? new Float32Array(0);
+    const whole = new Float32Array(before.length + samples.length);
+    whole.set(before);
+    whole.set(samples, before.length);
+    const start = before.length / this.rate;
     this.#samples = whole;
     const end = whole.length / this.rate;
     const last = this.parts.peek().at(-1);

@@ -12,7 +12,14 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
   const recording = useSignal(false);
   const problem = useSignal('');
   const microphone = useRef(new Microphone()).current;
-  useEffect(() => () => void microphone.stop(), []);
+  // A recording ends when its view is left, and is heard all the same.
+  useEffect(
+    () => async () => {
+      const samples = await microphone.stop();
+      if (recording.peek()) onRecorded(samples);
+    },
+    [],
+  );
   const toggle = async (): Promise<void> => {
     if (recording.value) {
       recording.value = false;

@@ -1,10 +1,7 @@
 /** A file on its way to samples: how far it is, and a way out. */
-import { signal, useSignal } from '@preact/signals';
-import type { Signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { signal } from '@preact/signals';
 import { decodeAudio } from '../audio/decode.ts';
 import type { DecodedSound } from '../audio/decode.ts';
-import { isAbort } from '../failure.ts';
 
 export class Reading {
   readonly name: string;
@@ -22,38 +19,6 @@ export class Reading {
   cancel(): void {
     this.#abort.abort();
   }
-}
-
-interface Readings {
-  /** The file that is being read. */
-  readonly reading: Signal<Reading | undefined>;
-  /** Why the last one could not be. */
-  readonly problem: Signal<string>;
-  /** Reads a file instead of the one that is being read. */
-  readonly open: (file: File | undefined) => Promise<void>;
-}
-
-/** Reads one file at a time and hands its sound to `hear`. */
-export function useReading(hear: (name: string, samples: Float32Array, levels: Float32Array) => void): Readings {
-  const reading = useSignal<Reading | undefined>(undefined);
-  const problem = useSignal('');
-  useEffect(() => () => reading.peek()?.cancel(), []);
-  const open = async (file: File | undefined): Promise<void> => {
-    if (!file) return;
-    problem.value = '';
-    reading.peek()?.cancel();
-    const next = new Reading(file);
-    reading.value = next;
-    try {
-      const { samples, levels } = await next.sound;
-      hear(file.name, samples, levels);
-    } catch (error) {
-      if (!isAbort(error)) problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
-    } finally {
-      if (reading.peek() === next) reading.value = undefined;
-    }
-  };
-  return { reading, problem, open };
 }
 
 export function ReadingLine({ reading }: { reading: Reading }) {

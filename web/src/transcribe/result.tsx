@@ -1,4 +1,5 @@
 /** A transcript under its waveform: follow it, correct it, save it. */
+import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
@@ -13,6 +14,7 @@ interface Props {
 }
 
 export function Result({ transcript, player }: Props) {
+  const { transcription } = useApp();
   const status = transcript.status.value;
   const segments = transcript.segments.value;
   const heard = status === 'hearing' ? (segments.at(-1)?.end ?? 0) : transcript.duration.value;
@@ -27,7 +29,7 @@ export function Result({ transcript, player }: Props) {
         duration={transcript.duration}
         position={player.position}
         label="Waveform"
-        onSeek={(at) => player.playFrom(at)}
+        onSeek={(at) => void transcription.play(transcript, at)}
       />
       {status === 'hearing' && <progress value={heard} max={transcript.duration.value} aria-label="Heard so far" />}
       {transcript.failure.value && (
@@ -43,20 +45,28 @@ export function Result({ transcript, player }: Props) {
 }
 
 function Segments({ transcript, player }: Props) {
+  const app = useApp();
+  // A view that is left takes the focus out of a text without a blur.
+  useEffect(() => () => transcript.settle(), [transcript]);
   const at = player.playing.value ? player.position.value : -1;
   const clock = transcript.duration.value < 60 ? formatTenths : formatTime;
   return (
     <ol class="segments-list">
       {transcript.segments.value.map((segment) => (
         <li key={segment.id} class={at >= segment.start && at < segment.end ? 'now' : ''}>
-          <button class="plain number" onClick={() => player.playFrom(segment.start)} aria-label={`Play from ${clock(segment.start)}`}>
+          <button
+            class="plain number"
+            onClick={() => void app.transcription.play(transcript, segment.start)}
+            aria-label={`Play from ${clock(segment.start)}`}
+          >
             {clock(segment.start)}
           </button>
           <p
             contentEditable="plaintext-only"
             role="textbox"
             aria-label="Text, may be corrected"
-            onBlur={(event) => transcript.correct(segment, event.currentTarget.textContent ?? '')}
+            onInput={(event) => transcript.correct(app, segment, event.currentTarget.textContent ?? '')}
+            onBlur={() => transcript.settle()}
           >
             {segment.text.trim()}
           </p>
@@ -72,7 +82,7 @@ function ResultActions({ transcript, player }: Props) {
   const segments = transcript.segments.value;
   const play = (): void => {
     const atEnd = player.position.value >= player.duration.value - 0.01;
-    player.playFrom(atEnd ? 0 : player.position.value);
+    void app.transcription.play(transcript, atEnd ? 0 : player.position.value);
   };
   const save = (format: Format): void =>
     download(`${transcript.name.replace(/\.\w+$/, '')}.${format}`, new Blob([formatTranscript(format, segments)], { type: 'text/plain' }));
@@ -84,7 +94,7 @@ function ResultActions({ transcript, player }: Props) {
           Stop
         </button>
       ) : (
-        <button onClick={() => void transcript.run(app)}>Again</button>
+        <button onClick={() => void app.transcription.run(transcript)}>Again</button>
       )}
       {segments.length > 0 &&
         FORMATS.map((format) => (
@@ -92,6 +102,9 @@ function ResultActions({ transcript, player }: Props) {
             {format.toUpperCase()}
           </button>
         ))}
+      <button class="plain" onClick={() => app.transcription.remove(transcript)}>
+        Delete
+      </button>
     </div>
   );
 }

@@ -1,43 +1,17 @@
 /** Drop a file, choose one, or record; what is heard appears under the waveform and may be corrected. */
-import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { CAPTURE_RATE } from '../audio/microphone.ts';
-import { Player } from '../audio/player.ts';
 import { EngineNotice } from '../engine-notice.tsx';
-import { useEscape } from '../ui/escape.ts';
 import { TextField } from '../ui/fields.tsx';
+import { formatTime } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
-import { ReadingLine, useReading } from './reading.tsx';
+import { ReadingLine } from './reading.tsx';
 import { Result } from './result.tsx';
-import { Transcript } from './transcript.ts';
 
 export function TranscribeView() {
-  const app = useApp();
-  const transcript = useSignal<Transcript | undefined>(undefined);
-  const player = useRef(new Player()).current;
-  useEffect(
-    () => () => {
-      transcript.peek()?.stop();
-      player.clear();
-    },
-    [],
-  );
-  useEscape(() => {
-    const playing = player.playing.peek();
-    player.pause();
-    return playing;
-  });
-  const hear = (name: string, samples: Float32Array, levels?: Float32Array): void => {
-    problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
-    if (samples.length === 0) return;
-    transcript.peek()?.stop();
-    player.load(samples, CAPTURE_RATE);
-    transcript.value = new Transcript(name, samples, levels);
-    void transcript.value.run(app);
-  };
-  const { reading, problem, open } = useReading(hear);
+  const { transcription, work } = useApp();
+  const { player, problem, reading } = transcription;
+  const transcript = transcription.current.value;
   return (
     <div class="page">
       <header>
@@ -45,20 +19,55 @@ export function TranscribeView() {
         <p>Speech from a file or the microphone becomes text with times. English, with the model that comes along.</p>
       </header>
       <div class="stack">
-        <Intake onFile={open} onRecorded={(samples) => hear('recording', samples)} />
+        <Intake
+          onFile={(file) => void (file && transcription.open(file))}
+          onRecorded={(samples) => void transcription.hear('recording', samples)}
+        />
         {reading.value && <ReadingLine reading={reading.value} />}
         {problem.value && (
           <p class="failure" role="alert">
             {problem}
           </p>
         )}
-        <EngineNotice task="transcription" onRestarted={() => void transcript.peek()?.run(app)} />
-        {transcript.value && <Result transcript={transcript.value} player={player} />}
+        <EngineNotice task="transcription" onRestarted={() => void (transcript && transcription.run(transcript))} />
+        {work.problem.value && (
+          <p class="label" role="alert">
+            {work.problem}
+          </p>
+        )}
+        {transcript && <Result key={transcript.id} transcript={transcript} player={player} />}
+        <Earlier />
       </div>
       <aside class="panel" aria-label="Settings">
         <TranscribeSettings />
       </aside>
     </div>
+  );
+}
+
+/** The other recordings, newest first. */
+function Earlier() {
+  const { transcription } = useApp();
+  const others = transcription.transcripts.items.value.filter((transcript) => transcript !== transcription.current.value);
+  if (others.length === 0) return null;
+  return (
+    <section aria-labelledby="earlier">
+      <h2 id="earlier" class="label">
+        Other recordings
+      </h2>
+      <ol class="recordings">
+        {others.map((transcript) => (
+          <li key={transcript.id} class="row spread">
+            <button class="plain" onClick={() => transcription.choose(transcript)}>
+              {transcript.name}
+            </button>
+            <span class="label">
+              {formatTime(transcript.duration.value)} · {new Date(transcript.created).toLocaleString()}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
   );
 }
 

@@ -1,31 +1,73 @@
 /** One recording and what was heard in it. */
 import { batch, signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import type { TranscriptSegment } from '../../../engine/api.ts';
 import type { App } from '../app.ts';
-import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { peaksOf } from '../audio/peaks.ts';
+import type { WorkData } from '../storage/work-store.ts';
 import { transcribeInPieces } from './pieces.ts';
 
-export class Transcript {
+export type TranscriptStatus = 'idle' | 'hearing' | 'done' | 'stopped' | 'failed';
+
+/** Plain data of a transcript: what is stored, the recording aside. */
+export interface TranscriptData extends WorkData {
   readonly name: string;
-  readonly samples: Float32Array;
-  readonly levels;
-  readonly duration;
-  readonly segments = signal<readonly TranscriptSegment[]>([]);
-  readonly status = signal<'idle' | 'hearing' | 'done' | 'stopped' | 'failed'>('idle');
-  readonly failure = signal<Failure | undefined>(undefined);
+  /** Seconds. */
+  readonly duration: number;
+  readonly levels: Float32Array;
+  readonly status: TranscriptStatus;
+  readonly segments: readonly TranscriptSegment[];
+  readonly work: number;
+  readonly failure?: Failure;
+}
+
+export class Transcript {
+  readonly id: string;
+  readonly created: number;
+  readonly name: string;
+  readonly levels: Signal<Float32Array>;
+  readonly duration: Signal<number>;
+  readonly segments: Signal<readonly TranscriptSegment[]>;
+  readonly status: Signal<TranscriptStatus>;
+  readonly failure: Signal<Failure | undefined>;
   /** Seconds of work. */
-  readonly work = signal(0);
+  readonly work: Signal<number>;
+  /** At 16 kHz; undefined until it is read from the store. */
+  #samples: Float32Array | undefined;
+  /** What is being typed into segments, by their ids. */
+  readonly #typed = new Map<number, string>();
   #abort: AbortController | undefined;
 
-  /** `levels` are those of the samples, where somebody has them already. */
-  constructor(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)) {
-    this.name = name;
-    this.samples = samples;
-    this.levels = signal(levels);
-    this.duration = signal(samples.length / CAPTURE_RATE);
+  constructor(data: TranscriptData, samples?: Float32Array) {
+    ({ id: this.id, created: this.created, name: this.name } = data);
+    this.levels = signal(data.levels);
+    this.duration = signal(data.duration);
+    this.segments = signal(data.segments);
+    this.status = signal(data.status);
+    this.failure = signal(data.failure);
+    this.work = signal(data.work);
+    this.#samples = samples;
+  }
+
+  data(): TranscriptData {
+    const { id, created, name } = this;
+    const failure = this.failure.peek();
+    return {
+      ...{ id, created, name },
+      duration: this.duration.peek(),
+      levels: this.levels.peek(),
+      status: this.status.peek(),
+      segments: withTexts(this.segments.peek(), this.#typed),
+      work: this.work.peek(),
+      ...(failure && { failure }),
+    };
+  }
+
+  /** The recording at 16 kHz. */
+  async sound(app: App): Promise<Float32Array> {
+    this.#samples ??= await app.work.sound(this.id);
+    return this.#samples;
   }
 
   /** Hears the recording; a run in progress is replaced. Never rejects. */
@@ -36,23 +78,22 @@ export class Transcript {
     const { language, prompt } = app.settings.data.peek().transcription;
     let started = performance.now();
     batch(() => {
+      this.#typed.clear();
       this.segments.value = [];
       this.failure.value = undefined;
       this.status.value = 'hearing';
     });
     app.announcer.say('Transcribing');
-    const request = {
-      samples: this.samples,
-      timestamps: 'segment',
-      ...(language && { language }),
-      ...(prompt && { prompt }),
-    } as const;
     try {
+      const samples = await this.sound(app);
+      const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;
       const engine = await app.engine('transcription');
       // Loading the model is not part of the work.
       started = performance.now();
       for await (const event of transcribeInPieces(engine, request, abort.signal)) {
-        if (event.type === 'segment') this.segments.value = [...this.segments.peek(), event.segment];
+        if (event.type !== 'segment') continue;
+        this.segments.value = [...this.segments.peek(), event.segment];
+        app.transcription.transcripts.save(this);
       }
       this.status.value = 'done';
       app.announcer.say(this.segments.peek().length === 0 ? 'No speech found' : 'Transcript complete');
@@ -68,8 +109,24 @@ export class Transcript {
     this.#abort?.abort();
   }
 
-  /** The person's correction of a segment. */
-  correct(segment: TranscriptSegment, text: string): void {
-    this.segments.value = this.segments.peek().map((other) => (other.id === segment.id ? { ...other, text } : other));
+  /** A correction that is being typed. It is stored at once, and shown (its element holds it) from `settle` on. */
+  correct(app: App, { id }: TranscriptSegment, text: string): void {
+    this.#typed.set(id, text);
+    const correction = new Map([[id, text]]);
+    // Only this segment: another tab may be correcting another one.
+    void app.work.edit<TranscriptData>('transcript', this.data(), (stored) => ({
+      ...stored,
+      segments: withTexts(stored.segments, correction),
+    }));
+  }
+
+  /** Makes what was typed part of the transcript. */
+  settle(): void {
+    if (this.#typed.size === 0) return;
+    this.segments.value = withTexts(this.segments.peek(), this.#typed);
+    this.#typed.clear();
   }
 }
+
+const withTexts = (segments: readonly TranscriptSegment[], texts: ReadonlyMap<number, string>): readonly TranscriptSegment[] =>
+  texts.size === 0 ? segments : segments.map((segment) => ({ ...segment, text: texts.get(segment.id) ?? segment.text }));

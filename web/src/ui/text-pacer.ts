@@ -8,6 +8,11 @@ export class TextPacer {
     this.#show = show;
   }
 
+  /** Everything so far, painted or not. */
+  get text(): string {
+    return this.#text;
+  }
+
   add(text: string): void {
     this.#text += text;
     // Hidden pages have no frames; their text shows when the answer ends or the page is seen again.

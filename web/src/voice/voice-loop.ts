@@ -26,7 +26,7 @@ export class VoiceLoop {
   readonly seconds: ReadonlySignal<number>;
   readonly #app: App;
   readonly #microphone = new Microphone();
-  readonly #player = new Player();
+  readonly player = new Player();
   #opening: Promise<void> | undefined;
   #abort = new AbortController();
   #conversation: Conversation | undefined;
@@ -45,7 +45,7 @@ export class VoiceLoop {
   /** Opens the microphone; whatever is being said or answered stops. */
   async listen(): Promise<void> {
     this.cancel();
-    this.#player.unlock();
+    this.player.unlock();
     this.problem.value = '';
     this.phase.value = 'starting';
     this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone);
@@ -87,7 +87,7 @@ export class VoiceLoop {
   /** Reads a finished message aloud. */
   async speak(message: Message): Promise<void> {
     this.cancel();
-    this.#player.unlock();
+    this.player.unlock();
     this.speakingId.value = message.id;
     const splitter = new SentenceSplitter();
     const sentences = [...splitter.push(message.text.peek()), ...splitter.flush()];
@@ -101,9 +101,20 @@ export class VoiceLoop {
     if (this.phase.peek() === 'listening' || this.phase.peek() === 'starting') void this.#microphone.stop();
     this.#conversation?.stop();
     this.#conversation = undefined;
-    this.#player.clear();
+    this.player.clear();
     this.speakingId.value = '';
     this.phase.value = 'idle';
+  }
+
+  /** Stops the sound; an answer goes on being written. */
+  hush(): void {
+    this.#conversation = undefined;
+    this.cancel();
+  }
+
+  /** When its view is left: nobody sees any more that the microphone is open. What has been said is answered all the same. */
+  leave(): void {
+    if (this.phase.peek() === 'listening' || this.phase.peek() === 'starting') this.cancel();
   }
 
   async #transcribe(samples: Float32Array, signal: AbortSignal): Promise<string> {
@@ -142,13 +153,13 @@ export class VoiceLoop {
           if (signal.aborted) return;
           if (event.type === 'start' && !started) {
             started = true;
-            this.#player.start(event.sampleRate);
+            this.player.start(event.sampleRate);
             this.phase.value = 'speaking';
-          } else if (event.type === 'audio') this.#player.append(event.samples);
+          } else if (event.type === 'audio') this.player.append(event.samples);
         }
       }
-      this.#player.finish();
-      if (started) await this.#player.drained();
+      this.player.finish();
+      if (started) await this.player.drained();
     } catch (error) {
       if (!isAbort(error) && !signal.aborted)
         this.problem.value = `It cannot be spoken: ${error instanceof Error ? error.message : String(error)}`;

@@ -1,0 +1,259 @@
+/** Nothing that was made is lost: two tabs at once, changes of view, reloads, deletions. Against the listeners, with an engine as slow as a test wants. */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createChatApp } from '../../server/chat.ts';
+import { CodecPool } from '../../server/codec-pool.ts';
+import { listen } from '../../server/listen.ts';
+import type { Listener } from '../../server/listen.ts';
+import { createSpeechApp } from '../../server/speech.ts';
+import { createTranscriptionApp } from '../../server/transcription.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
+import { wavFile } from '../support/wav-file.ts';
+import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { ask, openPage } from './playground.ts';
+
+/** An answer that takes some seconds, in a word every few milliseconds. */
+const LONG = { words: Array.from({ length: 400 }, (_, i) => `w${i} `), delay: 10 };
+
+describe.skipIf(findChromium() === undefined)('work is kept', () => {
+  const engine = new FakeEngine();
+  const codec = new CodecPool();
+  const listeners: Listener[] = [];
+  let browser: Browser;
+  let context: BrowserContext;
+  let url: string;
+
+  beforeAll(async () => {
+    const host = { host: '127.0.0.1', port: 0 };
+    const staticFolder = buildPlayground('work');
+    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
+    listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
+    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
+    url = `http://127.0.0.1:${listeners[0]!.port}/`;
+    browser = await launchChromium({ webgpu: false });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    for (const listener of listeners) listener.destroy();
+    await codec.close();
+  });
+  beforeEach(async () => {
+    engine.options = {};
+    context = await browser.newContext();
+    const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}/v1`);
+    const where = { chat: 'server', speech: 'server', transcription: 'server' };
+    const settings = JSON.stringify({ where, servers: { chat, speech, transcription } });
+    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
+  });
+  afterEach(async () => {
+    await context.close();
+  });
+
+  const questions = (page: Page): Promise<string[]> => page.locator('.message.user .question').allInnerTexts();
+  const answers = (page: Page): Promise<string[]> => page.locator('.message.assistant[data-status="done"] .markdown').allInnerTexts();
+  const show = async (page: Page, route: string): Promise<void> => {
+    await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
+    await page.waitForSelector(`main.${route}`);
+  };
+  const openConversation = (page: Page, title: string): Promise<void> => page.locator('.conversations .title', { hasText: title }).click();
+  const submit = async (page: Page, question: string): Promise<void> => {
+    await page.fill('.composer textarea', question);
+    await page.press('.composer textarea', 'Enter');
+  };
+
+  test('two tabs on one conversation: each sees what the other adds, and a reload has all of it', async () => {
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await ask(first, 'One?');
+    await openConversation(second, 'One?');
+    await ask(second, 'Two?');
+    // The next question is asked with both turns before it, though one was added elsewhere.
+    await expect.poll(() => questions(first)).toEqual(['One?', 'Two?']);
+    await ask(first, 'Three?');
+    expect(engine.chats.at(-1)!.messages.map(({ content }) => content)).toEqual(['One?', 'Hello there!', 'Two?', 'Hello there!', 'Three?']);
+    for (const page of [first, second]) {
+      await expect.poll(() => answers(page)).toHaveLength(3);
+      await page.reload();
+      await openConversation(page, 'One?');
+      await expect.poll(() => questions(page)).toEqual(['One?', 'Two?', 'Three?']);
+      await expect.poll(() => answers(page)).toHaveLength(3);
+    }
+  });
+
+  test('two tabs that ask at the same time both keep their turn', async () => {
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await ask(first, 'Begin');
+    await openConversation(second, 'Begin');
+    engine.options = { words: LONG.words.slice(0, 100), delay: 10 };
+    await Promise.all([submit(first, 'Left?'), submit(second, 'Right?')]);
+    const whole = engine.options.words!.join('').trim();
+    for (const page of [first, second]) await expect.poll(() => answers(page), { timeout: 60_000 }).toEqual(['Hello there!', whole, whole]);
+    const asked = await questions(first);
+    expect([...asked].sort()).toEqual(['Begin', 'Left?', 'Right?']);
+    expect(await questions(second)).toEqual(asked);
+    for (const page of [first, second]) {
+      await page.reload();
+      await openConversation(page, 'Begin');
+      await expect.poll(() => questions(page)).toEqual(asked);
+      await expect.poll(() => answers(page)).toHaveLength(3);
+    }
+  });
+
+  test('an answer goes on while another view is open, and what a closed tab had written stays', async () => {
+    const page = await openPage(context, url);
+    engine.options = LONG;
+    await submit(page, 'Go on');
+    await page.waitForSelector('.message.assistant[data-status="writing"]');
+    await show(page, 'models');
+    const watching = await openPage(context, url);
+    await openConversation(watching, 'Go on');
+    // Still written, so not offered for a repetition; the other tab sees how far it is.
+    await expect.poll(() => watching.locator('.message.assistant .markdown').innerText(), { timeout: 30_000 }).toMatch(/w5\b/);
+    expect(await watching.locator('.message.assistant').getAttribute('data-status')).toBe('writing');
+    await page.close();
+    await watching.waitForSelector('.message.assistant[data-status="stopped"]');
+    expect(await watching.locator('.message.assistant .markdown').innerText()).toMatch(/^w0 w1 w2 /);
+    await watching.reload();
+    await openConversation(watching, 'Go on');
+    await watching.waitForSelector('.message.assistant[data-status="stopped"]');
+    expect(await watching.locator('.message.assistant .markdown').innerText()).toMatch(/^w0 w1 w2 /);
+    engine.options = {};
+    await watching.getByText('Regenerate').click();
+    await expect.poll(() => answers(watching)).toEqual(['Hello there!']);
+  });
+
+  test('an answer is complete after a visit to another view', async () => {
+    const page = await openPage(context, url);
+    engine.options = { words: LONG.words.slice(0, 50), delay: 10 };
+    await submit(page, 'Go on');
+    await page.waitForSelector('.message.assistant');
+    await show(page, 'device');
+    await show(page, 'chat');
+    await page.waitForSelector('.message.assistant[data-status="done"]');
+    expect(await answers(page)).toEqual([engine.options.words!.join('').trim()]);
+  });
+
+  test('what is typed and not sent is there after a reload, in each tab its own', async () => {
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await first.fill('.composer textarea', 'half a thought');
+    await second.fill('.composer textarea', 'another one');
+    await show(first, 'speak');
+    await first.fill('main textarea', 'A text to be spoken.');
+    await show(first, 'chat');
+    expect(await first.inputValue('.composer textarea')).toBe('half a thought');
+    await stored(first, 'texts', 3);
+    for (const page of [first, second]) await page.reload();
+    await expect.poll(() => first.inputValue('.composer textarea')).toBe('half a thought');
+    await expect.poll(() => second.inputValue('.composer textarea')).toBe('another one');
+    await show(first, 'speak');
+    await expect.poll(() => first.inputValue('main textarea')).toBe('A text to be spoken.');
+  });
+
+  test('takes are made while another view is open, and kept with their sound', async () => {
+    const page = await openPage(context, url, 'speak');
+    await page.waitForSelector('main.speak');
+    engine.options = { delay: 300 };
+    await page.fill('main textarea', 'One. Two. Three.');
+    await page.locator('main form button').click();
+    await page.waitForSelector('.take[data-status="making"]');
+    await show(page, 'models');
+    await show(page, 'speak');
+    expect(await page.locator('.take').getAttribute('data-status')).toBe('making');
+    await page.waitForSelector('.take[data-status="done"]');
+    const before = await wavOf(page);
+    expect(before.length).toBeGreaterThan(1000);
+    await page.reload();
+    await page.waitForSelector('.take[data-status="done"]');
+    expect((await wavOf(page)).equals(before)).toBe(true);
+    await page.locator('.take').getByText('Delete').click();
+    await expect.poll(() => page.locator('.take').count()).toBe(0);
+    await page.locator('.rail').getByText('Undo').click();
+    await page.waitForSelector('.take[data-status="done"]');
+    expect((await wavOf(page)).equals(before)).toBe(true);
+  });
+
+  test('a transcript is heard while another view is open; corrections and earlier recordings stay', async () => {
+    const page = await openPage(context, url, 'transcribe');
+    const recording = async (name: string, seconds: number): Promise<void> => {
+      const samples = Float32Array.from({ length: 16000 * seconds }, (_, i) => 0.3 * Math.sin(i / 20));
+      const buffer = Buffer.from(wavFile(samples, { encoding: 's16', sampleRate: 16000 }));
+      await page.locator('.intake input').setInputFiles({ name, mimeType: 'audio/wav', buffer });
+    };
+    engine.options = { delay: 300 };
+    await recording('two.wav', 2);
+    await page.waitForSelector('.transcript[data-status="hearing"]');
+    await show(page, 'chat');
+    await show(page, 'transcribe');
+    await page.waitForSelector('.transcript[data-status="done"]');
+    const line = page.locator('.segments-list p').first();
+    const said = async (): Promise<string> => (await page.locator('.segments-list p').allInnerTexts()).join(' ');
+    expect(await said()).toBe('Heard 2.00 seconds.');
+    // Typed and left without a click elsewhere.
+    await line.fill('What was really said.');
+    await show(page, 'chat');
+    await show(page, 'transcribe');
+    expect(await said()).toBe('What was really said. 2.00 seconds.');
+    await recording('three.wav', 3);
+    await expect.poll(said).toBe('Heard 3.00 seconds.');
+    await page.waitForSelector('.transcript[data-status="done"]');
+    await page.reload();
+    await expect.poll(said).toBe('Heard 3.00 seconds.');
+    await page.getByRole('button', { name: 'two.wav' }).click();
+    await expect.poll(said).toBe('What was really said. 2.00 seconds.');
+    // The recording itself is kept too.
+    const heard = engine.transcriptions.length;
+    await page.getByText('Again', { exact: true }).click();
+    await expect.poll(said).toBe('Heard 2.00 seconds.');
+    // A visit asks with half a second of silence whether the server gives times.
+    expect(engine.transcriptions.slice(heard).map(({ samples }) => samples.length)).toEqual([8000, 32000]);
+  });
+
+  test('a deleted conversation comes back for ten seconds, in every tab, and then it is gone', async () => {
+    const now = Date.now();
+    await context.clock.setFixedTime(now);
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await ask(first, 'Keep me');
+    const listed = (page: Page) => page.locator('.conversations .title', { hasText: 'Keep me' });
+    await listed(second).waitFor();
+    const remove = (): Promise<void> => first.getByRole('button', { name: 'Delete Keep me' }).click();
+    const undo = first.locator('.rail').getByRole('button', { name: /^Undo/ });
+    await remove();
+    await listed(first).waitFor({ state: 'detached' });
+    await listed(second).waitFor({ state: 'detached' });
+    await undo.click();
+    await listed(second).waitFor();
+    expect(await questions(first)).toEqual(['Keep me']);
+    await remove();
+    await undo.waitFor();
+    await listed(second).waitFor({ state: 'detached' });
+    // A reload does not bring it back by itself, and the Undo is still there.
+    await first.reload();
+    await undo.waitFor();
+    expect(await listed(first).count()).toBe(0);
+    await context.clock.setFixedTime(now + 11_000);
+    await first.reload();
+    await stored(first, 'conversations', 0);
+    expect(await undo.count()).toBe(0);
+    expect(await listed(first).count()).toBe(0);
+  });
+
+  /** Waits until a store holds so many records. */
+  async function stored(page: Page, store: string, count: number): Promise<void> {
+    const read = (name: string): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const opening = indexedDB.open(name === 'conversations' ? 'parley' : 'parley-work');
+        opening.onerror = reject;
+        opening.onsuccess = () => {
+          const counting = opening.result.transaction(name).objectStore(name).count();
+          counting.onsuccess = () => (opening.result.close(), resolve(counting.result));
+        };
+      });
+    await expect.poll(() => page.evaluate(read, store)).toBe(count);
+  }
+
+  async function wavOf(page: Page): Promise<Buffer> {
+    const [file] = await Promise.all([page.waitForEvent('download'), page.getByText('Download WAV').first().click()]);
+    const chunks: Buffer[] = [];
+    for await (const chunk of await file.createReadStream()) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks);
+  }
+});

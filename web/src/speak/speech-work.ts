@@ -1,0 +1,83 @@
+/** What the speak view shows, and what goes on while another view is open: the text, the takes, the one that is being made, the sound. */
+import { computed, signal } from '@preact/signals';
+import type { App } from '../app.ts';
+import { Player } from '../audio/player.ts';
+import { WorkList } from '../storage/work-list.ts';
+import { newId } from '../util.ts';
+import { Take, emptyTake } from './take.ts';
+import type { TakeData } from './take.ts';
+
+const EXAMPLE = 'The quick brown fox jumps over the lazy dog. Then it sits down by the river and waits for the evening.';
+
+export class SpeechWork {
+  readonly text = signal(EXAMPLE);
+  readonly takes: WorkList<TakeData, Take>;
+  readonly player = new Player();
+  /** Id of the take that the player holds. */
+  readonly currentId = signal('');
+  /** The take that this tab is making. */
+  readonly making = signal<Take | undefined>(undefined);
+  readonly isMaking = computed(() => this.making.value?.status.value === 'making');
+  readonly #app: App;
+  #abort = new AbortController();
+
+  constructor(app: App) {
+    this.#app = app;
+    this.takes = new WorkList(app, {
+      kind: 'take',
+      isRunning: ({ status }) => status === 'making',
+      revive: (data, isAlive) => new Take(data.status === 'making' && !isAlive ? { ...data, status: 'stopped' } : data),
+      labelOf: ({ voice }) => `take of ${voice}`,
+    });
+    app.work.texts.keep(() => 'speak', this.text);
+  }
+
+  /** Makes a take of the text and plays it meanwhile. Call in a click or key handler. */
+  make(): void {
+    const { voice, speed, seed } = this.#app.settings.data.peek().speech;
+    this.player.unlock();
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
+    const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed), new Float32Array(0));
+    this.currentId.value = take.id;
+    this.making.value = take;
+    const number = /^-?\d+$/.test(seed.trim()) ? Number(seed) : undefined;
+    void this.takes.run(take, () => take.make(this.#app, this.#listener(take), number, signal));
+  }
+
+  /** Stops what is being made, and the sound; false when there was neither. */
+  stop(): boolean {
+    const wasBusy = this.isMaking.peek() || this.player.playing.peek();
+    this.#abort.abort();
+    this.player.pause();
+    return wasBusy;
+  }
+
+  /** Plays a take from a place, seconds. */
+  async play(take: Take, seconds: number): Promise<void> {
+    this.player.unlock(take.rate);
+    const samples = await take.sound(this.#app);
+    if (this.currentId.peek() !== take.id) this.player.load(samples, take.rate);
+    this.currentId.value = take.id;
+    this.player.playFrom(seconds);
+  }
+
+  remove(take: Take): void {
+    if (this.making.peek() === take) this.#abort.abort();
+    if (this.currentId.peek() === take.id) {
+      this.player.clear();
+      this.currentId.value = '';
+    }
+    this.takes.remove(take);
+  }
+
+  /** The player hears a take only while it is not playing another one. */
+  #listener(take: Take) {
+    const isHeard = (): boolean => this.currentId.peek() === take.id;
+    return {
+      start: (rate: number): void => void (isHeard() && this.player.start(rate)),
+      append: (samples: Float32Array): void => void (isHeard() && this.player.append(samples)),
+      finish: (): void => void (isHeard() && this.player.finish()),
+    };
+  }
+}

@@ -1,0 +1,79 @@
+/** One transaction of IndexedDB as one promise. */
+
+export interface DatabaseShape {
+  readonly name: string;
+  readonly version: number;
+  /** Makes the stores; called in the transaction that raises the version. */
+  readonly upgrade: (database: IDBDatabase) => void;
+}
+
+/** Opened at first use; every method rejects where the browser forbids IndexedDB (private windows of some browsers). */
+export class Database {
+  readonly #shape: DatabaseShape;
+  #opening: Promise<IDBDatabase> | undefined;
+
+  constructor(shape: DatabaseShape) {
+    this.#shape = shape;
+  }
+
+  /**
+   * Runs `act` in one transaction over `stores`; no other tab's comes between its steps. Resolves with what `act` gave when the transaction is complete,
+   * rejects when it was undone.
+   */
+  async run<T>(
+    stores: readonly string[],
+    mode: IDBTransactionMode,
+    act: (use: (store: string) => IDBObjectStore, give: (value: T) => void) => void,
+  ): Promise<T | undefined> {
+    this.#opening ??= this.#open();
+    const database = await this.#opening;
+    return new Promise<T | undefined>((resolve, reject) => {
+      const transaction = database.transaction(stores, mode);
+      let given: T | undefined;
+      transaction.oncomplete = () => resolve(given);
+      transaction.onabort = () => reject(transaction.error ?? new Error('the store refused'));
+      act(
+        (store) => transaction.objectStore(store),
+        (value) => (given = value),
+      );
+    });
+  }
+
+  /** Everything in a store. */
+  async all<T>(store: string): Promise<T[]> {
+    const found = await this.run<T[]>([store], 'readonly', (use, give) => {
+      const request = use(store).getAll();
+      request.onsuccess = () => give(request.result as T[]);
+    });
+    return found ?? [];
+  }
+
+  async get<T>(store: string, key: IDBValidKey): Promise<T | undefined> {
+    return this.run<T>([store], 'readonly', (use, give) => {
+      const request = use(store).get(key);
+      request.onsuccess = () => give(request.result as T);
+    });
+  }
+
+  #open(): Promise<IDBDatabase> {
+    const { name, version, upgrade } = this.#shape;
+    return new Promise((resolve, reject) => {
+      const fail = (why: string): void => {
+        // So that a later try may succeed.
+        this.#opening = undefined;
+        reject(new Error(why));
+      };
+      const request = indexedDB.open(name, version);
+      request.onupgradeneeded = () => upgrade(request.result);
+      request.onsuccess = () => {
+        const database = request.result;
+        // A tab with a newer page wants to change the stores; this one opens them again when it needs them.
+        database.onversionchange = () => (database.close(), (this.#opening = undefined));
+        database.onclose = () => (this.#opening = undefined);
+        resolve(database);
+      };
+      request.onerror = () => fail(request.error?.message ?? 'IndexedDB cannot be opened');
+      request.onblocked = () => fail('another tab holds an older version of the store open; close it');
+    });
+  }
+}

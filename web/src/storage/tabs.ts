@@ -1,0 +1,47 @@
+/** What the tabs of this page tell each other: which stored thing has changed, and which job somebody still works on. */
+
+/** Names what was changed in the store; whoever shows it reads it again. */
+export interface Change {
+  readonly kind: 'conversation' | 'take' | 'transcript';
+  readonly id: string;
+}
+
+export class Tabs {
+  readonly #channel = typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel('parley');
+
+  /** Tells the other tabs. */
+  tell(change: Change): void {
+    this.#channel?.postMessage(change);
+  }
+
+  /** Hears what other tabs have changed. */
+  listen(kind: Change['kind'], heard: (id: string) => void): void {
+    this.#channel?.addEventListener('message', ({ data }: MessageEvent<Change>) => {
+      if (data.kind === kind) heard(data.id);
+    });
+  }
+
+  /** Holds a job's name while `work` goes on, so that other tabs know that it lives. */
+  async hold<T>(job: string, work: () => Promise<T>): Promise<T> {
+    const locks = tabLocks();
+    // The lock manager wraps nothing: what `work` throws comes out.
+    return locks ? (locks.request(lockOf(job), work) as Promise<T>) : work();
+  }
+
+  /** Resolves when no tab holds the job; at once where the browser gives the page no locks (plain http). */
+  async released(job: string): Promise<void> {
+    await tabLocks()?.request(lockOf(job), { mode: 'shared' }, () => undefined);
+  }
+
+  /** The jobs that any tab holds now. */
+  async held(): Promise<ReadonlySet<string>> {
+    const { held = [] } = (await tabLocks()?.query()) ?? {};
+    return new Set(held.map(({ name }) => name!.replace(lockOf(''), '')));
+  }
+}
+
+const lockOf = (job: string): string => `parley-job-${job}`;
+
+function tabLocks(): LockManager | undefined {
+  return (navigator as { readonly locks?: LockManager }).locks;
+}

@@ -1,0 +1,84 @@
+/** What is being typed, kept while it is typed. */
+import type { Signal } from '@preact/signals';
+import { newId } from '../util.ts';
+import type { Database } from './database.ts';
+import type { Tabs } from './tabs.ts';
+
+interface KeptText {
+  readonly key: string;
+  /** Two tabs may type into the same field: each keeps its own text. */
+  readonly tab: string;
+  readonly text: string;
+  /** ms since 1970. */
+  readonly time: number;
+}
+
+const TAB = 'parley.tab';
+const LONGEST_MS = 30 * 24 * 3600 * 1000;
+
+/** Writes texts to a store with the key path `[key, tab]`. */
+export class TextKeeper {
+  readonly #database: Database;
+  readonly #store: string;
+  readonly #tabs: Tabs;
+  readonly #tab: string;
+  readonly #found: Promise<ReadonlyMap<string, string>>;
+  readonly #unsaved = new Map<string, string | undefined>();
+  #saving = false;
+
+  constructor(database: Database, store: string, tabs: Tabs) {
+    this.#database = database;
+    this.#store = store;
+    this.#tabs = tabs;
+    this.#tab = sessionStorage.getItem(TAB) ?? newId();
+    sessionStorage.setItem(TAB, this.#tab);
+    // For as long as the tab lives, its texts are nobody else's.
+    void tabs.hold(this.#tab, () => new Promise<never>(() => undefined));
+    this.#found = this.#load().catch(() => new Map());
+  }
+
+  /** Brings back what was typed at the last visit, unless the person types already, and keeps every change from now on. */
+  keep(key: () => string, text: Signal<string>): void {
+    const initial = text.peek();
+    void this.#found.then((found) => {
+      const before = found.get(key());
+      if (before !== undefined && text.peek() === initial) text.value = before;
+      let last = before ?? initial;
+      text.subscribe((value) => {
+        if (value === last) return;
+        last = value;
+        void this.#save(key(), value === initial ? undefined : value);
+      });
+    });
+  }
+
+  /** By key: this tab's own texts, else the newest of a tab that is gone. */
+  async #load(): Promise<ReadonlyMap<string, string>> {
+    const texts = await this.#database.all<KeptText>(this.#store);
+    const alive = await this.#tabs.held();
+    const mine = texts.filter(({ tab }) => tab === this.#tab || !alive.has(tab)).sort((a, b) => a.time - b.time);
+    const [others, own] = [mine.filter(({ tab }) => tab !== this.#tab), mine.filter(({ tab }) => tab === this.#tab)];
+    for (const { key, tab, time } of others) if (Date.now() - time > LONGEST_MS) void this.#write({ key, tab }, undefined);
+    return new Map([...others, ...own].map(({ key, text }) => [key, text]));
+  }
+
+  /** One write at a time: what is typed meanwhile goes into the next. */
+  async #save(key: string, text: string | undefined): Promise<void> {
+    this.#unsaved.set(key, text);
+    if (this.#saving) return;
+    this.#saving = true;
+    for (const [next, value] of this.#unsaved) {
+      this.#unsaved.delete(next);
+      // Where nothing can be kept, the person has been told of the work itself.
+      await this.#write({ key: next, tab: this.#tab }, value).catch(() => undefined);
+    }
+    this.#saving = false;
+  }
+
+  async #write({ key, tab }: Pick<KeptText, 'key' | 'tab'>, text: string | undefined): Promise<void> {
+    await this.#database.run([this.#store], 'readwrite', (use) => {
+      if (text === undefined) use(this.#store).delete([key, tab]);
+      else use(this.#store).put({ key, tab, text, time: Date.now() } satisfies KeptText);
+    });
+  }
+}

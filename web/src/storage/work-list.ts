@@ -1,0 +1,131 @@
+/** A list of work (takes, transcripts) that lives as long as the page, is stored, and is the same in every tab. */
+import { signal } from '@preact/signals';
+import type { ReadonlySignal, Signal } from '@preact/signals';
+import { UNDO_MS } from './deletions.ts';
+import type { Deletions } from './deletions.ts';
+import type { Tabs } from './tabs.ts';
+import type { WorkData, WorkKind, WorkStore } from './work-store.ts';
+
+interface WorkItem<Data extends WorkData> {
+  readonly id: string;
+  readonly created: number;
+  data(): Data;
+}
+
+/** What the list shares with the rest of the page. */
+export interface WorkPlace {
+  readonly work: WorkStore;
+  readonly tabs: Tabs;
+  readonly deletions: Deletions;
+}
+
+interface Options<Data extends WorkData, Item extends WorkItem<Data>> {
+  readonly kind: WorkKind;
+  readonly isRunning: (data: Data) => boolean;
+  /** Makes an item of what is stored. `isAlive`: some tab works on it; a running one that nobody works on has stopped. */
+  readonly revive: (data: Data, isAlive: boolean) => Item;
+  readonly labelOf: (item: Item) => string;
+}
+
+export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
+  readonly #items: Signal<readonly Item[]> = signal([]);
+  readonly #place: WorkPlace;
+  readonly #options: Options<Data, Item>;
+  /** Items whose job runs in this tab: here it knows more than the store. */
+  readonly #own = new Set<string>();
+  readonly #followed = new Set<string>();
+
+  constructor(place: WorkPlace, options: Options<Data, Item>) {
+    this.#place = place;
+    this.#options = options;
+    place.tabs.listen(options.kind, (id) => void this.#reload(id));
+  }
+
+  /** Newest first. */
+  get items(): ReadonlySignal<readonly Item[]> {
+    return this.#items;
+  }
+
+  async restore(): Promise<void> {
+    for (const data of await this.#place.work.all<Data>(this.#options.kind)) {
+      if (data.removed === undefined) await this.#show(data);
+      else this.#offerUndo(this.#options.revive(data, false), data.removed);
+    }
+  }
+
+  /** Adds an item and runs a job on it, after one that may be running; other tabs know that it is running. */
+  async run(item: Item, job: () => Promise<void>): Promise<void> {
+    const { work, tabs } = this.#place;
+    this.#insert(item);
+    await tabs.hold(item.id, async () => {
+      this.#own.add(item.id);
+      await work.put(this.#options.kind, item.data());
+      await job();
+      await work.put(this.#options.kind, item.data());
+      this.#own.delete(item.id);
+    });
+  }
+
+  /** Stores how far a job has come. */
+  save(item: Item): void {
+    void this.#place.work.put(this.#options.kind, item.data());
+  }
+
+  /** Deletes an item; for some seconds that can be undone. */
+  remove(item: Item): void {
+    const removed = Date.now();
+    this.#drop(item.id);
+    void this.#mark(item, removed);
+    this.#offerUndo(item, removed);
+  }
+
+  #offerUndo(item: Item, removed: number): void {
+    const { work, deletions } = this.#place;
+    const { id } = item;
+    const undo = (): void => {
+      this.#insert(item);
+      void this.#mark(item, undefined);
+    };
+    const purge = (): void => void work.remove(this.#options.kind, id);
+    // What an earlier visit deleted may be over the time already.
+    if (Date.now() >= removed + UNDO_MS) purge();
+    else deletions.offer({ id, label: this.#options.labelOf(item), undo, purge }, removed);
+  }
+
+  async #mark(item: Item, removed: number | undefined): Promise<void> {
+    await this.#place.work.edit<WorkData>(this.#options.kind, item.data(), ({ removed: _, ...data }) =>
+      removed === undefined ? data : { ...data, removed },
+    );
+  }
+
+  async #reload(id: string): Promise<void> {
+    if (this.#own.has(id)) return;
+    const data = await this.#place.work.get<Data>(this.#options.kind, id);
+    if (!data || data.removed !== undefined) this.#drop(id);
+    else await this.#show(data);
+  }
+
+  async #show(data: Data): Promise<void> {
+    const isAlive = this.#options.isRunning(data) && (await this.#place.tabs.held()).has(data.id);
+    this.#insert(this.#options.revive(data, isAlive));
+    if (isAlive) void this.#follow(data.id);
+  }
+
+  /** Waits for the end of another tab's job. */
+  async #follow(id: string): Promise<void> {
+    if (this.#followed.has(id)) return;
+    this.#followed.add(id);
+    await this.#place.tabs.released(id);
+    this.#followed.delete(id);
+    await this.#reload(id);
+  }
+
+  #insert(item: Item): void {
+    const rest = this.#items.peek().filter(({ id }) => id !== item.id);
+    this.#items.value = [...rest, item].sort((a, b) => b.created - a.created);
+  }
+
+  #drop(id: string): void {
+    this.#items.value = this.#items.peek().filter((other) => other.id !== id);
+  }
+}

@@ -1,0 +1,114 @@
+/** Takes, transcripts, their sound and what is being typed, in IndexedDB. Conversations have a database of their own (chat/history.ts). */
+import { signal } from '@preact/signals';
+import { Database } from './database.ts';
+import type { Tabs } from './tabs.ts';
+import { TextKeeper } from './text-keeper.ts';
+
+export type WorkKind = 'take' | 'transcript';
+
+/** What is stored of a piece of work, its sound aside. */
+export interface WorkData {
+  readonly id: string;
+  /** ms since 1970. */
+  readonly created: number;
+  /** When it was deleted (ms since 1970); it can be brought back for a while. */
+  readonly removed?: number;
+}
+
+const SOUNDS = 'sounds';
+const TEXTS = 'texts';
+
+/** The stored work of this origin. Nothing rejects: what cannot be kept stays in the page, and `problem` says so. */
+export class WorkStore {
+  /** Set when the browser refuses to keep work. */
+  readonly problem = signal('');
+  readonly texts: TextKeeper;
+  readonly #tabs: Tabs;
+  readonly #database = new Database({
+    name: 'parley-work',
+    version: 1,
+    upgrade: (database) => {
+      for (const kind of ['take', 'transcript'] satisfies WorkKind[]) database.createObjectStore(kind, { keyPath: 'id' });
+      // By owner and place, so that a growing sound is written once and not again with every piece.
+      database.createObjectStore(SOUNDS);
+      database.createObjectStore(TEXTS, { keyPath: ['key', 'tab'] });
+    },
+  });
+
+  constructor(tabs: Tabs) {
+    this.#tabs = tabs;
+    this.texts = new TextKeeper(this.#database, TEXTS, tabs);
+  }
+
+  async all<T>(kind: WorkKind): Promise<T[]> {
+    return this.#guard(this.#database.all<T>(kind), []);
+  }
+
+  async get<T>(kind: WorkKind, id: string): Promise<T | undefined> {
+    return this.#guard(this.#database.get<T>(kind, id), undefined);
+  }
+
+  /** Stores a record; the mark of a deletion stays on it. */
+  async put(kind: WorkKind, record: WorkData): Promise<void> {
+    await this.edit(kind, record, (stored) => ({ ...record, ...(stored.removed !== undefined && { removed: stored.removed }) }));
+  }
+
+  /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction, and tells the other tabs. */
+  async edit<Data extends WorkData>(kind: WorkKind, fallback: Data, edit: (stored: Data) => Data): Promise<void> {
+    await this.#write([kind], (use) => {
+      const store = use(kind);
+      const request = store.get(fallback.id) as IDBRequest<Data | undefined>;
+      request.onsuccess = () => void store.put(edit(request.result ?? fallback));
+    });
+    this.#tabs.tell({ kind, id: fallback.id });
+  }
+
+  /** Stores piece `index` of a sound. */
+  async putSound(owner: string, index: number, samples: Float32Array): Promise<void> {
+    await this.#write([SOUNDS], (use) => use(SOUNDS).put(samples, [owner, index]));
+  }
+
+  /** The pieces of a sound, joined; empty when nothing is stored. */
+  async sound(owner: string): Promise<Float32Array> {
+    const reading = this.#database.run<Float32Array[]>([SOUNDS], 'readonly', (use, give) => {
+      const request = use(SOUNDS).getAll(piecesOf(owner));
+      request.onsuccess = () => give(request.result as Float32Array[]);
+    });
+    return joined((await this.#guard(reading, [])) ?? []);
+  }
+
+  /** Deletes a record with its sound. */
+  async remove(kind: WorkKind, id: string): Promise<void> {
+    await this.#write([kind, SOUNDS], (use) => {
+      use(kind).delete(id);
+      use(SOUNDS).delete(piecesOf(id));
+    });
+    this.#tabs.tell({ kind, id });
+  }
+
+  async #write(stores: readonly string[], act: (use: (store: string) => IDBObjectStore) => void): Promise<void> {
+    const writing = this.#database.run(stores, 'readwrite', act).then(() => (this.problem.value = ''));
+    await this.#guard(writing, undefined);
+  }
+
+  async #guard<T>(work: Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      this.problem.value = `This cannot be kept for the next visit: ${error instanceof Error ? error.message : String(error)}`;
+      return otherwise;
+    }
+  }
+}
+
+const piecesOf = (owner: string): IDBKeyRange => IDBKeyRange.bound([owner, 0], [owner, Infinity]);
+
+function joined(pieces: readonly Float32Array[]): Float32Array {
+  const whole = new Float32Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}

@@ -1,0 +1,110 @@
+/** What the transcribe view shows, and what goes on while another view is open: the recordings, the one that is heard, the sound. */
+import { computed, signal } from '@preact/signals';
+import type { App } from '../app.ts';
+import { CAPTURE_RATE } from '../audio/microphone.ts';
+import { peaksOf } from '../audio/peaks.ts';
+import { Player } from '../audio/player.ts';
+import { isAbort } from '../failure.ts';
+import { WorkList } from '../storage/work-list.ts';
+import { newId } from '../util.ts';
+import { Reading } from './reading.tsx';
+import { Transcript } from './transcript.ts';
+import type { TranscriptData } from './transcript.ts';
+
+/** Of one stored piece of a recording. */
+const KEPT_SECONDS = 60;
+
+export class TranscriptionWork {
+  readonly transcripts: WorkList<TranscriptData, Transcript>;
+  readonly player = new Player();
+  /** The file that is being read. */
+  readonly reading = signal<Reading | undefined>(undefined);
+  /** Why the last recording could not be taken. */
+  readonly problem = signal('');
+  /** The transcript that is open: the chosen one, else the newest. */
+  readonly current = computed(() => {
+    const items = this.transcripts.items.value;
+    return items.find(({ id }) => id === this.#chosen.value) ?? items[0];
+  });
+  readonly #chosen = signal('');
+  /** Id of the recording that the player holds. */
+  #loaded = '';
+  readonly #app: App;
+
+  constructor(app: App) {
+    this.#app = app;
+    this.transcripts = new WorkList(app, {
+      kind: 'transcript',
+      isRunning: ({ status }) => status === 'hearing',
+      revive: (data, isAlive) => new Transcript(data.status === 'hearing' && !isAlive ? { ...data, status: 'stopped' } : data),
+      labelOf: ({ name }) => `transcript of ${name}`,
+    });
+  }
+
+  /** Takes a file of sound, instead of the one that is being read, and hears it. */
+  async open(file: File): Promise<void> {
+    this.problem.value = '';
+    this.reading.peek()?.cancel();
+    const reading = new Reading(file);
+    this.reading.value = reading;
+    const forget = (): void => void (this.reading.peek() === reading && (this.reading.value = undefined));
+    try {
+      const { samples, levels } = await reading.sound.finally(forget);
+      await this.hear(file.name, samples, levels);
+    } catch (error) {
+      if (!isAbort(error)) this.problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
+  /** Takes a recording at 16 kHz and hears it; the one that is being heard is stopped. */
+  async hear(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)): Promise<void> {
+    this.problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
+    if (samples.length === 0) return;
+    this.current.peek()?.stop();
+    const nothing = { status: 'idle', segments: [], work: 0 } as const;
+    const duration = samples.length / CAPTURE_RATE;
+    const transcript = new Transcript({ id: newId(), created: Date.now(), name, levels, duration, ...nothing }, samples);
+    void this.#keep(transcript.id, samples);
+    this.player.load(samples, CAPTURE_RATE);
+    this.#loaded = transcript.id;
+    this.#chosen.value = transcript.id;
+    await this.run(transcript);
+  }
+
+  /** Hears a recording, perhaps again. */
+  async run(transcript: Transcript): Promise<void> {
+    await this.transcripts.run(transcript, () => transcript.run(this.#app));
+  }
+
+  choose(transcript: Transcript): void {
+    this.#chosen.value = transcript.id;
+    this.player.clear();
+    this.#loaded = '';
+  }
+
+  /** Plays the open recording from a place, seconds. */
+  async play(transcript: Transcript, seconds: number): Promise<void> {
+    this.player.unlock(CAPTURE_RATE);
+    const samples = await transcript.sound(this.#app);
+    if (this.#loaded !== transcript.id) this.player.load(samples, CAPTURE_RATE);
+    this.#loaded = transcript.id;
+    this.player.playFrom(seconds);
+  }
+
+  remove(transcript: Transcript): void {
+    transcript.stop();
+    if (this.#loaded === transcript.id) {
+      this.player.clear();
+      this.#loaded = '';
+    }
+    this.transcripts.remove(transcript);
+  }
+
+  /** Stores a recording a piece at a time: each is copied on this thread. */
+  async #keep(id: string, samples: Float32Array): Promise<void> {
+    const size = KEPT_SECONDS * CAPTURE_RATE;
+    for (let piece = 0; piece * size < samples.length; piece++) {
+      await this.#app.work.putSound(id, piece, samples.slice(piece * size, (piece + 1) * size));
+    }
+  }
+}
