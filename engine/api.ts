@@ -208,6 +208,8 @@ export interface ModelInfo {
   readonly weightBytes: number;
   /** chat: effective context in tokens. */
   readonly contextLength?: number;
+  /** chat: tokens the model itself is made for; the settings and the memory may allow fewer. */
+  readonly ownContextLength?: number;
   /** chat: what it takes of the device's memory. */
   readonly memory?: MemoryUse;
   /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */

@@ -10,3 +10,4 @@ export { probeAdapter } from './parallel/measure.ts';
 export type { AdapterReport, AdapterSpeed } from './parallel/measure.ts';
 export type { Platform } from './platform/platform.ts';
 export { createEngine } from './tasks/engine.ts';
+export { main as serveGrammars } from './text/grammar-worker.ts';

@@ -113,6 +113,7 @@ async function probe(
 const INSTALL = [
   'No WebGPU adapter was found. Install a graphics driver with Vulkan (Linux), Metal (macOS) or Direct3D 12 (Windows);',
   "on Debian and Ubuntu, Mesa's software driver: apt-get install mesa-vulkan-drivers (on Debian 12 from bookworm-backports).",
+  "Without one, 'npm start' unpacks a software driver into .parley/drivers, which this command then lists.",
 ];
 
 /** The text of `parley adapters`. */

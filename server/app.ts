@@ -3,7 +3,7 @@
  * errors for every path and method, and the frame around a request that computes (abort on disconnect, drain, log line).
  */
 import express from 'express';
-import type { Express, IRouter, Request, Response } from 'express';
+import type { Express, IRouter, Request, RequestHandler, Response } from 'express';
 import type { Engine, ModelInfo } from '../engine/api.ts';
 import { EngineError } from '../engine/errors.ts';
 import { addHealth, addModels } from './common-routes.ts';
@@ -13,7 +13,8 @@ import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { ListenerMetrics } from './metrics.ts';
 import type { Task } from './metrics.ts';
-import { checkHost, cors, identify, requireKey, sendError } from './middleware.ts';
+import { checkHost, cors, identify, requireAdmin, requireKey, sendError } from './middleware.ts';
+import type { BodyLimits } from './openapi.ts';
 import type { OriginRules } from './origin.ts';
 import { playground } from './playground.ts';
 
@@ -26,6 +27,8 @@ export interface AppOptions {
   /** Whether a request may leave `model` out. */
   readonly modelOptional?: boolean;
   readonly apiKey?: string;
+  /** Key of the admin routes instead of apiKey. */
+  readonly adminKey?: string;
   readonly origins?: OriginRules;
   readonly log?: Logger;
   readonly lifecycle?: Lifecycle;
@@ -148,19 +151,34 @@ export class ListenerContext {
   }
 }
 
-/** A listener's app. `addRoutes` gets a router that is mounted under /v1 and, as an alias, at the root. */
-export function createApp(context: ListenerContext, addRoutes: (router: IRouter) => void): Express {
+/** Where admin routes go, and what each begins with. */
+export interface AdminRoutes {
+  readonly router: IRouter;
+  readonly guard: RequestHandler;
+}
+
+/**
+ * A listener's app. `addRoutes` gets a router that is mounted under /v1 and, as an alias, at the root; and another for routes that change
+ * other people's requests, each of which begins with `guard`.
+ * `limits` are what /openapi.json says of the bodies besides their schemas.
+ */
+export function createApp(
+  context: ListenerContext,
+  addRoutes: (router: IRouter, admin: AdminRoutes) => void,
+  limits: () => BodyLimits = () => ({}),
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
   app.use(identify(context), checkHost(context), cors(context));
-  addHealth(app, context);
+  addHealth(app, context, limits);
   const router = express.Router({ caseSensitive: true });
   if (context.options.apiKey !== undefined) router.use(requireKey(context.options.apiKey));
   addModels(router, context);
-  addRoutes(router);
-  app.use('/v1', router);
+  const admin = express.Router({ caseSensitive: true });
+  addRoutes(router, { router: admin, guard: requireAdmin(context) });
+  app.use('/v1', admin, router);
   if (context.options.staticFolder !== undefined) app.use(playground(context.options.staticFolder));
-  app.use(router);
+  app.use(admin, router);
   app.use((request) => {
     throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);
   });

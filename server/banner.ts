@@ -1,6 +1,7 @@
 /** What the operator sees once everything is ready. */
 import { existsSync } from 'node:fs';
 import type { EngineInfo, ModelInfo } from '../engine/api.ts';
+import { chatAdapters } from '../engine/config.ts';
 import { describeMemory } from '../engine/util/memory.ts';
 import type { ServerConfig } from './config.ts';
 
@@ -19,10 +20,32 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
   else if (memory) lines.push(`memory         ${describeMemory(memory)}`);
   const chat = config.listeners.findIndex(({ task }) => task === 'chat');
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
+  for (const note of [...sharedAdapters(config, models), ...shortContext(config, models)]) lines.push(`note           ${note}`);
   const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);
   if (isOpen) lines.push('note           other machines can reach this without a key; see --host and --api-key');
   lines.push(`ready after ${seconds.toFixed(1)} s; Ctrl-C stops`);
   return lines.join('\n');
+}
+
+/** Ranks of a split model that were given the same adapter. */
+function sharedAdapters({ engine }: ServerConfig, models: readonly ModelInfo[]): string[] {
+  const ranks = models.find((model) => model.ranks)?.ranks ?? [];
+  const names = chatAdapters(engine).slice(0, ranks.length);
+  const groups = [...new Set(names)].map((name) => names.flatMap((other, rank) => (other === name ? [rank] : [])));
+  return groups
+    .filter((group) => group.length > 1)
+    .map(
+      (group) =>
+        `ranks ${group.slice(0, -1).join(', ')} and ${group.at(-1)} of the chat model share one adapter (${ranks[group[0]!]!.adapter}): ` +
+        'slower than whole on it; --adapters names one each, --tp-size 1 --pp-size 1 does not split',
+    );
+}
+
+/** A context that was asked for and that the model is not made for. */
+function shortContext({ engine, contextAsked }: ServerConfig, models: readonly ModelInfo[]): string[] {
+  const own = models.find(({ task }) => task === 'chat')?.ownContextLength;
+  if (!contextAsked || own === undefined || own >= engine.contextLength) return [];
+  return [`the chat model's own context is ${own} tokens, below the ${engine.contextLength} asked for (--context-length)`];
 }
 
 function describeModel({ architecture, parameters, contextLength, voices, adapter }: ModelInfo): string {

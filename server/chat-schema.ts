@@ -27,6 +27,7 @@ const textPart = z
       });
     }
   })
+  .meta({ allOf: [{ required: ['text'], properties: { type: { const: 'text' } } }] })
   .transform((part) => ({ type: 'text' as const, text: part.text ?? '' }));
 
 const toolCall = z.object({
@@ -52,6 +53,20 @@ export const messageSchema = z
     const mayBeEmpty = value.role === 'assistant' && (value.tool_calls ?? []).length > 0;
     if (value.content == null && !mayBeEmpty) missing('content', 'is required for this role');
     if (value.role === 'tool' && value.tool_call_id == null) missing('tool_call_id', "is required with role 'tool'");
+  })
+  .meta({
+    allOf: [
+      {
+        anyOf: [
+          { required: ['content'], properties: { content: { not: { type: 'null' } } } },
+          { required: ['tool_calls'], properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1 } } },
+        ],
+      },
+      {
+        if: { properties: { role: { const: 'tool' } } },
+        then: { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } },
+      },
+    ],
   });
 
 /** The body of POST /chat/completions. */

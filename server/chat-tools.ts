@@ -13,7 +13,12 @@ export const responseFormatSchema = z.discriminatedUnion('type', [
   z.object({ type: z.literal('text') }),
   // `schema` beside json_object is llama.cpp's spelling.
   z.object({ type: z.literal('json_object'), schema: z.unknown().optional() }),
-  z.object({ type: z.literal('json_schema'), json_schema: z.object({ name, schema: z.unknown().optional(), ...described }) }),
+  z.object({
+    type: z.literal('json_schema'),
+    json_schema: z
+      .object({ name, schema: z.unknown().optional(), ...described })
+      .meta({ allOf: [{ required: ['schema'], properties: { schema: { not: { type: 'null' } } } }] }),
+  }),
 ]);
 
 const functionSchema = z.object({ name, parameters: z.record(z.string(), z.unknown()).nullish(), ...described });
@@ -34,7 +39,8 @@ export const toolFields = {
           message: 'is required',
           path: ['function'],
           params: { code: 'missing_required_parameter' },
-        }),
+        })
+        .meta({ allOf: [{ required: ['function'], properties: { type: { const: 'function' } } }] }),
     )
     .max(MAX_TOOLS, `has at most ${MAX_TOOLS} tools`)
     .optional(),

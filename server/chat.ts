@@ -1,15 +1,15 @@
 /** The chat listener: POST /v1/chat/completions, as one JSON body or as server-sent events, and its neighbours. */
-import type { Express } from 'express';
+import type { Express, IRouter } from 'express';
 import { countEvents, createEnvelope, sendStream, sendWhole } from './answer.ts';
 import { ListenerContext, createApp } from './app.ts';
-import type { AppOptions } from './app.ts';
+import type { AdminRoutes, AppOptions } from './app.ts';
 import { ChatChoice } from './chat-answer.ts';
 import type { ReasoningField } from './chat-answer.ts';
 import { parseChatBody } from './chat-schema.ts';
 import { addRoute } from './common-routes.ts';
 import { addCompletions } from './completions.ts';
 import { readJsonObject } from './json-body.ts';
-import { addTokenRoutes } from './token-routes.ts';
+import { addAdminRoutes, addTokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
   readonly maxRunningRequests?: number;
@@ -21,7 +21,7 @@ export function createChatApp(options: ChatAppOptions): Express {
   const context = new ListenerContext('chat', options);
   const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: options.maxRunningRequests ?? 128 };
   const { reasoningField = 'reasoning_content' } = options;
-  return createApp(context, (router) => {
+  const addRoutes = (router: IRouter, admin: AdminRoutes): void => {
     addRoute(
       router,
       'post',
@@ -40,5 +40,7 @@ export function createChatApp(options: ChatAppOptions): Express {
     );
     addCompletions(router, context, limits);
     addTokenRoutes(router, context);
-  });
+    addAdminRoutes(admin, context);
+  };
+  return createApp(context, addRoutes, () => ({ maxChoices: limits.maxRunningRequests }));
 }

@@ -1,6 +1,7 @@
 /** The codec workers as promises. A worker that dies or hangs fails its own requests and is replaced. */
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest, SampleEncoding } from './codec-worker.ts';
+import type { Decoded } from './decode.ts';
 import { HttpError } from './http-error.ts';
 import { startWorker } from './tsx.ts';
 
@@ -25,10 +26,10 @@ export class CodecPool {
   }
 
   /** [n] mono samples at 16 kHz; takes the bytes over. Rejects with the HttpError to answer. */
-  async decode(bytes: Uint8Array): Promise<Float32Array> {
+  async decode(bytes: Uint8Array): Promise<Decoded> {
     const reply = await this.#leastBusy().ask({ type: 'decode', id: this.#nextId++, bytes }, [bytes.buffer as ArrayBuffer]);
     if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
-    return reply.samples;
+    return reply;
   }
 
   async open(encoding: SampleEncoding, sampleRate: number): Promise<AudioEncoder> {

@@ -3,6 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { createMp3Encoder } from 'wasm-media-encoders';
 import { floatToPcm16 } from '../engine/audio/wav.ts';
 import { decodeUpload } from './decode.ts';
+import type { Decoded } from './decode.ts';
 import { toHttpError } from './http-error.ts';
 
 /** How samples become bytes; a WAV file is a header and `pcm`. */
@@ -17,7 +18,7 @@ export type CodecRequest =
   | { readonly type: 'discard'; readonly id: number };
 
 export type CodecReply =
-  | { readonly id: number; readonly samples: Float32Array }
+  | ({ readonly id: number } & Decoded)
   | { readonly id: number; readonly bytes: Uint8Array }
   | {
       readonly id: number;
@@ -51,7 +52,7 @@ const encoders = new Map<number, SampleEncoder>();
 
 async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
   const { id } = request;
-  if (request.type === 'decode') return { id, samples: decodeUpload(request.bytes) };
+  if (request.type === 'decode') return { id, ...decodeUpload(request.bytes) };
   if (request.type === 'open') {
     encoders.set(id, await createSampleEncoder(request.encoding, request.sampleRate));
     return { id, bytes: new Uint8Array() };

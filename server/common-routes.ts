@@ -1,23 +1,25 @@
 /** The routes every listener has besides its own. */
-import type { IRouter, Request, Response } from 'express';
+import type { IRouter, Request, RequestHandler, Response } from 'express';
 import type { ChatRequest } from '../engine/api.ts';
 import type { ListenerContext } from './app.ts';
 import { HttpError, deviceLost } from './http-error.ts';
+import { requireAdminKey } from './middleware.ts';
 import { openApi } from './openapi.ts';
+import type { BodyLimits } from './openapi.ts';
 
 type Handler = (request: Request, response: Response) => unknown;
 
-/** GET (or POST) only: any other method of the path is a JSON 405. */
-export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler): void {
+/** GET (or POST) only: any other method of the path is a JSON 405. `guards` come before the handler. */
+export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler, ...guards: RequestHandler[]): void {
   const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
-  router[method](path, handler);
+  router[method](path, ...guards, handler);
   router.all(path, (request) => {
     throw new HttpError(405, 'method_not_allowed', `${request.method} is not allowed here; allowed: ${allow}`, { headers: { allow } });
   });
 }
 
 /** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory; only /health_generate waits for the engine. */
-export function addHealth(app: IRouter, context: ListenerContext): void {
+export function addHealth(app: IRouter, context: ListenerContext, limits: () => BodyLimits): void {
   const { engine, metrics, options, task } = context;
   const health = (_request: Request, response: Response): void => {
     const problem = context.unhealthy();
@@ -46,8 +48,16 @@ export function addHealth(app: IRouter, context: ListenerContext): void {
       status: engine.status(),
     });
   };
-  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info);
-  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi(task, options.apiKey !== undefined)));
+  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info, requireAdminKey(context));
+  const { modelId, aliases = [], modelOptional = false, apiKey, adminKey } = options;
+  const document = {
+    task,
+    models: [modelId, ...aliases],
+    modelOptional,
+    hasKey: apiKey !== undefined,
+    hasAdminKey: adminKey !== undefined,
+  };
+  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi({ ...document, ...limits() })));
 }
 
 /** How long the probe's token may take. */

@@ -8,7 +8,7 @@ import type { Delivery } from './sampling-schema.ts';
 import { validate } from './validate.ts';
 
 /** What the API generates when it is not told how much. */
-const DEFAULT_MAX_TOKENS = 16;
+export const DEFAULT_MAX_TOKENS = 16;
 
 const tokens = z.array(int(0)).min(1, 'must not be empty');
 

@@ -6,7 +6,7 @@ import type { EngineConfig, ModelSource, PromptLookup } from '../engine/config.t
 import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
 import type { ReasoningField } from './chat-answer.ts';
-import { SettingsError, readSettings } from './settings.ts';
+import { SettingsError, givenSettings, readSettings } from './settings.ts';
 import type { Value } from './settings.ts';
 import type { SpeechFormat } from './speech-schema.ts';
 import { defined } from './validate.ts';
@@ -25,11 +25,14 @@ export interface ListenerSettings {
 export interface ServerConfig {
   readonly help: boolean;
   readonly engine: EngineConfig;
+  /** Whether the operator named a context length, instead of taking the default. */
+  readonly contextAsked: boolean;
   readonly toggles: 'default' | 'fast';
   readonly host: string;
   /** One for each task that has a model. */
   readonly listeners: readonly ListenerSettings[];
   readonly apiKey: string | undefined;
+  readonly adminKey: string | undefined;
   readonly origins: OriginRules;
   readonly modelOptional: boolean;
   readonly reasoningField: ReasoningField;
@@ -45,13 +48,14 @@ export interface ServerConfig {
   readonly logLevel: string;
   /** Built playground, served by the chat listener if it is there. */
   readonly staticFolder: string;
-  /** What /get_server_info shows: every setting by its flag's name, without the key. */
+  /** What /get_server_info shows: every setting by its flag's name, without the keys. */
   readonly shown: Readonly<Record<string, Value>>;
 }
 
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
-  const settings = readSettings(argv, env, (path) => readFileSync(path, 'utf8'));
+  const read = (path: string): string => readFileSync(path, 'utf8');
+  const settings = readSettings(argv, env, read);
   const { text, number, flag, list } = readers(settings);
   const sources = {
     chat: modelSource(text('chat-model'), text('served-model-name')),
@@ -68,10 +72,12 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   return {
     help: flag('help'),
     engine: engineSettings(settings, sources),
+    contextAsked: givenSettings(argv, env, read).has('context-length'),
     toggles: text('dawn-toggles') as 'default' | 'fast',
     host: text('host') ?? '0.0.0.0',
     listeners,
     apiKey: text('api-key'),
+    adminKey: text('admin-key'),
     origins: { corsOrigins: list('cors-origin'), allowedHosts: list('allowed-hosts') },
     modelOptional: flag('model-optional'),
     reasoningField: text('reasoning-field') as ReasoningField,
@@ -85,7 +91,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     watchdogMs: number('watchdog-timeout') * 1000,
     logLevel: text('log-level') ?? 'warn',
     staticFolder: resolve(ROOT, 'dist', 'web'),
-    shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'config', 'help'].includes(name))),
+    shown: Object.fromEntries([...settings].filter(([name]) => !['api-key', 'admin-key', 'config', 'help'].includes(name))),
   };
 }
 

@@ -23,8 +23,15 @@ const MAGICS: readonly (readonly [string, RegExp])[] = [
   ['ZIP', /^PK\x03\x04/],
 ];
 
+export interface Decoded {
+  /** Mono at TRANSCRIPTION_RATE. */
+  readonly samples: Float32Array;
+  /** What the caller should know of a file that was read all the same, in a sentence each. */
+  readonly warnings: readonly string[];
+}
+
 /** Decodes by content; throws HttpError 400 `unsupported_audio`, `audio_too_short`, 413, or EngineError('invalid_audio'). */
-export function decodeUpload(bytes: Uint8Array): Float32Array {
+export function decodeUpload(bytes: Uint8Array): Decoded {
   if (bytes.length === 0) throw refusal('audio_too_short', 'the file is empty');
   if (!isWav(bytes)) throw refusal('unsupported_audio', `the file must be WAV audio; this is ${nameOf(bytes)}`);
   const wav = parseWav(bytes);
@@ -33,7 +40,21 @@ export function decodeUpload(bytes: Uint8Array): Float32Array {
   if (seconds > MAX_AUDIO_SECONDS) {
     throw requestTooLarge(`the audio is ${Math.round(seconds)} seconds long; at most ${MAX_AUDIO_SECONDS} are transcribed`, 'file');
   }
-  return resample(wavToMono(wav), wav.sampleRate, TRANSCRIPTION_RATE);
+  const present = wav.data.length;
+  const cut = `the WAV file is cut short: ${present + wav.missingBytes} bytes of samples declared, ${present} present and transcribed`;
+  return { samples: resample(wavToMono(wav), wav.sampleRate, TRANSCRIPTION_RATE), warnings: wav.missingBytes > 0 ? [cut] : [] };
+}
+
+/** Bytes of the samples that decodeUpload makes of a file, from its headers; 0 for what it will refuse. */
+export function decodedBytes(bytes: Uint8Array): number {
+  try {
+    const { frames, sampleRate } = parseWav(bytes);
+    const seconds = frames / sampleRate;
+    return seconds > MAX_AUDIO_SECONDS ? 0 : Math.ceil(seconds * TRANSCRIPTION_RATE) * Float32Array.BYTES_PER_ELEMENT;
+  } catch {
+    // Why it cannot be read is said by the decoding.
+    return 0;
+  }
 }
 
 function nameOf(bytes: Uint8Array): string {

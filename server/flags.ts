@@ -76,13 +76,22 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     toggle('trust-remote-code', "run a chat model folder's own parley_model.mjs, with all rights of this program"),
   ],
   Listeners: [
-    text('host', 'ADDRESS', 'interface of the three listeners', '0.0.0.0'),
+    text('host', 'ADDRESS', 'interface of the three listeners; 0.0.0.0 = all of them, by IPv4 and IPv6', '0.0.0.0'),
     int('port', 'N', 'chat listener; 0 = any free port', 3000, PORT),
     int('speech-port', 'N', 'speech listener', 3001, PORT),
     int('transcription-port', 'N', 'transcription listener', 3002, PORT),
     text('api-key', 'KEY', 'require Authorization: Bearer KEY (better given as PARLEY_API_KEY)'),
+    text(
+      'admin-key',
+      'KEY',
+      'key of /flush_cache, /abort_request and /get_server_info; default: --api-key; with neither, the first two answer this machine only',
+    ),
     list('cors-origin', 'ORIGINS', 'origins of pages that may use the listeners, besides loopback and own ones; * = any'),
-    list('allowed-hosts', 'NAMES', 'host names to answer to, besides addresses, localhost, single labels and *.svc; * = any'),
+    list(
+      'allowed-hosts',
+      'NAMES',
+      'host names to answer to, with and without a key, besides addresses, localhost, single labels and *.svc; * = any',
+    ),
   ],
   'Chat scheduling (names and meaning as in SGLang)': [
     int('max-running-requests', 'N', 'sequences in one batch', 128, { min: 1, max: 4096 }),

@@ -1,7 +1,8 @@
 /** One listening socket with limits on slow and broken clients, and a close that drains. */
-import { createServer } from 'node:http';
+import { STATUS_CODES, createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { HttpError } from './http-error.ts';
 
 const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
@@ -37,25 +38,47 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
       requestTimeout: requestTimeoutMs,
       connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
       noDelay: true,
+      // Missing ones are refused by the app, which answers with the JSON error.
+      requireHostHeader: false,
     },
     app,
   );
   server.maxConnections = MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
+  // Nobody listens: Node would close the connection without a word.
+  server.on('connect', (_request, socket) =>
+    answerRaw(
+      socket,
+      new HttpError(405, 'method_not_allowed', 'CONNECT is not served here', { headers: { allow: 'GET, HEAD, POST, OPTIONS' } }),
+    ),
+  );
+  server.on('checkExpectation', app);
   const silent = trackSilent(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  await bind(server, port, host);
   return {
     port: (server.address() as AddressInfo).port,
     drain: () => drain(server, silent),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+/** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */
+async function bind(server: Server, port: number, host: string): Promise<void> {
+  const bindTo = async (address: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const fail = (error: Error): void => reject(Object.assign(error, { address: host }));
+      server.once('error', fail);
+      server.listen(port, address, () => {
+        server.off('error', fail);
+        resolve();
+      });
+    });
+  if (host !== '0.0.0.0') return bindTo(host);
+  await bindTo('::').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE' || error.code === 'EACCES') throw error;
+    return bindTo(host);
+  });
 }
 
 /** Connections that have not asked anything yet; Node does not count those as idle. */
@@ -80,16 +103,23 @@ async function drain(server: Server, silent: ReadonlySet<Socket>): Promise<void>
 
 /** What never became a request still gets the JSON error. */
 function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const http = describeBroken(error.code);
-  const body = JSON.stringify(http.body);
-  const reason = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[http.status];
-  socket.end(
-    `HTTP/1.1 ${http.status} ${reason}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else answerRaw(socket, describeBroken(error.code));
+}
+
+/** The JSON error on a connection that has no response to write it with. */
+function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
+  const text = JSON.stringify(body);
+  const all = {
+    connection: 'close',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Whoever has gone already needs no answer.
+  socket.on('error', () => {});
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
 }
 
 function describeBroken(code: string | undefined): HttpError {

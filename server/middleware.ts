@@ -3,7 +3,7 @@ import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { ListenerContext } from './app.ts';
 import { HttpError, toHttpError } from './http-error.ts';
-import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
+import { DEFAULT_ORIGIN_RULES, isHostAllowed, isLoopback, isOriginAllowed } from './origin.ts';
 
 /** Request id, common headers, and one log line and one count when the answer is over. */
 export function identify({ log, metrics, lifecycle }: ListenerContext) {
@@ -27,11 +27,26 @@ export function identify({ log, metrics, lifecycle }: ListenerContext) {
   };
 }
 
-/** 403 for a Host header that a stranger's DNS could have pointed here; with a key set, the key protects. */
-export function checkHost({ options: { apiKey, origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
+/**
+ * 400 for a request without one Host, 403 for a Host header that a stranger's DNS could have pointed here: a key is no protection where a
+ * browser would send it along. 417 for what the client expects besides 100-continue.
+ */
+export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, _response: Response, next: NextFunction): void => {
-    if (apiKey === undefined && !isHostAllowed(request.get('host'), origins)) {
+    const hosts = request.headersDistinct['host'] ?? [];
+    if (hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')) {
+      throw new HttpError(
+        400,
+        'invalid_value',
+        `a request must have one Host header, this has ${hosts.length === 0 ? 'none' : hosts.length}`,
+      );
+    }
+    if (!isHostAllowed(hosts[0] ?? '', origins)) {
       throw new HttpError(403, 'host_not_allowed', 'this host name is not served; see --allowed-hosts', { type: 'permission_error' });
+    }
+    const expected = request.get('expect');
+    if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
+      throw new HttpError(417, 'expectation_failed', `Expect can only be 100-continue, got '${expected.slice(0, 100)}'`);
     }
     next();
   };
@@ -43,7 +58,7 @@ const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, cont
 export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const origin = request.get('origin');
-    const allowed = origin === undefined || isOriginAllowed(origin, request.get('host'), origins);
+    const allowed = origin === undefined || isOriginAllowed(origin, request.get('host') ?? '', origins);
     response.vary('origin');
     if (origin !== undefined && allowed) {
       response.set({ 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED });
@@ -65,19 +80,48 @@ function preflight(request: Request, response: Response): void {
   if (request.get('access-control-request-private-network') === 'true') response.set('access-control-allow-private-network', 'true');
 }
 
-/** 401 without the configured key. */
-export function requireKey(key: string) {
+type Guard = (request: Request, response: Response, next: NextFunction) => void;
+
+/** 401 without the configured key; a scheme's name has no case. */
+export function requireKey(key: string): Guard {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  const expected = digest(`Bearer ${key}`);
-  return (request: Request, _response: Response, next: NextFunction): void => {
-    if (!timingSafeEqual(digest(request.get('authorization') ?? ''), expected)) {
+  const expected = digest(key);
+  return (request, _response, next) => {
+    const given = /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
+    if (given === undefined || !timingSafeEqual(digest(given), expected)) {
       throw new HttpError(401, 'invalid_api_key', 'a valid API key is required: Authorization: Bearer <key>', {
         type: 'authentication_error',
+        headers: { 'www-authenticate': `Bearer realm="parley"${given === undefined ? '' : ', error="invalid_token"'}` },
       });
     }
     next();
   };
 }
+
+/** The key of the admin routes: their own, else the one for everything. */
+const adminKey = ({ options }: ListenerContext): string | undefined => options.adminKey ?? options.apiKey;
+
+/** For what only tells: the admin key where there is a key at all. */
+export function requireAdminKey(context: ListenerContext): Guard {
+  const key = adminKey(context);
+  return key === undefined ? (_request, _response, next) => next() : requireKey(key);
+}
+
+/** For what changes other people's requests: the admin key, or without any key a caller on this machine. */
+export function requireAdmin(context: ListenerContext): Guard {
+  if (adminKey(context) !== undefined) return requireAdminKey(context);
+  return (request, _response, next) => {
+    if (isLocal(request)) return next();
+    const message = 'without --api-key or --admin-key this route answers callers on its own machine only';
+    throw new HttpError(403, 'loopback_only', message, { type: 'permission_error' });
+  };
+}
+
+/** What a proxy adds says that the caller is somebody else, and cannot be trusted to say who. */
+const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
+
+const isLocal = (request: Request): boolean =>
+  isLoopback(request.socket.remoteAddress ?? '') && FORWARDED.every((name) => request.get(name) === undefined);
 
 /** Every error that reaches Express, as JSON; what happens after the first byte is the handlers' own business. */
 export function sendError({ log }: ListenerContext) {

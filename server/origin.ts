@@ -2,6 +2,7 @@
  * Which hosts and origins a listener answers. A page of another site must not use a local server through the visitor's
  * browser: its origin is refused, and so is its host name after DNS rebinding.
  */
+import { isIP, isIPv4 } from 'node:net';
 import { hostname } from 'node:os';
 
 export interface OriginRules {
@@ -13,26 +14,32 @@ export interface OriginRules {
 
 export const DEFAULT_ORIGIN_RULES: OriginRules = { corsOrigins: [], allowedHosts: [] };
 
-/** Host header without port and brackets, lower case. */
-export function hostOf(header: string | undefined): string {
-  const host = (header ?? '').trim().toLowerCase();
-  return host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '');
+/** Host header without port and brackets, lower case; undefined if it is anything but a name or an address and perhaps a port. */
+export function hostOf(header: string): string | undefined {
+  const [, address, name, port = ''] = /^(?:\[([^\]]+)\]|([a-z0-9._~-]+))(?::(\d{0,5}))?$/i.exec(header.trim()) ?? [];
+  if (Number(port) > 65535 || (address !== undefined && isIP(address) !== 6)) return undefined;
+  return (address ?? name)?.toLowerCase();
 }
 
-/** Whether a Host header names this server: names that a stranger's DNS cannot point here. */
-export function isHostAllowed(header: string | undefined, { allowedHosts }: OriginRules): boolean {
+/** Whether a Host header names this server: names that a stranger's DNS cannot point here. An empty one comes from no browser. */
+export function isHostAllowed(header: string, { allowedHosts }: OriginRules): boolean {
+  if (header.trim() === '' || allowedHosts.includes('*')) return true;
   const host = hostOf(header);
-  if (host === '' || allowedHosts.includes('*') || allowedHosts.includes(host)) return true;
-  const isAddress = host.includes(':') || /^\d+\.\d+\.\d+\.\d+$/.test(host);
+  if (host === undefined) return false;
   const isLocal = host.endsWith('.localhost') || host.endsWith('.svc') || host.endsWith('.svc.cluster.local');
-  return isAddress || isLocal || !host.includes('.') || host === hostname().toLowerCase();
+  return allowedHosts.includes(host) || isIP(host) > 0 || isLocal || !host.includes('.') || host === hostname().toLowerCase();
 }
 
 /** Whether a page of `origin` may use the server reached as `hostHeader`. */
-export function isOriginAllowed(origin: string, hostHeader: string | undefined, { corsOrigins }: OriginRules): boolean {
+export function isOriginAllowed(origin: string, hostHeader: string, { corsOrigins }: OriginRules): boolean {
   if (corsOrigins.includes('*') || corsOrigins.includes(origin)) return true;
-  const host = URL.canParse(origin) ? hostOf(new URL(origin).host) : '';
-  if (host === '') return false;
   // The playground lies on the chat listener and talks to all three: same host, other port.
-  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || /^127\./.test(host) || host === hostOf(hostHeader);
+  const host = hostOf(/^https?:\/\/(.*)$/i.exec(origin)?.[1] ?? '');
+  return host !== undefined && (isLoopback(host) || host === hostOf(hostHeader));
+}
+
+/** Whether a host, parsed whole, is this machine: localhost, a name below it, 127.0.0.0/8 (also written as IPv6), ::1. */
+export function isLoopback(host: string): boolean {
+  const address = host.replace(/^::ffff:(?=\d+\.)/, '');
+  return host === 'localhost' || host.endsWith('.localhost') || host === '::1' || (isIPv4(address) && address.startsWith('127.'));
 }

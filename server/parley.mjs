@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 /** `npx parley`: `adapters` lists the GPUs; anything else starts the server, as `npm start` does. */
 import { installPackages, requireNode, withSetup } from './setup.mjs';
+import { unpackedDriver } from './setup-drivers.mjs';
 
 if (process.argv[2] === 'adapters') {
   await withSetup(async () => {
     requireNode();
     installPackages({ dev: false });
+    // The probes are processes of their own. A driver that the user names is the one to report on.
+    if (process.env.VK_DRIVER_FILES === undefined) Object.assign(process.env, unpackedDriver());
     const { register } = await import('tsx/esm/api');
     register();
     const { runAdapters } = await import('./adapters.ts');

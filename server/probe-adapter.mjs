@@ -1,5 +1,8 @@
-/** Prints one line of JSON about the WebGPU adapter that Parley would use, or exits 1 with the reason on stderr. */
-import { create } from 'webgpu';
+/** Prints one line of JSON about the WebGPU adapter that Parley would use, or exits with the reason on stderr: 1, or 2 where no driver would help. */
+const { create } = await import('webgpu').catch((error) => {
+  console.error(`the npm package webgpu does not run on this system: ${error.message.split('\n')[0]}`);
+  process.exit(2);
+});
 
 // Held until the process ends: collected earlier, Dawn corrupts the heap.
 globalThis.dawn = create([]);

@@ -8,13 +8,11 @@ const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
 const MAX_BIASES = 1024;
 
+/** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
-  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max);
-/** int64 in the API; JSON numbers beyond 2^53 arrive rounded, which is still deterministic. */
-export const seedSchema = z.number().refine(Number.isInteger, 'must be an integer');
-
-/** Folds any integer that JSON can carry into the safe integers the engine takes. */
-export const toSafeInteger = (value: number): number => (Number.isSafeInteger(value) ? value : value % Number.MAX_SAFE_INTEGER);
+  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
+/** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
+export const seedSchema = int(Number.MIN_SAFE_INTEGER);
 
 const bool = z.boolean();
 const penalty = z.number().min(-2).max(2);
@@ -33,6 +31,7 @@ export const samplingFields = {
   logit_bias: z
     .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
     .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
+    .meta({ maxProperties: MAX_BIASES })
     .optional(),
   stop: z.union([stopString, z.array(stopString).max(MAX_STOPS, `has at most ${MAX_STOPS} strings`)]).optional(),
   stop_token_ids: z.array(int(0)).max(1024).optional(),
@@ -96,7 +95,7 @@ function toSampling(fields: Fields): SamplingParams {
     topP: fields.top_p,
     topK: fields.top_k,
     minP: fields.min_p,
-    seed: fields.seed === undefined || fields.seed === -1 ? undefined : toSafeInteger(fields.seed),
+    seed: fields.seed === undefined || fields.seed === -1 ? undefined : fields.seed,
     repetitionPenalty: fields.repetition_penalty,
     presencePenalty: fields.presence_penalty,
     frequencyPenalty: fields.frequency_penalty,

@@ -6,6 +6,7 @@ import type { EngineErrorCode } from '../engine/errors.ts';
 import type { AppOptions } from './app.ts';
 import { describeStart } from './banner.ts';
 import { createChatApp } from './chat.ts';
+import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './codec-pool.ts';
 import { parseServerConfig } from './config.ts';
 import type { ListenerSettings, ServerConfig } from './config.ts';
@@ -18,11 +19,12 @@ import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings.ts';
 import { createSpeechApp } from './speech.ts';
 import { createTranscriptionApp } from './transcription.ts';
+import { defined } from './validate.ts';
 
 /** Exit codes; 0 = drained. */
 const EXIT = { crash: 1, badConfiguration: 2, drainDeadline: 75, noAdapter: 78, interrupted: 130 };
-/** Uploads over slow lines. */
-const UPLOAD_TIMEOUT_MS = 300_000;
+/** Uploads over slow lines, or that wait for room: as long as the official clients wait for an answer. */
+const UPLOAD_TIMEOUT_MS = 600_000;
 /** After the drain deadline, the time to write typed errors to what still runs. */
 const LAST_WORDS_MS = 1_000;
 /** A terminal and `npm start` may both pass on one Ctrl-C; a second signal means "now" only after this long. */
@@ -30,6 +32,7 @@ const SAME_SIGNAL_MS = 500;
 
 /** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
+  outliveReaders();
   const config = settingsOrExit(argv, env);
   if (config.help) return print(helpText());
   const started = performance.now();
@@ -110,7 +113,7 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     modelId: settings.modelId,
     aliases: settings.aliases,
     modelOptional: config.modelOptional,
-    ...(config.apiKey !== undefined && { apiKey: config.apiKey }),
+    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey }),
     origins: config.origins,
     log,
     lifecycle,

@@ -13,6 +13,21 @@ export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): ReadonlyMap<string, Value> {
+  const given = givenSettings(argv, env, readFile);
+  const settings = new Map<string, Value>();
+  for (const flag of FLAGS) {
+    const raw = given.get(flag.name) ?? flag.default;
+    if (raw !== undefined && raw !== null) settings.set(flag.name, check(flag, raw));
+  }
+  return settings;
+}
+
+/** What the operator asked for by name, unchecked: readSettings without the defaults. */
+export function givenSettings(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): ReadonlyMap<string, unknown> {
   const given = parseArgv(argv);
   for (const flag of FLAGS) {
     const text = env[environmentName(flag.name)];
@@ -20,12 +35,7 @@ export function readSettings(
   }
   const file = given.get('config');
   for (const [name, value] of typeof file === 'string' ? parseFile(file, readFile) : []) if (!given.has(name)) given.set(name, value);
-  const settings = new Map<string, Value>();
-  for (const flag of FLAGS) {
-    const raw = given.get(flag.name) ?? flag.default;
-    if (raw !== undefined && raw !== null) settings.set(flag.name, check(flag, raw));
-  }
-  return settings;
+  return given;
 }
 
 const environmentName = (name: string): string => `PARLEY_${name.toUpperCase().replaceAll('-', '_')}`;

@@ -1,7 +1,7 @@
 /** The speech request in both its forms, as one checked call. */
 import { z } from 'zod';
 import type { SpeechRequest } from '../engine/api.ts';
-import { seedSchema, toSafeInteger } from './sampling-schema.ts';
+import { int, seedSchema } from './sampling-schema.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from './http-error.ts';
 import { defined, validate } from './validate.ts';
 
@@ -35,7 +35,8 @@ export interface SpeechCall {
   readonly legacy: boolean;
 }
 
-const current = z.object({
+/** The current form of the body of POST /audio/speech. */
+export const currentSpeechSchema = z.object({
   model: z.string().optional(),
   input: z.string(),
   voice: z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]),
@@ -45,13 +46,11 @@ const current = z.object({
   instructions: z.string().max(4096).optional(),
   stream_format: z.enum(['audio', 'sse']).optional(),
   stream: z.boolean().optional(),
-  sample_rate: z.number().refine(Number.isInteger, 'must be an integer').min(8000).max(48000).optional(),
+  sample_rate: int(8000, 48_000).optional(),
 });
 
-const earlier = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
-
-/** The body of POST /audio/speech, in either form. */
-export const speechSchema = z.union([current, earlier]);
+/** Its earlier form. */
+export const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
 
 /** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
@@ -68,7 +67,7 @@ export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits:
 function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
   // `model` comes first: a client that forgot everything is told about it first.
   if (!limits.modelOptional && (body['model'] === undefined || body['model'] === null)) throw missingParameter('model');
-  const fields = validate(current, body);
+  const fields = validate(currentSpeechSchema, body);
   const format = fields.response_format ?? limits.defaultFormat;
   if (!isBuilt(format)) {
     throw unsupportedValue(
@@ -88,7 +87,7 @@ function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLim
 }
 
 function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
-  const fields = validate(earlier, body);
+  const fields = validate(earlierSpeechSchema, body);
   const text = checkText(fields.text, 'text', limits);
   // A name with a suffix, never a path: it is looked up in the list of voices.
   if (!fields.voice_ref.endsWith('.wav')) throw invalidValue('voice_ref', "'voice_ref' must be a voice name followed by .wav");
@@ -115,5 +114,5 @@ function checkText(text: string, param: string, { maxInput }: SpeechLimits): str
 }
 
 function toRequest(text: string, voice: string, seed?: number, speed?: number): SpeechRequest {
-  return defined({ text, voice, seed: seed === undefined ? undefined : toSafeInteger(seed), speed }) as SpeechRequest;
+  return defined({ text, voice, seed, speed }) as SpeechRequest;
 }

@@ -1,5 +1,5 @@
 /** The speech listener: POST /v1/audio/speech in both request forms, GET /v1/audio/voices. */
-import type { Express, Response } from 'express';
+import type { Express, IRouter, Response } from 'express';
 import type { SpeechEvent } from '../engine/api.ts';
 import { wavHeader } from '../engine/audio/wav.ts';
 import { EngineError } from '../engine/errors.ts';
@@ -26,7 +26,7 @@ export interface SpeechAppOptions extends AppOptions {
 /** The app of the speech listener; no side effects until it is listened on. */
 export function createSpeechApp(options: SpeechAppOptions): Express {
   const context = new ListenerContext('speech', options);
-  return createApp(context, (router) => {
+  const addRoutes = (router: IRouter): void => {
     addRoute(
       router,
       'post',
@@ -45,7 +45,8 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
       const others = [...aliases].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
       response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
     });
-  });
+  };
+  return createApp(context, addRoutes, () => (context.model() ? limitsOf(context, options) : {}));
 }
 
 function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {

@@ -1,14 +1,16 @@
 /** `npm start`: sets up what is missing, then runs the server. Arguments and signals go to the server; see `npm start -- --help`. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { ROOT, buildPlayground, ensureAdapter, installPackages, requireNode, withSetup } from './setup.mjs';
+import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from './setup.mjs';
+import { ensureAdapter } from './setup-drivers.mjs';
 
 await withSetup(() => {
   requireNode();
   installPackages({ dev: false });
   const argv = process.argv.slice(2);
   if (!argv.includes('--help')) {
-    ensureAdapter();
+    // The loader of libraries reads its variable when a process starts, so they are for the server, not for this one.
+    Object.assign(process.env, ensureAdapter().environment);
     buildPlayground();
   }
   run(argv);

@@ -1,6 +1,6 @@
-/** SGLang's routes around chat: /tokenize, /detokenize, /flush_cache, /abort_request. With an API key set, they need it like the rest. */
-import type { IRouter } from 'express';
-import type { ListenerContext } from './app.ts';
+/** SGLang's routes around chat: /tokenize, /detokenize, and for administration /flush_cache and /abort_request. */
+import type { IRouter, Request, Response } from 'express';
+import type { AdminRoutes, ListenerContext } from './app.ts';
 import { toMessage } from './chat-schema.ts';
 import { addRoute } from './common-routes.ts';
 import { HttpError, invalidValue, missingParameter } from './http-error.ts';
@@ -8,7 +8,7 @@ import { readJsonObject } from './json-body.ts';
 import { abortSchema, detokenizeSchema, tokenizeSchema } from './token-schema.ts';
 import { validate } from './validate.ts';
 
-/** Adds the routes. */
+/** Adds /tokenize and /detokenize. */
 export function addTokenRoutes(router: IRouter, context: ListenerContext): void {
   const { engine } = context;
   addRoute(
@@ -51,20 +51,21 @@ export function addTokenRoutes(router: IRouter, context: ListenerContext): void 
       response.json({ prompt: text, text });
     }),
   );
-  addRoute(
-    router,
-    'post',
-    '/flush_cache',
-    context.job(async (_request, response) => {
-      await engine.flushCache();
-      response.json({ status: 'ok' });
-    }),
-  );
-  addRoute(router, 'post', '/abort_request', async (request, response) => {
+}
+
+/** Adds /flush_cache and /abort_request. */
+export function addAdminRoutes({ router, guard }: AdminRoutes, context: ListenerContext): void {
+  const flush = context.job(async (_request, response) => {
+    await context.engine.flushCache();
+    response.json({ status: 'ok' });
+  });
+  addRoute(router, 'post', '/flush_cache', flush, guard);
+  const abort = async (request: Request, response: Response): Promise<void> => {
     const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request));
     if (rid === undefined && !all) throw missingParameter('rid');
     // Official clients retry 409 and 5xx, which would undo it.
     const error = new HttpError(400, 'request_aborted', 'the request was aborted by POST /abort_request');
     response.json({ aborted: context.abort(all ? undefined : rid, error) });
-  });
+  };
+  addRoute(router, 'post', '/abort_request', abort, guard);
 }

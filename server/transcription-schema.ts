@@ -119,7 +119,7 @@ function parseLanguage(language: string | undefined): string | undefined {
 
 function parseTemperature(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
-  const value = /^\d*\.?\d+$/.test(text.trim()) ? Number(text) : NaN;
+  const value = /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : NaN;
   if (!(value >= 0 && value <= 1)) throw invalidValue('temperature', "'temperature' must be a number from 0 to 1");
   return value;
 }

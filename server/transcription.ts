@@ -5,47 +5,53 @@ import { ListenerContext, createApp } from './app.ts';
 import type { AppOptions, Job } from './app.ts';
 import type { CodecPool } from './codec-pool.ts';
 import { addRoute } from './common-routes.ts';
-import { HttpError, toHttpError, unsupportedValue } from './http-error.ts';
+import { decodedBytes } from './decode.ts';
+import { toHttpError, unsupportedValue } from './http-error.ts';
 import { readForm } from './multipart.ts';
 import { EventStream } from './sse.ts';
 import { parseTranscriptionForm } from './transcription-schema.ts';
 import type { TranscriptionCall } from './transcription-schema.ts';
 import { sendTranscript } from './transcript-formats.ts';
+import { UPLOAD_LIMITS, UploadBudget } from './upload-budget.ts';
+import type { UploadLimits } from './upload-budget.ts';
 
 export interface TranscriptionAppOptions extends AppOptions {
   readonly codec: CodecPool;
   /** Bytes of one file; 25 MiB as OpenAI has it. */
   readonly maxFileBytes?: number;
+  /** What differs from UPLOAD_LIMITS. */
+  readonly uploadLimits?: Partial<UploadLimits>;
 }
 
 const DEFAULT_FILE_BYTES = 25 << 20;
-/** Bytes of uploads held at once; beyond that, requests are refused before they are read. */
-const MAX_HELD_BYTES = 512 << 20;
 
 /** The app of the transcription listener; no side effects until it is listened on. */
 export function createTranscriptionApp(options: TranscriptionAppOptions): Express {
   const context = new ListenerContext('transcription', options);
   const maxFileBytes = options.maxFileBytes ?? DEFAULT_FILE_BYTES;
-  let heldBytes = 0;
+  // Half of the budget is one address's share, and a form is a little larger than its file.
+  const maxBytes = Math.max(UPLOAD_LIMITS.maxBytes, 4 * maxFileBytes);
+  const budget = new UploadBudget({ maxBytes, ...options.uploadLimits });
   const handle = (task: 'transcribe' | 'translate') =>
     context.job(async (request, response, job) => {
-      // A chunked upload does not say how much it brings.
-      const share = Math.min(Number(request.get('content-length') ?? maxFileBytes), maxFileBytes);
-      if (heldBytes + share > MAX_HELD_BYTES) {
-        throw new HttpError(503, 'queue_full', 'too many uploads at once', { headers: { 'retry-after': '1' } });
-      }
-      heldBytes += share;
+      const { form, upload } = await readForm(request, maxFileBytes, budget);
       try {
-        const form = await readForm(request, maxFileBytes);
         const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
         if (call.model !== undefined) context.checkModel(call.model);
         if (task === 'translate') checkTranslates(context);
         job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
-        const samples = await options.codec.decode(call.file);
-        const events = countEvents(context, job, context.engine.transcribe({ ...call.request, samples }, job.signal));
+        await upload.hear(COPIES * decodedBytes(call.file), job.signal);
+        const { samples, warnings } = await options.codec.decode(call.file);
+        warn(response, warnings);
+        const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
+        const events = countEvents(
+          context,
+          job,
+          settled(heard, () => upload.settle(samples.byteLength)),
+        );
         await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
       } finally {
-        heldBytes -= share;
+        upload.close();
       }
     });
   return createApp(context, (router) => {
@@ -59,6 +65,19 @@ function checkTranslates(context: ListenerContext): void {
   if (context.model()?.translates) return;
   const message = `the model '${context.options.modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
   throw unsupportedValue('model', message);
+}
+
+/** Copies of its samples while an upload goes through the codec worker to the engine's process, by measurement. */
+const COPIES = 4;
+
+/** Calls `settle` at the first event: then the engine has its samples, and only ours are left. */
+async function* settled(events: AsyncIterable<TranscriptionEvent>, settle: () => void): AsyncGenerator<TranscriptionEvent> {
+  let isFirst = true;
+  for await (const event of events) {
+    if (isFirst) settle();
+    isFirst = false;
+    yield event;
+  }
 }
 
 async function* countEvents(
@@ -93,13 +112,13 @@ async function sendWhole(
     else finish = event;
   }
   if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
-  warn(response, start);
+  warn(response, start.warnings);
   sendTranscript(response, format, { task, start, segments, finish });
 }
 
 /** What is served otherwise than asked goes into a header: the bodies have no place for it. */
-function warn(response: Response, { warnings = [] }: Extract<TranscriptionEvent, { type: 'start' }>): void {
-  if (warnings.length > 0) response.set('x-parley-warning', warnings.join('; '));
+function warn(response: Response, warnings: readonly string[] = []): void {
+  for (const warning of warnings) response.append('x-parley-warning', warning);
 }
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
@@ -110,7 +129,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
   let held = '';
   try {
     for await (const event of events) {
-      if (event.type === 'start') warn(response, event);
+      if (event.type === 'start') warn(response, event.warnings);
       if (!begun) stream.begin();
       begun = true;
       if (event.type === 'segment') {

@@ -5,18 +5,20 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ROOT, buildPlayground, ensureAdapter, ensureChromium, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup.mjs';
+import { ensureAdapter } from '../server/setup-drivers.mjs';
+import { ensureChromium } from './setup-chromium.mjs';
 
 await withSetup(() => {
   const [first, ...rest] = process.argv.slice(2);
   const bench = first === '--bench';
   requireNode();
   installPackages({ dev: true });
-  const { name } = ensureAdapter();
-  if (!bench) {
-    ensureChromium();
-    buildPlayground();
-  }
+  const { name, environment } = ensureAdapter();
+  Object.assign(process.env, environment);
+  if (!bench) ensureChromium();
+  // The fuzzer asks for the page's files too.
+  if (!bench || rest[0] === 'fuzz') buildPlayground();
   console.log(`adapter: ${name}`);
   process.exitCode = bench ? runBenches(rest) : runTests(process.argv.slice(2));
 });
@@ -30,8 +32,9 @@ function runTool(path, ...args) {
 function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
-  // The soak takes minutes: only when asked for.
-  const chosen = known.filter((file) => (name === '' ? file !== 'soak.bench.ts' : file.startsWith(name)));
+  // These take minutes: only when asked for.
+  const byName = ['fuzz.bench.ts', 'soak.bench.ts'];
+  const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);
     return 1;

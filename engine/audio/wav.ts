@@ -12,6 +12,8 @@ export interface WavFile {
   readonly frames: number;
   /** Interleaved samples as they lie in the file. */
   readonly data: Uint8Array;
+  /** Bytes of samples that the file declares and does not have: its end was cut off. */
+  readonly missingBytes: number;
 }
 
 const PCM = 1;
@@ -20,6 +22,8 @@ const EXTENSIBLE = 0xfffe;
 const MAX_CHANNELS = 32;
 const MIN_RATE = 4_000;
 const MAX_RATE = 384_000;
+/** Chunks before the samples; real files have a handful, and a file of empty ones would hold up whoever reads it. */
+const MAX_CHUNKS = 1_000;
 
 /** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 export const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
@@ -32,18 +36,20 @@ export function isWav(bytes: Uint8Array): boolean {
   return (magic === 'RIFF' || magic === 'RF64') && latin1(bytes, 8, 12) === 'WAVE';
 }
 
-/** Reads the headers of a WAV file; throws EngineError('invalid_audio') for what is no WAV, is cut short, or has an unknown encoding. */
+/** Reads the headers of a WAV file; throws EngineError('invalid_audio') for what is no WAV, is cut in its headers, or has an unknown encoding. */
 export function parseWav(bytes: Uint8Array): WavFile {
   if (!isWav(bytes)) throw invalid('the file does not begin with a RIFF/WAVE header');
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let format: Format | undefined;
+  let chunks = 0;
   for (let at = 12; at + 8 <= bytes.length;) {
+    if (++chunks > MAX_CHUNKS) throw invalid(`the WAV file has more than ${MAX_CHUNKS} chunks before its samples`);
     const id = latin1(bytes, at, at + 4);
     const size = view.getUint32(at + 4, true);
     const body = at + 8;
     if (id === 'data') {
       if (!format) throw invalid('the WAV file has its data chunk before its fmt chunk');
-      return describe(format, dataChunk(bytes, body, size));
+      return describe(format, bytes.subarray(body), size);
     }
     if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
     if (id === 'fmt ') format = parseFormat(view, body, size);
@@ -88,16 +94,12 @@ function encodingOf(tag: number, bits: number): WavEncoding | undefined {
   return bits === 8 ? 'u8' : bits === 16 ? 's16' : bits === 24 ? 's24' : bits === 32 ? 's32' : undefined;
 }
 
-function dataChunk(bytes: Uint8Array, from: number, size: number): Uint8Array {
-  const present = bytes.length - from;
-  if (isPlaceholder(size)) return bytes.subarray(from);
-  if (size > present) throw invalid(`the WAV file is cut short: ${size} bytes of samples declared, ${present} present`);
-  return bytes.subarray(from, from + size);
-}
-
-function describe({ encoding, channels, sampleRate, blockAlign }: Format, data: Uint8Array): WavFile {
+/** `rest` is what follows the header of the data chunk, which declares `size` bytes. */
+function describe({ encoding, channels, sampleRate, blockAlign }: Format, rest: Uint8Array, size: number): WavFile {
+  const declared = isPlaceholder(size) ? rest.length : size;
+  const data = rest.subarray(0, declared);
   const frames = Math.floor(data.length / blockAlign);
-  return { encoding, channels, sampleRate, frames, data };
+  return { encoding, channels, sampleRate, frames, data, missingBytes: declared - data.length };
 }
 
 /** Averages the channels: [frames] in -1..1 (float files may exceed it). Samples that are not finite become 0. */

@@ -1,7 +1,7 @@
 /** Browser (page or worker): `navigator.gpu`, and checkpoint files as Blobs, which browsers read by slices without loading them. */
 import { EngineError } from '../errors.ts';
 import { tabMemory } from './memory.ts';
-import type { AdapterRequest, ByteSource, Platform } from './platform.ts';
+import type { AdapterRequest, ByteSource, Platform, PlatformWorker } from './platform.ts';
 
 export interface BrowserPlatformOptions {
   /** All .wgsl files by their path below shaders/; the bundler inlines them. */
@@ -9,17 +9,12 @@ export interface BrowserPlatformOptions {
   /** A checkpoint's file, or undefined when there is none; default: fetched from `path` as a URL. */
   readonly file?: (path: string) => Promise<Blob | undefined>;
   readonly log?: (line: string) => void;
-  /** Loads the library of `Platform.grammarLibrary`, 1 MB that only pages with constrained chat want; default: such requests are refused. */
-  readonly grammarLibrary?: () => Promise<unknown>;
+  /** Starts a worker that runs `serveGrammars` (index.ts), 1 MB that only pages with constrained chat want; default: such requests are refused. */
+  readonly grammarWorker?: () => Worker;
 }
 
 /** The platform of a page or a worker. */
-export function createBrowserPlatform({
-  shaders,
-  file = fetchFile,
-  log = () => {},
-  grammarLibrary = noGrammar,
-}: BrowserPlatformOptions): Platform {
+export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {}, grammarWorker }: BrowserPlatformOptions): Platform {
   const files = new Map<string, Promise<Blob | undefined>>();
   const lookUp = (path: string): Promise<Blob | undefined> => {
     const known = files.get(path) ?? file(path);
@@ -42,12 +37,18 @@ export function createBrowserPlatform({
     readText: async (path) => (await need(path)).text(),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
-    grammarLibrary,
+    ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),
   };
 }
 
-async function noGrammar(): Promise<never> {
-  throw new EngineError('unsupported', 'this page has no grammar library');
+/** Browsers do not say when a worker ends; they say when its script cannot be loaded or fails. */
+function platformWorker(worker: Worker): PlatformWorker {
+  return {
+    post: (message) => worker.postMessage(message),
+    onMessage: (callback) => worker.addEventListener('message', ({ data }) => callback(data)),
+    onExit: (callback) => worker.addEventListener('error', ({ message }) => callback(message || 'its script could not be loaded')),
+    terminate: async () => worker.terminate(),
+  };
 }
 
 async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {

@@ -2,11 +2,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { open as openFile, readFile } from 'node:fs/promises';
-import { Module, createRequire } from 'node:module';
+import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
+import type { WorkerOptions } from 'node:worker_threads';
 import { create, globals } from 'webgpu';
 import { EngineError } from '../errors.ts';
 import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, parseAdapterList } from './adapter-choice.ts';
@@ -102,8 +103,11 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     join,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
-    grammarLibrary: async () => loadUmd('@mlc-ai/web-xgrammar'),
-    startWorker: (url) => startWorker(url, options.toggles ?? 'default'),
+    // The environment chooses drivers while an adapter is opened: askDawn.
+    startWorker: (url) =>
+      startWorker(BOOT, { platform: import.meta.url, module: url.href, toggles: options.toggles ?? 'default' }, { env: SHARE_ENV }),
+    startGrammarWorker: (url) =>
+      startWorker(GRAMMAR_BOOT, { library: resolveModule('@mlc-ai/web-xgrammar'), module: url.href }, GRAMMAR_OPTIONS),
   };
 }
 
@@ -225,18 +229,6 @@ async function openByteSource(path: string): Promise<ByteSource> {
   };
 }
 
-/**
- * A UMD file in a package that says it is ESM (@mlc-ai/web-xgrammar 0.1.27): `import` and `require` both fail on it, evaluated as
- * CommonJS it works. Delete when the package ships a module.
- */
-function loadUmd(name: string): unknown {
-  const path = createRequire(import.meta.url).resolve(name);
-  // `_compile` is how require hooks have always fed source to Node's CommonJS loader; it is not in the types.
-  const loaded = new Module(path) as Module & { _compile(source: string, path: string): void };
-  loaded._compile(readFileSync(path, 'utf8'), path);
-  return loaded.exports;
-}
-
 /** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first. */
 const BOOT = `
 const { workerData, parentPort } = require('node:worker_threads');
@@ -253,11 +245,37 @@ import(loader).then(async ({ register }) => {
   });
 });`;
 
-function startWorker(url: URL, toggles: 'default' | 'fast'): PlatformWorker {
-  const loader = new URL('./esm/api/index.mjs', pathToFileURL(createRequire(import.meta.url).resolve('tsx'))).href;
-  const workerData = { loader, platform: import.meta.url, module: url.href, toggles };
-  // The environment chooses drivers while an adapter is opened: askDawn.
-  const worker = new Worker(BOOT, { eval: true, execArgv: [], env: SHARE_ENV, workerData });
+/**
+ * The same for grammars, without Dawn. Their library (@mlc-ai/web-xgrammar 0.1.27) is a UMD file in a package that says it is ESM: `import` and
+ * `require` both fail on it, evaluated as CommonJS it works, by the function through which require hooks have always fed source to Node's
+ * loader. Delete when the package ships a module.
+ */
+const GRAMMAR_BOOT = `
+const { workerData, parentPort } = require('node:worker_threads');
+const { loader, module, library } = workerData;
+const grammarLibrary = async () => {
+  const { Module } = require('node:module');
+  const loaded = new Module(library);
+  loaded._compile(require('node:fs').readFileSync(library, 'utf8'), library);
+  return loaded.exports;
+};
+import(loader).then(async ({ register }) => {
+  register();
+  const { main } = await import(module);
+  main({ grammarLibrary }, {
+    post: (message) => parentPort.postMessage(message),
+    onMessage: (callback) => parentPort.on('message', callback),
+  });
+});`;
+
+/** The heap of JavaScript; the library's own memory is bounded by wasm-guard.ts. */
+const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeMb: 256 } };
+
+const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);
+
+function startWorker(boot: string, data: Readonly<Record<string, string>>, options: WorkerOptions): PlatformWorker {
+  const loader = new URL('./esm/api/index.mjs', pathToFileURL(resolveModule('tsx'))).href;
+  const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader, ...data } });
   let why: string | undefined;
   worker.on('error', (error) => (why = error instanceof Error ? (error.stack ?? error.message) : String(error)));
   return {

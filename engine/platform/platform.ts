@@ -58,8 +58,11 @@ export interface Platform {
   memory(adapter: AdapterInfo): Promise<AdapterMemory>;
   /** Runs a file of a model folder as a module; absent where nothing may be run. */
   importModule?(path: string): Promise<Readonly<Record<string, unknown>>>;
-  /** The grammar library (text/grammar.ts types it); loaded at the first constrained request, because it is large. */
-  grammarLibrary(): Promise<unknown>;
+  /**
+   * Starts a thread of text/grammar-worker.ts, which is at `url` where nothing is bundled. The grammar library, which is large, is loaded there
+   * only. Absent: constrained requests are refused.
+   */
+  startGrammarWorker?(url: URL): PlatformWorker;
   /**
    * Starts a thread with a platform of its own, whose `main` is exported by the module at `url`. Waiting for a GPU sleeps for fractions of a
    * millisecond there. Absent where ranks of a split model share one thread.

@@ -8,7 +8,7 @@ import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { Sequence } from '../scheduler/sequence.ts';
-import type { GrammarMatcher } from '../text/grammar.ts';
+import type { Constraint, GrammarMatcher } from '../text/grammar.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { ChatChoice } from './chat-choice.ts';
 import { loadChat } from './chat-load.ts';
@@ -32,14 +32,16 @@ interface Request {
 
 /** Events of a choice that may wait for their reader; then it is computed no further until half of them are read. */
 const READ_AHEAD = 64;
+/** What a step waits for masks at most; sequences whose masks come later sit it out, unless there is nothing else to compute. */
+const MASK_WAIT_MS = 1;
 
 export class ChatEngine {
   readonly info: ModelInfo;
   readonly #parts: ChatParts;
   readonly #requests = new Map<Sequence, Request>();
   readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
-  /** Masks under way: the next step waits for them. */
-  readonly #masks = new Set<Promise<void>>();
+  /** Masks under way; never rejected. */
+  readonly #masks = new Map<Sequence, Promise<void>>();
   #nextId = 0;
   #closed: EngineError | undefined;
   #running: Promise<void> | undefined;
@@ -102,8 +104,8 @@ export class ChatEngine {
     } finally {
       signal.removeEventListener('abort', aborted);
       for (const sequence of queued.choices.keys()) this.#drop(sequence);
-      // Others may go on with what this one held while it was paused.
-      if (queued.paused) this.#wake();
+      // Others may go on with what this one held while it waited for its reader or its mask.
+      this.#wake();
     }
   }
 
@@ -129,6 +131,7 @@ export class ChatEngine {
   async close(): Promise<void> {
     this.#fail(new EngineError('shutting_down', 'the engine is closing'));
     await this.#running;
+    await this.#parts.grammars.close();
     await this.#parts.runner.close?.();
   }
 
@@ -142,20 +145,31 @@ export class ChatEngine {
     const sampling = resolveSampling(options, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(options, prompt, thinks);
-    for (let index = 0; index < (options.n ?? 1); index++) {
+    const matchers = await this.#startMatchers(constraint, options.n ?? 1);
+    for (const [index, matcher] of matchers.entries()) {
       const place = { salt: options.cacheSalt ?? '', priority: this.#parts.priorities ? (options.priority ?? 0) : 0 };
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
-      const matcher = constraint && (await (await this.#parts.grammars()).start(constraint));
-      sequence.mask = await matcher?.bitmask();
+      sequence.mask = matcher?.mask;
       const { stop = [], skipSpecialTokens = true } = options;
       choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher }));
     }
-    // Loading a grammar takes a moment, in which the engine may have closed.
-    if (this.#closed) throw this.#closed;
     const request: Request = { options, events, choices, started: false, unfinished: choices.size, paused: false };
     scheduler.add([...choices.keys()]);
     for (const sequence of choices.keys()) this.#requests.set(sequence, request);
     return request;
+  }
+
+  /** One matcher a choice. Compiling takes a moment, in which the engine may close. */
+  async #startMatchers(constraint: Constraint | undefined, count: number): Promise<readonly (GrammarMatcher | undefined)[]> {
+    const matchers: (GrammarMatcher | undefined)[] = [];
+    try {
+      while (matchers.length < count) matchers.push(constraint && (await this.#parts.grammars.start(constraint)));
+      if (this.#closed) throw this.#closed;
+      return matchers;
+    } catch (error) {
+      for (const matcher of matchers) matcher?.dispose();
+      throw error;
+    }
   }
 
   /** Room for the answer; throws when prompt and answer do not fit. */
@@ -189,11 +203,15 @@ export class ChatEngine {
       // Requests of the same moment share the first step.
       await Promise.resolve();
       while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
-        while (this.#masks.size > 0) await Promise.all(this.#masks);
+        await this.#awaitMasks();
         const batch = scheduler.next();
         if (!batch && !submitted) {
           const paused = [...this.#requests.values()].some((request) => request.paused);
-          assert(paused, `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`);
+          // The reader, or the mask when it comes, starts the loop again.
+          assert(
+            paused || this.#masks.size > 0,
+            `nothing to do for ${scheduler.numRunning} running and ${scheduler.numWaiting} waiting sequences`,
+          );
           break;
         }
         const current = batch && { batch, result: runner.run(batch) };
@@ -259,11 +277,29 @@ export class ChatEngine {
 
   #refreshMask(sequence: Sequence, matcher: GrammarMatcher): void {
     sequence.mask = undefined;
-    const ready = matcher.bitmask().then((mask) => {
-      sequence.mask = mask;
-      this.#masks.delete(ready);
-    });
-    this.#masks.add(ready);
+    const failed = (error: unknown): void => {
+      const request = this.#requests.get(sequence);
+      if (!request) return;
+      request.events.fail(new EngineError('internal', `the answer's grammar failed: ${String(error)}`, { cause: error }));
+      for (const other of request.choices.keys()) this.#drop(other);
+      this.#wake();
+    };
+    const ready = matcher
+      .bitmask()
+      .then((mask) => void (sequence.mask = mask), failed)
+      .then(() => {
+        if (this.#masks.delete(sequence)) this.#wake();
+      });
+    this.#masks.set(sequence, ready);
+  }
+
+  /** Masks are computed elsewhere while steps run: what has not come in time is not waited for. */
+  async #awaitMasks(): Promise<void> {
+    if (this.#masks.size === 0) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, MASK_WAIT_MS)));
+    await Promise.race([Promise.all(this.#masks.values()), late]);
+    clearTimeout(timer);
   }
 
   #finish(sequence: Sequence, request: Request, reason: FinishReason, stopReason: string | number | null): void {
@@ -275,6 +311,7 @@ export class ChatEngine {
   }
 
   #drop(sequence: Sequence): void {
+    this.#masks.delete(sequence);
     this.#requests.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
     this.#requests.delete(sequence);
     this.#parts.scheduler.finish(sequence);

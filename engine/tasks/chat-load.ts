@@ -13,7 +13,7 @@ import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-host.ts';
-import type { Platform } from '../platform/platform.ts';
+import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
@@ -23,7 +23,6 @@ import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
-import type { GrammarLibrary } from '../text/grammar.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory } from '../util/memory.ts';
@@ -56,7 +55,7 @@ export interface ChatParts {
   readonly vocabulary: number;
   /** The model writes `<think>` before its answer. */
   readonly thinks: boolean;
-  readonly grammars: () => Promise<Grammars>;
+  readonly grammars: Grammars;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlap: boolean;
   /** Heed the requests' priorities. */
@@ -100,7 +99,7 @@ export async function loadChat(
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
@@ -113,7 +112,7 @@ export async function loadChat(
     context,
     vocabulary,
     thinks: tokenizer.tokenId('<think>') !== undefined,
-    grammars: lazyGrammars(platform, tokenizer, vocabulary, [...eos]),
+    grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),
     overlap: config.overlapSchedule,
     priorities: config.priorityScheduling,
     truncates: config.autoTruncateMaxTokens,
@@ -225,19 +224,14 @@ async function readJson(platform: Platform, path: string): Promise<Json> {
   }
 }
 
-/** The grammar library is large: it is loaded at the first request that needs it. */
-function lazyGrammars(
-  platform: Platform,
-  tokenizer: Tokenizer,
-  vocabulary: number,
-  stopTokenIds: readonly number[],
-): () => Promise<Grammars> {
-  let loaded: Promise<Grammars> | undefined;
-  const load = async (): Promise<Grammars> => {
+function grammarsOf(platform: Platform, tokenizer: Tokenizer, vocabulary: number, stopTokenIds: readonly number[]): Grammars {
+  const startWorker = (): PlatformWorker => {
+    if (!platform.startGrammarWorker) throw new EngineError('unsupported', 'this page has no grammar library');
+    return platform.startGrammarWorker(new URL(/* @vite-ignore */ '../text/grammar-worker.ts', import.meta.url));
+  };
+  return new Grammars(startWorker, () => {
     const { tokens, type } = tokenizer.vocabulary;
     // Checkpoints pad their vocabulary: tokens that nothing spells can never be allowed.
-    const padded = Array.from({ length: vocabulary }, (_, id) => tokens[id] ?? '');
-    return Grammars.create((await platform.grammarLibrary()) as GrammarLibrary, { tokens: padded, type, stopTokenIds });
-  };
-  return () => (loaded ??= load());
+    return { tokens: Array.from({ length: vocabulary }, (_, id) => tokens[id] ?? ''), type, stopTokenIds };
+  });
 }

@@ -1,54 +1,15 @@
 /**
- * Constrained decoding: which tokens may come next, as a bitmask the sampler applies on the GPU. The automaton is xgrammar (WASM); this
- * file is the little of it that we use, typed, and what one sequence carries.
+ * Constrained decoding: which tokens may come next, as a bitmask the sampler applies on the GPU. The automaton is xgrammar (WASM), which runs in
+ * threads of its own; this file deals grammars out to them and is what one sequence carries. How, and why: engine/README.md.
  */
 import { EngineError } from '../errors.ts';
+import type { PlatformWorker } from '../platform/platform.ts';
+import type { GrammarSource } from './grammar-library.ts';
+import { CallFailed, GrammarThread, ThreadLost } from './grammar-thread.ts';
+import type { ThreadLimits } from './grammar-thread.ts';
+import type { Vocabulary } from './grammar-worker.ts';
 import { findSchemaProblem } from './json-schema.ts';
-import { CLOSE_CALL, OPEN_CALL } from './output-parser.ts';
-
-/** The parts of @mlc-ai/web-xgrammar in use. */
-export interface GrammarLibrary {
-  readonly TokenizerInfo: {
-    createTokenizerInfo(
-      vocabulary: string[],
-      type: string,
-      prependSpace: boolean,
-      size: number,
-      stopTokenIds: number[],
-    ): Promise<Disposable>;
-  };
-  readonly GrammarCompiler: { createGrammarCompiler(info: Disposable, cache?: boolean): Promise<LibraryCompiler> };
-  readonly Testings: {
-    /** `indent` -1 = on one line (undefined would be 2). */
-    _jsonSchemaToEBNF(
-      schema: string,
-      anyWhitespace: boolean,
-      indent: number,
-      separators: [string, string],
-      strict: boolean,
-    ): Promise<string>;
-  };
-  readonly GrammarMatcher: { createGrammarMatcher(grammar: Disposable): Promise<LibraryMatcher> };
-}
-
-interface Disposable {
-  dispose(): void;
-}
-
-interface LibraryCompiler extends Disposable {
-  compileJSONSchema(
-    schema: string, anyWhitespace: boolean, indent: undefined, separators: undefined, strict: boolean, maxWhitespace?: number,
-  ): Promise<Disposable>; // prettier-ignore
-  compileBuiltinJSONGrammar(): Promise<Disposable>;
-  compileStructuralTag(tag: unknown): Promise<Disposable>;
-}
-
-interface LibraryMatcher extends Disposable {
-  acceptToken(token: number): boolean;
-  getNextTokenBitmask(): Promise<Int32Array>;
-  isTerminated(): boolean;
-  rollBack(count: number): void;
-}
+import { normalizeSchema } from './schema-normal.ts';
 
 /** What an answer must look like. */
 export type Constraint =
@@ -63,74 +24,149 @@ export interface CallableTool {
   readonly parameters?: unknown;
 }
 
-export interface Vocabulary {
-  /** Token strings by id as tokenizer.json spells them. */
-  readonly tokens: readonly string[];
-  /** How it spells bytes. */
-  readonly type: 'byte_level' | 'byte_fallback' | 'raw';
-  readonly stopTokenIds: readonly number[];
+export interface GrammarLimits extends ThreadLimits {
+  /** Threads at most. Grammars in use beyond that share them. */
+  readonly threads: number;
+  /** Characters of all tools' schemas together. */
+  readonly toolCharacters: number;
+  /** A thread that took more is ended when nothing runs in it: WebAssembly gives nothing back. */
+  readonly keptBytes: number;
 }
 
-/** More runs of white space than this help no reader and let a small model ramble. */
-const MAX_WHITESPACE = 2;
-/** Compiled grammars kept for the next request with the same schema. */
-const KEPT = 64;
+/** Measured with 4,096 tokens: 16 MiB a thread, and 113 MiB for the largest grammar; with 49,152 tokens 17 and 175 MiB. */
+export const GRAMMAR_LIMITS: GrammarLimits = {
+  threads: 4,
+  milliseconds: 30_000,
+  maxBytes: 512 * 2 ** 20,
+  keptBytes: 128 * 2 ** 20,
+  kept: 16,
+  toolCharacters: 262_144,
+};
 
-/** Compiles constraints for one vocabulary; keeps the most recent ones. */
+const NO_PARAMETERS = { type: 'object', properties: {}, additionalProperties: false };
+
+/** Compiles constraints for one vocabulary, in threads that are started when they are needed. */
 export class Grammars {
-  readonly #library: GrammarLibrary;
-  readonly #compiler: LibraryCompiler;
-  readonly #compiled = new Map<string, Promise<Disposable>>();
+  readonly #startWorker: () => PlatformWorker;
+  readonly #readVocabulary: () => Vocabulary;
+  readonly #limits: GrammarLimits;
+  readonly #threads = new Set<GrammarThread>();
+  #vocabulary: Vocabulary | undefined;
+  #nextMatcher = 0;
+  #closed = false;
 
-  private constructor(library: GrammarLibrary, compiler: LibraryCompiler) {
-    this.#library = library;
-    this.#compiler = compiler;
+  /** The vocabulary is read at the first request. */
+  constructor(startWorker: () => PlatformWorker, readVocabulary: () => Vocabulary, limits = GRAMMAR_LIMITS) {
+    this.#startWorker = startWorker;
+    this.#readVocabulary = readVocabulary;
+    this.#limits = limits;
   }
 
-  static async create(library: GrammarLibrary, { tokens, type, stopTokenIds }: Vocabulary): Promise<Grammars> {
-    const info = await library.TokenizerInfo.createTokenizerInfo([...tokens], type, false, tokens.length, [...stopTokenIds]);
-    return new Grammars(library, await library.GrammarCompiler.createGrammarCompiler(info, false));
-  }
-
-  /** A fresh matcher. Throws EngineError('invalid_request') naming keyword and JSON pointer when the schema cannot be enforced. */
+  /** A fresh matcher. Throws EngineError('invalid_json_schema') naming keyword and JSON pointer when the schema cannot be enforced. */
   async start(constraint: Constraint): Promise<GrammarMatcher> {
-    if (constraint.type === 'json_schema') refuseUnsupported(constraint.schema);
-    const key = JSON.stringify(constraint);
-    let compiled = this.#compiled.get(key);
-    this.#compiled.delete(key);
-    compiled ??= this.#compile(constraint);
-    this.#compiled.set(key, compiled);
-    // The oldest is only forgotten, not disposed: running sequences may still hold it.
-    if (this.#compiled.size > KEPT) this.#compiled.delete(this.#compiled.keys().next().value!);
-    return new GrammarMatcher(await this.#library.GrammarMatcher.createGrammarMatcher(await compiled));
-  }
-
-  #compile(constraint: Constraint): Promise<Disposable> {
-    if (constraint.type === 'json_object') {
-      return this.#compiler.compileJSONSchema('{"type":"object"}', true, undefined, undefined, false, MAX_WHITESPACE);
+    const source = sourceOf(constraint, this.#limits);
+    const grammar: OpenGrammar = { source, key: JSON.stringify(source), matcher: this.#nextMatcher++ };
+    const { stopTokenIds } = this.#vocabularyOnce();
+    const matcher = new GrammarMatcher(stopTokenIds, (tokens) => this.#open(grammar, tokens));
+    try {
+      await matcher.bitmask();
+      return matcher;
+    } catch (error) {
+      matcher.dispose();
+      if (!(error instanceof CallFailed) || constraint.type === 'json_object') throw error;
+      const param = constraint.type === 'tool_calls' ? 'tools' : 'response_format.json_schema.schema';
+      throw new EngineError('invalid_json_schema', `the schema cannot be enforced: ${error.message}`, { param, cause: error });
     }
-    if (constraint.type === 'tool_calls') return this.#compileCalls(constraint.tools, constraint.single);
-    return this.#compiler.compileJSONSchema(JSON.stringify(constraint.schema), true, undefined, undefined, true, MAX_WHITESPACE);
   }
 
-  async #compileCalls(tools: readonly CallableTool[], single: boolean): Promise<Disposable> {
-    const { _jsonSchemaToEBNF: toEbnf } = this.#library.Testings;
-    const tags = tools.map(async ({ name, parameters = { type: 'object', properties: {}, additionalProperties: false } }) => ({
-      type: 'tag',
-      begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
-      // As EBNF with fixed separators: inside a tag the library's own schemas allow white space without end.
-      content: { type: 'grammar', grammar: await toEbnf(JSON.stringify(parameters), false, -1, [', ', ': '], true) },
-      end: `}\n${CLOSE_CALL}`,
-    }));
-    const format = {
-      type: 'tags_with_separator',
-      tags: await Promise.all(tags),
-      separator: '\n',
-      at_least_one: true,
-      stop_after_first: single,
-    };
-    return this.#compiler.compileStructuralTag({ type: 'structural_tag', format });
+  /** Ends the threads. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#threads].map((thread) => thread.end()));
   }
+
+  /** Opens a matcher in a thread, and again in another one as long as threads are lost by what others do. */
+  async #open({ source, key, matcher }: OpenGrammar, tokens: readonly number[]): Promise<OpenMatcher> {
+    for (;;) {
+      const thread = this.#threadFor(key);
+      thread.matchers.add(matcher);
+      try {
+        const mask = await thread.ask({ type: 'open', key, source, matcher, tokens });
+        return { mask, advance: (call) => thread.ask({ type: 'advance', matcher, ...call }), close: () => this.#release(thread, matcher) };
+      } catch (error) {
+        this.#release(thread, matcher);
+        if (!(error instanceof ThreadLost)) throw error;
+      }
+    }
+  }
+
+  /**
+   * Where a grammar is compiled or was. A thread in which others' matchers run is the last choice, because these wait while it compiles, and so is
+   * one that compiles something else.
+   */
+  #threadFor(key: string): GrammarThread {
+    if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
+    const threads = [...this.#threads];
+    const least = (some: readonly GrammarThread[]): GrammarThread | undefined =>
+      some.reduce<GrammarThread | undefined>((best, thread) => (best && best.load <= thread.load ? best : thread), undefined);
+    return (
+      threads.find((thread) => thread.isOpening(key)) ??
+      threads.find((thread) => thread.hasCompiled(key) && !thread.isCompiling) ??
+      threads.find((thread) => thread.isIdle) ??
+      (threads.length < this.#limits.threads ? this.#startThread() : least(threads)!)
+    );
+  }
+
+  #startThread(): GrammarThread {
+    const thread = new GrammarThread(this.#startWorker(), this.#vocabularyOnce(), this.#limits, () => this.#threads.delete(thread));
+    this.#threads.add(thread);
+    return thread;
+  }
+
+  #vocabularyOnce(): Vocabulary {
+    return (this.#vocabulary ??= this.#readVocabulary());
+  }
+
+  #release(thread: GrammarThread, matcher: number): void {
+    if (!thread.matchers.delete(matcher)) return;
+    // A thread that was lost has forgotten it already.
+    thread.ask({ type: 'close', matcher }).catch(() => {});
+    if (!thread.isIdle || thread.bytes <= this.#limits.keptBytes) return;
+    this.#threads.delete(thread);
+    void thread.end();
+  }
+}
+
+interface OpenGrammar {
+  readonly source: GrammarSource;
+  readonly key: string;
+  readonly matcher: number;
+}
+
+/** A matcher in a thread, with the mask of its state. */
+interface OpenMatcher {
+  readonly mask: Int32Array;
+  readonly advance: (call: { readonly rollback: number; readonly token?: number }) => Promise<Int32Array>;
+  readonly close: () => void;
+}
+
+/** Checks and normalises the schemas of a constraint. */
+function sourceOf(constraint: Constraint, { toolCharacters }: GrammarLimits): GrammarSource {
+  if (constraint.type === 'json_object') return constraint;
+  if (constraint.type === 'json_schema') {
+    refuseUnsupported(constraint.schema);
+    return { type: 'json_schema', schema: normalizeSchema(constraint.schema) };
+  }
+  const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
+    refuseUnsupported(parameters, `tools[${i}].function.parameters`);
+    return { name, schema: normalizeSchema(parameters) };
+  });
+  const characters = tools.reduce((sum, { schema }) => sum + schema.schema.length, 0);
+  if (characters > toolCharacters) {
+    const message = `the tools' schemas have ${characters} characters in all; at most ${toolCharacters} can be enforced`;
+    throw new EngineError('invalid_json_schema', message, { param: 'tools' });
+  }
+  return { type: 'tool_calls', tools, single: constraint.single };
 }
 
 /** Throws the contract's error for the first keyword that cannot be enforced. */
@@ -140,35 +176,83 @@ export function refuseUnsupported(schema: unknown, param = 'response_format.json
   throw new EngineError('invalid_json_schema', `schema at ${problem.pointer}: ${problem.message} ('${problem.keyword}')`, { param });
 }
 
-/** The state of one constrained sequence. */
+/** The state of one constrained sequence: what it has written is known here, so that it outlives the thread that computes its masks. */
 export class GrammarMatcher {
-  readonly #matcher: LibraryMatcher;
+  readonly #stopTokenIds: ReadonlySet<number>;
+  readonly #open: (tokens: readonly number[]) => Promise<OpenMatcher>;
+  readonly #tokens: number[] = [];
+  #opened: Promise<OpenMatcher>;
+  #close: (() => void) | undefined;
+  /** Of the state after `#tokens`. */
+  #mask: Promise<Int32Array>;
+  #known: Int32Array | undefined;
+  #terminated = false;
+  #disposed = false;
 
-  constructor(matcher: LibraryMatcher) {
-    this.#matcher = matcher;
+  /** `open` starts a matcher that has accepted `tokens`. */
+  constructor(stopTokenIds: readonly number[], open: (tokens: readonly number[]) => Promise<OpenMatcher>) {
+    this.#stopTokenIds = new Set(stopTokenIds);
+    this.#open = open;
+    this.#opened = this.#openAfter([]);
+    this.#mask = this.#note(this.#opened.then(({ mask }) => mask));
   }
 
-  /** One bit a token id, 1 = allowed, 32 ids a word. The array is the caller's to keep. */
-  async bitmask(): Promise<Int32Array> {
-    return (await this.#matcher.getNextTokenBitmask()).slice();
+  /** One bit a token id, 1 = allowed, 32 ids a word. Rejects where the thread of a grammar fails at it. */
+  bitmask(): Promise<Int32Array> {
+    return this.#mask;
   }
 
-  /** Advances by a sampled token; false when the grammar does not allow it. */
+  /** The same, once it is known. */
+  get mask(): Int32Array | undefined {
+    return this.#known;
+  }
+
+  /** Advances by a token sampled under the last mask; false when the grammar does not allow it. */
   accept(token: number): boolean {
-    return this.#matcher.acceptToken(token);
+    if (((this.#known?.[token >> 5] ?? 0) >>> (token & 31) & 1) === 0) return false; // prettier-ignore
+    this.#terminated = this.#stopTokenIds.has(token);
+    this.#tokens.push(token);
+    if (!this.#terminated) this.#advance({ rollback: 0, token });
+    return true;
   }
 
-  /** Takes back the last `count` tokens (speculation). */
+  /** Takes back the last `count` tokens (speculation), none of them a stop token. */
   rollback(count: number): void {
-    this.#matcher.rollBack(count);
+    this.#tokens.length -= count;
+    this.#advance({ rollback: count });
   }
 
   /** True after the stop token. */
   get terminated(): boolean {
-    return this.#matcher.isTerminated();
+    return this.#terminated;
   }
 
   dispose(): void {
-    this.#matcher.dispose();
+    this.#disposed = true;
+    this.#close?.();
+  }
+
+  async #openAfter(tokens: readonly number[]): Promise<OpenMatcher> {
+    this.#close = undefined;
+    const opened = await this.#open(tokens);
+    this.#close = opened.close;
+    if (this.#disposed) opened.close();
+    return opened;
+  }
+
+  #advance(call: { readonly rollback: number; readonly token?: number }): void {
+    const tokens = [...this.#tokens];
+    const reopen = async (error: unknown): Promise<Int32Array> => {
+      if (!(error instanceof ThreadLost) || this.#disposed) throw error;
+      this.#opened = this.#openAfter(tokens);
+      return (await this.#opened).mask;
+    };
+    this.#mask = this.#note(this.#opened.then(({ advance }) => advance(call)).catch(reopen));
+  }
+
+  #note(mask: Promise<Int32Array>): Promise<Int32Array> {
+    this.#known = undefined;
+    mask.then((known) => this.#mask === mask && (this.#known = known)).catch(() => {});
+    return mask;
   }
 }

@@ -1,8 +1,13 @@
 /**
  * Which JSON Schemas constrained decoding can honour. The grammar library ignores what it does not know, and a schema that is
  * ignored in part gives answers that look right until they are not; so every keyword is either enforced or refused by name.
- * What is enforced was tried against xgrammar 0.1.27, see test/engine/json-schema.test.ts.
+ * What is enforced was tried against xgrammar 0.1.27, see test/engine/grammar.test.ts. The library also recurses on a stack of 64 KiB and
+ * takes seconds for what is large, so a schema's size is bounded here, before the library sees it.
  */
+import { ANNOTATIONS, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, VALUES, lookUp } from './schema-keywords.ts';
+import type { Refuse } from './schema-keywords.ts';
+import { normalizeSchema } from './schema-normal.ts';
+import { checkValues } from './schema-values.ts';
 
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 
@@ -14,166 +19,136 @@ export interface SchemaProblem {
   readonly message: string;
 }
 
-/** Keywords that say nothing about validity. */
-const ANNOTATIONS = new Set([
-  'title', 'description', 'default', 'examples', 'example', '$schema', '$id', '$comment', '$anchor', 'deprecated', 'readOnly', 'writeOnly', '$defs', 'definitions', 'strict',
-]); // prettier-ignore
-
-/** Keywords that hold one schema. */
-const ONE_SCHEMA = new Set(['items', 'additionalProperties', 'propertyNames', 'unevaluatedProperties', 'unevaluatedItems']);
-/** Keywords that hold a list of schemas. */
-const SCHEMA_LIST = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
-/** Keywords that hold schemas by name. */
-const SCHEMA_MAP = new Set(['properties', 'patternProperties']);
-const VALUES = new Set([
-  'type', 'enum', 'const', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems', 'minLength', 'maxLength', 'pattern', 'format',
-  'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', '$ref',
-]); // prettier-ignore
-
-const FORMATS = new Set([
-  'date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uri-template', 'uuid', 'json-pointer', 'relative-json-pointer',
-]); // prettier-ignore
-const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
-/** Beside these no other constraint is read. */
-const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
-const MAX_DEPTH = 64;
-
-interface Context {
-  readonly root: unknown;
-  /** Definitions that were checked, or are being checked: that is where recursion ends. */
-  readonly definitions: Set<string>;
-}
+/**
+ * What one schema may hold. A level of nesting takes at most 1.2 kB of the library's stack (an object; a step along a reference 0.4 kB), so that
+ * 32 take two thirds of it. At the other bounds, with 4,096 tokens, the library takes 0.4 (1,000 values) to 2.5 s (256 optional properties).
+ */
+export const LIMITS = {
+  /** Levels, each reference on the way counted as one. */
+  depth: 32,
+  /** Schemas in all. */
+  schemas: 1_000,
+  /** Properties in all. */
+  properties: 256,
+  /** Values of `enum` in all. */
+  values: 1_000,
+  /** Characters, without what only describes. */
+  characters: 65_536,
+} as const;
 
 /** The first thing in `schema` that could not be honoured, or undefined. */
 export function findSchemaProblem(schema: unknown): SchemaProblem | undefined {
-  return check(schema, '', { root: schema, definitions: new Set() }, 0);
+  try {
+    new SchemaCheck(schema).visit(schema, '', 0);
+    const { length } = normalizeSchema(schema).schema;
+    if (length <= LIMITS.characters) return undefined;
+    return { pointer: '/', keyword: '(size)', message: `a schema of ${length} characters; at most ${LIMITS.characters} can be enforced` };
+  } catch (error) {
+    if (error instanceof Unusable) return error.problem;
+    throw error;
+  }
 }
 
-function check(schema: unknown, pointer: string, context: Context, depth: number): SchemaProblem | undefined {
-  const problem = (keyword: string, message: string): SchemaProblem => ({ pointer: pointer || '/', keyword, message });
-  if (depth > MAX_DEPTH) return problem('(depth)', `schemas may be nested ${MAX_DEPTH} deep`);
-  if (schema === true) return undefined;
-  if (schema === false) return problem('false', 'a schema that accepts nothing cannot be generated');
-  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
-    return problem('(schema)', `a schema is an object or true, found ${JSON.stringify(schema)}`);
+class Unusable extends Error {
+  readonly problem: SchemaProblem;
+
+  constructor(problem: SchemaProblem) {
+    super(problem.message);
+    this.problem = problem;
   }
-  const entries = Object.entries(schema as Record<string, unknown>);
-  for (const [keyword, value] of entries) {
-    const at = `${pointer}/${escape(keyword)}`;
-    let nested: [string, unknown][] = [];
-    if (ANNOTATIONS.has(keyword)) continue;
+}
+
+class SchemaCheck {
+  readonly #root: unknown;
+  /** Levels below each definition that was checked, or is being checked: that is where recursion ends. */
+  readonly #heights = new Map<string, number>();
+  #schemas = 0;
+  #properties = 0;
+  #values = 0;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  /** Checks a schema `depth` levels down; returns the levels below it. Throws Unusable. */
+  visit(schema: unknown, pointer: string, depth: number): number {
+    const refuse = (keyword: string, message: string): never => {
+      throw new Unusable({ pointer: pointer || '/', keyword, message });
+    };
+    if (depth > LIMITS.depth) refuse('(depth)', `schemas may be nested ${LIMITS.depth} deep, references included`);
+    if (++this.#schemas > LIMITS.schemas) refuse('(schemas)', `more than ${LIMITS.schemas} schemas within a schema`);
+    if (schema === true) return 0;
+    if (schema === false) refuse('false', 'a schema that accepts nothing cannot be generated');
+    if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
+      return refuse('(schema)', `a schema is an object or true, found ${JSON.stringify(schema)?.slice(0, 40)}`);
+    }
+    const keywords = new Map(Object.entries(schema));
+    let height = 0;
+    for (const [keyword, value] of keywords) {
+      if (ANNOTATIONS.has(keyword)) continue;
+      for (const [where, item] of this.#nested(keyword, value, refuse)) {
+        height = Math.max(height, 1 + this.visit(item, `${pointer}/${escape(keyword)}${where}`, depth + 1));
+      }
+    }
+    this.#values += Array.isArray(keywords.get('enum')) ? (keywords.get('enum') as unknown[]).length : 0;
+    if (this.#values > LIMITS.values) refuse('enum', `${this.#values} values in all; at most ${LIMITS.values} can be enforced`);
+    checkValues(keywords, refuse);
+    return Math.max(height, keywords.has('$ref') ? 1 + this.#follow(keywords.get('$ref'), depth, refuse) : 0);
+  }
+
+  /** The schemas that a keyword holds, by their JSON pointer from there. */
+  #nested(keyword: string, value: unknown, refuse: Refuse): [string, unknown][] {
     if (ONE_SCHEMA.has(keyword)) {
       // `false` here means "no more of them", which the grammar does honour.
-      if (typeof value !== 'boolean') nested = [[at, value]];
-    } else if (SCHEMA_LIST.has(keyword)) {
-      if (!Array.isArray(value) || value.length === 0) return problem(keyword, `${keyword} is a list of schemas`);
-      nested = value.map((item, i) => [`${at}/${i}`, item]);
-    } else if (SCHEMA_MAP.has(keyword)) {
-      if (typeof value !== 'object' || value === null) return problem(keyword, `${keyword} maps names to schemas`);
-      nested = Object.entries(value).map(([name, item]) => [`${at}/${escape(name)}`, item]);
-    } else if (!VALUES.has(keyword)) {
-      return problem(keyword, `the keyword '${keyword}' cannot be enforced while decoding`);
+      return typeof value === 'boolean' ? [] : [['', value]];
     }
-    for (const [where, item] of nested) {
-      const found = check(item, where, context, depth + 1);
-      if (found) return found;
+    if (SCHEMA_LIST.has(keyword)) {
+      if (!Array.isArray(value) || value.length === 0) return refuse(keyword, `${keyword} is a list of schemas`);
+      return value.map((item, i) => [`/${i}`, item]);
     }
-  }
-  return checkValues(new Map(entries), problem, context);
-}
-
-type Problem = (keyword: string, message: string) => SchemaProblem;
-
-function checkValues(keywords: ReadonlyMap<string, unknown>, problem: Problem, context: Context): SchemaProblem | undefined {
-  const exclusive = EXCLUSIVE.find((keyword) => keywords.has(keyword));
-  if (exclusive) {
-    const sibling = [...keywords.keys()].find((keyword) => keyword !== exclusive && !ANNOTATIONS.has(keyword) && keyword !== 'type');
-    if (sibling) return problem(sibling, `'${sibling}' beside '${exclusive}' cannot be enforced: move it into the branches`);
-  }
-  if ((keywords.get('allOf') as unknown[] | undefined)?.length! > 1)
-    return problem('allOf', "'allOf' of more than one schema cannot be enforced");
-  const types = [keywords.get('type') ?? []].flat();
-  const unknownType = types.find((type) => !TYPES.has(String(type)));
-  if (unknownType !== undefined) return problem('type', `unknown type ${JSON.stringify(unknownType)}`);
-  const values = keywords.has('const') ? [keywords.get('const')] : keywords.get('enum');
-  if (values !== undefined) {
-    if (!Array.isArray(values) || values.length === 0) return problem('enum', "'enum' is a list of at least one value");
-    const alien = types.length > 0 && values.find((value) => !types.some((type) => hasType(value, String(type))));
-    if (alien !== false && alien !== undefined) return problem('enum', `${JSON.stringify(alien)} is not of type ${types.join(' or ')}`);
-  }
-  return (
-    checkRef(keywords, problem, context) ??
-    checkObject(keywords, problem) ??
-    checkString(keywords, problem) ??
-    checkRange(keywords, types, problem)
-  );
-}
-
-function checkRef(keywords: ReadonlyMap<string, unknown>, problem: Problem, context: Context): SchemaProblem | undefined {
-  const ref = keywords.get('$ref');
-  if (ref === undefined || ref === '#') return undefined;
-  if (typeof ref !== 'string' || !ref.startsWith('#/'))
-    return problem('$ref', `only references into the same schema work, found ${JSON.stringify(ref)}`);
-  let target: unknown = context.root;
-  for (const part of ref.slice(2).split('/')) {
-    const name = decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
-    target =
-      typeof target === 'object' && target !== null && Object.hasOwn(target, name) ? (target as Record<string, unknown>)[name] : undefined;
-  }
-  if (target === undefined) return problem('$ref', `${ref} points to nothing`);
-  // What hangs below $defs is an annotation until something refers to it, so it is checked here.
-  if (context.definitions.has(ref)) return undefined;
-  context.definitions.add(ref);
-  return check(target, ref.slice(1), context, 0);
-}
-
-function checkObject(keywords: ReadonlyMap<string, unknown>, problem: Problem): SchemaProblem | undefined {
-  const required = keywords.get('required');
-  if (required === undefined) return undefined;
-  if (!Array.isArray(required)) return problem('required', "'required' is a list of names");
-  const properties = keywords.get('properties') ?? {};
-  const missing = required.find((name) => !Object.hasOwn(properties, String(name)));
-  return missing === undefined ? undefined : problem('required', `'${String(missing)}' is required but not in 'properties'`);
-}
-
-function checkString(keywords: ReadonlyMap<string, unknown>, problem: Problem): SchemaProblem | undefined {
-  const pattern = keywords.get('pattern');
-  const format = keywords.get('format');
-  if (pattern !== undefined) {
-    if (typeof pattern !== 'string') return problem('pattern', "'pattern' is a regular expression");
-    const other = ['minLength', 'maxLength', 'format'].find((keyword) => keywords.has(keyword));
-    if (other) return problem(other, `'${other}' beside 'pattern' cannot be enforced`);
-    try {
-      new RegExp(pattern, 'u');
-    } catch {
-      return problem('pattern', `${JSON.stringify(pattern)} is not a regular expression`);
+    if (SCHEMA_MAP.has(keyword)) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse(keyword, `${keyword} maps names to schemas`);
+      const entries = Object.entries(value);
+      this.#properties += entries.length;
+      if (this.#properties > LIMITS.properties) {
+        return refuse(keyword, `${this.#properties} properties in all; at most ${LIMITS.properties} can be enforced`);
+      }
+      return entries.map(([name, item]) => [`/${escape(name)}`, item]);
     }
-    if (/\(\?[=!<]|\\[bB1-9kpP]/.test(pattern)) return problem('pattern', 'look-around, back references, \\b and \\p cannot be enforced');
-    if (!pattern.startsWith('^') || !pattern.endsWith('$')) return problem('pattern', "a pattern must be anchored with '^' and '$'");
+    return VALUES.has(keyword) ? [] : refuse(keyword, `the keyword '${keyword.slice(0, 64)}' cannot be enforced while decoding`);
   }
-  if (format !== undefined && !FORMATS.has(String(format))) return problem('format', `unknown format ${JSON.stringify(format)}`);
-  return undefined;
-}
 
-function checkRange(keywords: ReadonlyMap<string, unknown>, types: readonly unknown[], problem: Problem): SchemaProblem | undefined {
-  const bounds = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaximum'].filter((keyword) => keywords.has(keyword));
-  const [first] = bounds;
-  if (!first) return undefined;
-  const broken = bounds.find((keyword) => !Number.isSafeInteger(keywords.get(keyword)));
-  if (broken) return problem(broken, `'${broken}' must be a whole number to be enforced`);
-  if (types.length !== 1 || types[0] !== 'integer') return problem(first, `'${first}' can be enforced for type integer only`);
-  const lower = bounds.some((keyword) => /min/i.test(keyword));
-  const upper = bounds.some((keyword) => /max/i.test(keyword));
-  if (lower !== upper) return problem(first, `'${first}' needs the other bound beside it to be enforced`);
-  return undefined;
-}
+  /** What hangs below $defs is an annotation until something refers to it, so it is checked here. */
+  #follow(ref: unknown, depth: number, refuse: Refuse): number {
+    if (this.#isRing(ref)) refuse('$ref', `${String(ref).slice(0, 80)} leads back to itself: there is nothing that an answer could be`);
+    if (ref === '#') return 0;
+    if (typeof ref !== 'string' || !ref.startsWith('#/')) {
+      return refuse('$ref', `only references into the same schema work, found ${JSON.stringify(ref).slice(0, 80)}`);
+    }
+    const known = this.#heights.get(ref);
+    if (known !== undefined) {
+      if (depth + 1 + known > LIMITS.depth) refuse('(depth)', `schemas may be nested ${LIMITS.depth} deep, references included`);
+      return known;
+    }
+    const target = lookUp(this.#root, ref);
+    if (target === undefined) refuse('$ref', `${ref.slice(0, 80)} points to nothing`);
+    this.#heights.set(ref, 0);
+    const height = this.visit(target, ref.slice(1), depth + 1);
+    this.#heights.set(ref, height);
+    return height;
+  }
 
-function hasType(value: unknown, type: string): boolean {
-  if (type === 'null') return value === null;
-  if (type === 'array') return Array.isArray(value);
-  if (type === 'integer') return Number.isInteger(value);
-  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
-  return typeof value === type;
+  /** Whether references lead to each other with nothing in between. */
+  #isRing(ref: unknown): boolean {
+    const seen = new Set<unknown>();
+    for (let at = ref; typeof at === 'string' && (at === '#' || at.startsWith('#/'));) {
+      if (seen.has(at)) return true;
+      seen.add(at);
+      const target = at === '#' ? this.#root : lookUp(this.#root, at);
+      at = typeof target === 'object' && target !== null ? (target as Readonly<Record<string, unknown>>)['$ref'] : undefined;
+    }
+    return false;
+  }
 }
 
 /** A name as a step of a JSON pointer. */

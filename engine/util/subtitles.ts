@@ -13,9 +13,9 @@ export function toSubtitles(format: 'srt' | 'vtt', cues: readonly Cue[]): string
   const blocks = cues.map(({ start, end, text }, index) => {
     const line = text.trim().replace(/\s*[\r\n]+\s*/g, ' ');
     const times = `${clockTime(start, mark)} --> ${clockTime(Math.max(end, start + 0.001), mark)}`;
-    return `${format === 'srt' ? `${index + 1}\n` : ''}${times}\n${format === 'vtt' ? escapeVtt(line) : line}\n`;
+    return `${format === 'srt' ? `${index + 1}\n` : ''}${times}\n${format === 'vtt' ? escapeVtt(line) : line}\n\n`;
   });
-  return (format === 'vtt' ? 'WEBVTT\n\n' : '') + blocks.join('\n');
+  return (format === 'vtt' ? 'WEBVTT\n\n' : '') + blocks.join('');
 }
 
 /** Seconds as hh:mm:ss,mmm. */

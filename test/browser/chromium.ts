@@ -1,10 +1,12 @@
 /** Starts Chromium with its software WebGPU adapter, so that browser tests run on machines without a GPU. */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
+import { chromiumEnvironment, findChromium } from '../setup-chromium.mjs';
+
+export { findChromium };
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -18,18 +20,11 @@ const QUIET = [
 ];
 const WEBGPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
 
-/** Path of a Chromium, or undefined: then browser tests skip and say so. PARLEY_CHROMIUM overrides. */
-export function findChromium(): string | undefined {
-  const given = process.env['PARLEY_CHROMIUM'];
-  if (given) return given;
-  const folders = (process.env['PATH'] ?? '').split(delimiter);
-  const names = ['chromium', 'chromium-browser', 'google-chrome'];
-  return names.flatMap((name) => folders.map((folder) => join(folder, name))).find((path) => existsSync(path));
-}
-
 /** A headless browser; `webgpu: false` is one whose pages find no adapter. */
 export async function launchChromium({ webgpu = true, args = [] as readonly string[] } = {}): Promise<Browser> {
-  return chromium.launch({ executablePath: findChromium()!, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
+  const executablePath = findChromium()!;
+  const env = chromiumEnvironment(executablePath);
+  return chromium.launch({ executablePath, env, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
 }
 
 /** Builds the playground into a folder of the tests' own (somebody may be serving dist/web) and returns it. */

@@ -208,10 +208,10 @@ describe('transcripts as files', () => {
   test('SRT and VTT have the right marks and carry hours', () => {
     expect(clockTime(3661.9996, ',')).toBe('01:01:02,000');
     expect(formatTranscript('srt', segments)).toBe(
-      '1\n00:00:00,000 --> 00:00:02,500\nHello.\n\n2\n01:01:01,000 --> 01:01:03,000\nLater.\n',
+      '1\n00:00:00,000 --> 00:00:02,500\nHello.\n\n2\n01:01:01,000 --> 01:01:03,000\nLater.\n\n',
     );
     expect(formatTranscript('vtt', segments)).toBe(
-      'WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nHello.\n\n01:01:01.000 --> 01:01:03.000\nLater.\n',
+      'WEBVTT\n\n00:00:00.000 --> 00:00:02.500\nHello.\n\n01:01:01.000 --> 01:01:03.000\nLater.\n\n',
     );
   });
 

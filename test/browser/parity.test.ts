@@ -3,11 +3,12 @@
  * comes with Chromium.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { build } from 'vite';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nmse } from '../support/compare.ts';
+import { SWIFTSHADER } from '../support/drivers.ts';
 import type { ParityResult } from '../support/parity.ts';
 import { ROOT, findChromium, launchChromium } from './chromium.ts';
 import { serveFolder } from './static-server.ts';
@@ -21,20 +22,11 @@ interface Measured {
 const FOLDER = join(ROOT, '.parley', 'parity');
 const MINUTES = 60_000;
 
-/** Vulkan driver file of the SwiftShader beside a Chromium, or undefined. */
-function findSwiftShader(chromium: string): string | undefined {
-  const folders = [dirname(realpathSync(chromium)), '/usr/lib/chromium', '/usr/lib/chromium-browser', '/opt/google/chrome'];
-  return folders.map((folder) => join(folder, 'vk_swiftshader_icd.json')).find((path) => existsSync(path));
-}
-
-const chromium = findChromium();
-const driver = chromium === undefined ? undefined : findSwiftShader(chromium);
-
 async function measureInNode(): Promise<Measured> {
   const file = join(FOLDER, 'node.json');
   const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, 'test', 'support', 'parity-node.ts'), file], {
     cwd: ROOT,
-    env: { ...process.env, VK_DRIVER_FILES: driver, PARLEY_ADAPTER: 'SwiftShader' },
+    env: { ...process.env, VK_DRIVER_FILES: SWIFTSHADER, PARLEY_ADAPTER: 'SwiftShader' },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let said = '';
@@ -80,7 +72,7 @@ async function measureInTab(): Promise<Measured> {
   }
 }
 
-describe.skipIf(driver === undefined)('the tab and Node on SwiftShader', () => {
+describe.skipIf(findChromium() === undefined || SWIFTSHADER === undefined)('the tab and Node on SwiftShader', () => {
   let tab: Measured;
   let node: Measured;
 

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Grammars } from '../../engine/text/grammar.ts';
-import type { Constraint, GrammarLibrary, GrammarMatcher } from '../../engine/text/grammar.ts';
+import type { Constraint, GrammarMatcher } from '../../engine/text/grammar.ts';
 import { findSchemaProblem } from '../../engine/text/json-schema.ts';
 
 const STOP = 2;
 let grammars: Grammars;
 let tokens: string[];
 
-beforeAll(async () => {
+beforeAll(() => {
   const file = JSON.parse(readFileSync('models/parley-chat/tokenizer.json', 'utf8')) as {
     model: { vocab: Record<string, number> };
     added_tokens: { id: number; content: string }[];
@@ -17,9 +17,14 @@ beforeAll(async () => {
   tokens = [];
   for (const [token, id] of Object.entries(file.model.vocab)) tokens[id] = token;
   for (const { id, content } of file.added_tokens) tokens[id] = content;
-  const library = (await createNodePlatform().grammarLibrary()) as GrammarLibrary;
-  grammars = await Grammars.create(library, { tokens, type: 'byte_level', stopTokenIds: [STOP] });
+  const url = new URL('../../engine/text/grammar-worker.ts', import.meta.url);
+  const platform = createNodePlatform();
+  grammars = new Grammars(
+    () => platform.startGrammarWorker!(url),
+    () => ({ tokens, type: 'byte_level', stopTokenIds: [STOP] }),
+  );
 });
+afterAll(() => grammars.close());
 
 const allowed = (mask: Int32Array, token: number): boolean => ((mask[token >> 5]! >>> (token & 31)) & 1) === 1;
 
@@ -28,7 +33,7 @@ async function accepts(constraint: Constraint, text: string): Promise<boolean> {
   const matcher: GrammarMatcher = await grammars.start(constraint);
   try {
     for (const char of text) {
-      const token = tokens.indexOf(char === ' ' ? 'Ġ' : char === '\n' ? 'Ċ' : char);
+      const token = tokens.indexOf(char <= ' ' ? String.fromCharCode(0x100 + char.charCodeAt(0)) : char);
       if (token < 0) throw new Error(`no token for ${JSON.stringify(char)}`);
       if (!allowed(await matcher.bitmask(), token)) return false;
       if (!matcher.accept(token)) return false;
@@ -101,9 +106,25 @@ describe('grammar', () => {
     ['maxItems', { type: 'array', items: { type: 'integer' }, maxItems: 1 }, '[1]', '[1, 2]'],
     ['minLength', { type: 'string', minLength: 2 }, '"ab"', '"a"'],
     ['maxLength', { type: 'string', maxLength: 2 }, '"ab"', '"abc"'],
+    ['no control characters', { type: 'string', maxLength: 3 }, '"a b"', '"a\tb"'],
     ['pattern', { type: 'string', pattern: '^a+$' }, '"aa"', '"b"'],
     ['format', { type: 'string', format: 'date' }, '"2026-01-31"', '"soon"'],
     ['range', { type: 'integer', minimum: 5, maximum: 10 }, '7', '3'],
+    ['minimum alone', { type: 'integer', minimum: 5 }, '12', '4'],
+    ['maximum of a number', { type: 'number', maximum: 5 }, '-7.25', '5.1'],
+    ['multipleOf', { type: 'object', properties: { a: { type: 'integer', multipleOf: 5 } }, required: ['a'], additionalProperties: false }, '{"a": 15}', '{"a": 16}'], // prettier-ignore
+    ['multipleOf of a number', { type: 'number', minimum: 0, multipleOf: 0.01 }, '12.50', '12.501'],
+    ['an exclusive number', { type: ['number', 'null'], exclusiveMinimum: 0.5, exclusiveMaximum: 1 }, '0.51', '0.5'],
+    ['numbers beside other types', { type: ['number', 'null'], minimum: 1 }, 'null', '0'],
+    ['nullable', { type: 'string', nullable: true }, 'null', '1'],
+    ['nullable of an object', { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], nullable: true }, 'null', '{}'],
+    ['nullable of an enum', { type: 'string', enum: ['a'], nullable: true }, 'null', '"b"'],
+    ['nullable of a bounded number', { type: 'integer', minimum: 3, nullable: true }, 'null', '2'],
+    ['nullable of a $ref', { $ref: '#/$defs/a', nullable: true, $defs: { a: { type: 'integer' } } }, 'null', '"x"'],
+    ['nullable of anyOf', { anyOf: [{ type: 'integer' }], nullable: true }, 'null', '"x"'],
+    ['nullable: false', { type: 'string', nullable: false }, '"a"', 'null'],
+    ['a text like a constant of ours', { anyOf: [{ const: '#number0.' }, { type: 'integer', minimum: 3 }] }, '"#number0."', '2'],
+    ['a definition of an odd name', { $ref: '#/$defs/a~1b%25', $defs: { 'a/b%': { type: 'integer' } } }, '1', '"x"'],
     ['exclusive range', { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9 }, '8', '9'],
     ['anyOf', { anyOf: [{ type: 'integer' }, { type: 'null' }] }, 'null', '"x"'],
     ['$ref', { $ref: '#/$defs/a', $defs: { a: { type: 'integer' } } }, '1', '"x"'],
@@ -116,7 +137,6 @@ describe('grammar', () => {
   });
 
   test.each<[string, unknown, string]>([
-    ['multipleOf', { type: 'object', properties: { a: { type: 'integer', multipleOf: 5 } } }, '/properties/a'],
     ['uniqueItems', { type: 'array', uniqueItems: true }, '/'],
     ['not', { not: { type: 'string' } }, '/'],
     ['if', { if: {}, then: {} }, '/'],
@@ -124,8 +144,6 @@ describe('grammar', () => {
     ['dependentRequired', { type: 'object', dependentRequired: { a: ['b'] } }, '/'],
     ['allOf', { allOf: [{ type: 'integer' }, { type: 'number' }] }, '/'],
     ['required', { type: 'object', required: ['z'] }, '/'],
-    ['minimum', { type: 'integer', minimum: 5 }, '/'],
-    ['maximum', { type: 'number', maximum: 5 }, '/'],
     ['pattern', { type: 'string', pattern: '^(?=a)b$' }, '/'],
     ['maxLength', { type: 'string', pattern: '^a*$', maxLength: 2 }, '/'],
     ['format', { type: 'string', format: 'weird' }, '/'],
@@ -135,14 +153,106 @@ describe('grammar', () => {
     ['false', false, '/'],
     ['properties', { anyOf: [{ type: 'integer' }], properties: {} }, '/'],
     ['enum', { type: 'string', enum: ['a', 1] }, '/'],
+    ['minLength', { type: 'string', minLength: 5, maxLength: 2 }, '/'],
+    ['minLength', { type: 'string', minLength: 1.5 }, '/'],
+    ['minimum', { type: 'integer', minimum: 5, maximum: 2 }, '/'],
+    ['exclusiveMinimum', { type: 'number', exclusiveMinimum: 2, maximum: 2 }, '/'],
+    ['minimum', { type: 'number', minimum: '2' }, '/'],
+    ['minimum', { minimum: 2 }, '/'],
+    ['minimum', { type: 'string', minimum: 2 }, '/'],
+    ['multipleOf', { type: 'integer', multipleOf: 0 }, '/'],
+    ['enum', { type: 'integer', minimum: 2, enum: [1] }, '/'],
+    ['minItems', { type: 'array', minItems: 3, maxItems: 1 }, '/'],
+    ['maxItems', { type: 'array', maxItems: '3' }, '/'],
+    ['type', { type: null }, '/'],
+    ['type', { type: [] }, '/'],
+    ['type', { type: { a: 1 } }, '/'],
+    ['minProperties', { type: 'object', minProperties: 3 }, '/'],
+    ['minProperties', { type: 'object', properties: { a: {} }, minProperties: 2, additionalProperties: false }, '/'],
+    ['maxProperties', { type: 'object', properties: { a: {} }, required: ['a'], maxProperties: 0 }, '/'],
+    ['required', { type: 'object', properties: { 3: {} }, required: [3] }, '/'],
+    ['nullable', { type: 'string', nullable: 'yes' }, '/'],
+    ['properties', { type: 'object', properties: { 'a\0b': {} } }, '/'],
+    ['properties', { type: 'object', properties: { '\ud800': {} } }, '/'],
+    ['properties', { type: 'object', properties: [] }, '/'],
+    ['enum', { enum: ['\0'] }, '/'],
+    ['enum', { enum: [{ a: ['\udc00'] }] }, '/'],
+    ['const', { const: '\ud800x' }, '/'],
+    ['patternProperties', { type: 'object', patternProperties: { '[': {} } }, '/'],
   ])('refuses %s by name and pointer', async (keyword, value, pointer) => {
     expect(findSchemaProblem(value)).toMatchObject({ keyword, pointer });
     await expect(grammars.start(schema(value))).rejects.toMatchObject({ code: 'invalid_json_schema' });
   });
 
-  test('a schema nested beyond 64 levels is refused', () => {
-    let deep: unknown = { type: 'integer' };
-    for (let i = 0; i < 70; i++) deep = { type: 'array', items: deep };
-    expect(findSchemaProblem(deep)?.keyword).toBe('(depth)');
+  const nested = (levels: number, wrap: (inner: unknown) => unknown, innermost: unknown = { type: 'string' }): unknown =>
+    Array.from({ length: levels }).reduce<unknown>((inner) => wrap(inner), innermost);
+  const chain = (length: number, last: unknown): unknown => {
+    const names = Array.from({ length }, (_, i) => `a${i}`);
+    const link = (i: number): unknown => ({ type: 'object', properties: { x: { $ref: `#/$defs/a${i + 1}` } }, required: ['x'] });
+    return { $ref: '#/$defs/a0', $defs: Object.fromEntries(names.map((name, i) => [name, i === length - 1 ? last : link(i)])) };
+  };
+  const named = (count: number, required: boolean): unknown => {
+    const names = Array.from({ length: count }, (_, i) => `p${i}`);
+    return {
+      type: 'object',
+      properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      ...(required && { required: names }),
+    };
+  };
+  const text = (pattern: string): unknown => ({ type: 'string', pattern: `^${pattern}$` });
+
+  const deepReference = {
+    anyOf: [{ $ref: '#/$defs/a' }, nested(16, (items) => ({ type: 'array', items }), { $ref: '#/$defs/a' })],
+    $defs: { a: nested(16, (items) => ({ type: 'array', items })) },
+  };
+
+  // The number that was found or is allowed stands in the message.
+  test.each<[string, unknown, RegExp]>([
+    ['a chain of 40 definitions', chain(40, { type: 'string' }), /32 deep/],
+    ['a ring of 40 definitions', chain(40, { type: 'object', properties: { x: { $ref: '#/$defs/a0' } } }), /32 deep/],
+    ['33 levels of arrays', nested(33, (items) => ({ type: 'array', items })), /32 deep/],
+    ['10,000 levels', nested(10_000, (items) => ({ type: 'array', items })), /32 deep/],
+    ['a definition that is also used deep down', deepReference, /32 deep/],
+    ['401 optional properties', named(401, false), /401 properties .* 256/],
+    ['3,000 required properties', named(3_000, true), /3000 properties .* 256/],
+    ['1,001 values', { enum: Array.from({ length: 1_001 }, (_, i) => i) }, /1001 values .* 1000/],
+    ['a value of 40 levels', { const: nested(40, (item) => [item]) }, /nested 32 deep/],
+    ['more than 1,000 schemas', { anyOf: Array.from({ length: 1_001 }, () => ({ type: 'string' })) }, /1000 schemas/],
+    ['a long text', { const: ['x'.repeat(40_000), 'y'.repeat(30_000)] }, /700\d\d characters; at most 65536/],
+    ['a long pattern', text('a'.repeat(511)), /513 characters; at most 512/],
+    ['deep groups', text(`${'('.repeat(40)}a${')'.repeat(40)}`), /40 deep; at most 32/],
+    ['a long repeat', text('a{1000000}'), /1000000; at most 100000/],
+    ['repeats in repeats', text('(((a{100}b){2,100}[{9}]){100,})'), /1000000; at most 100000/],
+    ['a large count', { type: 'string', maxLength: 1e9 }, /from 0 to 1000000/],
+    ['too many states', { type: 'integer', multipleOf: 1_999 }, /more than 500 states/],
+  ])('%s: refused with the number', async (_, value, message) => {
+    await expect(grammars.start(schema(value))).rejects.toMatchObject({
+      code: 'invalid_json_schema',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  // At the bounds themselves the library's stack holds: the thread reports one that ran over.
+  test.each<[string, unknown]>([
+    ['objects', nested(32, (x) => ({ type: 'object', properties: { x }, required: ['x'] }))],
+    ['optional properties', nested(32, (x) => ({ type: 'object', properties: { x, y: { type: 'null' } }, additionalProperties: false }))],
+    ['arrays', nested(32, (items) => ({ type: 'array', items, minItems: 1, maxItems: 3 }))],
+    ['alternatives', nested(32, (item) => ({ anyOf: [item, { type: 'null' }] }))],
+    ['maps', nested(32, (additionalProperties) => ({ type: 'object', additionalProperties }))],
+    ['patterns of names', nested(32, (item) => ({ type: 'object', patternProperties: { '^a$': item } }))],
+    ['a chain of definitions', chain(15, { type: 'string' })],
+    ['a value', { const: nested(31, (item) => [item]) }],
+    ['groups', text(`${'('.repeat(32)}a${')'.repeat(32)}`)],
+    ['values', { enum: Array.from({ length: 1_000 }, (_, i) => `value ${i}`) }],
+  ])('%s up to the bounds are enforced', async (_, value) => {
+    const matcher = await grammars.start(schema(value));
+    expect(matcher.mask!.some((word) => word !== 0)).toBe(true);
+    matcher.dispose();
+  });
+
+  test('what only describes is no part of the size', async () => {
+    const description = 'x'.repeat(100_000);
+    const examples = nested(1_000, (item) => [item]);
+    expect(await accepts(schema({ type: 'integer', description, examples, $defs: { unused: examples } }), '1')).toBe(true);
   });
 });

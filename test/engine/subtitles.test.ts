@@ -6,9 +6,11 @@ test('subtitles keep a cue on one line and longer than nothing, and WebVTT escap
     { start: 0, end: 0, text: ' one\n\ntwo ' },
     { start: 3599.9999, end: 3601.5, text: 'a <b> & c --> d' },
   ];
-  expect(toSubtitles('srt', cues)).toBe('1\n00:00:00,000 --> 00:00:00,001\none two\n\n2\n01:00:00,000 --> 01:00:01,500\na <b> & c --> d\n');
+  expect(toSubtitles('srt', cues)).toBe(
+    '1\n00:00:00,000 --> 00:00:00,001\none two\n\n2\n01:00:00,000 --> 01:00:01,500\na <b> & c --> d\n\n',
+  );
   expect(toSubtitles('vtt', cues)).toBe(
-    'WEBVTT\n\n00:00:00.000 --> 00:00:00.001\none two\n\n01:00:00.000 --> 01:00:01.500\na &lt;b&gt; &amp; c --&gt; d\n',
+    'WEBVTT\n\n00:00:00.000 --> 00:00:00.001\none two\n\n01:00:00.000 --> 01:00:01.500\na &lt;b&gt; &amp; c --&gt; d\n\n',
   );
   expect(toSubtitles('srt', [])).toBe('');
 });

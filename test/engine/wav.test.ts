@@ -80,12 +80,20 @@ describe('parseWav', () => {
     return copy;
   };
 
+  test('reads what there is of a file that is cut in its samples, and says how much is missing', () => {
+    expect(parseWav(whole)).toMatchObject({ frames: 160, missingBytes: 0 });
+    for (let length = 44; length < whole.length; length++) {
+      const wav = parseWav(whole.slice(0, length));
+      expect(wav).toMatchObject({ frames: Math.floor((length - 44) / 2), missingBytes: whole.length - length });
+      expect(wavToMono(wav)).toEqual(wavToMono(parseWav(whole)).subarray(0, wav.frames));
+    }
+  });
+
   test.each([
     ['an empty file', new Uint8Array(), /RIFF/],
     ['text', new TextEncoder().encode('this is not audio at all, is it?'), /RIFF/],
     ['a file cut inside the header', whole.slice(0, 30), /ends inside its 'fmt ' chunk/],
     ['a file without samples chunk', whole.slice(0, 36), /no data chunk/],
-    ['a file cut inside the samples', whole.slice(0, 100), /cut short: 320 bytes of samples declared, 56 present/],
     ['no channels', patched(22, 0), /0 channels/],
     ['a rate of 0 Hz', patched(24, 0, 0), /sample rate of 0/],
     ['A-law', patched(20, 6), /encoding 6/],
@@ -99,7 +107,7 @@ describe('parseWav', () => {
   });
 
   test('survives every prefix and every damaged byte of a header', () => {
-    for (let length = 0; length < whole.length; length++) expect(errorOf(whole.slice(0, length)).code).toBe('invalid_audio');
+    for (let length = 0; length < 44; length++) expect(errorOf(whole.slice(0, length)).code).toBe('invalid_audio');
     for (let at = 0; at < 44; at++) {
       for (const value of [0, 1, 0x7f, 0xff]) {
         try {

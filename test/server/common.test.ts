@@ -1,4 +1,4 @@
-/** What all three listeners do alike: errors for every path and method, limits, origins, keys, health, models, metrics. */
+/** What all three listeners do alike: errors for every path and method, limits, health, models, metrics. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -6,25 +6,9 @@ import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat.ts';
 import { listen } from '../../server/listen.ts';
+import { GOOD, ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
-import type { Started } from '../support/listeners.ts';
-
-const ROUTES = { chat: '/v1/chat/completions', speech: '/v1/audio/speech', transcription: '/v1/audio/transcriptions' } as const;
-const NAMES = Object.keys(ROUTES) as (keyof typeof ROUTES)[];
-const GOOD = { model: 'parley-chat', messages: [{ role: 'user', content: 'Hi' }] };
-
-const eachOf = async (
-  started: Started,
-  check: (base: string, route: string, name: keyof typeof ROUTES) => Promise<void>,
-): Promise<void> => {
-  for (const name of NAMES) await check(started[name], ROUTES[name], name);
-};
-
-/** The shape every error has: all four keys, code a slug. */
-const errorBody = (code: string, type = 'invalid_request_error') => ({
-  error: { message: expect.stringMatching(/./), type, param: null, code },
-});
 
 describe('paths and methods', () => {
   test('an unknown path is a JSON 404, whatever the method', async () => {
@@ -117,7 +101,38 @@ describe('bodies', () => {
       expect(head).toMatch(/^HTTP\/1.1 400 Bad Request/);
       expect(JSON.parse(body)).toEqual(errorBody('invalid_value'));
     }
+    // Node hands a CONNECT to nobody.
+    const [connectHead, connectBody = ''] = (await talk('CONNECT evil.example:443 HTTP/1.1\r\nhost: localhost\r\n\r\n')).split('\r\n\r\n');
+    expect(connectHead).toMatch(/^HTTP\/1.1 405 Method Not Allowed\r\n(.*\r\n)*allow: /);
+    expect(JSON.parse(connectBody)).toEqual(errorBody('method_not_allowed'));
     expect(await talk(`GET /health HTTP/1.1\r\nhost: localhost\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431 /);
+  });
+
+  test.each([
+    ['an expectation nobody knows', 'host: localhost\r\nexpect: foo', 417, 'expectation_failed'],
+    ['no Host', 'x: y', 400, 'invalid_value'],
+    ['two Hosts', 'host: localhost\r\nhost: evil.example', 400, 'invalid_value'],
+    ['100-continue', 'host: localhost\r\nexpect: 100-Continue', 200, undefined],
+  ])('%s gets an answer with a body', async (_, head, status, code) => {
+    const { chat } = await startListeners();
+    const socket = connect(Number(new URL(chat).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write(`GET /health HTTP/1.1\r\n${head}\r\nconnection: close\r\n\r\n`);
+    await once(socket, 'close');
+    const [top = '', body = ''] = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n');
+    expect(top).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toEqual(code === undefined ? { status: 'ok' } : errorBody(code));
+  });
+
+  test('HTTP/1.0 needs no Host: probes of proxies send none', async () => {
+    const { chat } = await startListeners();
+    const socket = connect(Number(new URL(chat).port), '127.0.0.1');
+    let answer = '';
+    socket.on('data', (chunk) => (answer += chunk.toString()));
+    socket.write('GET /health HTTP/1.0\r\n\r\n');
+    await once(socket, 'close');
+    expect(answer).toMatch(/^HTTP\/1.1 200 /);
   });
 });
 
@@ -164,116 +179,6 @@ describe('errors of the engine', () => {
     const { status, text } = await postJson(chat + ROUTES.chat, GOOD);
     expect(status).toBe(500);
     expect(text).not.toContain('secret');
-  });
-});
-
-describe('request ids and keys', () => {
-  test('an id of the client is returned, a bad one replaced', async () => {
-    const { chat } = await startListeners();
-    expect((await send(`${chat}/health`, { headers: { 'x-request-id': 'abc-123' } })).headers['x-request-id']).toBe('abc-123');
-    for (const id of ['x'.repeat(129), 'with space']) {
-      expect((await send(`${chat}/health`, { headers: { 'x-request-id': id } })).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
-    }
-    expect((await postJson(`${chat}/nothing`, {})).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
-  });
-
-  test('any key is fine when none is set; the right one is needed when one is', async () => {
-    const open = await startListeners();
-    expect((await postJson(open.chat + ROUTES.chat, GOOD, { authorization: 'Bearer anything' })).status).toBe(200);
-    const started = await startListeners({}, { apiKey: 'sesame' });
-    await eachOf(started, async (base, route) => {
-      for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: 'sesame' }] as Record<string, string>[]) {
-        for (const path of [route, route.replace('/v1', ''), '/v1/models', '/models']) {
-          const { status, json } = await send(base + path, { method: path.endsWith('models') ? 'GET' : 'POST', headers });
-          expect(status).toBe(401);
-          expect(json).toEqual(errorBody('invalid_api_key', 'authentication_error'));
-        }
-      }
-      for (const path of ['/health', '/v1/health', '/livez']) expect((await send(base + path)).status).toBe(200);
-      expect((await send(`${base}/v1/models`, { headers: { authorization: 'Bearer sesame' } })).status).toBe(200);
-    });
-    const { text } = await send(`${started.chat}/get_server_info`);
-    expect(text).not.toContain('sesame');
-  });
-});
-
-describe('hosts and origins', () => {
-  const allowed = ['http://localhost:5173', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
-
-  test('a preflight echoes the asked-for headers for an allowed origin', async () => {
-    await eachOf(await startListeners(), async (base, route) => {
-      for (const origin of allowed) {
-        const asked = 'authorization,content-type,x-stainless-os,x-stainless-retry-count';
-        const { status, headers } = await send(base + route, {
-          method: 'OPTIONS',
-          headers: {
-            origin,
-            'access-control-request-method': 'POST',
-            'access-control-request-headers': asked,
-            'access-control-request-private-network': 'true',
-          },
-        });
-        expect(status).toBe(204);
-        expect(headers).toMatchObject({
-          'access-control-allow-origin': origin,
-          'access-control-allow-methods': 'GET,POST,OPTIONS',
-          'access-control-allow-headers': asked,
-          'access-control-allow-private-network': 'true',
-          'access-control-max-age': '600',
-        });
-      }
-    });
-  });
-
-  test('answers to an allowed origin carry the headers, errors too; strangers get none, and may not write', async () => {
-    const { chat, engine } = await startListeners();
-    const good = await postJson(chat + ROUTES.chat, GOOD, { origin: 'http://localhost:5173' });
-    expect(good.headers['access-control-allow-origin']).toBe('http://localhost:5173');
-    expect(good.headers['access-control-expose-headers']).toContain('x-request-id');
-    const bad = await postJson(chat + ROUTES.chat, {}, { origin: 'http://localhost:5173' });
-    expect([bad.status, bad.headers['access-control-allow-origin']]).toEqual([400, 'http://localhost:5173']);
-    engine.chats.length = 0;
-    for (const origin of ['https://evil.example', 'null', 'http://localhost.evil.example', 'file://']) {
-      const { status, headers, json } = await postJson(chat + ROUTES.chat, GOOD, { origin });
-      expect(status).toBe(403);
-      expect(json).toEqual(errorBody('origin_not_allowed', 'permission_error'));
-      expect(headers['access-control-allow-origin']).toBeUndefined();
-      const preflight = await send(chat + ROUTES.chat, { method: 'OPTIONS', headers: { origin } });
-      expect(preflight.headers['access-control-allow-origin']).toBeUndefined();
-    }
-    expect(engine.chats).toHaveLength(0);
-  });
-
-  test('a page of the same host may use another port; configured origins may too', async () => {
-    const { chat } = await startListeners({}, { origins: { corsOrigins: ['https://app.example'], allowedHosts: [] } });
-    const from = (origin: string, host: string) => postJson(chat + ROUTES.chat, GOOD, { origin, host });
-    expect((await from('http://192.168.1.5:3000', '192.168.1.5:3001')).status).toBe(200);
-    expect((await from('http://192.168.1.6:3000', '192.168.1.5:3001')).status).toBe(403);
-    expect((await from('https://app.example', 'localhost')).status).toBe(200);
-  });
-
-  test.each([
-    ['localhost:3000', 200],
-    ['127.0.0.1', 200],
-    ['[::1]:3000', 200],
-    ['chat.localhost', 200],
-    ['gpu-box', 200],
-    ['parley.default.svc', 200],
-    ['parley.default.svc.cluster.local', 200],
-    ['evil.example', 403],
-    ['localhost.evil.example', 403],
-  ])('host %s -> %i', async (host, status) => {
-    const { chat } = await startListeners();
-    const answer = await send(`${chat}/v1/models`, { headers: { host } });
-    expect(answer.status).toBe(status);
-    if (status === 403) expect(answer.json).toEqual(errorBody('host_not_allowed', 'permission_error'));
-  });
-
-  test('other hosts are fine when configured, or when a key protects', async () => {
-    const named = await startListeners({}, { origins: { corsOrigins: [], allowedHosts: ['ai.example'] } });
-    expect((await send(`${named.chat}/v1/models`, { headers: { host: 'ai.example:3000' } })).status).toBe(200);
-    const keyed = await startListeners({}, { apiKey: 'k' });
-    expect((await send(`${keyed.chat}/health`, { headers: { host: 'ai.example' } })).status).toBe(200);
   });
 });
 

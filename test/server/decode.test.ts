@@ -4,8 +4,9 @@ import { tone, wavFile } from '../support/wav-file.ts';
 
 describe('decodeUpload', () => {
   test('gives 16 kHz mono', () => {
-    const samples = decodeUpload(wavFile(tone(440, 48000, 0.5), { encoding: 's16', sampleRate: 48000 }));
+    const { samples, warnings } = decodeUpload(wavFile(tone(440, 48000, 0.5), { encoding: 's16', sampleRate: 48000 }));
     expect(samples).toHaveLength(8000);
+    expect(warnings).toEqual([]);
   });
 
   test('refuses more sound than its budget before it decodes it', () => {

@@ -123,6 +123,13 @@ test('a port in use ends it with a line that says what to do', async () => {
   expect(lines).toContain(`127.0.0.1:${port} is in use; choose other ports with --port, --speech-port and --transcription-port`);
 });
 
+test('output that nobody reads to its end (--help | head) is no error', async () => {
+  const { child, exit, lines } = spawnServer(['--help']);
+  child.stdout!.destroy();
+  expect(await exit).toBe(0);
+  expect(lines).toEqual([]);
+});
+
 test('--help prints the settings and ends with 0', async () => {
   const { exit, lines } = spawnServer(['--help']);
   expect(await exit).toBe(0);

@@ -102,7 +102,8 @@ describe('parseServerConfig', () => {
   });
 
   test('shows every setting but the key', () => {
-    const { shown } = parseServerConfig(['--api-key', 'sesame'], {});
+    const { shown, adminKey } = parseServerConfig(['--api-key', 'sesame', '--admin-key', 'sesame oil'], {});
+    expect(adminKey).toBe('sesame oil');
     expect(JSON.stringify(shown)).not.toContain('sesame');
     expect(shown).toMatchObject({ port: 3000, 'tp-size': 'auto', 'attention-backend': 'paged' });
   });

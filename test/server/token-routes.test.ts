@@ -1,6 +1,10 @@
 /** /tokenize, /detokenize, /flush_cache and /abort_request. */
-import { describe, expect, test } from 'vitest';
+import { networkInterfaces } from 'node:os';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createChatApp } from '../../server/chat.ts';
+import { listen } from '../../server/listen.ts';
 import { CHAT_PATH, GOOD_CHAT } from '../support/chat-body.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 import { postJson, send, startListeners, until } from '../support/listeners.ts';
 
 describe('tokens', () => {
@@ -81,5 +85,50 @@ describe('administration', () => {
     }
     expect(engine.flushes).toBe(0);
     expect((await postJson(`${chat}/flush_cache`, {}, { authorization: 'Bearer k' })).status).toBe(200);
+  });
+
+  test('has a key of its own where that is set, which the rest does not need', async () => {
+    const { chat, engine } = await startListeners({}, { apiKey: 'k', adminKey: 'root' });
+    const [one, other] = [{ authorization: 'Bearer k' }, { authorization: 'bearer root' }];
+    for (const base of [chat, `${chat}/v1`]) {
+      expect((await postJson(`${base}/flush_cache`, {}, one)).status).toBe(401);
+      expect((await postJson(`${base}/abort_request`, { abort_all: true }, one)).status).toBe(401);
+      expect((await postJson(`${base}/flush_cache`, {}, other)).status).toBe(200);
+      expect((await postJson(`${base}/abort_request`, { abort_all: true }, other)).json).toEqual({ aborted: 0 });
+      expect((await postJson(`${base}/tokenize`, { prompt: 'a' }, one)).status).toBe(200);
+      expect((await postJson(`${base}/tokenize`, { prompt: 'a' })).status).toBe(401);
+    }
+    expect(engine.flushes).toBe(2);
+    const alone = await startListeners({}, { adminKey: 'root' });
+    expect((await postJson(`${alone.chat}/flush_cache`, {})).status).toBe(401);
+    expect((await postJson(`${alone.chat}/tokenize`, { prompt: 'a' })).status).toBe(200);
+  });
+
+  test('without any key answers this machine only, and nobody through a proxy', async () => {
+    const { chat, engine } = await startListeners();
+    for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-proto']) {
+      for (const path of ['/flush_cache', '/v1/flush_cache', '/abort_request']) {
+        const { status, json } = await postJson(chat + path, { abort_all: true }, { [header]: '127.0.0.1' });
+        expect([status, json.error]).toMatchObject([403, { type: 'permission_error', code: 'loopback_only' }]);
+      }
+    }
+    expect(engine.flushes).toBe(0);
+    expect((await postJson(`${chat}/flush_cache`, {})).status).toBe(200);
+  });
+
+  const outside = Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .find(({ internal, scopeid }) => !internal && !scopeid);
+  test.skipIf(!outside)('nor another machine (needs a network interface besides loopback)', async () => {
+    const engine = new FakeEngine();
+    const listener = await listen(createChatApp({ engine, modelId: 'm' }), { host: '0.0.0.0', port: 0 });
+    onTestFinished(() => listener.destroy());
+    const { address, family } = outside!;
+    const there = `http://${family === 'IPv6' ? `[${address}]` : address}:${listener.port}`;
+    expect((await postJson(`${there}/flush_cache`, {})).json.error.code).toBe('loopback_only');
+    expect((await send(`${there}/get_server_info`)).status).toBe(200);
+    // Through the socket of both families, this is ::ffff:127.0.0.1.
+    expect((await postJson(`http://127.0.0.1:${listener.port}/flush_cache`, {})).status).toBe(200);
+    expect(engine.flushes).toBe(1);
   });
 });

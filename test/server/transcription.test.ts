@@ -54,8 +54,8 @@ describe('a good form', () => {
   });
 
   test.each([
-    ['srt', 'text/plain', '1\n00:00:00,000 --> 00:00:01,000\nHeard\n\n2\n00:00:01,000 --> 00:00:02,000\n0.50 seconds.\n'],
-    ['vtt', 'text/vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nHeard\n\n00:00:01.000 --> 00:00:02.000\n0.50 seconds.\n'],
+    ['srt', 'text/plain', '1\n00:00:00,000 --> 00:00:01,000\nHeard\n\n2\n00:00:01,000 --> 00:00:02,000\n0.50 seconds.\n\n'],
+    ['vtt', 'text/vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nHeard\n\n00:00:01.000 --> 00:00:02.000\n0.50 seconds.\n\n'],
   ])('gets subtitles as %s', async (format, type, wanted) => {
     const { transcription, engine } = await startListeners();
     const { headers, text } = await postForm(transcription + PATH, withField('response_format', format));
@@ -76,6 +76,14 @@ describe('a good form', () => {
     expect((await postForm(transcription + PATH, GOOD)).headers).not.toHaveProperty('x-parley-warning');
   });
 
+  test('may be cut in its samples: what is there is heard, and a header says so', async () => {
+    const { transcription } = await startListeners();
+    const { status, json, headers } = await postForm(transcription + PATH, withField('file', CLIP.slice(0, 44 + 8000)));
+    expect(status).toBe(200);
+    expect(json.text).toBe('Heard 0.25 seconds.');
+    expect(headers['x-parley-warning']).toBe('the WAV file is cut short: 16000 bytes of samples declared, 8000 present and transcribed');
+  });
+
   test('reaches the engine with its fields', async () => {
     const { transcription, engine } = await startListeners();
     const parts: FormParts = [
@@ -90,6 +98,15 @@ describe('a good form', () => {
     expect((await postForm(`${transcription}/audio/transcriptions`, parts)).status).toBe(200);
     const { samples, ...rest } = engine.transcriptions[0]!;
     expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
+    for (const [text, value] of [
+      ['1e-1', 0.1],
+      ['.5', 0.5],
+      ['1.', 1],
+      ['2.5E-1', 0.25],
+    ] as const) {
+      await postForm(transcription + PATH, withField('temperature', text));
+      expect(engine.transcriptions.pop()!.temperature).toBe(value);
+    }
     await postForm(transcription + PATH, withField('language', 'German'));
     expect(engine.transcriptions[1]!.language).toBe('de');
   });
@@ -153,7 +170,7 @@ describe('a bad form', () => {
     ['an mp3', withField('file', Uint8Array.of(0x49, 0x44, 0x33, 4, 0, 0)), 400, 'unsupported_audio', 'file'],
     ['a text file', withField('file', Buffer.from('hello')), 400, 'unsupported_audio', 'file'],
     ['a WAV cut in its header', withField('file', CLIP.slice(0, 30)), 400, 'invalid_audio', 'file'],
-    ['a WAV cut in its samples', withField('file', CLIP.slice(0, 1000)), 400, 'invalid_audio', 'file'],
+    ['a WAV cut before its samples', withField('file', CLIP.slice(0, 44)), 400, 'audio_too_short', 'file'],
     ['a WAV without samples', withField('file', writeWav(new Float32Array(), 16000)), 400, 'audio_too_short', 'file'],
     ['an unknown format', withField('response_format', 'xml'), 400, 'invalid_value', 'response_format'],
     ['a format not built', withField('response_format', 'diarized_json'), 400, 'unsupported_value', 'response_format'],
@@ -164,6 +181,7 @@ describe('a bad form', () => {
     ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],
     ['a temperature above 1', withField('temperature', '1.5'), 400, 'invalid_value', 'temperature'],
     ['a temperature that is none', withField('temperature', 'warm'), 400, 'invalid_value', 'temperature'],
+    ['a temperature in hexadecimal', withField('temperature', '0x1'), 400, 'invalid_value', 'temperature'],
     ['stream that is no boolean', withField('stream', 'maybe'), 400, 'invalid_value', 'stream'],
     ['an unknown granularity', withField('timestamp_granularities[]', 'phrase'), 400, 'invalid_value', 'timestamp_granularities'],
     ['logprobs', withField('include[]', 'logprobs'), 400, 'unsupported_value', 'include'],

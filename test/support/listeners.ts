@@ -11,6 +11,7 @@ import type { Listener } from '../../server/listen.ts';
 import { createSpeechApp } from '../../server/speech.ts';
 import type { SpeechAppOptions } from '../../server/speech.ts';
 import { createTranscriptionApp } from '../../server/transcription.ts';
+import type { TranscriptionAppOptions } from '../../server/transcription.ts';
 import { FakeEngine } from './fake-engine.ts';
 import type { FakeOptions } from './fake-engine.ts';
 
@@ -27,7 +28,9 @@ export interface Started {
 /** Starts all three for the test that calls it. */
 export async function startListeners(
   fake: FakeOptions = {},
-  options: Partial<Omit<SpeechAppOptions, 'engine' | 'codec' | 'modelId'> & ChatAppOptions> = {},
+  options: Partial<
+    Omit<SpeechAppOptions, 'engine' | 'codec' | 'modelId'> & ChatAppOptions & Pick<TranscriptionAppOptions, 'uploadLimits'>
+  > = {},
 ): Promise<Started> {
   const engine = new FakeEngine(fake);
   const lifecycle = new Lifecycle();
@@ -74,12 +77,20 @@ export interface Send {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
+  /** The address it comes from. */
+  readonly from?: string;
 }
 
 /** One request with node:http, which sends exactly what it is told. */
-export async function send(url: string, { method, headers = {}, body }: Send = {}): Promise<Answer> {
+export async function send(url: string, { method, headers = {}, body, from }: Send = {}): Promise<Answer> {
   return await new Promise((resolve, reject) => {
-    const request = httpRequest(url, { method: method ?? (body === undefined ? 'GET' : 'POST'), headers, agent: false }, (response) => {
+    const options = {
+      method: method ?? (body === undefined ? 'GET' : 'POST'),
+      headers,
+      agent: false,
+      ...(from !== undefined && { localAddress: from }),
+    };
+    const request = httpRequest(url, options, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('error', reject);

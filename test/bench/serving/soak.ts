@@ -146,16 +146,21 @@ function problemOf(status: number, text: string, body: Readonly<Record<string, u
   return whole ? undefined : `not a whole answer: ...${text.slice(-200)}`;
 }
 
-/** Waits until nothing runs, empties the prefix cache and looks; memory is the least of some moments. */
-async function holdings(url: string, pid: number, collects: boolean): Promise<Holdings> {
+/** Waits until nothing runs, empties the prefix cache and looks; memory is the least of some moments. `headers` carry the key where one is set. */
+export async function holdings(
+  url: string,
+  pid: number,
+  collects: boolean,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Holdings> {
   const base = url.replace(/\/v1$/, '');
-  const status = async (): Promise<EngineStatus> => (JSON.parse((await send(`${base}/get_server_info`)).text) as { status: EngineStatus }).status; // prettier-ignore
+  const status = async (): Promise<EngineStatus> => (JSON.parse((await send(`${base}/get_server_info`, { headers })).text) as { status: EngineStatus }).status; // prettier-ignore
   let now = await status();
   while (now.running + now.waiting > 0) {
     await sleep(200);
     now = await status();
   }
-  await postJson(`${base}/flush_cache`, {});
+  await postJson(`${base}/flush_cache`, {}, headers);
   const processes = [pid, childOf(pid)];
   const resident = processes.map(() => Infinity);
   for (let i = 0; i < 8; i++) {

@@ -26,11 +26,7 @@ async function openFile(path: string): Promise<Blob | undefined> {
   }
 }
 
-/** A UMD file: imported as a module it finds no `exports` and puts itself on the global object. */
-async function grammarLibrary(): Promise<unknown> {
-  await import('@mlc-ai/web-xgrammar');
-  return (globalThis as { xgrammar?: unknown }).xgrammar;
-}
+const grammarWorker = (): Worker => new Worker(new URL('./grammar-worker.ts', import.meta.url), { type: 'module', name: 'parley grammar' });
 
 function watch(engine: Engine): void {
   const timer = setInterval(() => {
@@ -46,7 +42,7 @@ const log = (line: string): void => tell({ type: 'log', line });
 async function load({ config, port }: LoadMessage): Promise<void> {
   try {
     engine = await createEngine(
-      createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log, grammarLibrary }),
+      createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log, grammarWorker }),
       resolveConfig(config),
     );
     serveEngine(engine, messagePort(port), log);

@@ -1,0 +1,105 @@
+/**
+ * A checked JSON Schema as the grammar library takes it: without annotations and definitions that nothing refers to, `nullable` as a type, and
+ * numbers within bounds as constants, in whose place the grammar then gets rules of number-grammar.ts (the library cannot bound numbers).
+ */
+import type { NumberRange } from './number-grammar.ts';
+import { ANNOTATIONS, EXCLUSIVE, NUMERIC, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, lookUp, typesOf } from './schema-keywords.ts';
+
+/** A schema and what stands for numbers in it. */
+export interface NormalSchema {
+  /** JSON. */
+  readonly schema: string;
+  /** Constants that stand for numbers, each in `schema` only where a number is meant. */
+  readonly numbers: readonly (readonly [constant: string, range: NumberRange])[];
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Rewrites a schema that findSchemaProblem has nothing against. */
+export function normalizeSchema(root: unknown): NormalSchema {
+  const { schema, numbers, isClear } = rewritten(root, '#number');
+  if (isClear) return { schema, numbers };
+  // A text of the schema's own that looks like a constant of ours would become a number: no text has more of these signs on end than the longest.
+  const longest = (schema.match(/#+/g) ?? []).reduce((most, { length }) => Math.max(most, length), 0);
+  const { schema: unmistakable, numbers: renamed } = rewritten(root, `${'#'.repeat(longest + 1)}number`);
+  return { schema: unmistakable, numbers: renamed };
+}
+
+function rewritten(root: unknown, stem: string): NormalSchema & { readonly isClear: boolean } {
+  const rewriting = new Rewriting(root, stem);
+  const schema = JSON.stringify(rewriting.schema);
+  return { schema, numbers: rewriting.numbers, isClear: schema.split(stem).length - 1 === rewriting.uses };
+}
+
+class Rewriting {
+  readonly schema: unknown;
+  /** How often a constant was put in. */
+  uses = 0;
+  readonly #stem: string;
+  readonly #ranges = new Map<string, NumberRange>();
+  /** Definitions by reference: the place that each has in the new schema. */
+  readonly #definitions = new Map<string, string>();
+
+  constructor(root: unknown, stem: string) {
+    this.#stem = stem;
+    const schema = this.#rewrite(root);
+    const definitions: Record<string, unknown> = {};
+    // Rewriting a definition may add further ones, which the iteration then reaches.
+    for (const [ref, name] of this.#definitions) definitions[name] = this.#rewrite(lookUp(root, ref));
+    this.schema = this.#definitions.size === 0 ? schema : { ...(schema as Json), $defs: definitions };
+  }
+
+  get numbers(): NormalSchema['numbers'] {
+    return [...this.#ranges.values()].map((range, i) => [`${this.#stem}${i}.`, range]);
+  }
+
+  #rewrite(schema: unknown): unknown {
+    if (typeof schema !== 'object' || schema === null) return schema;
+    const keywords = new Map(Object.entries(schema));
+    const entries = [...keywords].filter(([keyword]) => !ANNOTATIONS.has(keyword) && keyword !== 'nullable');
+    const own = Object.fromEntries(entries.map(([keyword, value]) => [keyword, this.#value(keyword, value)]));
+    const bounded = this.#withNumbers(own, keywords);
+    return keywords.get('nullable') === true ? withNull(bounded, typesOf(keywords)) : bounded;
+  }
+
+  #value(keyword: string, value: unknown): unknown {
+    if (keyword === '$ref' && value !== '#') {
+      const name = this.#definitions.get(value as string) ?? `d${this.#definitions.size}`;
+      this.#definitions.set(value as string, name);
+      return `#/$defs/${name}`;
+    }
+    if (ONE_SCHEMA.has(keyword)) return this.#rewrite(value);
+    if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
+    if (!SCHEMA_MAP.has(keyword)) return value;
+    return Object.fromEntries(Object.entries(value as Json).map(([name, item]) => [name, this.#rewrite(item)]));
+  }
+
+  /** Takes the bounds of numbers out of a schema: a constant stands for the numbers, beside the other types that it allows. */
+  #withNumbers(schema: Json, keywords: ReadonlyMap<string, unknown>): Json {
+    const bounds = NUMERIC.filter((keyword) => keywords.has(keyword));
+    if (bounds.length === 0) return schema;
+    const free = Object.fromEntries(Object.entries(schema).filter(([keyword]) => !(NUMERIC as readonly string[]).includes(keyword)));
+    // The values of an enum were checked against its bounds.
+    if ('enum' in schema || 'const' in schema) return free;
+    const types = [keywords.get('type')].flat().map(String);
+    const range: NumberRange = {
+      integer: !types.includes('number'),
+      ...Object.fromEntries(bounds.map((keyword) => [keyword, keywords.get(keyword)])),
+    };
+    const key = JSON.stringify(range);
+    this.#ranges.set(key, range);
+    this.uses++;
+    const number = { const: `${this.#stem}${[...this.#ranges.keys()].indexOf(key)}.` };
+    const others = types.filter((type) => type !== 'number' && type !== 'integer');
+    return others.length === 0 ? number : { anyOf: [{ ...free, type: others }, number] };
+  }
+}
+
+/** `schema` or null; `types` = those of the schema with null among them, empty = any. */
+function withNull(schema: Json, types: readonly string[]): Json {
+  const type = types.length > 0 ? { type: types } : {};
+  if ('const' in schema && schema['type'] !== undefined) return { ...type, enum: [...new Set([schema['const'], null])] };
+  if ('enum' in schema) return { ...schema, ...type, enum: [...new Set([...(schema['enum'] as unknown[]), null])] };
+  if ('const' in schema || EXCLUSIVE.some((keyword) => keyword in schema)) return { anyOf: [schema, { type: 'null' }] };
+  return { ...schema, ...type };
+}

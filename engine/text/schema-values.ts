@@ -1,0 +1,184 @@
+/** The keywords of one JSON Schema that hold values: what each must be, and which go together. */
+import { checkPattern } from './schema-pattern.ts';
+import { ANNOTATIONS, EXCLUSIVE, NUMERIC, typesOf } from './schema-keywords.ts';
+import type { Keywords, Refuse } from './schema-keywords.ts';
+
+const FORMATS = new Set([
+  'date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uri-template', 'uuid', 'json-pointer', 'relative-json-pointer',
+]); // prettier-ignore
+const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
+/** Pairs of counts, the first of which may not be above the second. */
+const COUNTS = [
+  ['minLength', 'maxLength'],
+  ['minItems', 'maxItems'],
+  ['minProperties', 'maxProperties'],
+] as const;
+/** No answer is as long; the library's compiling does not depend on it. */
+const MAX_COUNT = 1_000_000;
+/** Levels of a value in `enum` or `const`. */
+const MAX_VALUE_DEPTH = 32;
+/** Characters of a name or value; those of the whole schema are bounded as well. */
+const MAX_TEXT = 65_536;
+/** Keywords that allow properties beyond those that are listed: without them the library allows none. */
+const MORE_PROPERTIES = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', 'propertyNames'] as const;
+
+/** Refuses what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it. */
+export function checkValues(keywords: Keywords, refuse: Refuse): void {
+  const exclusive = EXCLUSIVE.find((keyword) => keywords.has(keyword));
+  if (exclusive) {
+    const beside = ['type', 'nullable', exclusive];
+    const sibling = [...keywords.keys()].find((keyword) => !beside.includes(keyword) && !ANNOTATIONS.has(keyword));
+    if (sibling) refuse(sibling, `'${sibling}' beside '${exclusive}' cannot be enforced: move it into the branches`);
+  }
+  if (((keywords.get('allOf') as unknown[] | undefined)?.length ?? 0) > 1)
+    refuse('allOf', "'allOf' of more than one schema cannot be enforced");
+  if (!['boolean', 'undefined'].includes(typeof keywords.get('nullable'))) refuse('nullable', "'nullable' is true or false");
+  checkTypes(keywords, refuse);
+  checkCounts(keywords, refuse);
+  checkObject(keywords, refuse);
+  checkString(keywords, refuse);
+  checkRange(keywords, refuse);
+  checkEnum(keywords, refuse);
+}
+
+function checkTypes(keywords: Keywords, refuse: Refuse): void {
+  if (!keywords.has('type')) return;
+  const type = keywords.get('type');
+  const types: unknown[] = Array.isArray(type) ? type : [type];
+  if (types.length === 0) refuse('type', "'type' is a type or a list of at least one");
+  const unknown = types.find((name) => typeof name !== 'string' || !TYPES.has(name));
+  if (unknown !== undefined) refuse('type', `unknown type ${show(unknown)}; the types are ${[...TYPES].join(', ')}`);
+}
+
+function checkCounts(keywords: Keywords, refuse: Refuse): void {
+  for (const pair of COUNTS) {
+    for (const keyword of pair) {
+      const count = keywords.get(keyword) ?? 0;
+      if (typeof count !== 'number' || !Number.isInteger(count) || count < 0 || count > MAX_COUNT) {
+        refuse(keyword, `'${keyword}' is a whole number from 0 to ${MAX_COUNT}, found ${show(count)}`);
+      }
+    }
+    const [least, most] = pair.map((keyword) => keywords.get(keyword) as number | undefined);
+    if (least !== undefined && most !== undefined && least > most) refuse(pair[0], `'${pair[0]}' ${least} is above '${pair[1]}' ${most}`);
+  }
+}
+
+function checkObject(keywords: Keywords, refuse: Refuse): void {
+  const properties = keywords.get('properties') ?? {};
+  for (const keyword of ['properties', 'patternProperties']) {
+    for (const name of Object.keys(keywords.get(keyword) ?? {})) checkText(name, keyword, refuse);
+  }
+  for (const pattern of Object.keys(keywords.get('patternProperties') ?? {})) checkPattern(pattern, 'patternProperties', refuse);
+  const required = keywords.get('required') ?? [];
+  if (!Array.isArray(required) || required.some((name) => typeof name !== 'string'))
+    return refuse('required', "'required' is a list of names");
+  const missing = (required as string[]).find((name) => !Object.hasOwn(properties, name));
+  if (missing !== undefined) refuse('required', `'${missing.slice(0, 80)}' is required but not in 'properties'`);
+  const count = Object.keys(properties).length;
+  const least = keywords.get('minProperties') as number | undefined;
+  const allowsMore = MORE_PROPERTIES.some((keyword) => keywords.has(keyword) && keywords.get(keyword) !== false);
+  if (least !== undefined && least > count && !allowsMore) {
+    refuse('minProperties', `'minProperties' ${least} is above the ${count} properties there are; others need 'additionalProperties'`);
+  }
+  const most = keywords.get('maxProperties') as number | undefined;
+  if (most !== undefined && most < new Set(required).size)
+    refuse('maxProperties', `'maxProperties' ${most} is below the ${required.length} that are required`);
+}
+
+function checkString(keywords: Keywords, refuse: Refuse): void {
+  const pattern = keywords.get('pattern');
+  const format = keywords.get('format');
+  if (pattern !== undefined) {
+    const other = ['minLength', 'maxLength', 'format'].find((keyword) => keywords.has(keyword));
+    if (other) refuse(other, `'${other}' beside 'pattern' cannot be enforced`);
+    checkPattern(pattern, 'pattern', refuse);
+    checkText(pattern as string, 'pattern', refuse);
+  }
+  if (format !== undefined && !FORMATS.has(String(format))) refuse('format', `unknown format ${show(format)}`);
+}
+
+function checkRange(keywords: Keywords, refuse: Refuse): void {
+  const bounds = NUMERIC.filter((keyword) => keywords.has(keyword));
+  const [first] = bounds;
+  if (!first) return;
+  const number = (keyword: string): number | undefined => keywords.get(keyword) as number | undefined;
+  const broken = bounds.find((keyword) => !Number.isFinite(number(keyword)));
+  if (broken) refuse(broken, `'${broken}' is a number, found ${show(keywords.get(broken))}`);
+  if ((number('multipleOf') ?? 1) <= 0) refuse('multipleOf', `'multipleOf' is above 0, found ${number('multipleOf')}`);
+  if (!typesOf(keywords).some((type) => type === 'number' || type === 'integer')) {
+    refuse(first, `'${first}' can be enforced where 'type' is number or integer`);
+  }
+  const [low, high] = lowHigh(keywords);
+  if (low.value > high.value || (low.value === high.value && (low.exclusive || high.exclusive))) {
+    refuse(low.keyword, `'${low.keyword}' ${low.value} and '${high.keyword}' ${high.value} leave no number`);
+  }
+}
+
+interface Limit {
+  readonly keyword: string;
+  readonly value: number;
+  readonly exclusive: boolean;
+}
+
+function lowHigh(keywords: Keywords): [Limit, Limit] {
+  const tightest = (inclusive: string, exclusive: string, direction: 1 | -1): Limit => {
+    const closed = {
+      keyword: inclusive,
+      value: (keywords.get(inclusive) as number | undefined) ?? -Infinity * direction,
+      exclusive: false,
+    };
+    const open = { keyword: exclusive, value: (keywords.get(exclusive) as number | undefined) ?? -Infinity * direction, exclusive: true };
+    return keywords.has(exclusive) && (open.value - closed.value) * direction >= 0 ? open : closed;
+  };
+  return [tightest('minimum', 'exclusiveMinimum', 1), tightest('maximum', 'exclusiveMaximum', -1)];
+}
+
+function checkEnum(keywords: Keywords, refuse: Refuse): void {
+  const keyword = keywords.has('const') ? 'const' : 'enum';
+  if (!keywords.has(keyword)) return;
+  const values = keyword === 'const' ? [keywords.get('const')] : keywords.get('enum');
+  if (!Array.isArray(values) || values.length === 0) return refuse('enum', "'enum' is a list of at least one value");
+  for (const value of values) checkValue(value, 0, keyword, refuse);
+  const types = typesOf(keywords);
+  const alien = types.length > 0 ? values.findIndex((value) => !types.some((type) => hasType(value, type))) : -1;
+  if (alien >= 0) refuse('enum', `${show(values[alien])} is not of type ${types.join(' or ')}`);
+  if (!NUMERIC.some((name) => keywords.has(name))) return;
+  const [low, high] = lowHigh(keywords);
+  const inside = (value: number): boolean =>
+    (low.exclusive ? value > low.value : value >= low.value) && (high.exclusive ? value < high.value : value <= high.value);
+  const outside = values.find((value) => typeof value === 'number' && !inside(value));
+  if (outside !== undefined) refuse(keyword, `${show(outside)} is not between the bounds beside it`);
+  if (keywords.has('multipleOf')) refuse('multipleOf', `'multipleOf' beside '${keyword}' cannot be enforced`);
+}
+
+function checkValue(value: unknown, depth: number, keyword: string, refuse: Refuse): void {
+  if (depth > MAX_VALUE_DEPTH) refuse(keyword, `values may be nested ${MAX_VALUE_DEPTH} deep`);
+  if (typeof value === 'string') checkText(value, keyword, refuse);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, item] of Object.entries(value)) {
+    checkText(name, keyword, refuse);
+    checkValue(item, depth + 1, keyword, refuse);
+  }
+}
+
+/** The library keeps neither of these characters: a NUL ends its literals, and half a character is no UTF-8. */
+function checkText(text: string, keyword: string, refuse: Refuse): void {
+  if (text.length > MAX_TEXT) refuse(keyword, `a text of ${text.length} characters; at most ${MAX_TEXT} can be enforced`);
+  if (text.includes('\0')) refuse(keyword, `${show(text)} has a NUL character, which cannot be enforced`);
+  if (/\p{Surrogate}/u.test(text)) refuse(keyword, `${show(text)} has half a surrogate pair, which is no character`);
+}
+
+function hasType(value: unknown, type: string): boolean {
+  if (type === 'null') return value === null;
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'integer') return Number.isInteger(value);
+  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === type;
+}
+
+/** A value in a message, cut short; never deeper than one level. */
+function show(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object' && value !== null) return 'an object';
+  return (JSON.stringify(value) ?? 'nothing').slice(0, 80);
+}

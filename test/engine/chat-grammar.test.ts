@@ -1,0 +1,171 @@
+/** Constrained answers, drawn at random from what their masks allow, and what becomes of the others when a grammar is slow, hostile or fails. No GPU. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { ChatRequest, ModelInfo } from '../../engine/api.ts';
+import { BlockTable } from '../../engine/cache/block-table.ts';
+import { PagePool } from '../../engine/cache/page-pool.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { PlatformWorker } from '../../engine/platform/platform.ts';
+import type { StepResult } from '../../engine/runner/model-runner.ts';
+import type { Batch } from '../../engine/scheduler/batch.ts';
+import { Scheduler } from '../../engine/scheduler/scheduler.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
+import { ChatTemplate } from '../../engine/text/chat-template.ts';
+import { Grammars } from '../../engine/text/grammar.ts';
+import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { createRng } from '../../engine/util/rng.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+/** Of a mask: the bundled model has 4,096 tokens. */
+const WORDS = 4096 / 32;
+const STOP = 2;
+
+/** A thread whose grammar allows everything, until a token was accepted: then `answer` decides. */
+function worker(answer: (call: GrammarCall) => GrammarReply | undefined): PlatformWorker {
+  let tell: (message: unknown) => void = () => {};
+  const mask = new Int32Array(WORDS).fill(-1);
+  return {
+    post: (message) => {
+      const call = message as GrammarCall;
+      const reply = call.type === 'advance' ? answer(call) : { bytes: 1, ...(call.type === 'open' && { mask }) };
+      if (reply) queueMicrotask(() => tell(reply));
+    },
+    onMessage: (callback) => (tell = callback),
+    onExit: () => {},
+    terminate: async () => {},
+  };
+}
+
+/** Draws without a GPU: of the tokens that a mask allows, or any that are no end. */
+function runner(): ChatRunner {
+  const { uniform } = createRng(7);
+  const word = (): number => 300 + Math.floor(uniform() * 3000);
+  const allowed = (mask: Int32Array): number => {
+    const tokens = Array.from({ length: WORDS * 32 }, (_, token) => token).filter(
+      (token) => ((mask[token >> 5]! >>> (token & 31)) & 1) === 1,
+    );
+    return tokens[Math.floor(uniform() * tokens.length)]!;
+  };
+  const run = ({ sampled }: Batch): StepResult => {
+    const tokens = Uint32Array.from(sampled.map(({ sequence }) => (sequence.mask ? allowed(sequence.mask) : word())));
+    return { tokens: async () => tokens };
+  };
+  return { run };
+}
+
+const URL_OF_WORKER = new URL('../../engine/text/grammar-worker.ts', import.meta.url);
+
+/** The bundled chat model's engine, all but the model. */
+async function load(startWorker = (): PlatformWorker => createNodePlatform().startGrammarWorker!(URL_OF_WORKER)): Promise<ChatEngine> {
+  const platform = createNodePlatform({ log: () => undefined });
+  const tokenizer = await Tokenizer.load(platform, FOLDER);
+  const pool = new PagePool(1024);
+  const limits = { pageSize: 16, maxRunning: 8, prefillChunk: 256, maxQueued: 8 };
+  const vocabulary = { ...tokenizer.vocabulary, stopTokenIds: [STOP] };
+  const parts: ChatParts = {
+    tokenizer,
+    template: await ChatTemplate.load(platform, FOLDER, tokenizer),
+    scheduler: new Scheduler(pool, new BlockTable(8, 128), limits),
+    pool,
+    runner: runner(),
+    generation: {},
+    eos: new Set([STOP]),
+    context: 2048,
+    truncates: false,
+    vocabulary: WORDS * 32,
+    thinks: false,
+    grammars: new Grammars(startWorker, () => vocabulary),
+    overlap: true,
+    priorities: false,
+  };
+  return new ChatEngine({ id: 'fake', task: 'chat' } as ModelInfo, parts);
+}
+
+const plain = (maxTokens: number): ChatRequest => ({
+  messages: [{ role: 'user', content: 'Tell me a short story about a fox.' }],
+  sampling: { temperature: 0 },
+  maxTokens,
+});
+const held = (schema: unknown, maxTokens = 1000): ChatRequest => ({ ...plain(maxTokens), responseFormat: { type: 'json_schema', schema } });
+
+async function text(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<string> {
+  let all = '';
+  for await (const event of engine.generate(request, signal)) if (event.type === 'delta') all += event.text;
+  return all;
+}
+
+const named = (count: number): unknown => {
+  const names = Array.from({ length: count }, (_, i) => `p${i}`);
+  return { type: 'object', properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])) };
+};
+const ring = {
+  $ref: '#/$defs/a0',
+  $defs: Object.fromEntries(
+    Array.from({ length: 40 }, (_, i) => [`a${i}`, { type: 'object', properties: { x: { $ref: `#/$defs/a${(i + 1) % 40}` } } }]),
+  ),
+};
+
+describe('grammars of a chat engine', () => {
+  test('large and hostile ones change nothing for others; those that can be enforced are', async () => {
+    const engine = await load();
+    try {
+      const item = {
+        type: 'object',
+        properties: {
+          price: { type: 'number', minimum: 1, maximum: 99, multipleOf: 0.25 },
+          sold: { type: 'boolean', nullable: true },
+        },
+        required: ['price', 'sold'],
+        additionalProperties: false,
+      };
+      const [beside, large, deep, wide, ...items] = await Promise.allSettled([
+        text(engine, plain(48)),
+        text(engine, held(named(64), 8)),
+        text(engine, held(ring)),
+        text(engine, held(named(401))),
+        ...Array.from({ length: 8 }, () => text(engine, held(item))),
+      ]);
+      expect(beside).toMatchObject({ value: expect.stringMatching(/\w/) });
+      expect(large).toMatchObject({ value: expect.stringMatching(/^\{/) });
+      const param = 'response_format.json_schema.schema';
+      for (const refused of [deep, wide]) expect(refused).toMatchObject({ reason: { code: 'invalid_json_schema', param } });
+      for (const answer of items as PromiseFulfilledResult<string>[]) {
+        const { price, sold } = JSON.parse(answer.value) as { readonly price: number; readonly sold: boolean | null };
+        expect(price >= 1 && price <= 99 && price % 0.25 === 0).toBe(true);
+        expect([true, false, null]).toContain(sold);
+      }
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('a mask that does not come holds up its own sequence only', async () => {
+    const engine = await load(() => worker(() => undefined));
+    try {
+      const controller = new AbortController();
+      const stuck = engine.generate(held({ type: 'string' }), controller.signal);
+      await stuck.next();
+      expect(await text(engine, plain(24))).toMatch(/\w/);
+      controller.abort();
+      await expect(stuck.next().then(() => stuck.next())).rejects.toMatchObject({ code: 'aborted' });
+      expect(engine.status()).toMatchObject({ running: 0, waiting: 0 });
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('a mask that cannot be computed ends its own request', async () => {
+    const engine = await load(() => worker(() => ({ bytes: 1, error: { message: 'unreachable', broken: true } })));
+    try {
+      const [bad, good] = await Promise.allSettled([text(engine, held({ type: 'string' })), text(engine, plain(24))]);
+      expect(bad).toMatchObject({ reason: { code: 'internal', message: expect.stringContaining('unreachable') } });
+      expect(good).toMatchObject({ value: expect.stringMatching(/\w/) });
+      expect(engine.status()).toMatchObject({ running: 0, waiting: 0 });
+    } finally {
+      await engine.close();
+    }
+  });
+});

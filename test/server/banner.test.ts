@@ -1,0 +1,70 @@
+/** What the operator is told at the start about settings that the machine or the model does not meet. */
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { EngineInfo, MemoryUse, ModelInfo } from '../../engine/api.ts';
+import { describeStart } from '../../server/banner.ts';
+import { parseServerConfig } from '../../server/config.ts';
+import { FAKE_INFO } from '../support/fake-engine.ts';
+
+const REFERENCE = fileURLToPath(new URL('../../deploy/reference.json', import.meta.url));
+const MEMORY: MemoryUse = {
+  deviceBytes: 2 ** 30,
+  source: 'test',
+  fraction: 0.4,
+  otherBytes: 0,
+  weightBytes: 4000,
+  activationBytes: 0,
+  kvBytes: 0,
+  kvPages: 64,
+  pageSize: 16,
+  kvCacheDtype: 'f16',
+};
+
+/** The notes, when the chat model is so. */
+function notes(argv: readonly string[], chat: Partial<ModelInfo> = {}): string[] {
+  const info: EngineInfo = {
+    ...FAKE_INFO,
+    models: FAKE_INFO.models.map((model) => (model.task === 'chat' ? { ...model, ...chat } : model)),
+  };
+  const banner = describeStart(parseServerConfig(['--host=127.0.0.1', ...argv], {}), info, [3000, 3001, 3002], 1).split('\n');
+  return banner.filter((line) => line.startsWith('note')).map((line) => line.replace(/^note\s+/, ''));
+}
+
+const ranks = (...names: string[]): Partial<ModelInfo> => ({
+  ranks: names.map((adapter) => ({ adapter, memory: MEMORY })),
+  memory: MEMORY,
+});
+
+describe('ranks that share an adapter', () => {
+  test('the reference settings on one adapter', () => {
+    const [note, ...others] = notes(['--config', REFERENCE], ranks('llvmpipe', 'llvmpipe'));
+    expect(note).toMatch(/^ranks 0 and 1 of the chat model share one adapter \(llvmpipe\)/);
+    expect(others).toEqual([]);
+  });
+
+  test('two names for four ranks: who shares with whom', () => {
+    const [first, second] = notes(['--adapters=A,B', '--tp-size=2', '--pp-size=2'], ranks('A', 'B', 'A', 'B'));
+    expect(first).toContain('ranks 0 and 2 of the chat model share one adapter (A)');
+    expect(second).toContain('ranks 1 and 3 of the chat model share one adapter (B)');
+  });
+
+  test('two cards of one make do not share, and a whole model does not either', () => {
+    expect(notes(['--adapters=A10#0,A10#1'], ranks('NVIDIA A10', 'NVIDIA A10'))).toEqual([]);
+    expect(notes([])).toEqual([]);
+  });
+});
+
+describe('the context', () => {
+  const own = { ownContextLength: 2048, contextLength: 2048 };
+
+  test("asked for beyond the model's own: both numbers, wherever it was asked", () => {
+    const expected = ["the chat model's own context is 2048 tokens, below the 4096 asked for (--context-length)"];
+    expect(notes(['--context-length=4096'], own)).toEqual(expected);
+    expect(notes(['--config', REFERENCE, '--tp-size=1'], own)).toEqual([expected[0]!.replace('4096', '32768')]);
+  });
+
+  test('within it, or not asked for: nothing', () => {
+    expect(notes(['--context-length=2048'], own)).toEqual([]);
+    expect(notes([], own)).toEqual([]);
+  });
+});
