@@ -17,9 +17,59 @@ export function resample(input: Float32Array, from: number, to: number): Float32
   assert(Number.isInteger(from) && Number.isInteger(to) && from > 0 && to > 0, `rates are positive integers, got ${from} and ${to}`);
   if (from === to) return input;
   const divisor = gcd(from, to);
-  const filter = designFilter(from / divisor, to / divisor);
   const output = new Float32Array(Math.round((input.length * to) / from));
-  return filter.exact ? convolveExact(input, output, filter) : convolveInterpolated(input, output, filter);
+  return convolve(input, output, designFilter(from / divisor, to / divisor), { centre: 0, remainder: 0 });
+}
+
+/** The same for a sound that comes in blocks: what `push` and `flush` return is, joined, what `resample` gives for the joined blocks. */
+export class Resampler {
+  readonly #from: number;
+  readonly #to: number;
+  readonly #filter: Filter;
+  /** What outputs to come still need of the input, and the place of its first sample in the whole. */
+  #kept: Float32Array = new Float32Array(0);
+  #start = 0;
+  #made = 0;
+
+  constructor(from: number, to: number) {
+    assert(Number.isInteger(from) && Number.isInteger(to) && from > 0 && to > 0, `rates are positive integers, got ${from} and ${to}`);
+    const divisor = gcd(from, to);
+    this.#from = from;
+    this.#to = to;
+    this.#filter = designFilter(from / divisor, to / divisor);
+  }
+
+  /** Every sample at the new rate that the input so far decides. */
+  push(block: Float32Array): Float32Array {
+    if (this.#from === this.#to) return block;
+    const joined = new Float32Array(this.#kept.length + block.length);
+    joined.set(this.#kept);
+    joined.set(block, this.#kept.length);
+    this.#kept = joined;
+    const { up, down, taps } = this.#filter;
+    const known = this.#start + joined.length - (taps - 1) / 2;
+    return this.#make(Math.max(this.#made, Math.ceil((known * up) / down)));
+  }
+
+  /** The rest; what follows the input counts as silence. */
+  flush(): Float32Array {
+    if (this.#from === this.#to) return new Float32Array(0);
+    return this.#make(Math.round(((this.#start + this.#kept.length) * this.#to) / this.#from));
+  }
+
+  /** Outputs up to before `end`; then forgets the input that only they needed. */
+  #make(end: number): Float32Array {
+    const { up, down, taps } = this.#filter;
+    const whole = this.#made * down;
+    const position = { centre: Math.floor(whole / up) - this.#start, remainder: whole % up };
+    const output = convolve(this.#kept, new Float32Array(end - this.#made), this.#filter, position);
+    this.#made = end;
+    const needed = Math.floor((end * down) / up) - (taps - 1) / 2;
+    const done = Math.min(this.#kept.length, Math.max(0, needed - this.#start));
+    this.#kept = this.#kept.slice(done);
+    this.#start += done;
+    return output;
+  }
 }
 
 interface Filter {
@@ -65,10 +115,20 @@ function fillPhase(row: Float32Array, fraction: number, half: number, cutoff: nu
   for (let tap = 0; tap < row.length; tap++) row[tap] = exact[tap]! / sum;
 }
 
-function convolveExact(input: Float32Array, output: Float32Array, { up, down, taps, table }: Filter): Float32Array {
+/** Where an output lies in the input: after sample `centre`, by `remainder` parts of the filter's `up`. */
+interface Position {
+  readonly centre: number;
+  readonly remainder: number;
+}
+
+/** Fills `output` from the position of its first sample on. */
+function convolve(input: Float32Array, output: Float32Array, filter: Filter, from: Position): Float32Array {
+  return filter.exact ? convolveExact(input, output, filter, from) : convolveInterpolated(input, output, filter, from);
+}
+
+function convolveExact(input: Float32Array, output: Float32Array, { up, down, taps, table }: Filter, from: Position): Float32Array {
   const half = (taps - 1) / 2;
-  let centre = 0;
-  let phase = 0;
+  let { centre, remainder: phase } = from;
   for (let i = 0; i < output.length; i++) {
     output[i] = dot(input, centre - half, table, phase * taps, taps);
     phase += down;
@@ -78,11 +138,10 @@ function convolveExact(input: Float32Array, output: Float32Array, { up, down, ta
   return output;
 }
 
-function convolveInterpolated(input: Float32Array, output: Float32Array, filter: Filter): Float32Array {
+function convolveInterpolated(input: Float32Array, output: Float32Array, filter: Filter, from: Position): Float32Array {
   const { up, down, phases, taps, table } = filter;
   const half = (taps - 1) / 2;
-  let centre = 0;
-  let remainder = 0;
+  let { centre, remainder } = from;
   for (let i = 0; i < output.length; i++) {
     const position = (remainder / up) * phases;
     const phase = Math.floor(position);

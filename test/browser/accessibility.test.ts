@@ -29,6 +29,8 @@ const VIEWS: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = 
       await page.fill('main textarea', 'One. Two.');
       await page.locator('main form button').click();
       await page.waitForSelector('.take[data-status="done"]');
+      // While it is heard, the rail has a button more.
+      await page.getByText('stop the sound').waitFor({ state: 'detached' });
     },
   ],
   [
@@ -48,6 +50,7 @@ const LOOKS = [
   { scheme: 'dark', width: 1280 },
   { scheme: 'light', width: 390 },
   { scheme: 'dark', width: 390 },
+  { scheme: 'light', width: 320 },
 ] as const;
 
 describe.skipIf(findChromium() === undefined)('accessibility', () => {

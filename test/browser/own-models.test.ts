@@ -8,7 +8,7 @@ import { CHUNK_BYTES } from '../../web/src/models/manifest.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
 import { serveHub } from './hub-server.ts';
 import type { HubServer } from './hub-server.ts';
-import { ask, openPage, waitForState } from './playground.ts';
+import { ask, greedyContext, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -39,7 +39,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
   beforeEach(async () => {
     hub.downloads.length = 0;
     hub.fault = undefined;
-    context = await browser.newContext();
+    context = await greedyContext(browser);
     page = await openPage(context, server.url, 'models');
     model = page.locator(`[data-model="${ID}"]`);
   });

@@ -5,10 +5,12 @@ import { EngineError } from '../../engine/errors.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 import { guessServers } from '../../web/src/backend/servers.ts';
 import { sseData } from '../../web/src/backend/sse.ts';
+import { AnswerMeter } from '../../web/src/chat/answer-meter.ts';
+import { promptOf } from '../../web/src/chat/prompt.ts';
 import type { ConversationData, MessageData } from '../../web/src/chat/conversation.ts';
 import { answerTo, append, chain, endOf, mark, takeOut, update } from '../../web/src/chat/record.ts';
 import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
-import { failure, isAbort, toFailure } from '../../web/src/failure.ts';
+import { ServerGoneError, failure, isAbort, toFailure } from '../../web/src/failure.ts';
 import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
 import { taskOf } from '../../web/src/models/import-model.ts';
 import { Sha256 } from '../../web/src/models/sha256.ts';
@@ -16,9 +18,10 @@ import { DEFAULT_SETTINGS, Settings, mergeDefaults } from '../../web/src/setting
 import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
 import type { Environment } from '../../web/src/environment.ts';
-import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
+import { describeWork } from '../../web/src/speak/work-words.ts';
 import { formatTranscript } from '../../web/src/transcribe/formats.ts';
 import { clockTime } from '../../engine/util/subtitles.ts';
+import { Deletions, UNDO_MS } from '../../web/src/storage/deletions.ts';
 import { formatBytes, formatTenths, formatTime } from '../../web/src/util.ts';
 import { SentenceSplitter, speakable } from '../../web/src/voice/sentences.ts';
 
@@ -59,6 +62,12 @@ describe('what the page says of a state', () => {
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true).sentence).not.toContain('MB');
   });
 
+  test('a download of unknown size shows no share of it', () => {
+    const words = describeSession({ name: 'downloading', done: 0, total: 0 }, 'ready', 0, false);
+    expect(words.sentence).toBe('Fetching the model: 0 B');
+    expect(words).not.toHaveProperty('progress');
+  });
+
   test('a full disk offers to run without storing', () => {
     expect(describeSession(STATES.at(-1)!, 'ready', 1, false).actions).toContain('runWithoutStoring');
   });
@@ -71,6 +80,7 @@ describe('failures', () => {
       message: 'gone',
       remedies: ['restart', 'useServer'],
     });
+    expect(toFailure(new ServerGoneError('it is gone'))).toEqual({ code: 'server', message: 'it is gone', remedies: ['retry', 'useTab'] });
     expect(toFailure('odd')).toEqual({ code: 'internal', message: 'odd', remedies: ['retry'] });
   });
 
@@ -101,6 +111,65 @@ describe('settings', () => {
     for (const key of items.keys()) items.set(key, '{');
     expect(new Settings(storage).value).toEqual(DEFAULT_SETTINGS);
   });
+});
+
+describe('what the model is given of a conversation', () => {
+  test('is every turn, after the system prompt', () => {
+    const turns = [
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: 'Hello' },
+      { role: 'user', text: 'And?' },
+    ] as const;
+    const messages = turns.map(({ role, text }) => ({ role, content: text }));
+    expect(promptOf(turns, ' Be brief. ')).toEqual([{ role: 'system', content: 'Be brief.' }, ...messages]);
+    expect(promptOf(turns, ' ')).toEqual(messages);
+  });
+
+  test('an answer that failed before its first word is no turn, and roles go on alternating', () => {
+    const turns = [
+      { role: 'user', text: 'One?' },
+      { role: 'assistant', text: '' },
+      { role: 'user', text: 'Two?' },
+    ] as const;
+    expect(promptOf(turns, '')).toEqual([{ role: 'user', content: 'One?\n\nTwo?' }]);
+  });
+
+  test('an answer that was stopped in the middle is one', () => {
+    const turns = [
+      { role: 'user', text: 'One?' },
+      { role: 'assistant', text: 'Half of' },
+    ] as const;
+    expect(promptOf(turns, '').at(-1)).toEqual({ role: 'assistant', content: 'Half of' });
+  });
+});
+
+describe('what is measured of an answer', () => {
+  const measure = (times: readonly number[]): number => {
+    let time = 1000;
+    const meter = new AnswerMeter(() => time);
+    for (const at of times) {
+      time = 1000 + at;
+      meter.take({ type: 'delta', tokens: 1 });
+    }
+    meter.take({ type: 'finish', reason: 'stop', completionTokens: times.length });
+    return meter.stats().rate;
+  };
+
+  test('is the rate after the first token', () => {
+    expect(measure(Array.from({ length: 101 }, (_, i) => 500 + 10 * i))).toBeCloseTo(100);
+  });
+
+  test('an answer that came in one burst has none: it would be that of the wire', () => {
+    expect(measure(Array.from({ length: 10 }, (_, i) => 500 + 0.14 * i))).toBe(0);
+    expect(measure([])).toBe(0);
+  });
+});
+
+test('a take that was stopped before its first sound has no speed', () => {
+  expect(describeWork({ status: 'stopped', seconds: 0, firstSound: 0, work: 1.2 })).toBe('stopped before the first sound');
+  expect(describeWork({ status: 'done', seconds: 2, firstSound: 0.5, work: 1 })).toBe(
+    '2.0 s · first sound after 0.5 s · 0.50 s of work a second',
+  );
 });
 
 describe('sentences of a growing answer', () => {
@@ -254,22 +323,52 @@ describe('the remote engine', () => {
     expect(await collect(sseData(answer(': hello\n\ndata: a\r\n\r\ndata:b\n\ndata: cut')))).toEqual(['a', 'b']);
   });
 
-  test('a server that refuses is quoted with its code and field', async () => {
+  const answerOnce = async (answers: Response[], act: (engine: RemoteEngine) => Promise<unknown>): Promise<void> => {
     const engine = new RemoteEngine({ servers: { chat: 'http://x/v1', speech: '', transcription: '' }, apiKey: '' });
-    const body = { error: { message: 'temperature is too high', code: 'invalid_value', param: 'temperature' } };
-    const answers = [Response.json({ data: [{ id: 'm' }] }), Response.json(body, { status: 400 })];
     const original = globalThis.fetch;
     globalThis.fetch = async () => answers.shift()!;
     try {
-      const call = collect(engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, new AbortController().signal));
-      await expect(call).rejects.toMatchObject({
+      await act(engine);
+    } finally {
+      globalThis.fetch = original;
+    }
+  };
+  const models = (): Response => Response.json({ data: [{ id: 'm' }] });
+  const chat = (engine: RemoteEngine): Promise<unknown[]> =>
+    collect(engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, new AbortController().signal));
+  const WORD = 'data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}\n\n';
+  const END = 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n';
+
+  test('a stream that ends with [DONE] is an answer; one that just ends is none', async () => {
+    await answerOnce([models(), answer(`${WORD}${END}data: [DONE]\n\n`)], async (engine) => {
+      expect((await chat(engine)).at(-1)).toMatchObject({ type: 'finish', reason: 'stop' });
+    });
+    for (const cut of [WORD, WORD + END]) {
+      await answerOnce([models(), answer(cut)], async (engine) => {
+        await expect(chat(engine)).rejects.toThrow('The server at http://x/v1 went away before its answer was complete.');
+      });
+    }
+  });
+
+  test('a server that dies in the middle of an answer is named', async () => {
+    const dying = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.error(new TypeError('network error')),
+      start: (controller) => controller.enqueue(new TextEncoder().encode(WORD)),
+    });
+    await answerOnce([models(), new Response(dying)], async (engine) => {
+      await expect(chat(engine)).rejects.toThrow(ServerGoneError);
+    });
+  });
+
+  test('a server that refuses is quoted with its code and field', async () => {
+    const body = { error: { message: 'temperature is too high', code: 'invalid_value', param: 'temperature' } };
+    await answerOnce([models(), Response.json(body, { status: 400 })], async (engine) => {
+      await expect(chat(engine)).rejects.toMatchObject({
         code: 'invalid_request',
         param: 'temperature',
         message: expect.stringContaining('temperature is too high'),
       });
-    } finally {
-      globalThis.fetch = original;
-    }
+    });
   });
 });
 

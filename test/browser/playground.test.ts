@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, expectNamedControls, longestTask, openPage, waitForState } from './playground.ts';
+import { ask, expectNamedControls, greedyContext, longestTask, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -35,7 +35,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await server?.close();
   });
   beforeEach(async () => {
-    context = await browser.newContext();
+    context = await greedyContext(browser);
     server.requests.length = 0;
     server.intercept = undefined;
   });
@@ -215,7 +215,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
   test('a full store says so, and the model runs without being stored', async () => {
     // A browser of its own: the override stays with the profile.
     const fresh = await launchChromium();
-    const context = await fresh.newContext();
+    const context = await greedyContext(fresh);
     const page = await openPage(context, server.url);
     const session = await context.newCDPSession(page);
     await session.send('Storage.overrideQuotaForOrigin', { origin: new URL(server.url).origin, quotaSize: 5e6 });
@@ -226,6 +226,14 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await waitForState(page, 'chat', 'ready');
     expect(await ask(page, CAPITAL)).toMatch(/Paris/);
     await fresh.close();
+  });
+
+  test('a download that has not begun names the size of the whole', async () => {
+    server.intercept = (path) => (path.includes('/models/parley-chat/') ? 'hang' : undefined);
+    const page = await openPage(context, server.url);
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    expect(await page.locator('.notice').innerText()).toMatch(/: \d+(\.\d)? k?B of \d+ MB/);
   });
 
   test('an engine whose script does not come says so instead of loading for ever', async () => {

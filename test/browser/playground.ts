@@ -2,6 +2,16 @@
 import { expect } from 'vitest';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 
+/** A context whose chat picks the likeliest token, because what it answers is compared; what the page remembers stays over a reload. */
+export async function greedyContext(browser: Browser): Promise<BrowserContext> {
+  const context = await browser.newContext();
+  await context.addInitScript(() => {
+    const key = 'parley.settings.1';
+    if (localStorage.getItem(key) === null) localStorage.setItem(key, JSON.stringify({ chat: { temperature: 0 } }));
+  });
+  return context;
+}
+
 /** Opens the page and waits until it knows where it runs. */
 export async function openPage(context: BrowserContext, url: string, route = 'chat'): Promise<Page> {
   const page = await context.newPage();

@@ -50,11 +50,78 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await ask(page, 'Hi')).toBe('Hello there!');
     expect(engine.chats.at(-1)).toMatchObject({
       messages: [{ role: 'user', content: 'Hi' }],
-      sampling: { temperature: 0 },
+      sampling: { temperature: 0.7 },
       maxTokens: 512,
     });
     await page.locator('.stats summary').last().click();
     expect(await page.locator('.stats dl').last().innerText()).toMatch(/3 tokens[\s\S]*10 tokens, 3 from cache/);
+  });
+
+  test('the name and place of the model stand above the composer', async () => {
+    expect(await page.locator('.composer .place').innerText()).toBe(`parley-chat on ${new URL(url).host}`);
+  });
+
+  const focused = (): Promise<string | null | undefined> => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+
+  test('the keyboard is in the composer after a suggestion was picked', async () => {
+    await page.locator('.conversations > button').first().click();
+    await page.getByRole('button', { name: 'What can you do?' }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.message.assistant[data-status="done"]');
+    await expect.poll(focused).toBe('Message');
+  });
+
+  test('words of a table stay whole on a narrow screen, and a task has its box only', async () => {
+    const table = '| Responsibilities | Internationalisation | Considerable |\n|---|---|---|\n| one considerable word | two | three |';
+    engine.options = { words: ['- [x] washed\n- [ ] ironed\n\n1. [x] first\n\n2. [ ] second\n\n', table] };
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.fill('.composer textarea', 'What is done?');
+    await page.press('.composer textarea', 'Enter');
+    const answer = page.locator('.message.assistant[data-status="done"] .markdown').last();
+    await answer.locator('table').waitFor();
+    const split = await answer.locator('table').evaluate((element) => {
+      const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+      const found: string[] = [];
+      for (let node = texts.nextNode(); node; node = texts.nextNode()) {
+        for (const { index, 0: word } of node.textContent!.matchAll(/\S+/g)) {
+          const range = document.createRange();
+          range.setStart(node, index);
+          range.setEnd(node, index + word.length);
+          if (range.getClientRects().length > 1) found.push(word);
+        }
+      }
+      return found;
+    });
+    expect(split).toEqual([]);
+    expect(await answer.locator('li').allInnerTexts()).toEqual(
+      [' washed', ' ironed', ' first', ' second'].map((text) => expect.stringMatching(`^\\s*${text.trim()}$`)),
+    );
+    expect(await answer.locator('li input').evaluateAll((boxes) => boxes.map((box) => (box as HTMLInputElement).checked))).toEqual([
+      true,
+      false,
+      true,
+      false,
+    ]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+    await page.setViewportSize({ width: 1280, height: 720 });
+    engine.options = {};
+  });
+
+  test('Esc stops what is read aloud, wherever the focus is', async () => {
+    await page.locator('.conversations > button').first().click();
+    engine.options = { words: 'This is a sentence. '.repeat(20).split(/(?<= )/) };
+    await ask(page, 'Go on');
+    engine.options = { delay: 50 };
+    await open('speak', 1);
+    await page.goto(`${url}#/chat`);
+    await page.locator('.message.assistant').getByText('Speak').click();
+    const stop = page.locator('.message.assistant').getByText('Stop speaking');
+    await stop.waitFor();
+    await page.locator('.wordmark').click();
+    await page.keyboard.press('Escape');
+    await page.locator('.message.assistant').getByText('Speak', { exact: true }).waitFor();
+    expect(await stop.count()).toBe(0);
+    engine.options = {};
   });
 
   test('the page opens again without a network and without its server', async () => {
@@ -72,13 +139,14 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('stop reaches the server', async () => {
+    const before = engine.aborted;
     engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
     await page.fill('.composer textarea', 'Go on');
     await page.press('.composer textarea', 'Enter');
     await page.waitForSelector('.message.assistant[data-status="writing"]');
     await page.getByText('Stop', { exact: true }).click();
     await page.waitForSelector('.message.assistant[data-status="stopped"]');
-    await expect.poll(() => engine.aborted).toBe(1);
+    await expect.poll(() => engine.aborted).toBe(before + 1);
     engine.options = {};
   });
 
@@ -115,6 +183,39 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.waitForSelector('.transcript[data-status="done"]');
     expect((await page.locator('.segments-list p').allInnerTexts()).join(' ')).toBe('Heard 2.00 seconds.');
     expect(engine.transcriptions.at(-1)!.samples.length).toBe(32000);
+  });
+
+  test('a take is stopped by Esc, also before its first sound and with the focus nowhere', async () => {
+    await open('speak', 1);
+    engine.options = { delay: 60_000 };
+    await page.fill('main textarea', 'One. Two.');
+    await page.locator('main form button').click();
+    await page.waitForSelector('.take[data-status="making"]');
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press('Escape');
+    await page.waitForSelector('.take[data-status="stopped"]');
+    expect(await page.locator('.take').first().innerText()).toContain('stopped before the first sound');
+    engine.options = {};
+  });
+
+  test('a server that is killed in the middle of an answer is named, and what it said stays', async () => {
+    const mortal = await listen(createChatApp({ engine, modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0 });
+    await page.goto(`${url}#/chat`);
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${mortal.port}/v1`);
+    await page.getByLabel('Address').blur();
+    engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
+    await page.fill('.composer textarea', 'Go on');
+    await page.press('.composer textarea', 'Enter');
+    const answer = page.locator('.message.assistant').last();
+    await answer.locator('.markdown', { hasText: 'x x' }).waitFor();
+    mortal.destroy();
+    await answer.locator('.failure').waitFor();
+    expect(await answer.locator('.failure').innerText()).toContain(
+      `The server at http://127.0.0.1:${mortal.port}/v1 went away before its answer was complete.`,
+    );
+    expect(await answer.locator('.markdown').innerText()).toMatch(/^x x/);
+    expect(await answer.locator('.failure button').allInnerTexts()).toEqual(['Try again', 'Compute in this tab']);
+    engine.options = {};
   });
 
   test('a server that is not there is named', async () => {

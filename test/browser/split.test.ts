@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, openPage, waitForState } from './playground.ts';
+import { ask, greedyContext, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -23,7 +23,7 @@ describe.skipIf(findChromium() === undefined)('the playground over two adapters'
   });
 
   test('is off at first; switched on, both hold layers and the answer stays that of PyTorch', async () => {
-    const context = await browser.newContext();
+    const context = await greedyContext(browser);
     const page = await openPage(context, server.url, 'device');
     const box = page.getByLabel('Split the chat model over both cards');
     expect(await box.isChecked()).toBe(false);

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { wavFile } from '../support/wav-file.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { longestTask, openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
+import { greedyContext, longestTask, openPage, waitForState, wordsFound, wordsOf } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -180,7 +180,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
   );
 
   test('hold to talk: what was said becomes a question, and its answer is spoken', { timeout: 10 * MINUTES }, async () => {
-    const context = await browser.newContext();
+    const context = await greedyContext(browser);
     // The browser's noise suppression and level control bend a clip of one second differently at each run, and the recogniser hears that.
     await context.addInitScript(() => {
       const microphone = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };

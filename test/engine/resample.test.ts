@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { resample } from '../../engine/audio/resample.ts';
+import { Resampler, resample } from '../../engine/audio/resample.ts';
 import { tone } from '../support/wav-file.ts';
 
 const RATIOS: readonly (readonly [number, number])[] = [
@@ -84,4 +84,23 @@ test('a sweep from 0 Hz to 22 kHz leaves nothing once it is above 8 kHz', () => 
 test('equal rates pass through untouched', () => {
   const input = tone(440, 16000, 0.1);
   expect(resample(input, 16000, 16000)).toBe(input);
+});
+
+test.each([
+  [8000, 16000],
+  [16000, 16000],
+  [44100, 16000],
+  [48000, 16000],
+  [192000, 16000],
+  [44101, 16000],
+])('blocks of %s Hz become what the whole does at %s Hz, sample by sample', (from, to) => {
+  const input = Float32Array.from({ length: 30_011 }, (_, i) => Math.sin(i * i * 1e-5));
+  const whole = resample(input, from, to);
+  for (const size of [1013, 9000, 40_000]) {
+    const resampler = new Resampler(from, to);
+    const parts: Float32Array[] = [];
+    for (let at = 0; at < input.length; at += size) parts.push(resampler.push(input.subarray(at, at + size)));
+    parts.push(resampler.flush());
+    expect(Float32Array.from(parts.flatMap((part) => [...part]))).toEqual(whole);
+  }
 });

@@ -94,6 +94,20 @@ export class App {
     void this.#probeServer();
   }
 
+  /** Whether anything is heard, in whatever view it began. */
+  get isPlaying(): boolean {
+    return [this.speech, this.transcription, this.voice].some(({ player }) => player.playing.value);
+  }
+
+  /** Silences everything; false when nothing was heard. */
+  stopSound(): boolean {
+    const wasPlaying = this.isPlaying;
+    this.speech.player.pause();
+    this.transcription.player.pause();
+    if (this.voice.player.playing.peek()) this.voice.hush();
+    return wasPlaying;
+  }
+
   get remote(): RemoteEngine {
     return this.#remote!;
   }

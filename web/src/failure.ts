@@ -12,6 +12,9 @@ export interface Failure {
   readonly remedies: readonly Remedy[];
 }
 
+/** A server that cannot be reached, or that went away before its answer was complete; the message is for people. */
+export class ServerGoneError extends Error {}
+
 const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   device_lost: ['restart', 'useServer'],
   no_adapter: ['useServer', 'device'],
@@ -29,6 +32,7 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
 /** Describes anything thrown; aborts by the person are no failures and must not come here. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof EngineError) return failure(error.code, error.message);
+  if (error instanceof ServerGoneError) return failure('server', error.message);
   if (error instanceof StoreError) return failure(error.kind, error.message);
   return failure('internal', error instanceof Error ? error.message : String(error));
 }

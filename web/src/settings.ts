@@ -43,7 +43,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   apiKey: '',
   hub: 'https://huggingface.co',
   models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
-  chat: { system: '', temperature: 0, topP: 1, topK: 0, minP: 0, seed: '', maxTokens: 512, stop: '' },
+  chat: { system: '', temperature: 0.7, topP: 1, topK: 0, minP: 0, seed: '', maxTokens: 512, stop: '' },
   speech: { voice: 'aus-male-3', speed: 1, seed: '' },
   transcription: { language: '', prompt: '' },
   microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },

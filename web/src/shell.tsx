@@ -1,5 +1,5 @@
 /** The frame around the views: names of the places above, the state of everything in one line below. */
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from './app.ts';
 import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
@@ -11,6 +11,8 @@ import { SpeakView } from './speak/speak-view.tsx';
 import { StatusRail } from './status-rail.tsx';
 import { TranscribeView } from './transcribe/transcribe-view.tsx';
 import { CommandList } from './ui/command-list.tsx';
+import { useEscape } from './ui/escape.ts';
+import { useKeptFocus } from './ui/kept-focus.ts';
 
 const TITLES: Readonly<Record<Route, string>> = {
   chat: 'Chat',
@@ -27,6 +29,10 @@ export function Shell() {
   const route = app.router.route.value;
   const { theme } = app.settings.data.value;
   const View = VIEWS[route];
+  const main = useRef<HTMLElement>(null);
+  useKeptFocus(main);
+  // After what the view itself stops.
+  useEscape(() => app.stopSound(), window);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
@@ -58,7 +64,7 @@ export function Shell() {
           theme {theme === 'system' ? 'auto' : theme}
         </button>
       </header>
-      <main id="main" tabIndex={-1} class={`view ${route}`}>
+      <main id="main" ref={main} tabIndex={-1} class={`view ${route}`}>
         <View />
       </main>
       <StatusRail />

@@ -33,14 +33,14 @@ export function describeSession(state: SessionState, environment: Environment, b
       return { word: stored ? 'stored' : 'absent', sentence, actions: ['load'], isProblem: false };
     }
     case 'downloading': {
-      const sentence = `Fetching the model: ${formatBytes(state.done)} of ${formatBytes(state.total)}`;
-      return { word: 'downloading', sentence, progress: state.done / state.total, actions: ['cancel'], isProblem: false };
+      const sentence = `Fetching the model: ${formatBytes(state.done)}${state.total > 0 ? ` of ${formatBytes(state.total)}` : ''}`;
+      return { word: 'downloading', sentence, ...shareOf(state), actions: ['cancel'], isProblem: false };
     }
     case 'checking':
       return {
         word: 'checking',
         sentence: 'Checking the stored model',
-        progress: state.done / state.total,
+        ...shareOf(state),
         actions: ['cancel'],
         isProblem: false,
       };
@@ -58,6 +58,11 @@ export function describeSession(state: SessionState, environment: Environment, b
     case 'failed':
       return { word: 'failed', sentence: state.failure.message, actions: state.failure.remedies, isProblem: true };
   }
+}
+
+/** Nothing where the whole is not known. */
+function shareOf({ done, total }: { readonly done: number; readonly total: number }): Pick<StateWords, 'progress'> {
+  return total > 0 ? { progress: done / total } : {};
 }
 
 export const ACTION_WORDS: Readonly<Record<'load' | 'cancel' | Remedy, string>> = {

@@ -51,11 +51,10 @@ export function StatusRail() {
 
 /** Sound goes on when its view is left; here it can be stopped from anywhere. */
 function StopSound() {
-  const { speech, transcription, voice } = useApp();
-  const players = [speech.player, transcription.player, voice.player];
-  if (!players.some((player) => player.playing.value)) return null;
+  const app = useApp();
+  if (!app.isPlaying) return null;
   return (
-    <button class="plain" onClick={() => (speech.player.pause(), transcription.player.pause(), voice.hush())}>
+    <button class="plain" onClick={() => app.stopSound()}>
       stop the sound
     </button>
   );

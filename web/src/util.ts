@@ -49,3 +49,12 @@ export async function copyText(text: string): Promise<boolean> {
     return false;
   }
 }
+
+/** Lets everything else that waits for this thread go first. */
+export function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => resolve(port1.close());
+    port2.postMessage(0);
+  });
+}

@@ -13,6 +13,8 @@ interface Scheduled {
 }
 
 const LEAD = 0.08; // s before the first sample, so that it is never late
+const AHEAD = 20; // s that are put on the clock before they are heard
+const LONGEST = 10; // s of one buffer, because making it holds up the page
 const FADE = 0.02; // s of fade when playback is stopped, against clicks
 
 export class Player {
@@ -27,6 +29,8 @@ export class Player {
   #gain: GainNode | undefined;
   #rate = 24000;
   #scheduled: Scheduled[] = [];
+  /** Chunk that goes on the clock next, and how much of it is to be left out. */
+  #next = { chunk: 0, skip: 0 };
   #ended = true;
   #frame = 0;
   #drained: (() => void) | undefined;
@@ -53,10 +57,10 @@ export class Player {
   }
 
   append(samples: Float32Array): void {
-    this.#chunks.push(samples);
-    const offset = this.duration.peek();
-    this.duration.value = offset + samples.length / this.#rate;
-    if (this.playing.peek()) this.#schedule(samples, offset);
+    const most = LONGEST * this.#rate;
+    for (let at = 0; at < samples.length; at += most) this.#chunks.push(samples.subarray(at, at + most));
+    this.duration.value = this.duration.peek() + samples.length / this.#rate;
+    if (this.playing.peek()) this.#fill();
   }
 
   /** No more will be appended. */
@@ -77,10 +81,8 @@ export class Player {
   playFrom(seconds: number): void {
     this.pause();
     this.unlock(this.#rate);
-    const whole = this.samples();
-    const first = Math.floor(Math.min(seconds, this.duration.peek()) * this.#rate);
-    this.position.value = first / this.#rate;
-    if (first < whole.length) this.#schedule(whole.subarray(first), first / this.#rate);
+    this.#next = this.#find(Math.floor(Math.min(seconds, this.duration.peek()) * this.#rate));
+    this.position.value = Math.min(seconds, this.duration.peek());
     this.#play();
   }
 
@@ -102,25 +104,11 @@ export class Player {
   clear(): void {
     this.pause();
     this.#chunks.length = 0;
+    this.#next = { chunk: 0, skip: 0 };
     this.#ended = true;
     this.position.value = 0;
     this.duration.value = 0;
     this.#resolveDrained();
-  }
-
-  /** Everything appended so far. */
-  samples(): Float32Array {
-    const whole = new Float32Array(this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0));
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      whole.set(chunk, at);
-      at += chunk.length;
-    }
-    return whole;
-  }
-
-  get rate(): number {
-    return this.#rate;
   }
 
   /** Resolves when a finished sound has been played, or was stopped. */
@@ -138,6 +126,25 @@ export class Player {
     tick();
   }
 
+  /** The chunk that holds a sample. */
+  #find(sample: number): { chunk: number; skip: number } {
+    let skip = sample;
+    let chunk = 0;
+    for (; chunk < this.#chunks.length && skip >= this.#chunks[chunk]!.length; chunk++) skip -= this.#chunks[chunk]!.length;
+    return { chunk, skip };
+  }
+
+  /** Puts on the clock what will be heard soon. */
+  #fill(): void {
+    const now = this.#context!.currentTime;
+    for (; this.#next.chunk < this.#chunks.length; this.#next = { chunk: this.#next.chunk + 1, skip: 0 }) {
+      const last = this.#scheduled.at(-1);
+      if (last && last.at + last.seconds > now + AHEAD) return;
+      const { chunk, skip } = this.#next;
+      this.#schedule(this.#chunks[chunk]!.subarray(skip), last ? last.offset + last.seconds : this.position.peek());
+    }
+  }
+
   #schedule(samples: Float32Array, offset: number): void {
     const context = this.#context!;
     const buffer = context.createBuffer(1, samples.length, this.#rate);
@@ -148,18 +155,21 @@ export class Player {
     const last = this.#scheduled.at(-1);
     const at = Math.max(context.currentTime + LEAD, last ? last.at + last.seconds : 0);
     source.start(at);
-    // Frames stop in hidden tabs; the end of the last chunk must be noticed there too.
+    // Frames stop in hidden tabs; the end of a chunk must be noticed there too.
     source.onended = () => this.#follow();
     this.#scheduled.push({ at, offset, seconds: samples.length / this.#rate, source });
   }
 
-  /** Moves the position along and notices the end. */
+  /** Moves the position along, keeps the clock filled and notices the end. */
   #follow(): void {
     if (!this.#context || !this.playing.peek()) return;
     this.blocked.value = this.#context.state === 'suspended';
     const now = this.#context.currentTime;
     const current = this.#scheduled.findLast(({ at }) => at <= now);
     if (current) this.position.value = current.offset + Math.min(now - current.at, current.seconds);
+    // What follows is found by the last one, which stays.
+    this.#scheduled = this.#scheduled.filter((entry, index, all) => index === all.length - 1 || entry.at + entry.seconds > now - LEAD);
+    this.#fill();
     const last = this.#scheduled.at(-1);
     const isOver = !last || now >= last.at + last.seconds;
     if (!this.#ended || !isOver) return;

@@ -7,6 +7,7 @@ import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
+import { manifestBytes } from '../models/manifest.ts';
 import type { ModelManifest } from '../models/manifest.ts';
 import { StoreError, isStoreAvailable } from '../models/model-store.ts';
 import type { ModelStore } from '../models/model-store.ts';
@@ -108,7 +109,7 @@ export class EngineSession {
 
   /** Gets the model complete and undamaged into the store. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
-    const total = 1;
+    const total = manifestBytes(manifest);
     let stored = await this.#store.get(manifest.id);
     if (stored && isOutdated(stored.manifest, manifest)) {
       await this.#store.remove(manifest.id);

@@ -1,7 +1,10 @@
 /** The three OpenAI-shaped listeners behind the engine's own interface, so that views do not know where the work is done. */
 import type { ChatEvent, ChatRequest, Engine, FinishReason, SpeechEvent, SpeechRequest, TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts'; // prettier-ignore
 import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
+import { ServerGoneError } from '../failure.ts';
 import type { ModelTask } from '../models/manifest.ts';
 import { sseData } from './sse.ts';
 
@@ -15,11 +18,18 @@ export interface RemoteOptions {
 }
 
 const ASR_RATE = 16000;
+const PROBE_SECONDS = 0.5;
 
-/** Speaks HTTP; errors are EngineErrors with the server's own code and message where it gave one. */
+type TranscriptFormat = 'verbose_json' | 'json';
+
+/** Speaks HTTP. Errors are EngineErrors with the server's own code and message where it gave one, else ServerGoneErrors. */
 export class RemoteEngine implements TaskEngine {
   readonly #options: RemoteOptions;
+  /** Served ids, as far as they are known. */
+  readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
   readonly #models = new Map<ModelTask, Promise<string>>();
+  /** The richest transcript the server gives, once it was asked. */
+  #known: Promise<TranscriptFormat> | undefined;
 
   constructor(options: RemoteOptions) {
     this.#options = options;
@@ -49,7 +59,11 @@ export class RemoteEngine implements TaskEngine {
       ...(stop && stop.length > 0 && { stop }),
     };
     const response = await this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
-    yield* chatEvents(sseData(response));
+    try {
+      yield* chatEvents(sseData(response));
+    } catch (error) {
+      throw this.#interrupted('chat', error, signal);
+    }
   }
 
   async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
@@ -62,7 +76,10 @@ export class RemoteEngine implements TaskEngine {
       ...(seed !== undefined && { seed }),
     };
     const response = await this.#post('speech', '/audio/speech', JSON.stringify(body), signal, 'application/json');
-    const wav = parseWav(new Uint8Array(await response.arrayBuffer()));
+    const bytes = await response.arrayBuffer().catch((error: unknown) => {
+      throw this.#interrupted('speech', error, signal);
+    });
+    const wav = parseWav(new Uint8Array(bytes));
     const samples = wavToMono(wav);
     yield { type: 'start', seed: Number(response.headers.get('x-speech-seed') ?? seed ?? 0), sampleRate: wav.sampleRate };
     yield { type: 'audio', samples, text };
@@ -71,11 +88,7 @@ export class RemoteEngine implements TaskEngine {
 
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     const duration = request.samples.length / ASR_RATE;
-    const answer = await this.#transcription(request, signal, 'verbose_json').catch((error: unknown) => {
-      // Servers that give no segments say so; the text alone will do then.
-      if (error instanceof EngineError && error.param === 'response_format') return this.#transcription(request, signal, 'json');
-      throw error;
-    });
+    const answer = await this.#transcription(request, signal, await this.#format());
     yield { type: 'start', duration, language: answer.language ?? request.language ?? '' };
     const whole = { start: 0, end: duration, text: answer.text };
     const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
@@ -88,10 +101,29 @@ export class RemoteEngine implements TaskEngine {
     yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
   }
 
+  /**
+   * `verbose_json` gives times; the text alone will do where a server does not have it. That is asked once, with a moment of silence, so that no
+   * recording is sent only to be refused.
+   */
+  #format(): Promise<TranscriptFormat> {
+    if (this.#known) return this.#known;
+    const silence = { samples: new Float32Array(PROBE_SECONDS * ASR_RATE) };
+    const asked = this.#transcription(silence, new AbortController().signal, 'verbose_json').then(
+      (): TranscriptFormat => 'verbose_json',
+      (error: unknown): TranscriptFormat => {
+        if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
+        return error.param === 'response_format' ? 'json' : 'verbose_json';
+      },
+    );
+    this.#known = asked;
+    asked.catch(() => (this.#known = undefined));
+    return asked;
+  }
+
   async #transcription(
     { samples, language, prompt, temperature }: TranscriptionRequest,
     signal: AbortSignal,
-    format: string,
+    format: TranscriptFormat,
   ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
     const form = new FormData();
     form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
@@ -101,7 +133,9 @@ export class RemoteEngine implements TaskEngine {
     if (prompt) form.set('prompt', prompt);
     if (temperature !== undefined) form.set('temperature', String(temperature));
     const response = await this.#post('transcription', '/audio/transcriptions', form, signal);
-    return response.json() as Promise<{ text: string }>;
+    return response.json().catch((error: unknown) => {
+      throw this.#interrupted('transcription', error, signal);
+    }) as Promise<{ text: string }>;
   }
 
   async #firstModel(task: ModelTask): Promise<string> {
@@ -109,7 +143,18 @@ export class RemoteEngine implements TaskEngine {
     const { data } = (await response.json()) as { data: { id: string }[] };
     const id = data[0]?.id;
     if (id === undefined) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
+    this.names.value = { ...this.names.peek(), [task]: id };
     return id;
+  }
+
+  /** What ended an answer that had begun: an error of the server's own passes, a broken connection gets the server's name. */
+  #interrupted(task: ModelTask, error: unknown, signal: AbortSignal): unknown {
+    if (signal.aborted) return new EngineError('aborted', 'stopped', { cause: error });
+    if (error instanceof EngineError) return error;
+    // It may come back with another model.
+    this.#models.delete(task);
+    const server = this.#options.servers[task];
+    return new ServerGoneError(`The server at ${server} went away before its answer was complete.`, { cause: error });
   }
 
   async #post(task: ModelTask, path: string, body: BodyInit, signal: AbortSignal, contentType?: string): Promise<Response> {
@@ -125,7 +170,8 @@ export class RemoteEngine implements TaskEngine {
       response = await fetch(url, { ...init, headers });
     } catch (error) {
       if (init.signal?.aborted) throw new EngineError('aborted', 'stopped', { cause: error });
-      throw new EngineError('unsupported', await explainUnreachable(url), { cause: error });
+      this.#models.delete(task);
+      throw new ServerGoneError(await explainUnreachable(url), { cause: error });
     }
     if (response.ok) return response;
     throw await serverError(response);
@@ -179,8 +225,12 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
   let reason: FinishReason = 'stop';
   let deltas = 0;
   let usage: ChatChunk['usage'];
+  let complete = false;
   for await (const line of data) {
-    if (line === '[DONE]') break;
+    if (line === '[DONE]') {
+      complete = true;
+      break;
+    }
     const chunk = JSON.parse(line) as ChatChunk;
     if (chunk.error) throw new EngineError('internal', `The server stopped: ${chunk.error.message}`);
     usage = chunk.usage ?? usage;
@@ -191,6 +241,8 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
       yield { type: 'delta', index, text: delta.content, tokens: 1 };
     }
   }
+  // A connection that a proxy or a dying server closes looks like an end.
+  if (!complete) throw new TypeError('the stream ended without [DONE]');
   const cachedTokens = usage?.prompt_tokens_details?.cached_tokens ?? 0;
   if (usage) yield { type: 'start', promptTokens: usage.prompt_tokens, cachedTokens };
   yield { type: 'finish', index: 0, reason, stopReason: null, completionTokens: usage?.completion_tokens ?? deltas, cachedTokens };

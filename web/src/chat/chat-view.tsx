@@ -3,7 +3,9 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
+import type { VoiceLoop } from '../voice/voice-loop.ts';
 import { ChatSettings } from './chat-settings.tsx';
 import { Composer } from './composer.tsx';
 import type { Conversation } from './conversation.ts';
@@ -19,7 +21,8 @@ export function ChatView() {
   const { voice } = app;
   const drawer = useSignal<'list' | 'settings' | ''>('');
   useEffect(() => () => voice.leave(), []);
-  useChatKeys(conversation);
+  useChatKeys();
+  useEscape(() => stopAll(conversation, voice));
   const messages = conversation.messages.value;
   const send = (text: string): void => {
     stick();
@@ -65,6 +68,14 @@ export function ChatView() {
   );
 }
 
+/** Ends the answer and the sound; false when there was neither. */
+function stopAll(conversation: Conversation, voice: VoiceLoop): boolean {
+  if (!conversation.running.peek() && !voice.busy) return false;
+  conversation.stop();
+  voice.cancel();
+  return true;
+}
+
 /** After a restart, an answer that the loss of the GPU broke off is written again. */
 async function resume(conversation: Conversation): Promise<void> {
   const last = conversation.messages.peek().at(-1);
@@ -93,20 +104,19 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
   );
 }
 
-/** Esc stops, `/` goes to the composer, Alt+arrows walk the messages. */
-function useChatKeys(conversation: Conversation): void {
+/** `/` goes to the composer, Alt+arrows walk the messages. */
+function useChatKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (event.key === 'Escape' && conversation.running.peek()) conversation.stop();
-      else if (event.key === '/' && !typing) document.querySelector<HTMLElement>('.composer textarea')?.focus();
+      if (event.key === '/' && !typing) document.querySelector<HTMLElement>('.composer textarea')?.focus();
       else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown')) walk(event.key === 'ArrowUp' ? -1 : 1);
       else return;
       event.preventDefault();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
-  }, [conversation]);
+  }, []);
 }
 
 function walk(step: number): void {

@@ -1,5 +1,6 @@
 /** Where questions are written or spoken. Send becomes Stop in place; writing goes on meanwhile. */
 import { useEffect, useRef } from 'preact/hooks';
+import { ModelPlace } from '../model-place.tsx';
 import { Trace } from '../ui/trace.tsx';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import type { Conversation } from './conversation.ts';
@@ -38,10 +39,13 @@ export function Composer({ conversation, voice, onSend }: Props) {
       }}
     >
       <VoiceStrip voice={voice} />
+      <ModelPlace task="chat" id="chat-place" />
       <textarea
         ref={area}
         rows={1}
+        data-focus-home
         aria-label="Message"
+        aria-describedby="chat-place"
         placeholder="Write a message"
         onInput={(event) => (conversation.draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {

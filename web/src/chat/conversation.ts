@@ -8,6 +8,8 @@ import type { Failure } from '../failure.ts';
 import { TextPacer } from '../ui/text-pacer.ts';
 import { newId } from '../util.ts';
 import { speakable } from '../voice/sentences.ts';
+import { AnswerMeter } from './answer-meter.ts';
+import { promptOf } from './prompt.ts';
 import { answerTo, append, chain, endOf, isUnfinished, takeOut, update } from './record.ts';
 import type { Edit } from './record.ts';
 import { samplingOf } from './sampling.ts';
@@ -259,9 +261,10 @@ export class Conversation {
   #prompt(answer: Message): ChatMessage[] {
     const messages = this.messages.peek();
     const before = messages.slice(0, messages.indexOf(answer));
-    const turns = before.map((message) => ({ role: message.role, content: message.text.peek() }));
-    const system = this.system.peek().trim();
-    return system === '' ? turns : [{ role: 'system', content: system }, ...turns];
+    return promptOf(
+      before.map(({ role, text }) => ({ role, text: text.peek() })),
+      this.system.peek(),
+    );
   }
 
   async #generate(message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
@@ -295,44 +298,4 @@ export class Conversation {
 
 function newMessage(role: MessageData['role'], text: string, status: MessageStatus): Message {
   return new Message({ id: newId(), role, text, status });
-}
-
-type MeteredEvent =
-  | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
-  | { readonly type: 'delta'; readonly tokens: number }
-  | { readonly type: 'finish'; readonly reason: FinishReason; readonly completionTokens: number };
-
-/** Takes times and counts of one answer. */
-class AnswerMeter {
-  readonly #sent = performance.now();
-  #first = 0;
-  #last = 0;
-  #tokens = 0;
-  #promptTokens = 0;
-  #cachedTokens = 0;
-  #reason: FinishReason = 'stop';
-
-  take(event: MeteredEvent): void {
-    if (event.type === 'start') ({ promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens } = event);
-    else if (event.type === 'finish') {
-      this.#reason = event.reason;
-      this.#tokens = event.completionTokens;
-    } else {
-      this.#last = performance.now();
-      this.#first ||= this.#last;
-      this.#tokens += event.tokens;
-    }
-  }
-
-  stats(): AnswerStats {
-    const seconds = (this.#last - this.#first) / 1000;
-    return {
-      promptTokens: this.#promptTokens,
-      cachedTokens: this.#cachedTokens,
-      completionTokens: this.#tokens,
-      firstTokenMs: this.#first === 0 ? 0 : this.#first - this.#sent,
-      rate: seconds > 0 ? (this.#tokens - 1) / seconds : 0,
-      reason: this.#reason,
-    };
-  }
 }

@@ -114,7 +114,8 @@ function Stats({ stats }: { stats: AnswerStats }) {
   return (
     <details class="stats">
       <summary>
-        {rate > 0 && `${rate.toFixed(1)} tok/s · `}first after {Math.round(firstTokenMs)} ms
+        {rate > 0 && `${rate.toFixed(1)} tok/s · `}
+        {firstTokenMs > 0 ? `first after ${Math.round(firstTokenMs)} ms` : `${completionTokens} tokens`}
       </summary>
       <dl>
         <dt>answer</dt>

@@ -2,6 +2,7 @@
 import type { Signal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
@@ -13,8 +14,9 @@ export function SpeakView() {
   const { speech, work } = useApp();
   const { player, text } = speech;
   const making = speech.isMaking.value;
+  useEscape(() => speech.stop());
   return (
-    <div class="page" onKeyDown={(event) => event.key === 'Escape' && speech.stop()}>
+    <div class="page">
       <header>
         <h1>Speak</h1>
         <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>

@@ -45,10 +45,12 @@ export class SpeechWork {
     void this.takes.run(take, () => take.make(this.#app, this.#listener(take), number, signal));
   }
 
-  /** Stops what is being made, and the sound. */
-  stop(): void {
+  /** Stops what is being made, and the sound; false when there was neither. */
+  stop(): boolean {
+    const wasBusy = this.isMaking.peek() || this.player.playing.peek();
     this.#abort.abort();
     this.player.pause();
+    return wasBusy;
   }
 
   /** Plays a take from a place, seconds. */

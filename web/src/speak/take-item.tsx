@@ -6,6 +6,7 @@ import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
 import { download } from '../util.ts';
 import type { Take } from './take.ts';
+import { describeWork } from './work-words.ts';
 
 interface TakeProps {
   readonly take: Take;
@@ -25,7 +26,9 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
         <span class="number">
           {take.voice} · {take.speed.toFixed(2)}×{seed !== undefined && ` · seed ${seed}`}
         </span>
-        <span class="label">{describeWork(take)}</span>
+        <span class="label">
+          {describeWork({ status, seconds: take.seconds.value, firstSound: take.firstSound.value, work: take.work.value })}
+        </span>
       </div>
       <Trace
         levels={take.levels}
@@ -86,15 +89,4 @@ function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent
       ])}
     </p>
   );
-}
-
-/** Length, time to first sound, and how much slower or faster than real time. */
-function describeWork(take: Take): string {
-  const seconds = take.seconds.value;
-  const status = take.status.value;
-  if (status === 'making') return seconds === 0 ? 'starting' : `${seconds.toFixed(1)} s so far`;
-  if (status === 'failed') return 'failed';
-  const work = take.work.value;
-  const speed = work === 0 ? '' : ` · ${(work / seconds).toFixed(2)} s of work a second`;
-  return `${seconds.toFixed(1)} s · first sound after ${take.firstSound.value.toFixed(1)} s${speed}${status === 'stopped' ? ' · stopped' : ''}`;
 }

@@ -2,10 +2,10 @@
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { App } from '../app.ts';
+import { peaksOf } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import type { WorkData } from '../storage/work-store.ts';
-import { peaksOf } from '../ui/trace.tsx';
 
 export interface SpokenPart {
   readonly text: string;

@@ -5,11 +5,12 @@ import { TextField } from '../ui/fields.tsx';
 import { formatTime } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
+import { ReadingLine } from './reading.tsx';
 import { Result } from './result.tsx';
 
 export function TranscribeView() {
   const { transcription, work } = useApp();
-  const { player, problem } = transcription;
+  const { player, problem, reading } = transcription;
   const transcript = transcription.current.value;
   return (
     <div class="page">
@@ -22,6 +23,7 @@ export function TranscribeView() {
           onFile={(file) => void (file && transcription.open(file))}
           onRecorded={(samples) => void transcription.hear('recording', samples)}
         />
+        {reading.value && <ReadingLine reading={reading.value} />}
         {problem.value && (
           <p class="failure" role="alert">
             {problem}
@@ -76,7 +78,9 @@ function TranscribeSettings() {
     <>
       <WhereSwitch
         task="transcription"
-        curl={(base) => `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=parley-transcribe -F response_format=json`}
+        curl={(base) =>
+          `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=parley-transcribe -F response_format=verbose_json`
+        }
       />
       <hr />
       <TextField

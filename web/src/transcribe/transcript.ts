@@ -6,6 +6,7 @@ import type { App } from '../app.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import type { WorkData } from '../storage/work-store.ts';
+import { transcribeInPieces } from './pieces.ts';
 
 export type TranscriptStatus = 'idle' | 'hearing' | 'done' | 'stopped' | 'failed';
 
@@ -84,12 +85,12 @@ export class Transcript {
     });
     app.announcer.say('Transcribing');
     try {
-      const samples = (await this.sound(app)).slice();
+      const samples = await this.sound(app);
       const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;
       const engine = await app.engine('transcription');
       // Loading the model is not part of the work.
       started = performance.now();
-      for await (const event of engine.transcribe(request, abort.signal)) {
+      for await (const event of transcribeInPieces(engine, request, abort.signal)) {
         if (event.type !== 'segment') continue;
         this.segments.value = [...this.segments.peek(), event.segment];
         app.transcription.transcripts.save(this);

@@ -1,18 +1,24 @@
 /** What the transcribe view shows, and what goes on while another view is open: the recordings, the one that is heard, the sound. */
 import { computed, signal } from '@preact/signals';
 import type { App } from '../app.ts';
-import { decodeAudio } from '../audio/decode.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
+import { peaksOf } from '../audio/peaks.ts';
 import { Player } from '../audio/player.ts';
+import { isAbort } from '../failure.ts';
 import { WorkList } from '../storage/work-list.ts';
-import { peaksOf } from '../ui/trace.tsx';
 import { newId } from '../util.ts';
+import { Reading } from './reading.tsx';
 import { Transcript } from './transcript.ts';
 import type { TranscriptData } from './transcript.ts';
+
+/** Of one stored piece of a recording. */
+const KEPT_SECONDS = 60;
 
 export class TranscriptionWork {
   readonly transcripts: WorkList<TranscriptData, Transcript>;
   readonly player = new Player();
+  /** The file that is being read. */
+  readonly reading = signal<Reading | undefined>(undefined);
   /** Why the last recording could not be taken. */
   readonly problem = signal('');
   /** The transcript that is open: the chosen one, else the newest. */
@@ -35,25 +41,30 @@ export class TranscriptionWork {
     });
   }
 
-  /** Takes a file of sound and hears it. */
+  /** Takes a file of sound, instead of the one that is being read, and hears it. */
   async open(file: File): Promise<void> {
     this.problem.value = '';
+    this.reading.peek()?.cancel();
+    const reading = new Reading(file);
+    this.reading.value = reading;
+    const forget = (): void => void (this.reading.peek() === reading && (this.reading.value = undefined));
     try {
-      await this.hear(file.name, await decodeAudio(file));
+      const { samples, levels } = await reading.sound.finally(forget);
+      await this.hear(file.name, samples, levels);
     } catch (error) {
-      this.problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+      if (!isAbort(error)) this.problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
 
   /** Takes a recording at 16 kHz and hears it; the one that is being heard is stopped. */
-  async hear(name: string, samples: Float32Array): Promise<void> {
+  async hear(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)): Promise<void> {
     this.problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
     this.current.peek()?.stop();
     const nothing = { status: 'idle', segments: [], work: 0 } as const;
-    const [levels, duration] = [peaksOf(samples), samples.length / CAPTURE_RATE];
+    const duration = samples.length / CAPTURE_RATE;
     const transcript = new Transcript({ id: newId(), created: Date.now(), name, levels, duration, ...nothing }, samples);
-    void this.#app.work.putSound(transcript.id, 0, samples);
+    void this.#keep(transcript.id, samples);
     this.player.load(samples, CAPTURE_RATE);
     this.#loaded = transcript.id;
     this.#chosen.value = transcript.id;
@@ -87,5 +98,13 @@ export class TranscriptionWork {
       this.#loaded = '';
     }
     this.transcripts.remove(transcript);
+  }
+
+  /** Stores a recording a piece at a time: each is copied on this thread. */
+  async #keep(id: string, samples: Float32Array): Promise<void> {
+    const size = KEPT_SECONDS * CAPTURE_RATE;
+    for (let piece = 0; piece * size < samples.length; piece++) {
+      await this.#app.work.putSound(id, piece, samples.slice(piece * size, (piece + 1) * size));
+    }
   }
 }

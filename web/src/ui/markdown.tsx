@@ -54,6 +54,8 @@ function blockElement(token: Token): ComponentChildren {
       return table(token as Tokens.Table);
     case 'hr':
       return <hr />;
+    case 'checkbox':
+      return <TaskBox checked={(token as Tokens.Checkbox).checked} />;
     case 'space':
     case 'def':
       return null;
@@ -71,13 +73,17 @@ function CodeBlock({ code }: { code: Tokens.Code }) {
 }
 
 function list({ ordered, start, items }: Tokens.List): VNode {
-  const children = items.map((item) => (
-    <li>
-      {item.task && <input type="checkbox" checked={item.checked ?? false} disabled />}
-      {blocks(item.tokens)}
-    </li>
-  ));
+  const children = items.map((item) => <li class={item.task ? 'task' : undefined}>{blocks(item.tokens)}</li>);
   return ordered ? <ol start={start === '' ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
+}
+
+/** Stands where the lexer found the brackets: before the text of a tight item, in the first paragraph of a loose one. */
+function TaskBox({ checked }: { checked: boolean }) {
+  return (
+    <>
+      <input type="checkbox" checked={checked} disabled aria-label={checked ? 'Done' : 'Not done'} />{' '}
+    </>
+  );
 }
 
 function table({ header, rows }: Tokens.Table): VNode {
@@ -117,6 +123,8 @@ function inlineElement(token: Token): ComponentChildren {
       return <code>{token.text}</code>;
     case 'br':
       return <br />;
+    case 'checkbox':
+      return <TaskBox checked={(token as Tokens.Checkbox).checked} />;
     case 'link':
       return link(token as Tokens.Link);
     case 'image':

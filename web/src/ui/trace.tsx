@@ -151,15 +151,3 @@ function bucket(levels: ArrayLike<number>, bar: number, bars: number): number {
 function tickStep(duration: number, width: number): number {
   return [0.5, 1, 5, 10, 30, 60, 300].find((step) => (step / duration) * width >= 24) ?? 600;
 }
-
-/** Largest magnitude in each of `count` equal parts of a signal, stretched so that quiet sound is seen. */
-export function peaksOf(samples: Float32Array, count = 1200): Float32Array {
-  const peaks = new Float32Array(Math.min(count, samples.length));
-  let loudest = 1e-3;
-  for (let i = 0; i < peaks.length; i++) {
-    const end = Math.floor(((i + 1) * samples.length) / peaks.length);
-    for (let j = Math.floor((i * samples.length) / peaks.length); j < end; j++) peaks[i] = Math.max(peaks[i]!, Math.abs(samples[j]!));
-    loudest = Math.max(loudest, peaks[i]!);
-  }
-  return peaks.map((peak) => peak / loudest);
-}

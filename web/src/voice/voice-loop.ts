@@ -37,6 +37,11 @@ export class VoiceLoop {
     this.seconds = this.#microphone.seconds;
   }
 
+  /** Whether there is anything that `cancel` would end. */
+  get busy(): boolean {
+    return this.phase.peek() !== 'idle' || this.speakingId.peek() !== '';
+  }
+
   /** Opens the microphone; whatever is being said or answered stops. */
   async listen(): Promise<void> {
     this.cancel();

@@ -1,0 +1,72 @@
+/** WAV files that are read from disk piece by piece: nothing but the headers is read before their length is known. */
+import { isPlaceholder, isWav, parseWav, wavToMono } from '../../../engine/audio/wav.ts';
+import type { WavFile } from '../../../engine/audio/wav.ts';
+
+/** A WAV file whose samples are still on disk. */
+export interface WavBlob {
+  readonly file: Blob;
+  /** Its format; `data` is empty. */
+  readonly format: Omit<WavFile, 'data' | 'frames'>;
+  readonly frames: number;
+  /** First byte of the samples, and bytes of one frame. */
+  readonly from: number;
+  readonly frameBytes: number;
+}
+
+const RIFF_BYTES = 12;
+/** The longest fmt chunk in use has 40 bytes. */
+const LONGEST_FORMAT = 1024;
+/** Where a fmt chunk, header included, says how many bytes a frame has. */
+const BLOCK_ALIGN = 20;
+/** A data chunk whose length is unknown. */
+const EMPTY_DATA = Uint8Array.from('data\0\0\0\0', (character) => character.charCodeAt(0));
+
+/** True when the file begins as a WAV file does. */
+export async function isWavBlob(file: Blob): Promise<boolean> {
+  return isWav(await bytesOf(file, 0, RIFF_BYTES));
+}
+
+/** Reads the headers. Throws EngineError('invalid_audio') for what is no WAV file or has an encoding that is not read; one that is cut short has the frames that are there. */
+export async function openWavBlob(file: Blob): Promise<WavBlob> {
+  const riff = await bytesOf(file, 0, RIFF_BYTES);
+  let format = new Uint8Array(0);
+  for (let at = RIFF_BYTES; at + 8 <= file.size;) {
+    const header = await bytesOf(file, at, at + 8);
+    const id = String.fromCharCode(...header.subarray(0, 4));
+    const size = new DataView(header.buffer).getUint32(4, true);
+    const body = at + 8;
+    if (id === 'fmt ') format = await bytesOf(file, at, body + Math.min(size, LONGEST_FORMAT));
+    if (id === 'data') {
+      const { encoding, sampleRate, channels } = parseWav(joined(riff, format, EMPTY_DATA));
+      // The reader has checked that the declared frame is what the format makes it.
+      const frameBytes = new DataView(format.buffer).getUint16(BLOCK_ALIGN, true);
+      const present = file.size - body;
+      const bytes = isPlaceholder(size) ? present : Math.min(size, present);
+      return { file, format: { encoding, sampleRate, channels }, frames: Math.floor(bytes / frameBytes), from: body, frameBytes };
+    }
+    at = body + size + (size & 1);
+  }
+  // Without samples the engine's own reader says what is missing.
+  parseWav(joined(riff, format));
+  throw new Error('the WAV file has no data chunk');
+}
+
+/** Mono samples of the frames from `first` to before `end`. */
+export async function readFrames({ file, format, from, frameBytes }: WavBlob, first: number, end: number): Promise<Float32Array> {
+  const data = await bytesOf(file, from + first * frameBytes, from + end * frameBytes);
+  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data });
+}
+
+async function bytesOf(file: Blob, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
+  return new Uint8Array(await file.slice(from, to).arrayBuffer());
+}
+
+function joined(...parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}

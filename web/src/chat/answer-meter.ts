@@ -1,0 +1,53 @@
+import type { FinishReason } from '../../../engine/api.ts';
+import type { AnswerStats } from './conversation.ts';
+
+type MeteredEvent =
+  | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }
+  | { readonly type: 'delta'; readonly tokens: number }
+  | { readonly type: 'finish'; readonly reason: FinishReason; readonly completionTokens: number };
+
+/** ms. What comes within less was sent in one piece or two, and its rate would be that of the wire. */
+const SHORTEST_MEASURED = 100;
+
+/** Takes times and counts of one answer. `now` is a clock in ms. */
+export class AnswerMeter {
+  readonly #now: () => number;
+  readonly #sent: number;
+  #first = 0;
+  #last = 0;
+  #firstTokens = 0;
+  #tokens = 0;
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #reason: FinishReason = 'stop';
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+    this.#sent = now();
+  }
+
+  take(event: MeteredEvent): void {
+    if (event.type === 'start') ({ promptTokens: this.#promptTokens, cachedTokens: this.#cachedTokens } = event);
+    else if (event.type === 'finish') {
+      this.#reason = event.reason;
+      this.#tokens = event.completionTokens;
+    } else {
+      this.#last = this.#now();
+      if (this.#first === 0) [this.#first, this.#firstTokens] = [this.#last, event.tokens];
+      this.#tokens += event.tokens;
+    }
+  }
+
+  /** `rate` is 0 where too little time passed to measure one. */
+  stats(): AnswerStats {
+    const ms = this.#last - this.#first;
+    return {
+      promptTokens: this.#promptTokens,
+      cachedTokens: this.#cachedTokens,
+      completionTokens: this.#tokens,
+      firstTokenMs: this.#first === 0 ? 0 : this.#first - this.#sent,
+      rate: ms >= SHORTEST_MEASURED ? (1000 * Math.max(0, this.#tokens - this.#firstTokens)) / ms : 0,
+      reason: this.#reason,
+    };
+  }
+}

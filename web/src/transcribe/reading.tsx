@@ -1,0 +1,39 @@
+/** A file on its way to samples: how far it is, and a way out. */
+import { signal } from '@preact/signals';
+import { decodeAudio } from '../audio/decode.ts';
+import type { DecodedSound } from '../audio/decode.ts';
+
+export class Reading {
+  readonly name: string;
+  /** Share that is decoded, 0..1. */
+  readonly done = signal(0);
+  /** Rejects with an Error for people, or with an abort after `cancel`. */
+  readonly sound: Promise<DecodedSound>;
+  readonly #abort = new AbortController();
+
+  constructor(file: File) {
+    this.name = file.name;
+    this.sound = decodeAudio(file, { signal: this.#abort.signal, onProgress: (done) => (this.done.value = done) });
+  }
+
+  cancel(): void {
+    this.#abort.abort();
+  }
+}
+
+export function ReadingLine({ reading }: { reading: Reading }) {
+  const { done, name } = reading;
+  return (
+    <section class="stack" aria-label="File">
+      <div class="row spread">
+        <span class="number">{name}</span>
+        <span class="label">reading {Math.round(done.value * 100)} %</span>
+      </div>
+      {/* Without a value it shows that it goes on: the browser's own decoders do not say how far they are. */}
+      <progress {...(done.value > 0 && { value: done.value })} max={1} aria-label={`Reading ${name}`} />
+      <div class="row">
+        <button onClick={() => reading.cancel()}>Cancel</button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,44 @@
+/** Decodes one WAV file, a piece at a time, so that neither the page waits nor the file has to fit into memory beside its samples. */
+import { Resampler } from '../../../engine/audio/resample.ts';
+import { PeakMeter } from '../audio/peaks.ts';
+import { checkLength } from '../audio/limits.ts';
+import { openWavBlob, readFrames } from '../audio/wav-blob.ts';
+import type { DecodeAnswer, DecodeMessage } from './decode-protocol.ts';
+
+/** Bytes read at once. */
+const PIECE_BYTES = 4 << 20;
+
+const tell = (answer: DecodeAnswer, transfer: Transferable[] = []): void => self.postMessage(answer, { transfer });
+
+async function decode({ file, rate, maxSeconds }: DecodeMessage): Promise<void> {
+  const wav = await openWavBlob(file);
+  const { sampleRate } = wav.format;
+  checkLength(wav.frames / sampleRate, maxSeconds);
+  const resampler = new Resampler(sampleRate, rate);
+  const samples = new Float32Array(Math.round((wav.frames * rate) / sampleRate));
+  const peaks = new PeakMeter(samples.length);
+  let made = 0;
+  const add = (block: Float32Array): void => {
+    samples.set(block, made);
+    peaks.push(block);
+    made += block.length;
+  };
+  const step = Math.ceil(PIECE_BYTES / wav.frameBytes);
+  for (let first = 0; first < wav.frames; first += step) {
+    add(resampler.push(await readFrames(wav, first, Math.min(wav.frames, first + step))));
+    tell({ type: 'progress', done: Math.min(1, (first + step) / wav.frames) });
+  }
+  add(resampler.flush());
+  const levels = peaks.levels() as Float32Array<ArrayBuffer>;
+  tell({ type: 'decoded', samples, levels }, [samples.buffer, levels.buffer]);
+}
+
+self.addEventListener('message', ({ data }: MessageEvent<DecodeMessage>) => {
+  decode(data).catch((error: unknown) => tell({ type: 'failed', message: explain(error) }));
+});
+
+/** The samples are the only large thing that is asked for. */
+function explain(error: unknown): string {
+  if (error instanceof RangeError) return 'this browser has not enough memory for a recording of this length';
+  return error instanceof Error ? error.message : String(error);
+}
