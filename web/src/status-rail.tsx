@@ -49,11 +49,12 @@ export function StatusRail() {
   );
 }
 
-/** Sound goes on when its view is left; here it can be stopped from anywhere. */
+/** Sound goes on when its view is left; here it can be stopped from the others. */
 function StopSound() {
-  const { speech, transcription, voice } = useApp();
-  const players = [speech.player, transcription.player, voice.player];
-  if (!players.some((player) => player.playing.value)) return null;
+  const { router, speech, transcription, voice } = useApp();
+  const players = { chat: voice.player, speak: speech.player, transcribe: transcription.player } as const;
+  const elsewhere = Object.entries(players).filter(([view, player]) => view !== router.route.value && player.playing.value);
+  if (elsewhere.length === 0) return null;
   return (
     <button class="plain" onClick={() => (speech.player.pause(), transcription.player.pause(), voice.hush())}>
       stop the sound
