@@ -49,10 +49,12 @@ export function StatusRail() {
   );
 }
 
-/** Sound goes on when its view is left; here it can be stopped from anywhere. */
+/** Sound goes on when its view is left; here it can be stopped from the others. */
 function StopSound() {
   const app = useApp();
-  if (!app.isPlaying) return null;
+  const players = { chat: app.voice.player, speak: app.speech.player, transcribe: app.transcription.player } as const;
+  const elsewhere = Object.entries(players).some(([view, player]) => view !== app.router.route.value && player.playing.value);
+  if (!elsewhere) return null;
   return (
     <button class="plain" onClick={() => app.stopSound()}>
       stop the sound
