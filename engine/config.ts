@@ -68,6 +68,8 @@ export interface EngineConfig {
   readonly dtype: 'auto' | 'f32' | 'f16';
   /** Storage of keys and values; 'auto' = that of the weights. int8 takes about half the memory of f16. */
   readonly kvCacheDtype: 'auto' | 'f32' | 'f16' | 'int8';
+  /** Phonemes that one speech request may have; slower speech counts for more. */
+  readonly maxSpeechPhonemes: number;
   /** Run the code that a model folder brings along (models/remote.ts). */
   readonly trustRemoteCode: boolean;
 }
@@ -93,6 +95,7 @@ export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
   pageSize: 16,
   dtype: 'auto',
   kvCacheDtype: 'auto',
+  maxSpeechPhonemes: 8192,
   trustRemoteCode: false,
 };
 

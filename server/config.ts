@@ -135,6 +135,7 @@ function engineSettings(settings: Settings, sources: Sources): EngineConfig {
     pageSize: number('page-size'),
     dtype: text('dtype'),
     kvCacheDtype: text('kv-cache-dtype'),
+    maxSpeechPhonemes: number('max-speech-phonemes'),
     trustRemoteCode: flag('trust-remote-code'),
   }) as EngineConfig;
 }

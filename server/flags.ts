@@ -148,6 +148,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     ),
     choice('speech-default-format', ['mp3', 'wav', 'pcm'], 'speech when response_format is absent', 'mp3'),
     int('max-input-chars', 'N', 'characters of text in a speech request', 4096, { min: 1, max: 1_000_000 }),
+    int('max-speech-phonemes', 'N', 'phonemes of a speech request, 16 a second; slower speech counts for more', 8192, { min: 160 }),
     int('max-upload-mib', 'N', 'size of an audio upload', 25, { min: 1, max: 1024 }),
   ],
   Process: [

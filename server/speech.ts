@@ -152,22 +152,38 @@ function setAudioHeaders(response: Response, { format }: SpeechCall, { seed, sam
   });
 }
 
-/** One body with its exact length: clients store it as a file, and strict readers refuse open-ended headers. */
+/** Bytes that are held back for the sake of their number. */
+const MAX_HELD_BYTES = 1 << 20;
+
+/**
+ * One body with its exact length: clients store it as a file, and strict readers refuse open-ended headers. Where the format has none of its
+ * own, a long body is sent as it is made, instead of being held.
+ */
 function wholeSender(response: Response, call: SpeechCall): Sender {
   const chunks: Uint8Array[] = [];
+  let held = 0;
+  let chunked: Sender | undefined;
   let start: Start | undefined;
   return {
     begin: (value) => void (start = value),
-    send: async (bytes) => void chunks.push(bytes),
-    end: async () => {
+    send: async (bytes) => {
+      if (chunked) return chunked.send(bytes);
+      chunks.push(bytes);
+      held += bytes.length;
+      if (call.format === 'wav' || held <= MAX_HELD_BYTES || !start) return;
+      chunked = chunkedSender(response, call);
+      chunked.begin(start);
+      for (const chunk of chunks.splice(0)) await chunked.send(chunk);
+    },
+    end: async (usage) => {
+      if (chunked) return chunked.end(usage);
       if (!start) return;
-      const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-      if (call.format === 'wav') chunks.unshift(wavHeader(start.sampleRate, size));
+      if (call.format === 'wav') chunks.unshift(wavHeader(start.sampleRate, held));
       const body = Buffer.concat(chunks);
       setAudioHeaders(response, call, start);
       response.set('content-length', String(body.length)).end(body);
     },
-    fail: (error) => Promise.reject(error),
+    fail: (error) => (chunked ? chunked.fail(error) : Promise.reject(error)),
   };
 }
 

@@ -6,6 +6,7 @@ import { forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText }
 import type { KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
 import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
+import { FairQueue } from '../util/fair-queue.ts';
 
 /** One piece of text to speak. */
 export interface SpeechPiece {
@@ -25,6 +26,14 @@ export interface SpokenPiece {
   readonly frames: number;
 }
 
+/** A piece that waits for the workspace. */
+interface Waiting {
+  readonly piece: SpeechPiece;
+  readonly signal: AbortSignal;
+  readonly resolve: (spoken: SpokenPiece | undefined) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /** Phonemes of a short sentence. */
 const WARM_UP_IDS = 32;
 
@@ -38,7 +47,8 @@ export class SpeechRunner {
   readonly #device: Device;
   readonly #weights: KokoroWeights;
   readonly #ws: KokoroWorkspace;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #waiting = new FairQueue<Waiting>();
+  #running: Promise<void> | undefined;
 
   constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, workspace: KokoroWorkspace) {
     this.config = config;
@@ -62,17 +72,27 @@ export class SpeechRunner {
     await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
   }
 
-  /** Audio of a piece; undefined when it is longer than the workspace. Pieces wait for each other in order of the calls. */
-  async run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
-    const before = this.#last;
-    const mine = before.then(() => this.#run(piece, signal));
-    this.#last = mine.catch(() => undefined);
-    return mine;
+  /**
+   * Audio of a piece; undefined when it is longer than the workspace. Pieces take fair turns, by how much of their utterances was spoken before.
+   */
+  run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ piece, signal, resolve, reject }, piece.firstSample);
+      this.#running ??= this.#runAll();
+    });
   }
 
   /** Resolves when no piece is running. */
   async idle(): Promise<void> {
-    await this.#last;
+    await this.#running;
+  }
+
+  async #runAll(): Promise<void> {
+    for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
+      const { piece, signal, resolve, reject } = next;
+      await this.#run(piece, signal).then(resolve, reject);
+    }
+    this.#running = undefined;
   }
 
   async #run({ ids, voice, speed, seed, firstSample }: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {

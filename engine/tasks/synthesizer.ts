@@ -10,9 +10,9 @@ import { loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
 import { SpeechRunner } from '../runner/speech-runner.ts';
-import { DEFAULT_PHONEME_RULES, parsePhonemeRules, phonemeIds } from '../text/phonemes.ts';
-import type { PhonemeRules } from '../text/phonemes.ts';
-import { halveText, normalizeText, splitSentences } from '../text/speech-text.ts';
+import { Phonemizer } from '../text/phonemizer.ts';
+import { DEFAULT_PHONEME_RULES, parsePhonemeRules } from '../text/phonemes.ts';
+import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../text/speech-text.ts';
 import { Checkpoint } from '../weights/safetensors.ts';
 
 /** Longest piece in one go, in seconds; the workspace is made for it. */
@@ -36,7 +36,9 @@ interface Piece {
 interface Parts {
   readonly runner: SpeechRunner;
   readonly voices: ReadonlyMap<string, Voice>;
-  readonly rules: PhonemeRules;
+  readonly phonemizer: Phonemizer;
+  /** Phonemes of a request at most, at speed 1 or more; as many fewer as the speed is below. */
+  readonly maxPhonemes: number;
 }
 
 export class Synthesizer {
@@ -72,20 +74,21 @@ export class Synthesizer {
     const runner = new SpeechRunner(device, config, weights, workspace);
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
-    // The phonemizer unpacks its WebAssembly at the first call.
-    await phonemeIds('Ready.', rules, config.vocab);
+    const phonemizer = new Phonemizer(platform, rules, config.vocab);
+    // It unpacks its WebAssembly at the first call.
+    await phonemizer.ids('Ready.');
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
     const architecture = String((json as Record<string, unknown>)['model_type'] ?? 'kokoro');
     const { sampleRate } = config;
     const info: ModelInfo = {
       id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
     }; // prettier-ignore
-    return new Synthesizer(info, { runner, voices, rules });
+    return new Synthesizer(info, { runner, voices, phonemizer, maxPhonemes: engine.maxSpeechPhonemes });
   }
 
   /**
-   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed out of range or a text without
-   * anything to say. The same (seed, text, voice, speed) gives the same samples whatever else runs.
+   * Speaks a text. Throws EngineError('invalid_request') before the first event for an unknown voice, a speed out of range, a text without
+   * anything to say or with more phonemes than allowed. The same (seed, text, voice, speed) gives the same samples whatever else runs.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
@@ -98,7 +101,7 @@ export class Synthesizer {
     }
     if (!Number.isSafeInteger(seed))
       throw new EngineError('invalid_request', `seed must be a safe integer, got ${seed}`, { param: 'seed' });
-    const pieces = this.#pieces(request.text);
+    const pieces = await this.#allowed(request.text, speed, signal);
     let next = pieces.next();
     let { value: piece } = await next;
     if (!piece) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
@@ -119,6 +122,7 @@ export class Synthesizer {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#parts.runner.idle();
+    await this.#parts.phonemizer.close();
   }
 
   #voice(name: string): Voice {
@@ -128,21 +132,48 @@ export class Synthesizer {
     throw new EngineError('invalid_request', `there is no voice '${name}'; voices: ${known}`, { param: 'voice' });
   }
 
-  /** Pieces of a text that fit the model, in order; those without anything to say are left out. */
+  /** The pieces of a text, found while it is spoken, or, where there may be more phonemes than allowed, before. */
+  async #allowed(text: string, speed: number, signal: AbortSignal): Promise<AsyncGenerator<Piece, undefined>> {
+    const normal = normalizeText(text);
+    const limit = Math.floor(this.#parts.maxPhonemes * Math.min(1, speed));
+    const pieces = this.#counted(normal, limit, speed);
+    if (phonemesAtMost(normal) <= limit) return pieces;
+    const all: Piece[] = [];
+    for await (const piece of pieces) {
+      if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+      all.push(piece);
+    }
+    return replay(all);
+  }
+
+  async *#counted(text: string, limit: number, speed: number): AsyncGenerator<Piece, undefined> {
+    let count = 0;
+    for await (const piece of this.#pieces(text)) {
+      count += piece.ids.length;
+      if (count > limit) {
+        const at = speed < 1 ? ` at speed ${speed}` : '';
+        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request (--max-speech-phonemes)`;
+        throw new EngineError('invalid_request', message, { param: 'text' });
+      }
+      yield piece;
+    }
+  }
+
+  /** Pieces of normalised text that fit the model, in order; those without anything to say are left out. */
   async *#pieces(text: string): AsyncGenerator<Piece, undefined> {
-    for (const sentence of splitSentences(normalizeText(text))) {
+    for (const sentence of splitSentences(text)) {
       const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
       yield* this.#fitting(ended, sentence.endsParagraph ? PAUSE.paragraph : PAUSE.sentence);
     }
   }
 
   async *#fitting(text: string, pause: number): AsyncGenerator<Piece, undefined> {
-    const { runner, rules } = this.#parts;
+    const { runner, phonemizer } = this.#parts;
     const limit = Math.min(runner.maxIds, MAX_PIECE_IDS);
     // Letters make about one phoneme each: text far above the limit is cut before the phonemizer spends time on it.
     let halves = text.length > 2 * limit ? halveText(text) : undefined;
     if (!halves) {
-      const { ids, speakable } = await phonemeIds(text, rules, runner.config.vocab);
+      const { ids, speakable } = await phonemizer.ids(text);
       if (!speakable) return;
       halves = ids.length > limit ? halveText(text) : undefined;
       if (!halves) {
@@ -182,6 +213,10 @@ interface SpeechState {
   samples: number;
   frames: number;
   ids: number;
+}
+
+async function* replay(pieces: readonly Piece[]): AsyncGenerator<Piece, undefined> {
+  yield* pieces;
 }
 
 /** A piece with ramped ends and `pause` seconds of silence after it. */

@@ -77,7 +77,7 @@ export function normalizeText(text: string): string {
   t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
-  t = t.replace(/\d*(?:\.\d+)+/g, decimal);
+  t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
   t = t.replace(/([a-z][.!?])(?=[A-Z])|([a-z][,;:])(?=[a-zA-Z])/g, '$& ');
   return symbols(t).replace(/[^\S\n]+/g, ' ').replace(/ ?\n ?/g, '\n').trim(); // prettier-ignore
 }
@@ -162,7 +162,7 @@ function addresses(text: string): string {
       .replace(/[./@?=&:_-]/g, (mark) => ` ${MARKS[mark]!} `)
       .replace(/[#%+~]/g, ' ');
   const address =
-    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
+    /(?:https?:\/\/|www\.)[^\s,;()"]*[\w/]|(?<![\w.-])[\w.-]+@[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|gov|edu|app)\b(?:\/[^\s,;()"]*[\w/])?/gi;
   return text.replace(address, spoken);
 }
 
@@ -174,7 +174,7 @@ function units(text: string): string {
   let t = text;
   for (const [symbol, one, many] of UNITS) {
     const escaped = symbol.replace(/[/°]/g, '\\$&');
-    t = t.replace(new RegExp(`(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])`, 'g'), (_, n: string) => `${n} ${plural(n, one, many)}`);
+    t = t.replace(new RegExp(`(?<!\\d)(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])`, 'g'), (_, n: string) => `${n} ${plural(n, one, many)}`);
   }
   return t;
 }
@@ -224,4 +224,20 @@ export function halveText(text: string): readonly [string, string] | undefined {
   if (characters.length < 2) return undefined;
   const half = Math.floor(characters.length / 2);
   return [characters.slice(0, half).join(''), characters.slice(half).join('')];
+}
+
+/** Phonemes that a character may become, by what it is: words are read, what is no word is spelled, numbers and emoji are named. */
+const PHONEMES = { word: 1.5, spelled: 12, digit: 16, mark: 1, other: 80 } as const;
+
+/** A cautious guess of how many phonemes a normalised text has, without asking espeak-ng, which takes a millisecond for each. */
+export function phonemesAtMost(text: string): number {
+  let sum = 0;
+  for (const [part] of text.matchAll(/[a-z]+|\d+|[\s;:,.!?—…"'“”()-]+|[^]/giu)) {
+    if (/^[a-z]/i.test(part)) {
+      const isWord = /[aeiouy]/i.test(part) && part !== part.toUpperCase();
+      sum += isWord ? PHONEMES.word * part.length + 2 : PHONEMES.spelled * part.length;
+    } else if (/^\d/.test(part)) sum += PHONEMES.digit * part.length;
+    else sum += (/^[\s;:,.!?—…"'“”()-]/.test(part) ? PHONEMES.mark : PHONEMES.other) * part.length;
+  }
+  return Math.ceil(sum);
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { parsePhonemeRules, phonemeIds } from '../../engine/text/phonemes.ts';
-import { halveText, normalizeText, splitSentences } from '../../engine/text/speech-text.ts';
+import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../../engine/text/speech-text.ts';
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 
@@ -56,6 +56,19 @@ test('halveText loses nothing and prefers clauses near the middle', () => {
   ]);
   expect(halveText('abcd')).toEqual(['ab', 'cd']);
   expect(halveText('a')).toBeUndefined();
+});
+
+describe('phonemesAtMost', () => {
+  test('is never below what a text has, and lets 4096 characters of prose through', async () => {
+    const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
+    const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
+    const prose = 'It was a bright cold day in April, and the clocks were striking thirteen. Nobody knew "why", or cared; ';
+    for (const text of [prose, '😀😀', '123456 7', '1987, 2001', 'WWW USA', 'xkcd tsk', '100% of $1.23', '漢 ﷺ Ω', 'a b c d', 'Ω≈ç√']) {
+      const normal = normalizeText(text);
+      expect(phonemesAtMost(normal), text).toBeGreaterThanOrEqual((await phonemeIds(normal, rules, vocab)).ids.length);
+    }
+    expect(phonemesAtMost(prose.repeat(40).slice(0, 4096))).toBeLessThan(8192);
+  });
 });
 
 describe('phonemeIds', () => {

@@ -11,8 +11,8 @@ import { testDevice } from '../support/device.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 
-function load(device: Device, folder: string): Promise<Synthesizer> {
-  return Synthesizer.load(device, createNodePlatform(), { path: join(ROOT, folder) }, DEFAULT_ENGINE_CONFIG);
+function load(device: Device, folder: string, config = DEFAULT_ENGINE_CONFIG): Promise<Synthesizer> {
+  return Synthesizer.load(device, createNodePlatform(), { path: join(ROOT, folder) }, config);
 }
 
 async function speak(synthesizer: Synthesizer, request: SpeechRequest, signal = new AbortController().signal): Promise<SpeechEvent[]> {
@@ -119,6 +119,31 @@ describe('a tiny Synthesizer', () => {
     expect(await failure(speak(synthesizer, { text: 'Hello.', voice, speed: 9 }))).toMatchObject({ param: 'speed' });
     expect(await failure(speak(synthesizer, { text: 'Hello.', voice, seed: 1.5 }))).toMatchObject({ param: 'seed' });
   });
+
+  test('refuses more phonemes than allowed before anything is computed, and counts slow speech for more', async () => {
+    const strict = await load(device, 'test/fixtures/kokoro-tiny-random', { ...DEFAULT_ENGINE_CONFIG, maxSpeechPhonemes: 400 });
+    const before = device.stats.submits;
+    const many = await failure(speak(strict, { text: '1234567 '.repeat(20), voice, seed: 1 }));
+    expect(many).toMatchObject({ code: 'invalid_request', param: 'text' });
+    const [, found, most] = /has (\d+) phonemes or more; at most (\d+) are spoken in one request/.exec(many.message)!.map(Number);
+    expect(most).toBe(400);
+    expect(found).toBeGreaterThan(400);
+    const text = 'A rather long sentence. '.repeat(24);
+    const slow = await failure(speak(strict, { text, voice, speed: 0.25, seed: 1 }));
+    expect(slow.message).toContain('at most 100 are spoken at speed 0.25');
+    expect(device.stats.submits).toBe(before);
+    expect(await speak(strict, { text, voice, seed: 1 })).toHaveLength(26);
+    await strict.close();
+  });
+
+  test('a short text is spoken while long ones before it go on', async () => {
+    const text = 'One more sentence of many. '.repeat(12);
+    let ended = 0;
+    const long = Array.from({ length: 4 }, (_, seed) => speak(synthesizer, { text, voice, seed }).finally(() => ended++));
+    expect(await speak(synthesizer, { text: 'Me first.', voice, seed: 9 })).toHaveLength(3);
+    expect(ended).toBe(0);
+    for (const events of await Promise.all(long)) expect(events).toHaveLength(14);
+  }, 120000);
 
   test('stops when its caller goes away, and serves the next one', async () => {
     const controller = new AbortController();

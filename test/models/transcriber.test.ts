@@ -9,6 +9,7 @@ import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
+import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { testDevice } from '../support/device.ts';
@@ -143,6 +144,21 @@ describe('the transcriber', () => {
     segments.slice(1).forEach(({ start }, i) => expect(start).toBeGreaterThanOrEqual(segments[i]!.end));
     expect(found.at(-1)).toMatchObject({ type: 'finish', text: [CLIP_TEXT, CLIP_TEXT, CLIP_TEXT].join(' ') });
   });
+
+  test('hears a phrase as often as it is said in 80 s', async () => {
+    const source = { path: path('models/parley-speech') };
+    const synthesizer = await Synthesizer.load(device, device.platform, source, resolveConfig({}));
+    const said = { text: 'Hello there, how are you today?', voice: 'aus-male-3', seed: 1 };
+    const spoken: Float32Array[] = [];
+    for await (const event of synthesizer.synthesize(said, new AbortController().signal))
+      if (event.type === 'audio') spoken.push(event.samples);
+    await synthesizer.close();
+    const phrase = resample(spoken[0]!, synthesizer.info.sampleRate!, RATE);
+    const samples = new Float32Array(80 * RATE);
+    for (let i = 0; i < 25; i++) samples.set(phrase, i * 3.2 * RATE);
+    const heard = (await text(samples)).toLowerCase().replace(/[^a-z ]/g, '');
+    expect(heard).toBe(Array.from({ length: 25 }, () => 'hello there how are you today').join(' '));
+  }, 120000);
 
   test('answers silence with no text, without touching the GPU', async () => {
     const before = device.stats.submits;

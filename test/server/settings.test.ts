@@ -51,6 +51,11 @@ describe('parseServerConfig', () => {
     }
   });
 
+  test('the phonemes of a speech request are bounded', () => {
+    expect(parseServerConfig([], {}).engine.maxSpeechPhonemes).toBe(8192);
+    expect(parseServerConfig(['--max-speech-phonemes', '500'], {}).engine.maxSpeechPhonemes).toBe(500);
+  });
+
   test('speculative decoding is off unless asked for, and takes its numbers from the flags', () => {
     expect(parseServerConfig([], {}).engine.promptLookup).toBeUndefined();
     expect(parseServerConfig(['--speculative-ngram'], {}).engine.promptLookup).toEqual(DEFAULT_PROMPT_LOOKUP);

@@ -59,6 +59,28 @@ describe('the current form', () => {
     expect(bytes.length).toBe(PCM_BYTES);
   });
 
+  test('is sent as it is made once it is long, where its format does not begin with its length', async () => {
+    const { speech } = await startListeners();
+    const input = 'Hello. '.repeat(500).trim();
+    const long = async (response_format: string) => postJson(speech + PATH, { ...GOOD, input, response_format });
+    const { headers, bytes } = await long('pcm');
+    expect(headers).toMatchObject({ 'content-type': 'audio/pcm; rate=24000', 'transfer-encoding': 'chunked', 'x-speech-seed': '7' });
+    const wav = await long('wav');
+    expect(wav.headers['content-length']).toBe(String(wav.bytes.length));
+    expect(wav.bytes.subarray(44).equals(bytes)).toBe(true);
+    expect(bytes.length).toBe(500 * 4800);
+    const short = await postJson(speech + PATH, { ...GOOD, response_format: 'pcm' });
+    expect(short.headers['content-length']).toBe(String(PCM_BYTES));
+  });
+
+  test('begins before it ends once it is long, and breaks off where it fails', async () => {
+    const { speech, engine } = await startListeners({ failAfter: 400 });
+    const input = 'Hello. '.repeat(500).trim();
+    await expect(postJson(speech + PATH, { ...GOOD, input, response_format: 'pcm' })).rejects.toThrow();
+    expect((await postJson(speech + PATH, { ...GOOD, input })).status).toBe(500);
+    expect(engine.handedOut).toBe(800);
+  });
+
   test.skipIf(!hasFfmpeg)('its mp3 is one continuous file with the same sound (needs ffmpeg)', async () => {
     const { speech } = await startListeners();
     const mp3 = decoded((await postJson(speech + PATH, { ...GOOD, response_format: 'mp3' })).bytes);

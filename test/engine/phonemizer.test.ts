@@ -1,0 +1,38 @@
+import { afterAll, expect, test } from 'vitest';
+import type { PlatformWorker } from '../../engine/platform/platform.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { Phonemizer } from '../../engine/text/phonemizer.ts';
+import { DEFAULT_PHONEME_RULES, phonemeIds } from '../../engine/text/phonemes.ts';
+
+const vocab = new Map([...' abdefhijklmnopstuvwzæðŋɑɔəɛɜɡɪɹʃʊʌʒˈˌː.,!'].map((symbol, id) => [symbol, id]));
+const wanted = (text: string) => phonemeIds(text, DEFAULT_PHONEME_RULES, vocab);
+const workers: PlatformWorker[] = [];
+const node = createNodePlatform();
+const platform = {
+  startWorker: (url: URL) => {
+    const worker = node.startWorker!(url);
+    workers.push(worker);
+    return worker;
+  },
+};
+const phonemizer = new Phonemizer(platform, DEFAULT_PHONEME_RULES, vocab);
+afterAll(() => phonemizer.close());
+
+test('finds in its thread what it would find in this one, several at once', async () => {
+  const texts = ['Hello there.', 'How are you, my friend?', '...', 'The end!'];
+  expect(await Promise.all(texts.map((text) => phonemizer.ids(text)))).toEqual(await Promise.all(texts.map(wanted)));
+  expect(workers).toHaveLength(1);
+});
+
+test('goes on in a new thread when the old one has ended', async () => {
+  const pending = phonemizer.ids('Never heard.');
+  const refused = expect(pending).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('ended') });
+  await workers.at(-1)!.terminate();
+  await refused;
+  expect(await phonemizer.ids('Heard again.')).toEqual(await wanted('Heard again.'));
+  expect(workers).toHaveLength(2);
+});
+
+test('works where there are no threads', async () => {
+  expect(await new Phonemizer({}, DEFAULT_PHONEME_RULES, vocab).ids('In a tab.')).toEqual(await wanted('In a tab.'));
+});
