@@ -45,16 +45,14 @@ export class ChatEngine {
   #nextId = 0;
   #closed: EngineError | undefined;
   #running: Promise<void> | undefined;
+  #resolveLost: (reason: string) => void = () => {};
+  /** Resolves with the reason when nothing can be answered any more: a step failed, or a device of a split model is gone. */
+  readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, parts: ChatParts) {
     this.info = info;
     this.#parts = parts;
-    void parts.runner.lost?.then((reason) => this.#closed ?? this.#fail(new EngineError('device_lost', reason)));
-  }
-
-  /** Of a split model: resolves with the reason when one of its devices is gone. */
-  get lost(): Promise<string> | undefined {
-    return this.#parts.runner.lost;
+    void parts.runner.lost?.then((reason) => this.#closed ?? this.#lose(new EngineError('device_lost', reason)));
   }
 
   /** Of a split model: counters of its devices. */
@@ -190,8 +188,8 @@ export class ChatEngine {
   /** Starts the loop unless it runs. */
   #wake(): void {
     this.#running ??= this.#loop().catch((error: unknown) => {
-      const lost = (): EngineError => new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error });
-      this.#fail(error instanceof EngineError ? error : lost());
+      const isLoss = error instanceof EngineError && error.code === 'device_lost';
+      this.#lose(isLoss ? error : new EngineError('device_lost', `a step of the chat model failed: ${String(error)}`, { cause: error }));
     });
   }
 
@@ -204,6 +202,8 @@ export class ChatEngine {
       await Promise.resolve();
       while (submitted || scheduler.numRunning + scheduler.numWaiting > 0) {
         await this.#awaitMasks();
+        // Meanwhile the last request may have gone.
+        if (!submitted && scheduler.numRunning + scheduler.numWaiting === 0) break;
         const batch = scheduler.next();
         if (!batch && !submitted) {
           const paused = [...this.#requests.values()].some((request) => request.paused);
@@ -315,6 +315,12 @@ export class ChatEngine {
     this.#requests.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
     this.#requests.delete(sequence);
     this.#parts.scheduler.finish(sequence);
+  }
+
+  /** Ends every request, and says that the engine must be built anew. */
+  #lose(error: EngineError): void {
+    this.#fail(error);
+    this.#resolveLost(error.message);
   }
 
   /** Ends every request with an error and refuses new ones. */

@@ -81,13 +81,13 @@ class LocalEngine implements Engine {
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
     }
-    void chat?.lost?.then((reason) => this.#lose(devices.get('chat')!.platform, reason));
+    for (const task of [chat, transcription]) void task?.lost.then((reason) => this.#lose(devices.get(task.info.task)!.platform, reason));
   }
 
   #lose(platform: Platform, reason: string): void {
     if (this.#state === 'closing') return;
     this.#state = 'lost';
-    platform.log(`GPU device lost: ${reason}`);
+    platform.log(`engine lost: ${reason}`);
   }
 
   info(): EngineInfo {

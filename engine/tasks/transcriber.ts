@@ -48,6 +48,9 @@ export class Transcriber {
   readonly #jobs = new Set<Job>();
   #closed: EngineError | undefined;
   #running: Promise<void> | undefined;
+  #resolveLost: (reason: string) => void = () => {};
+  /** Resolves with the reason when nothing can be answered any more, because a step failed. */
+  readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, runner: Seq2SeqRunner, tokenizer: Tokenizer, maxQueued: number) {
     this.info = info;
@@ -159,7 +162,9 @@ export class Transcriber {
   /** Starts the loop unless it runs. */
   #wake(): void {
     this.#running ??= this.#loop().catch((error: unknown) => {
-      this.#fail(new EngineError('device_lost', `the GPU stopped answering: ${String(error)}`, { cause: error }));
+      const lost = new EngineError('device_lost', `a step of the transcription model failed: ${String(error)}`, { cause: error });
+      this.#fail(lost);
+      this.#resolveLost(lost.message);
     });
   }
 

@@ -1,0 +1,17 @@
+/** Hostile requests of all kinds against the whole server: a fixed stretch of two seeds, with and without a key. More of it: `npm run bench -- fuzz`. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { runFuzz } from '../fuzz/run.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), '.parley', 'fuzz');
+
+test.each([
+  ['without a key', 2],
+  ['with a key', 1],
+])('300 hostile cases %s: no crash, no hang, no answer against the contract', { timeout: 600_000 }, async (_, seed) => {
+  const { cases, faults, counts } = await runFuzz({ seed, cases: 300, folder: FOLDER });
+  console.log(`${cases} cases: ${JSON.stringify(counts)}`);
+  expect(faults).toEqual([]);
+  expect(cases).toBe(300);
+});

@@ -1,0 +1,94 @@
+/** What happens around a chat step: requests that go while masks are computed, and steps that fail. */
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import type { ChatRequest } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { PlatformWorker } from '../../engine/platform/platform.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
+import { testDevice } from '../support/device.ts';
+
+const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const SCHEMA = { type: 'json_schema', schema: { type: 'string' } } as const;
+const plain: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], sampling: { temperature: 0 }, maxTokens: 3, ignoreEos: true };
+const constrained: ChatRequest = { ...plain, maxTokens: 20, responseFormat: SCHEMA };
+
+/** A thread whose grammar allows everything; it answers an advance when `later` is over. */
+function grammarThread(later: () => Promise<void>): PlatformWorker {
+  let tell: (message: unknown) => void = () => {};
+  const mask = new Int32Array(4096 / 32).fill(-1);
+  return {
+    post: (message) => {
+      const { type } = message as GrammarCall;
+      const reply: GrammarReply = { bytes: 1, ...((type === 'open' || type === 'advance') && { mask }) };
+      void (type === 'advance' ? later() : Promise.resolve()).then(() => tell(reply));
+    },
+    onMessage: (callback) => (tell = callback),
+    onExit: () => {},
+    terminate: async () => {},
+  };
+}
+
+async function load(later?: () => Promise<void>): Promise<{ readonly device: Device; readonly engine: ChatEngine }> {
+  const device = await testDevice();
+  const platform = { ...createNodePlatform({ log: () => undefined }), ...(later && { startGrammarWorker: () => grammarThread(later) }) };
+  const engine = await ChatEngine.load(device, platform, { path: path('models/parley-chat') }, resolveConfig({ maxRunningRequests: 4 }));
+  onTestFinished(async () => {
+    await engine.close();
+    device.close();
+  });
+  return { device, engine };
+}
+
+async function tokensOf(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<number> {
+  let tokens = 0;
+  for await (const event of engine.generate(request, signal)) if (event.type === 'finish') tokens = event.completionTokens;
+  return tokens;
+}
+
+const never = new Promise<void>(() => {});
+
+test('a request goes while its mask is computed, and the mask never comes: the next one is answered', { timeout: 60_000 }, async () => {
+  const leaving = new AbortController();
+  const { engine } = await load(() => {
+    leaving.abort();
+    return never;
+  });
+  await expect(tokensOf(engine, constrained, leaving.signal)).rejects.toMatchObject({ code: 'aborted' });
+  expect(await tokensOf(engine, plain)).toBe(3);
+});
+
+const failing = (device: Device): void => {
+  device.record = () => {
+    throw new TypeError('x is not a function');
+  };
+};
+
+test('a step of a chat that fails ends the request, and the engine says that it is lost', async () => {
+  const { device, engine } = await load();
+  failing(device);
+  await expect(tokensOf(engine, plain)).rejects.toMatchObject({ code: 'device_lost' });
+  expect(await engine.lost).toContain('x is not a function');
+});
+
+test('a step of a transcription that fails does the same', async () => {
+  const device = await testDevice();
+  const transcriber = await Transcriber.load(device, device.platform, { path: path('models/parley-transcribe') }, resolveConfig({}));
+  onTestFinished(async () => {
+    await transcriber.close();
+    device.close();
+  });
+  failing(device);
+  const events = transcriber.transcribe(
+    { samples: Float32Array.from({ length: 16_000 }, (_, i) => Math.sin(i / 5)) },
+    new AbortController().signal,
+  );
+  const all = async (): Promise<void> => {
+    for await (const _ of events);
+  };
+  await expect(all()).rejects.toMatchObject({ code: 'device_lost' });
+  expect(await transcriber.lost).toContain('x is not a function');
+});
