@@ -9,6 +9,7 @@ import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/ko
 import { loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { TaskOperations } from '../protocol.ts';
 import { SpeechRunner } from '../runner/speech-runner.ts';
 import { DEFAULT_PHONEME_RULES, parsePhonemeRules, phonemeIds } from '../text/phonemes.ts';
 import type { PhonemeRules } from '../text/phonemes.ts';
@@ -39,7 +40,7 @@ interface Parts {
   readonly rules: PhonemeRules;
 }
 
-export class Synthesizer {
+export class Synthesizer implements TaskOperations<'speech'> {
   readonly info: ModelInfo;
   readonly #parts: Parts;
   #closed = false;

@@ -11,6 +11,7 @@ import type { Device } from '../gpu/device.ts';
 import { transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { TaskOperations } from '../protocol.ts';
 import { summarise } from '../ops/constrained-token.ts';
 import { MAX_STEP_COPIES, MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
 import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2seq-runner.ts';
@@ -69,7 +70,7 @@ interface Submitted {
   readonly result: { tokens(): Promise<readonly (readonly SampledToken[])[]> };
 }
 
-export class Transcriber {
+export class Transcriber implements TaskOperations<'transcription'> {
   readonly info: ModelInfo;
   readonly #runner: Seq2SeqRunner;
   readonly #tokenizer: Tokenizer;
