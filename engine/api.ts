@@ -1,8 +1,7 @@
 /**
  * What a caller may ask of the engine and what comes back. These are plain data (structured-clone
  * safe), because the engine runs outside its caller: in a child process under Node, in a Web Worker
- * in the browser. `Engine` is implemented twice: by `tasks/engine.ts` (the real one) and by
- * `client.ts` (the proxy on the caller's side).
+ * in the browser. `protocol.ts` says which operation takes and gives which of them.
  */
 
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
@@ -285,22 +284,4 @@ export interface ProfileEntry {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
-}
-
-export interface Engine {
-  info(): EngineInfo;
-  status(): EngineStatus;
-  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent>;
-  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent>;
-  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
-  /** The chat model's token ids of a text. */
-  tokenize(request: TokenizeRequest): Promise<readonly number[]>;
-  /** Text of the chat model's token ids, special tokens included; throws EngineError('invalid_request') for ids it does not have. */
-  detokenize(tokens: readonly number[]): Promise<string>;
-  /** Forgets every cached prefix that no running chat reads. */
-  flushCache(): Promise<void>;
-  /** Switches timing of every dispatch on or off; returns what was measured meanwhile, longest first. Only where the engine itself is at hand. */
-  profile?(enable: boolean): Promise<readonly ProfileEntry[]>;
-  /** Finishes nothing: aborts what runs, frees the device. */
-  close(): Promise<void>;
 }

@@ -43,3 +43,23 @@ export class EngineError extends Error {
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new EngineError('internal', `assertion failed: ${message}`);
 }
+
+/** An EngineError as plain data: structured clones drop the fields of error subclasses. */
+export interface PlainError {
+  readonly code: EngineErrorCode;
+  readonly message: string;
+  readonly param?: string;
+  readonly details?: Readonly<Record<string, number | string>>;
+}
+
+/** Anything thrown, as plain data; what is no EngineError is a bug and becomes `internal`. */
+export function toPlainError(error: unknown): PlainError {
+  if (!(error instanceof EngineError)) return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
+  const { code, message, param, details } = error;
+  return { code, message, ...(param !== undefined && { param }), ...(details && { details }) };
+}
+
+/** The EngineError that a PlainError was made from. */
+export function fromPlainError({ code, message, param, details }: PlainError): EngineError {
+  return new EngineError(code, message, { ...(param !== undefined && { param }), ...(details && { details }) });
+}

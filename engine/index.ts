@@ -1,6 +1,7 @@
 /** The engine's public surface. */
 export type * from './api.ts';
-export { EngineClient } from './client.ts';
+export { connectEngine } from './client.ts';
+export type { EngineClient } from './client.ts';
 export { DEFAULT_ENGINE_CONFIG, resolveConfig } from './config.ts';
 export type { EngineConfig, ModelSource } from './config.ts';
 export { EngineError } from './errors.ts';
@@ -9,5 +10,6 @@ export { serveEngine } from './host.ts';
 export { probeAdapter } from './parallel/measure.ts';
 export type { AdapterReport, AdapterSpeed } from './parallel/measure.ts';
 export type { Platform } from './platform/platform.ts';
+export type { Engine } from './protocol.ts';
 export { createEngine } from './tasks/engine.ts';
 export { main as serveGrammars } from './text/grammar-worker.ts';

@@ -4,7 +4,8 @@
  */
 import express from 'express';
 import type { Express, IRouter, Request, RequestHandler, Response } from 'express';
-import type { Engine, ModelInfo } from '../engine/api.ts';
+import type { ModelInfo } from '../engine/api.ts';
+import type { Engine } from '../engine/protocol.ts';
 import { EngineError } from '../engine/errors.ts';
 import { addHealth, addModels } from './common-routes.ts';
 import { HttpError, deviceLost, modelLoading, shuttingDown } from './http-error.ts';

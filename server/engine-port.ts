@@ -1,9 +1,10 @@
 /** The engine in a child process: the messages around the port's own, and the child's half of it. */
-import type { Engine } from '../engine/api.ts';
+import type { Engine } from '../engine/protocol.ts';
 import type { EngineConfig } from '../engine/config.ts';
-import { EngineError } from '../engine/errors.ts';
-import { serveEngine, toPlainError } from '../engine/host.ts';
-import type { MessagePortLike, PlainError } from '../engine/host.ts';
+import { EngineError, toPlainError } from '../engine/errors.ts';
+import type { PlainError } from '../engine/errors.ts';
+import { serveEngine } from '../engine/host.ts';
+import type { MessagePortLike } from '../engine/host.ts';
 
 /** What the parent sends first. */
 export interface StartMessage {

@@ -3,22 +3,13 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type {
-  ChatEvent,
-  ChatRequest,
-  Engine,
-  EngineInfo,
-  EngineStatus,
-  SpeechEvent,
-  SpeechRequest,
-  TokenizeRequest,
-  TranscriptionEvent,
-  TranscriptionRequest,
-} from '../engine/api.ts';
-import { EMPTY_STATUS, EngineClient } from '../engine/client.ts';
-import { EngineError } from '../engine/errors.ts';
-import { fromPlainError } from '../engine/host.ts';
+import type { EngineInfo, EngineStatus } from '../engine/api.ts';
+import { EMPTY_STATUS, connectEngine } from '../engine/client.ts';
+import type { EngineClient } from '../engine/client.ts';
+import { EngineError, fromPlainError } from '../engine/errors.ts';
 import type { HostMessage, MessagePortLike } from '../engine/host.ts';
+import { operations } from '../engine/protocol.ts';
+import type { OperationName, OperationRow, Operations } from '../engine/protocol.ts';
 import type { BugMessage, FailedMessage, StartMessage } from './engine-port.ts';
 import type { Logger } from './log.ts';
 import { replayed } from './replay.ts';
@@ -50,7 +41,19 @@ const KEPT_LINES = 20;
 /** How long a process that was asked to close may take. */
 const CLOSE_MS = 1_000;
 
-export class EngineSupervisor implements Engine {
+/** An Engine that outlives its process. */
+export type EngineSupervisor = Supervisor & Operations;
+
+/** Starts an engine process and keeps it alive until it is closed. */
+export function superviseEngine(options: SupervisorOptions): EngineSupervisor {
+  const supervisor = new Supervisor(options);
+  return Object.assign(
+    supervisor,
+    operations((name, row) => supervisor.around(name, row)),
+  );
+}
+
+class Supervisor {
   readonly #options: SupervisorOptions;
   #run: EngineRun | undefined;
   /** The last known info, so that models stay listed while the engine restarts. */
@@ -98,31 +101,15 @@ export class EngineSupervisor implements Engine {
     return this.#run?.isReady ? status : { ...status, state: 'lost' };
   }
 
-  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
-    return this.#replayed(({ client }) => client.chat(request, signal), signal);
-  }
-
-  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
-    // The seed that was announced is the seed that is spoken with.
-    const seeded = (start: SpeechEvent | undefined): SpeechRequest =>
-      start?.type === 'start' ? { ...request, seed: start.seed } : request;
-    return this.#replayed<SpeechEvent>(({ client }, start) => client.synthesize(seeded(start), signal), signal);
-  }
-
-  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
-    return this.#replayed(({ client }) => client.transcribe(request, signal), signal);
-  }
-
-  async tokenize(request: TokenizeRequest): Promise<readonly number[]> {
-    return await this.#readyRun().client.tokenize(request);
-  }
-
-  async detokenize(tokens: readonly number[]): Promise<string> {
-    return await this.#readyRun().client.detokenize(tokens);
-  }
-
-  async flushCache(): Promise<void> {
-    await this.#readyRun().client.flushCache();
+  /** An operation in the engine's present life; one that answers with events is made again in the next, if none of its answer has gone out. */
+  around(name: OperationName, { kind, again }: OperationRow): (request: unknown, signal: AbortSignal) => unknown {
+    const method = ({ client }: EngineRun) => client[name] as (request: unknown, signal?: AbortSignal) => unknown;
+    if (kind === 'value') return async (request) => method(this.#readyRun())(request);
+    return (request, signal) => {
+      const call = (run: EngineRun, start: { readonly type: string } | undefined) =>
+        method(run)(start && again ? again(request, start) : request, signal) as AsyncIterable<{ readonly type: string }>;
+      return replayed({ run: this.#readyRun(), call, next: (run) => this.#runAfter(run, signal), signal });
+    };
   }
 
   async close(): Promise<void> {
@@ -135,13 +122,6 @@ export class EngineSupervisor implements Engine {
   #readyRun(): EngineRun {
     if (!this.#run?.isReady) throw new EngineError('device_lost', 'the engine was lost and is being restarted');
     return this.#run;
-  }
-
-  #replayed<Event extends { readonly type: string }>(
-    call: (run: EngineRun, start: Event | undefined) => AsyncIterable<Event>,
-    signal: AbortSignal,
-  ): AsyncIterable<Event> {
-    return replayed({ run: this.#readyRun(), call, next: (run) => this.#runAfter(run, signal), signal });
   }
 
   /** The next life of the engine, once it is ready. */
@@ -255,7 +235,7 @@ class EngineRun {
       child.on('error', (error) => resolve(`could not be run: ${error.message}`));
       child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
     });
-    this.client = new EngineClient(this.#port());
+    this.client = connectEngine(this.#port());
     this.#watchdog = new Watchdog(this.client, watchdogMs, (why) => {
       this.#killedBecause = `killed: ${why}`;
       child.kill('SIGKILL');

@@ -4,7 +4,7 @@
  * snapshot, so a scrape never waits for the engine. One listener's models only: readers take the first series of a family.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { Engine } from '../engine/api.ts';
+import type { Engine } from '../engine/protocol.ts';
 
 export type Task = 'chat' | 'speech' | 'transcription';
 

@@ -10,7 +10,8 @@ import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './codec-pool.ts';
 import { parseServerConfig } from './config.ts';
 import type { ListenerSettings, ServerConfig } from './config.ts';
-import { EngineSupervisor } from './engine-supervisor.ts';
+import { superviseEngine } from './engine-supervisor.ts';
+import type { EngineSupervisor } from './engine-supervisor.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { listen } from './listen.ts';
 import type { Listener } from './listen.ts';
@@ -81,7 +82,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
   const lifecycle = new Lifecycle();
   const codec = new CodecPool();
   const listeners: Listener[] = [];
-  const supervisor = new EngineSupervisor({
+  const supervisor = superviseEngine({
     start: { config: config.engine, toggles: config.toggles },
     log,
     watchdogMs: config.watchdogMs,

@@ -12,7 +12,7 @@ const MAX_FUNCTION_LINES = 60;
 
 /** Rank of a folder or file of engine/: it imports only from lower ranks and from its own group. */
 const RANKS: readonly (readonly string[])[] = [
-  ['api.ts', 'config.ts', 'errors.ts', 'util'],
+  ['api.ts', 'config.ts', 'errors.ts', 'protocol.ts', 'util'],
   ['platform', 'text', 'audio', 'cache'],
   ['gpu'],
   ['ops', 'weights'],

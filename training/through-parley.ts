@@ -1,6 +1,6 @@
 /** Speech and transcription through Parley itself, for the scripts that evaluate checkpoints or make training data. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Engine } from '../engine/api.ts';
+import type { Engine } from '../engine/protocol.ts';
 import { resample } from '../engine/audio/resample.ts';
 import { parseWav, wavToMono, writeWav } from '../engine/audio/wav.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../engine/config.ts';
@@ -38,7 +38,10 @@ export async function recognise(engine: Engine, path: string, timestamps = false
   const wav = parseWav(readFileSync(path));
   const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
   let text = '';
-  for await (const event of engine.transcribe({ samples, language: 'en', ...(timestamps && { timestamps: 'segment' as const }) }, new AbortController().signal)) {
+  for await (const event of engine.transcribe(
+    { samples, language: 'en', ...(timestamps && { timestamps: 'segment' as const }) },
+    new AbortController().signal,
+  )) {
     if (event.type === 'finish') text = event.text;
   }
   return { text, seconds: samples.length / RECOGNISER_RATE };

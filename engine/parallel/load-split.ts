@@ -13,8 +13,8 @@ import { GroupMemory, counterCount } from './group-memory.ts';
 import type { GroupSizes, Topology } from './group-memory.ts';
 import type { RankPlace } from './link.ts';
 import { ParallelRunner } from './parallel-runner.ts';
-import type { LoadedRank, OpenedRank, SplitModel } from './rank-host.ts';
-import { LocalRank, WorkerRank } from './rank-port.ts';
+import type { LoadedRank, OpenedRank, SplitModel } from './rank-operations.ts';
+import { localRank, workerRank } from './rank-port.ts';
 import type { RankPort } from './rank-port.ts';
 import { LocalSignals, SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
@@ -60,8 +60,8 @@ export async function loadSplit(device: Device, request: SplitRequest): Promise<
   let signals: Signals | undefined;
   const local = (): Signals => (signals ??= new LocalSignals(counterCount(topology)));
   const spawn = (): RankPort => {
-    if (!threads) return new LocalRank(platform, local);
-    return new WorkerRank(platform.startWorker!(new URL(/* @vite-ignore */ './rank-worker.ts', import.meta.url)));
+    if (!threads) return localRank(platform, local);
+    return workerRank(platform.startWorker!(new URL(/* @vite-ignore */ './rank-worker.ts', import.meta.url)));
   };
   const ranks = Array.from({ length: count }, spawn);
   try {
@@ -86,7 +86,9 @@ async function build(
   for (const [i, rank] of ranks.entries()) opened.push(await rank.open(names[i]));
   const cuts = await layerCuts(shape.layers, topology, config, ranks, opened);
   const loaded = await Promise.all(
-    ranks.map((rank, i) => rank.load(modelOf(device, request, i), placeOf(topology, i), shardOf(topology, i, cuts))),
+    ranks.map((rank, i) =>
+      rank.load({ model: modelOf(device, request, i), place: placeOf(topology, i), shard: shardOf(topology, i, cuts) }),
+    ),
   );
   const batch = request.limits({
     maxBindingBytes: Math.min(...opened.map(({ maxBindingBytes }) => maxBindingBytes)),
@@ -104,7 +106,7 @@ async function build(
   const sizes: GroupSizes = { ...topology, limits, hidden: shape.hidden };
   const bytes = GroupMemory.bytes(sizes);
   const buffer = local ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-  await Promise.all(ranks.map((rank) => rank.start(pages, sizes, buffer)));
+  await Promise.all(ranks.map((rank) => rank.start({ pages, sizes, buffer })));
   const group = new GroupMemory(sizes, buffer);
   const signals = local ?? new SharedSignals(group.signals);
   const parts = { ranks, sizes, memory: group, signals, table, pageSize: model.pageSize, stats: device.stats };

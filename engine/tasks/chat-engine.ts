@@ -4,6 +4,7 @@ import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { Device, DeviceStats } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { TaskOperations } from '../protocol.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
@@ -35,7 +36,7 @@ const READ_AHEAD = 64;
 /** What a step waits for masks at most; sequences whose masks come later sit it out, unless there is nothing else to compute. */
 const MASK_WAIT_MS = 1;
 
-export class ChatEngine {
+export class ChatEngine implements TaskOperations<'chat'> {
   readonly info: ModelInfo;
   readonly #parts: ChatParts;
   readonly #requests = new Map<Sequence, Request>();
@@ -86,7 +87,7 @@ export class ChatEngine {
   }
 
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
-  async *generate(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
+  async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
     const events = new AsyncQueue<ChatEvent>();
     const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
     if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');

@@ -12,7 +12,7 @@ import type { Decoder, DecoderDefinition, DecoderShape } from '../models/registr
 import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
-import type { SplitModel } from '../parallel/rank-host.ts';
+import type { SplitModel } from '../parallel/rank-operations.ts';
 import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';

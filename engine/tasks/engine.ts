@@ -1,12 +1,12 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
-import type {
-  ChatEvent, ChatRequest, Engine, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
-} from '../api.ts'; // prettier-ignore
+import type { EngineInfo, EngineStatus, ModelInfo, ProfileEntry } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
+import { operations } from '../protocol.ts';
+import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
 import { ChatEngine } from './chat-engine.ts';
 import { Synthesizer } from './synthesizer.ts';
 import { Transcriber } from './transcriber.ts';
@@ -22,7 +22,8 @@ export async function createEngine(platform: Platform, config: EngineConfig): Pr
     const speech = config.speech && (await Synthesizer.load(await devices.of('speech'), platform, config.speech, config));
     // Chat comes last: its KV pages take what the others leave of the memory budget.
     const chat = config.chat && (await ChatEngine.load(await devices.of('chat'), platform, config.chat, config));
-    return new LocalEngine(devices, chat, speech, transcription);
+    const engine = new LocalEngine(devices, { chat, speech, transcription });
+    return Object.assign(engine, engine.operations());
   } catch (error) {
     devices.close();
     throw error;
@@ -65,23 +66,26 @@ class TaskDevices {
   }
 }
 
-class LocalEngine implements Engine {
+interface Tasks {
+  readonly chat: ChatEngine | undefined;
+  readonly speech: Synthesizer | undefined;
+  readonly transcription: Transcriber | undefined;
+}
+
+class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefined> {
   readonly #devices: TaskDevices;
-  readonly #chat: ChatEngine | undefined;
-  readonly #speech: Synthesizer | undefined;
-  readonly #transcription: Transcriber | undefined;
+  readonly #tasks: Tasks;
   #state: EngineStatus['state'] = 'ready';
 
-  constructor(devices: TaskDevices, chat: ChatEngine | undefined, speech: Synthesizer | undefined, transcription: Transcriber | undefined) {
+  constructor(devices: TaskDevices, tasks: Tasks) {
     this.#devices = devices;
-    this.#chat = chat;
-    this.#speech = speech;
-    this.#transcription = transcription;
+    this.#tasks = tasks;
     // The tasks live and die together: with one of several devices gone, the engine is built anew.
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
     }
-    for (const task of [chat, transcription]) void task?.lost.then((reason) => this.#lose(devices.get(task.info.task)!.platform, reason));
+    for (const task of [tasks.chat, tasks.transcription])
+      void task?.lost.then((reason) => this.#lose(devices.get(task.info.task)!.platform, reason));
   }
 
   #lose(platform: Platform, reason: string): void {
@@ -92,7 +96,8 @@ class LocalEngine implements Engine {
 
   info(): EngineInfo {
     const { info: adapter } = this.#main;
-    const models = [this.#chat?.info, this.#speech?.info, this.#transcription?.info].flatMap((info) => {
+    const models = [this.#tasks.chat, this.#tasks.speech, this.#tasks.transcription].flatMap((task) => {
+      const info = task?.info;
       if (!info) return [];
       const own = this.#devices.get(info.task)!.info;
       return own === adapter ? [info] : [{ ...info, adapter: own }];
@@ -108,12 +113,12 @@ class LocalEngine implements Engine {
   status(): EngineStatus {
     const stats = this.#devices.all.map((device) => device.stats);
     const sum = (key: 'buffers' | 'bufferBytes' | 'dispatches' | 'submits' | 'bytesRead'): number =>
-      [...stats, ...(this.#chat?.deviceStats ?? [])].reduce((total, one) => total + one[key], 0);
+      [...stats, ...(this.#tasks.chat?.deviceStats ?? [])].reduce((total, one) => total + one[key], 0);
     const pending = stats.filter((one) => one.pending > 0);
     // A device that hangs must show beside one that works: of those with work pending, the one that has waited longest counts.
     const lastProgress =
       pending.length > 0 ? Math.min(...pending.map((one) => one.lastProgress)) : Math.max(...stats.map((one) => one.lastProgress));
-    const chat = this.#chat?.status();
+    const chat = this.#tasks.chat?.status();
     return {
       state: this.#state,
       lastProgress,
@@ -135,28 +140,15 @@ class LocalEngine implements Engine {
     };
   }
 
-  chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {
-    return this.#loaded(this.#chat, 'chat').generate(request, signal);
-  }
-
-  synthesize(request: SpeechRequest, signal: AbortSignal): AsyncIterable<SpeechEvent> {
-    return this.#loaded(this.#speech, 'speech').synthesize(request, signal);
-  }
-
-  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
-    return this.#loaded(this.#transcription, 'transcription').transcribe(request, signal);
-  }
-
-  async tokenize(request: TokenizeRequest): Promise<readonly number[]> {
-    return this.#loaded(this.#chat, 'chat').tokenize(request);
-  }
-
-  async detokenize(tokens: readonly number[]): Promise<string> {
-    return this.#loaded(this.#chat, 'chat').detokenize(tokens);
-  }
-
-  async flushCache(): Promise<void> {
-    this.#loaded(this.#chat, 'chat').flushCache();
+  /** Every operation, done by the method of its name: of its task, or of this. */
+  operations(): Operations {
+    return operations((name, { kind, task }) => {
+      const call = (...args: unknown[]): unknown => {
+        const owner: object = task ? this.#loaded(this.#tasks[task], task) : this;
+        return (owner as Record<string, (...args: unknown[]) => unknown>)[name]!(...args);
+      };
+      return kind === 'value' ? async (request) => call(request) : call;
+    });
   }
 
   #loaded<T>(task: T | undefined, name: string): T {
@@ -176,9 +168,7 @@ class LocalEngine implements Engine {
 
   async close(): Promise<void> {
     this.#state = 'closing';
-    await this.#chat?.close();
-    await this.#speech?.close();
-    await this.#transcription?.close();
+    for (const task of [this.#tasks.chat, this.#tasks.speech, this.#tasks.transcription]) await task?.close();
     this.#devices.close();
   }
 }

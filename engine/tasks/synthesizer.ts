@@ -10,6 +10,7 @@ import { loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { TaskOperations } from '../protocol.ts';
 import { SpeechRunner } from '../runner/speech-runner.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { DEFAULT_PHONEME_RULES, parsePhonemeRules } from '../text/phonemes.ts';
@@ -43,7 +44,7 @@ interface Parts {
   readonly maxPhonemes: number;
 }
 
-export class Synthesizer {
+export class Synthesizer implements TaskOperations<'speech'> {
   readonly info: ModelInfo;
   readonly #parts: Parts;
   #closed = false;

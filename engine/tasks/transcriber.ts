@@ -10,6 +10,7 @@ import type { Device } from '../gpu/device.ts';
 import { transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
+import type { TaskOperations } from '../protocol.ts';
 import { summarise } from '../ops/constrained-token.ts';
 import { MAX_STEP_COPIES, MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
 import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2seq-runner.ts';
@@ -36,7 +37,7 @@ interface Submitted {
 /** Said of a checkpoint that has no token for what precedes the audio, or that knows it from its table of tokens only. */
 const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with prompts";
 
-export class Transcriber {
+export class Transcriber implements TaskOperations<'transcription'> {
   readonly info: ModelInfo;
   readonly #runner: Seq2SeqRunner;
   readonly #tokenizer: Tokenizer;

@@ -2,7 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ChatRequest, Engine, EngineStatus } from '../../engine/api.ts';
+import type { ChatRequest, EngineStatus } from '../../engine/api.ts';
+import type { Engine } from '../../engine/protocol.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { createEngine } from '../../engine/index.ts';
 import { resample } from '../../engine/audio/resample.ts';

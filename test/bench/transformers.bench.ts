@@ -75,7 +75,7 @@ async function parley(dtype: 'f16' | 'f32'): Promise<Contender> {
     async generate(prompt, maxTokens, onToken) {
       const request: ChatRequest = { messages: [], prompt, sampling: { temperature: 0 }, maxTokens, ignoreEos: true, skipSpecialTokens: false }; // prettier-ignore
       let text = '';
-      for await (const event of engine.generate(request, new AbortController().signal)) {
+      for await (const event of engine.chat(request, new AbortController().signal)) {
         if (event.type !== 'delta') continue;
         text += event.text;
         onToken();

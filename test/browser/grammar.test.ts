@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
-import type { CallNews, HostMessage } from '../../engine/host.ts';
+import type { HostMessage } from '../../engine/host.ts';
+import type { CallNews } from '../../engine/util/rpc.ts';
 import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
 import { openPage } from './playground.ts';
 import { serveFolder } from './static-server.ts';
@@ -33,7 +34,7 @@ async function askAll({ script, requests }: { readonly script: string; readonly 
       port1.onmessage = ({ data }: MessageEvent<HostMessage>) => {
         if (data.type === 'hello') {
           for (const [id, request] of requests.entries()) {
-            port1.postMessage({ type: 'call', id, call: { method: 'chat', request }, credits: 10_000 });
+            port1.postMessage({ type: 'call', id, name: 'chat', request, credits: 10_000 });
           }
         }
         if (data.type === 'news') data.news.forEach(take);

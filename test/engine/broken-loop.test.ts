@@ -45,7 +45,7 @@ async function load(later?: () => Promise<void>): Promise<{ readonly device: Dev
 
 async function tokensOf(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<number> {
   let tokens = 0;
-  for await (const event of engine.generate(request, signal)) if (event.type === 'finish') tokens = event.completionTokens;
+  for await (const event of engine.chat(request, signal)) if (event.type === 'finish') tokens = event.completionTokens;
   return tokens;
 }
 

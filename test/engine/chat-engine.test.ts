@@ -34,7 +34,7 @@ async function ask(engine: ChatEngine, content: string, options: Partial<ChatReq
   const finishes: Answer['finishes'] = [];
   let start: Answer['start'];
   let deltaTokens = 0;
-  for await (const event of engine.generate(request, new AbortController().signal)) {
+  for await (const event of engine.chat(request, new AbortController().signal)) {
     if (event.type === 'start') start = event;
     else if (event.type === 'delta') {
       texts[event.index] += event.text;
@@ -142,7 +142,7 @@ describe('ChatEngine', () => {
     const other = ask(engine, STORY, { maxTokens: 60, ignoreEos: true });
     let deltas = 0;
     const aborted = (async () => {
-      for await (const event of engine.generate(request, controller.signal)) {
+      for await (const event of engine.chat(request, controller.signal)) {
         if (event.type === 'delta' && ++deltas === 5) controller.abort();
       }
     })();
@@ -150,7 +150,7 @@ describe('ChatEngine', () => {
     expect(deltas).toBe(5);
     expect((await other).finishes[0]).toMatchObject({ completionTokens: 60 });
     // Leaving the loop is an abort too.
-    for await (const event of engine.generate(request, new AbortController().signal)) if (event.type === 'delta') break;
+    for await (const event of engine.chat(request, new AbortController().signal)) if (event.type === 'delta') break;
     await ask(engine, 'Hi', { maxTokens: 2 });
     expect(engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
   });
@@ -159,7 +159,7 @@ describe('ChatEngine', () => {
     const options = { maxTokens: 300, ignoreEos: true };
     const whole = await ask(engine, STORY, options);
     const request: ChatRequest = { messages: [{ role: 'user', content: STORY }], sampling: GREEDY, ...options };
-    const slow = engine.generate(request, new AbortController().signal);
+    const slow = engine.chat(request, new AbortController().signal);
     const before = engine.status().generatedTokens;
     await slow.next();
     // Steps enough for the slow one to be ahead as far as it may.
@@ -175,7 +175,7 @@ describe('ChatEngine', () => {
 
   test('one that goes away while the engine waits for it leaves nothing behind', async () => {
     const request: ChatRequest = { messages: [{ role: 'user', content: STORY }], sampling: GREEDY, maxTokens: 500, ignoreEos: true };
-    const slow = engine.generate(request, new AbortController().signal);
+    const slow = engine.chat(request, new AbortController().signal);
     await slow.next();
     await ask(engine, STORY, { maxTokens: 200, ignoreEos: true });
     expect(engine.status().running).toBe(1);

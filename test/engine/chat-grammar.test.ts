@@ -93,7 +93,7 @@ const held = (schema: unknown, maxTokens = 1000): ChatRequest => ({ ...plain(max
 
 async function text(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<string> {
   let all = '';
-  for await (const event of engine.generate(request, signal)) if (event.type === 'delta') all += event.text;
+  for await (const event of engine.chat(request, signal)) if (event.type === 'delta') all += event.text;
   return all;
 }
 
@@ -146,7 +146,7 @@ describe('grammars of a chat engine', () => {
     const engine = await load(() => worker(() => undefined));
     try {
       const controller = new AbortController();
-      const stuck = engine.generate(held({ type: 'string' }), controller.signal);
+      const stuck = engine.chat(held({ type: 'string' }), controller.signal);
       await stuck.next();
       expect(await text(engine, plain(24))).toMatch(/\w/);
       controller.abort();

@@ -32,7 +32,7 @@ describe('ChatEngine', () => {
 
   async function ask(options: Partial<ChatRequest>) {
     const answer = { text: '', calls: 0, promptTokens: 0, cachedTokens: 0, reason: '', tokens: 0 };
-    for await (const event of engine.generate({ messages: [], sampling: { temperature: 0 }, ...options }, new AbortController().signal)) {
+    for await (const event of engine.chat({ messages: [], sampling: { temperature: 0 }, ...options }, new AbortController().signal)) {
       if (event.type === 'start') Object.assign(answer, { promptTokens: event.promptTokens, cachedTokens: event.cachedTokens });
       else if (event.type === 'delta') {
         answer.text += event.text;

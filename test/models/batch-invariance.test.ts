@@ -28,7 +28,7 @@ async function ask(engine: ChatEngine, request: ChatRequest, onToken: (count: nu
   let text = '';
   let count = 0;
   const logprobs: number[] = [];
-  for await (const event of engine.generate(request, new AbortController().signal)) {
+  for await (const event of engine.chat(request, new AbortController().signal)) {
     if (event.type !== 'delta') continue;
     text += event.text;
     logprobs.push(...(event.logprobs ?? []).map(({ logprob }) => logprob));

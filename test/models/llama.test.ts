@@ -154,7 +154,7 @@ describe.skipIf(!existsSync(STORIES))('stories260K (skipped where ../shared is a
     const engine = await ChatEngine.load(device, platform, { path: folder }, resolveConfig({ dtype: 'f32', kvCacheDtype: 'f32', maxRunningRequests: 4 })); // prettier-ignore
     let text = '';
     const messages = [{ role: 'user', content: 'Once upon a time' }] as const;
-    for await (const event of engine.generate(
+    for await (const event of engine.chat(
       { messages, sampling: { temperature: 0 }, maxTokens: golden.greedy.length },
       new AbortController().signal,
     )) {

@@ -46,7 +46,7 @@ async function answer(trustRemoteCode: boolean, on: Platform = platform): Promis
     const { prompt } = JSON.parse(readFileSync(join(FIXTURE, 'golden.json'), 'utf8')) as { prompt: number[] };
     let text = '';
     const request = { messages: [], prompt, sampling: { temperature: 0 }, maxTokens: 8, ignoreEos: true };
-    for await (const event of engine.generate(request, new AbortController().signal)) if (event.type === 'delta') text += event.text;
+    for await (const event of engine.chat(request, new AbortController().signal)) if (event.type === 'delta') text += event.text;
     await engine.close();
     return text;
   } finally {

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ChatEvent, Engine, TranscriptionEvent } from '../../engine/api.ts';
+import type { ChatEvent, TranscriptionEvent } from '../../engine/api.ts';
+import type { Engine } from '../../engine/protocol.ts';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';

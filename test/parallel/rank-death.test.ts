@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
-import { EngineSupervisor } from '../../server/engine-supervisor.ts';
+import { superviseEngine } from '../../server/engine-supervisor.ts';
+import type { EngineSupervisor } from '../../server/engine-supervisor.ts';
 import { createLog } from '../../server/log.ts';
 import { until } from '../support/listeners.ts';
 
@@ -21,7 +22,7 @@ let supervisor: EngineSupervisor;
 const failures: EngineError[] = [];
 beforeAll(async () => {
   const config = resolveConfig({ chat: { path: FOLDER }, tpSize: 2, contextLength: 256, maxRunningRequests: CLIENTS });
-  supervisor = new EngineSupervisor({
+  supervisor = superviseEngine({
     start: { config, toggles: 'default' },
     log: createLog('silent'),
     onGiveUp: (error) => failures.push(error),

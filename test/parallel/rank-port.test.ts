@@ -1,14 +1,14 @@
 /** The end of a rank's thread, with a thread that only pretends. */
 import { expect, test } from 'vitest';
-import { WorkerRank } from '../../engine/parallel/rank-port.ts';
-import type { RankCall, RankReply } from '../../engine/parallel/rank-port.ts';
+import { workerRank } from '../../engine/parallel/rank-port.ts';
+import type { RankCall, RankReply } from '../../engine/parallel/rank-operations.ts';
 
 test('a rank that is closed ends itself, even when it tells in between that its device is lost', async () => {
   const posted: RankCall[] = [];
   const state = { terminated: false };
   let tell!: (reply: RankReply) => void;
   let exit!: (why: string) => void;
-  const rank = new WorkerRank({
+  const rank = workerRank({
     post: (message) => void posted.push(message as RankCall),
     onMessage: (callback) => (tell = callback),
     onExit: (callback) => (exit = callback),
@@ -16,8 +16,8 @@ test('a rank that is closed ends itself, even when it tells in between that its 
   });
   const step = rank.step(0);
   const closed = rank.close();
-  expect(posted.map(({ method }) => method)).toEqual(['step', 'close']);
-  tell({ id: 0, error: { code: 'device_lost', message: 'destroyed' } });
+  expect(posted.map(({ type }) => type)).toEqual(['call', 'close']);
+  tell({ type: 'lost', reason: 'destroyed' });
   await expect(step).rejects.toMatchObject({ code: 'device_lost' });
   expect(await Promise.race([closed.then(() => 'closed'), new Promise((resolve) => setTimeout(resolve, 20, 'open'))])).toBe('open');
   exit('exit code 0');

@@ -6,7 +6,8 @@ import { afterEach, expect, test } from 'vitest';
 import type { ChatEvent } from '../../engine/api.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
-import { EngineSupervisor } from '../../server/engine-supervisor.ts';
+import { superviseEngine } from '../../server/engine-supervisor.ts';
+import type { EngineSupervisor } from '../../server/engine-supervisor.ts';
 import type { SupervisorOptions } from '../../server/engine-supervisor.ts';
 import { createLog } from '../../server/log.ts';
 import { replayed } from '../../server/replay.ts';
@@ -26,7 +27,7 @@ async function start(first: string, later: string, options: Partial<SupervisorOp
   const folder = mkdtempSync(join(tmpdir(), 'parley-replay-'));
   cleanups.push(() => rmSync(folder, { recursive: true }));
   const lives = join(folder, 'lives');
-  const supervisor = new EngineSupervisor({
+  const supervisor = superviseEngine({
     start: { config: { ...DEFAULT_ENGINE_CONFIG, adapter: `${first}>${later}:${lives}` }, toggles: 'default' },
     log: createLog('silent'),
     onGiveUp: () => {},

@@ -1,7 +1,8 @@
 /** EngineClient and serveEngine over a real MessageChannel, so that what travels is what a structured clone keeps. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ChatEvent, ChatRequest } from '../../engine/api.ts';
-import { EngineClient } from '../../engine/client.ts';
+import { connectEngine } from '../../engine/client.ts';
+import type { EngineClient } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { serveEngine } from '../../engine/host.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
@@ -57,7 +58,7 @@ async function connect<E extends FakeEngine>(engine: E) {
   const hostPort = portOf(port2);
   const log: string[] = [];
   serveEngine(engine, hostPort, (line) => log.push(line));
-  const client = new EngineClient(clientPort);
+  const client = connectEngine(clientPort);
   onTestFinished(async () => {
     hostPort.close();
     port1.close();

@@ -3,7 +3,8 @@ import { afterEach, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat.ts';
-import { EngineSupervisor } from '../../server/engine-supervisor.ts';
+import { superviseEngine } from '../../server/engine-supervisor.ts';
+import type { EngineSupervisor } from '../../server/engine-supervisor.ts';
 import { listen } from '../../server/listen.ts';
 import { createLog } from '../../server/log.ts';
 import { postJson, send, until } from '../support/listeners.ts';
@@ -18,7 +19,7 @@ afterEach(async () => {
 
 function start(behaviour: string, watchdogMs = 60_000) {
   const failures: EngineError[] = [];
-  const supervisor = new EngineSupervisor({
+  const supervisor = superviseEngine({
     start: { config: { ...DEFAULT_ENGINE_CONFIG, adapter: behaviour }, toggles: 'default' },
     log: createLog('silent'),
     watchdogMs,

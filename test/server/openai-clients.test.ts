@@ -7,7 +7,7 @@ import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Engine } from '../../engine/api.ts';
+import type { Engine } from '../../engine/protocol.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { createEngine } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';

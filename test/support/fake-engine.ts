@@ -2,15 +2,16 @@
 import type {
   ChatEvent,
   ChatRequest,
-  Engine,
   EngineInfo,
   EngineStatus,
+  ProfileEntry,
   SpeechEvent,
   SpeechRequest,
   TokenizeRequest,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../engine/api.ts';
+import type { Engine } from '../../engine/protocol.ts';
 import { EMPTY_STATUS } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 
@@ -111,6 +112,10 @@ export class FakeEngine implements Engine {
 
   async flushCache(): Promise<void> {
     this.flushes++;
+  }
+
+  async profile(): Promise<readonly ProfileEntry[]> {
+    return [];
   }
 
   async close(): Promise<void> {

@@ -70,7 +70,7 @@ async function chat(device: Device, models: string): Promise<ParityResult['answe
   const ask = async (question: string): Promise<ParityResult['answers'][number]> => {
     const request = { messages: [{ role: 'user', content: question }], sampling: { temperature: 0 }, maxTokens: 24, logprobs: 0 } as const;
     const tokens: { token: string; logprob: number }[] = [];
-    for await (const event of engine.generate(request, new AbortController().signal)) {
+    for await (const event of engine.chat(request, new AbortController().signal)) {
       if (event.type === 'delta') for (const { token, logprob } of event.logprobs ?? []) tokens.push({ token, logprob });
     }
     return tokens;

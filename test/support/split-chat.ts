@@ -40,7 +40,7 @@ export async function withChat<T>(
 
 export async function answer(engine: ChatEngine, request: ChatRequest): Promise<Answer> {
   const events: ChatEvent[] = [];
-  for await (const event of engine.generate(request, new AbortController().signal)) events.push(event);
+  for await (const event of engine.chat(request, new AbortController().signal)) events.push(event);
   const deltas = events.filter((event) => event.type === 'delta');
   const finish = events.find((event) => event.type === 'finish');
   return {

@@ -9,7 +9,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import type { Engine } from '../../engine/api.ts';
+import type { Engine } from '../../engine/protocol.ts';
 import { wordErrorRate } from '../../test/support/word-error-rate.ts';
 import { openEngine, recognise, speak } from '../through-parley.ts';
 

@@ -1,6 +1,6 @@
 /** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
 import { EngineError } from '../../engine/errors.ts';
-import type { PlainError } from '../../engine/host.ts';
+import type { PlainError } from '../../engine/errors.ts';
 import { StoreError } from './models/model-store.ts';
 
 /** What a button beside a failure does. */

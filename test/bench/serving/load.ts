@@ -23,7 +23,7 @@ export async function runRequest(engine: ChatEngine, request: ChatRequest, limit
   const times: number[] = [];
   let [text, promptTokens, cachedTokens, tokens, finished] = ['', 0, 0, 0, false];
   try {
-    for await (const event of engine.generate(request, limit)) {
+    for await (const event of engine.chat(request, limit)) {
       if (event.type === 'start') ({ promptTokens, cachedTokens } = event);
       else if (event.type === 'delta') {
         times.push(performance.now());

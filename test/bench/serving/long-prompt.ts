@@ -35,7 +35,7 @@ async function chatBeside<T>(
     const request: ChatRequest = { ...GREEDY, prompt: [1 + index, 2, 3], maxTokens: 20_000 };
     let last: number | undefined;
     try {
-      for await (const event of engine.generate(request, stop.signal)) {
+      for await (const event of engine.chat(request, stop.signal)) {
         if (event.type !== 'delta') continue;
         const now = performance.now();
         if (last === undefined) begun();

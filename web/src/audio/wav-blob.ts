@@ -6,7 +6,7 @@ import type { WavFile } from '../../../engine/audio/wav.ts';
 export interface WavBlob {
   readonly file: Blob;
   /** Its format; `data` is empty. */
-  readonly format: Omit<WavFile, 'data' | 'frames'>;
+  readonly format: Omit<WavFile, 'data' | 'frames' | 'missingBytes'>;
   readonly frames: number;
   /** First byte of the samples, and bytes of one frame. */
   readonly from: number;
@@ -54,7 +54,7 @@ export async function openWavBlob(file: Blob): Promise<WavBlob> {
 /** Mono samples of the frames from `first` to before `end`. */
 export async function readFrames({ file, format, from, frameBytes }: WavBlob, first: number, end: number): Promise<Float32Array> {
   const data = await bytesOf(file, from + first * frameBytes, from + end * frameBytes);
-  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data });
+  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data, missingBytes: 0 });
 }
 
 async function bytesOf(file: Blob, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {

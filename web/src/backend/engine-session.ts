@@ -1,8 +1,9 @@
 /** One task's engine in the tab: gets the model into the store, starts a worker, follows it until it is closed or lost. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import { EngineClient } from '../../../engine/client.ts';
-import type { EngineInfo, ProfileEntry } from '../../../engine/api.ts';
+import { connectEngine } from '../../../engine/client.ts';
+import type { EngineClient } from '../../../engine/client.ts';
+import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
@@ -14,7 +15,7 @@ import type { ModelStore } from '../models/model-store.ts';
 import { startWorker } from '../trusted-types.ts';
 import { messagePort } from '../worker/message-port.ts';
 import { STORE_SCHEME } from '../worker/protocol.ts';
-import type { PageMessage, WorkerMessage } from '../worker/protocol.ts';
+import type { LoadMessage, WorkerMessage } from '../worker/protocol.ts';
 import type { SessionState } from './session-state.ts';
 import workerUrl from '../worker/engine-worker.ts?worker&url';
 
@@ -91,22 +92,6 @@ export class EngineSession {
     this.state.value = { name: 'idle' };
   }
 
-  /** Times every dispatch from now on, or stops; returns what was measured so far. Throws an Error where that is impossible. */
-  async profile(enable: boolean): Promise<readonly ProfileEntry[]> {
-    const worker = this.#worker;
-    if (!worker) throw new EngineError('device_lost', 'the engine of this tab is not running');
-    return new Promise((resolve, reject) => {
-      const onMessage = ({ data }: MessageEvent<WorkerMessage>): void => {
-        if (data.type !== 'profile') return;
-        worker.removeEventListener('message', onMessage);
-        if (data.problem === '') resolve(data.entries);
-        else reject(new Error(data.problem));
-      };
-      worker.addEventListener('message', onMessage);
-      worker.postMessage({ type: 'profile', enable } satisfies PageMessage);
-    });
-  }
-
   /** Gets the model complete and undamaged into the store. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
     const total = manifestBytes(manifest);
@@ -137,7 +122,7 @@ export class EngineSession {
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
     const worker = startWorker(workerUrl, `parley ${manifest.task}`);
     this.#worker = worker;
-    const client = new EngineClient(messagePort(port1, closed));
+    const client = connectEngine(messagePort(port1, closed));
     this.#client = client;
     const failed = new Promise<never>((_, reject) => {
       worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
@@ -151,7 +136,7 @@ export class EngineSession {
       worker.addEventListener('message', () => clearTimeout(waiting), { once: true });
       void closed.then(() => clearTimeout(waiting));
     });
-    worker.postMessage({ type: 'load', config, port: port2 } satisfies PageMessage, [port2]);
+    worker.postMessage({ type: 'load', config, port: port2 } satisfies LoadMessage, [port2]);
     await Promise.race([client.ready, failed]);
     worker.addEventListener('error', (event) => this.#fail(failure('internal', event.message || 'the engine worker stopped')));
     return client.info();

@@ -1,5 +1,15 @@
 /** The three OpenAI-shaped listeners behind the engine's own interface, so that views do not know where the work is done. */
-import type { ChatEvent, ChatRequest, Engine, FinishReason, SpeechEvent, SpeechRequest, TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../../engine/api.ts'; // prettier-ignore
+import type {
+  ChatEvent,
+  ChatRequest,
+  FinishReason,
+  SpeechEvent,
+  SpeechRequest,
+  TranscriptSegment,
+  TranscriptionEvent,
+  TranscriptionRequest,
+} from '../../../engine/api.ts';
+import type { Engine } from '../../../engine/protocol.ts';
 import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';

@@ -1,7 +1,8 @@
 /** Times every dispatch of the chat engine while it answers, and shows which kernels took the time. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import type { Engine, ProfileEntry } from '../../../engine/api.ts';
+import type { ProfileEntry } from '../../../engine/api.ts';
+import type { Engine } from '../../../engine/protocol.ts';
 import { useApp } from '../app.ts';
 import type { ModelTask } from '../models/manifest.ts';
 
@@ -21,9 +22,9 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
     try {
       const session = app.sessions[task.value];
       if (session.state.peek().name !== 'ready') await app.load(task.value);
-      await session.profile(true);
+      await session.engine.profile(true);
       for await (const event of runOnce(app.sessions[task.value].engine, task.value)) void event;
-      profile.value = await session.profile(false);
+      profile.value = await session.engine.profile(false);
     } catch (error) {
       problem.value = error instanceof Error ? error.message : String(error);
     }

@@ -1,12 +1,12 @@
 /** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. */
 import { EngineError, createEngine, resolveConfig, serveEngine } from '../../../engine/index.ts';
 import type { Engine } from '../../../engine/index.ts';
-import { toPlainError } from '../../../engine/host.ts';
+import { toPlainError } from '../../../engine/errors.ts';
 import { createBrowserPlatform, fetchFile } from '../../../engine/platform/browser.ts';
 import { ModelStore, StoreError } from '../models/model-store.ts';
 import { messagePort } from './message-port.ts';
 import { STORE_SCHEME } from './protocol.ts';
-import type { LoadMessage, PageMessage, WorkerMessage } from './protocol.ts';
+import type { LoadMessage, WorkerMessage } from './protocol.ts';
 import { bundledShaders } from './shaders.ts';
 
 /** How often the engine is asked whether its device is still there, ms. */
@@ -36,12 +36,11 @@ function watch(engine: Engine): void {
   }, WATCH_INTERVAL);
 }
 
-let engine: Engine | undefined;
 const log = (line: string): void => tell({ type: 'log', line });
 
 async function load({ config, port }: LoadMessage): Promise<void> {
   try {
-    engine = await createEngine(
+    const engine = await createEngine(
       createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log, grammarWorker }),
       resolveConfig(config),
     );
@@ -53,16 +52,5 @@ async function load({ config, port }: LoadMessage): Promise<void> {
   }
 }
 
-async function profile(enable: boolean): Promise<void> {
-  try {
-    tell({ type: 'profile', entries: (await engine?.profile?.(enable)) ?? [], problem: '' });
-  } catch (error) {
-    tell({ type: 'profile', entries: [], problem: toPlainError(error).message });
-  }
-}
-
-self.addEventListener('message', ({ data }: MessageEvent<PageMessage>) => {
-  if (data.type === 'load') void load(data);
-  else void profile(data.enable);
-});
+self.addEventListener('message', ({ data }: MessageEvent<LoadMessage>) => void load(data));
 tell({ type: 'started' });

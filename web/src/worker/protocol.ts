@@ -2,9 +2,8 @@
  * Messages between the page and an engine worker about the worker itself. The engine's calls travel over a port of their own, in the messages of
  * engine/host.ts.
  */
-import type { ProfileEntry } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
-import type { PlainError } from '../../../engine/host.ts';
+import type { PlainError } from '../../../engine/errors.ts';
 
 /** From the page, once. `port` serves the engine. */
 export interface LoadMessage {
@@ -13,21 +12,12 @@ export interface LoadMessage {
   readonly port: MessagePort;
 }
 
-/** From the page, any time after loading: time every dispatch, or stop; answered with what was measured so far. */
-export interface ProfileMessage {
-  readonly type: 'profile';
-  readonly enable: boolean;
-}
-
-export type PageMessage = LoadMessage | ProfileMessage;
-
 /** From the worker. `started`: its script runs. After `failed` or `lost` it does nothing more and may be ended. */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }
   | { readonly type: 'failed'; readonly error: PlainError }
-  | { readonly type: 'lost' }
-  | { readonly type: 'profile'; readonly entries: readonly ProfileEntry[]; readonly problem: string };
+  | { readonly type: 'lost' };
 
 /** Model folders with this prefix are read from the model store, others are URLs. */
 export const STORE_SCHEME = 'store:';

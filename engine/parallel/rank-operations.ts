@@ -1,0 +1,78 @@
+/** What a rank of a split model is asked, in its own thread or in the coordinator's. */
+import type { AdapterInfo, MemoryUse } from '../api.ts';
+import type { DeviceStats } from '../gpu/device.ts';
+import type { Shard } from '../models/shard.ts';
+import type { KVType } from '../ops/kv.ts';
+import type { StepLimits } from '../runner/step-input.ts';
+import { value } from '../util/rpc.ts';
+import type { CallMessage, Methods, NewsMessage } from '../util/rpc.ts';
+import type { GroupSizes } from './group-memory.ts';
+import type { RankPlace } from './link.ts';
+
+/** The model and how it is stored; plain data, the same for all ranks. */
+export interface SplitModel {
+  readonly id: string;
+  readonly folder: string;
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly dtype: 'f32' | 'f16';
+  readonly kvType: KVType;
+  readonly pageSize: number;
+  /** Longest sequence asked for, in tokens. */
+  readonly context: number;
+  readonly memFractionStatic: number;
+  readonly deviceMemory?: number | undefined;
+  /** Bytes that other models take of the adapter's memory. */
+  readonly otherBytes: number;
+  readonly trustRemoteCode: boolean;
+}
+
+export interface OpenedRank {
+  readonly adapter: AdapterInfo;
+  readonly maxBindingBytes: number;
+}
+
+export interface LoadedRank {
+  readonly parameters: number;
+  readonly weightBytes: number;
+  /** Columns of the widest activation, and tokens whose logits this rank has. */
+  readonly widestRow: number;
+  readonly tokens: number;
+}
+
+export interface LoadRequest {
+  readonly model: SplitModel;
+  readonly place: RankPlace;
+  readonly shard: Shard;
+}
+
+export interface StartRequest {
+  /** Pages of keys and values. */
+  readonly pages: number;
+  readonly sizes: GroupSizes;
+  /** The group's memory. */
+  readonly buffer: ArrayBufferLike;
+}
+
+/** The operations, a row each; RankHost has a method of each name. They are done in the order they are asked for. */
+export const RANK_OPERATIONS = {
+  /** Takes the adapter with this name, or the platform's best. */
+  open: value<string | undefined, OpenedRank>(),
+  /** What bounds a token: GB of weights a second. */
+  measure: value<void, number>(),
+  /** Reads this rank's shard of the weights. */
+  load: value<LoadRequest, LoadedRank>(),
+  /** Makes the activations; gives how the memory divides and how many pages it leaves. Throws EngineError('out_of_memory'). */
+  reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>, MemoryUse>(),
+  /** Makes the pages, joins the group and warms up. */
+  start: value<StartRequest, void>(),
+  /** Executes the step that lies at a place of the group's memory. */
+  step: value<number, void>(),
+};
+
+export type RankOperations = Methods<typeof RANK_OPERATIONS>;
+
+/** To a rank's thread. */
+export type RankCall = CallMessage | { readonly type: 'close' };
+
+/** From it. News come with the counters of its device, where that is open. */
+export type RankReply = (NewsMessage & { readonly stats: DeviceStats | undefined }) | { readonly type: 'lost'; readonly reason: string };
