@@ -33,6 +33,16 @@ interface Request {
 
 /** Events of a choice that may wait for their reader; then it is computed no further until half of them are read. */
 const READ_AHEAD = 64;
+
+/** Characters that are tokenised for their own sake: some seconds of a thread that all long texts share. */
+const MOST_TOKENIZED = 1_000_000;
+
+function checkTokenized(text: string, param: string): void {
+  if (text.length <= MOST_TOKENIZED) return;
+  throw new EngineError('invalid_request', `'${param}' has ${text.length} characters; at most ${MOST_TOKENIZED} are tokenised at once`, {
+    param,
+  });
+}
 /** What a step waits for masks at most; sequences whose masks come later sit it out, unless there is nothing else to compute. */
 const MASK_WAIT_MS = 1;
 
@@ -109,10 +119,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
   }
 
   /** Token ids of a prompt, or of messages as the template renders them. */
-  tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): readonly number[] {
-    const { tokenizer } = this.#parts;
-    if (prompt !== undefined) return tokenizer.encode(prompt, { addSpecialTokens });
-    return encodePrompt(this.#parts, { messages, sampling: {} }).tokens;
+  async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
+    if (prompt === undefined) return (await encodePrompt(this.#parts, { messages, sampling: {} }, checkTokenized)).tokens;
+    checkTokenized(prompt, 'prompt');
+    return this.#parts.texts.encode(prompt, { addSpecialTokens });
   }
 
   /** Text of token ids, special tokens included. */
@@ -131,6 +141,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#fail(new EngineError('shutting_down', 'the engine is closing'));
     await this.#running;
     await this.#parts.grammars.close();
+    await this.#parts.texts.close();
     await this.#parts.runner.close?.();
   }
 
@@ -138,7 +149,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
   async #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Request> {
     if (this.#closed) throw this.#closed;
     const { tokenizer, scheduler, thinks } = this.#parts;
-    const { tokens: promptTokens, text: prompt } = encodePrompt(this.#parts, options);
+    const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, options, this.#checkLength);
+    if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, options);
     const constraint = constraintOf(options);
     const sampling = resolveSampling(options, this.#parts, constraint !== undefined);
@@ -170,6 +182,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
       throw error;
     }
   }
+
+  /** Refuses what cannot fit the context before it is tokenised. */
+  #checkLength = (text: string, param: string): void => this.#parts.texts.refuseLonger(text, this.#parts.context, param);
 
   /** Room for the answer; throws when prompt and answer do not fit. */
   #maxTokens(prompt: number, { maxTokens: asked, prompt: raw }: ChatRequest): number {

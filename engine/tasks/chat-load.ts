@@ -24,6 +24,7 @@ import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
+import { LongTexts } from '../text/long-texts.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
@@ -44,6 +45,7 @@ export interface ChatRunner {
 /** What surrounds the runner: everything with a test of its own without a GPU. */
 export interface ChatParts {
   readonly tokenizer: Tokenizer;
+  readonly texts: LongTexts;
   readonly template: ChatTemplate;
   readonly scheduler: Scheduler;
   readonly pool: PagePool;
@@ -104,6 +106,7 @@ export async function loadChat(
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
+    texts: new LongTexts(platform, tokenizer, { folder, size: vocabulary }),
     template,
     scheduler,
     pool,

@@ -5,16 +5,16 @@ import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
+import type { LongTexts } from '../text/long-texts.ts';
 import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
 import type { OutputParserOptions } from '../text/output-parser.ts';
-import type { Tokenizer } from '../text/tokenizer.ts';
 
 /** Temperatures below this are greedy. */
 const GREEDY_BELOW = 1e-6;
 
 /** What of the chat engine a request is resolved against. */
 interface ModelContext {
-  readonly tokenizer: Tokenizer;
+  readonly texts: LongTexts;
   readonly template: ChatTemplate;
   /** generation_config.json. */
   readonly generation: Readonly<Record<string, unknown>>;
@@ -22,19 +22,23 @@ interface ModelContext {
   readonly eos: ReadonlySet<number>;
 }
 
-/** The prompt's tokens, and its text as far as the answer's meaning hangs on it. A text without a template gets the tokenizer's special tokens. */
-export function encodePrompt(
-  { tokenizer, template, vocabulary }: Pick<ModelContext, 'tokenizer' | 'template' | 'vocabulary'>,
+/**
+ * The prompt's tokens, and its text as far as the answer's meaning hangs on it. A text without a template gets the tokenizer's special tokens.
+ * `check` may refuse the text by throwing.
+ */
+export async function encodePrompt(
+  { texts, template, vocabulary }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary'>,
   options: ChatRequest,
-): { readonly tokens: readonly number[]; readonly text: string } {
+  check: (text: string, param: string) => void,
+): Promise<{ readonly tokens: readonly number[]; readonly text: string }> {
   const { prompt } = options;
-  if (prompt === undefined) {
-    const text = renderPrompt(template, options);
-    return { tokens: tokenizer.encode(text, { addSpecialTokens: template.isPlain }), text };
+  if (typeof prompt === 'object') {
+    checkTokens(prompt, vocabulary, 'prompt');
+    return { tokens: prompt, text: '' };
   }
-  if (typeof prompt === 'string') return { tokens: tokenizer.encode(prompt, { addSpecialTokens: true }), text: prompt };
-  checkTokens(prompt, vocabulary, 'prompt');
-  return { tokens: prompt, text: '' };
+  const text = prompt ?? renderPrompt(template, options);
+  check(text, prompt === undefined ? 'messages' : 'prompt');
+  return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
 }
 
 /** Throws EngineError for tokens that do not exist. */

@@ -21,6 +21,7 @@ export class Tokenizer {
   readonly #json: Readonly<Record<string, unknown>>;
   readonly #size: number;
   #vocabulary: Vocabulary | undefined;
+  #longest: number | undefined;
 
   private constructor(tokenizer: HuggingFaceTokenizer, json: Readonly<Record<string, unknown>>, config: TokenizerConfig, size: number) {
     this.#size = size;
@@ -72,6 +73,11 @@ export class Tokenizer {
   /** Every token as tokenizer.json spells it, by id, and how it spells bytes. */
   get vocabulary(): Vocabulary {
     return (this.#vocabulary ??= readVocabulary(this.#json));
+  }
+
+  /** Characters of the longest token. */
+  get longest(): number {
+    return (this.#longest ??= this.vocabulary.tokens.reduce((most, token) => Math.max(most, token?.length ?? 0), 1));
   }
 
   /** The UTF-8 bytes a token stands for: several tokens may make one character. */

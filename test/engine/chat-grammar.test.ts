@@ -15,6 +15,7 @@ import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { Grammars } from '../../engine/text/grammar.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
+import { LongTexts } from '../../engine/text/long-texts.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
 
@@ -67,6 +68,7 @@ async function load(startWorker = (): PlatformWorker => createNodePlatform().sta
   const vocabulary = { ...tokenizer.vocabulary, stopTokenIds: [STOP] };
   const parts: ChatParts = {
     tokenizer,
+    texts: new LongTexts({}, tokenizer, { folder: FOLDER, size: WORDS * 32 }),
     template: await ChatTemplate.load(platform, FOLDER, tokenizer),
     scheduler: new Scheduler(pool, new BlockTable(8, 128), limits),
     pool,

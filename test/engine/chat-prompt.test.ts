@@ -46,23 +46,30 @@ describe('ChatEngine', () => {
 
   test('goes on from a prompt; its tokens, and the tokens of rendered messages, say the same', async () => {
     const prompt = 'Once upon a time, there was a little';
-    const tokens = engine.tokenize({ prompt });
+    const tokens = await engine.tokenize({ prompt });
     const fromText = await ask({ prompt, maxTokens: 12 });
     expect(fromText.text).toMatch(/^ \w+/);
     expect(fromText).toMatchObject({ promptTokens: tokens.length, tokens: 12, reason: 'length' });
     expect(await ask({ prompt: tokens, maxTokens: 12 })).toMatchObject({ text: fromText.text });
     const chat = await ask({ messages, maxTokens: 12 });
-    expect(await ask({ prompt: engine.tokenize({ messages }), maxTokens: 12 })).toMatchObject({
+    expect(await ask({ prompt: await engine.tokenize({ messages }), maxTokens: 12 })).toMatchObject({
       text: chat.text,
       promptTokens: chat.promptTokens,
     });
   });
 
-  test('spells tokens back as they were, special ones too, and refuses those it does not have', () => {
+  test('spells tokens back as they were, special ones too, and refuses those it does not have', async () => {
     const text = 'The quick brown fox, ünïcode 🦊.';
-    expect(engine.detokenize(engine.tokenize({ prompt: text, addSpecialTokens: false })).trim()).toBe(text);
-    expect(engine.detokenize(engine.tokenize({ messages }))).toContain('Tell me a short story about a fox.');
+    expect(engine.detokenize(await engine.tokenize({ prompt: text, addSpecialTokens: false })).trim()).toBe(text);
+    expect(engine.detokenize(await engine.tokenize({ messages }))).toContain('Tell me a short story about a fox.');
     for (const bad of [-1, 0.5, 1e9]) expect(() => engine.detokenize([bad])).toThrow(EngineError);
+  });
+
+  test('refuses what cannot fit before it is tokenised, and what is too much to tokenise', async () => {
+    const messages = [{ role: 'user', content: 'x\n'.repeat(500_000) }] as const;
+    await expect(ask({ messages })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
+    await expect(ask({ prompt: 'x'.repeat(100_000) })).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'prompt' });
+    await expect(engine.tokenize({ prompt: 'x'.repeat(1_000_001) })).rejects.toMatchObject({ code: 'invalid_request', param: 'prompt' });
   });
 
   test('refuses a prompt of tokens it does not have, and an empty one, by name', async () => {
@@ -72,7 +79,7 @@ describe('ChatEngine', () => {
   test('ends no sooner than it is told to', async () => {
     const free = await ask({ messages, stopTokenIds: [], maxTokens: 200 });
     // The token that the model writes fifth ends the answer there, unless at least 12 are asked for.
-    const [fifth] = engine.tokenize({ prompt: free.text, addSpecialTokens: false }).slice(4);
+    const [fifth] = (await engine.tokenize({ prompt: free.text, addSpecialTokens: false })).slice(4);
     const stopTokenIds = [fifth!];
     const short = await ask({ messages, stopTokenIds, maxTokens: 60 });
     expect(short).toMatchObject({ reason: 'stop' });

@@ -1,0 +1,26 @@
+/** The thread that tokenises long texts. */
+import type { Platform, WorkerPort } from '../platform/platform.ts';
+import { serveThread } from '../platform/thread.ts';
+import { value } from '../util/rpc.ts';
+import { Tokenizer } from './tokenizer.ts';
+
+export interface EncodeRequest {
+  /** The checkpoint's folder, and the number of tokens its model has. */
+  readonly folder: string;
+  readonly size: number;
+  readonly text: string;
+  readonly addSpecialTokens: boolean;
+}
+
+export const TOKENIZER_OPERATIONS = { encode: value<EncodeRequest, readonly number[]>() };
+
+/** Serves the port until the thread is ended. */
+export function main(platform: Platform, port: WorkerPort): void {
+  const tokenizers = new Map<string, Promise<Tokenizer>>();
+  const encode = async ({ folder, size, text, addSpecialTokens }: EncodeRequest): Promise<readonly number[]> => {
+    const tokenizer = tokenizers.get(folder) ?? Tokenizer.load(platform, folder, size);
+    tokenizers.set(folder, tokenizer);
+    return (await tokenizer).encode(text, { addSpecialTokens });
+  };
+  serveThread(TOKENIZER_OPERATIONS, { encode }, port, (line) => platform.log(line));
+}

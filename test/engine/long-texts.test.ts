@@ -1,0 +1,44 @@
+/** Tokenising that holds up nothing else. No GPU. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { LongTexts } from '../../engine/text/long-texts.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+
+const folder = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const platform = createNodePlatform();
+const source = { folder, size: 4096 };
+let tokenizer: Tokenizer;
+let texts: LongTexts;
+beforeAll(async () => {
+  tokenizer = await Tokenizer.load(platform, folder, source.size);
+  texts = new LongTexts(platform, tokenizer, source);
+});
+afterAll(() => texts.close());
+
+test('a long text has the tokens that it has at once, while this thread goes on', async () => {
+  const text = 'The quick brown fox, twice.\n'.repeat(5_000);
+  let turns = 0;
+  let done = false;
+  const encoded = texts.encode(text).finally(() => (done = true));
+  while (!done) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns++;
+  }
+  expect(await encoded).toEqual(tokenizer.encode(text));
+  // At once it would be there before the first turn ends.
+  expect(turns).toBeGreaterThan(10);
+});
+
+test('short ones, and all where there are no threads, are tokenised at once', async () => {
+  const alone = new LongTexts({}, tokenizer, source);
+  for (const text of ['Hi there.', 'word '.repeat(2_000)]) expect(await alone.encode(text)).toEqual(tokenizer.encode(text));
+});
+
+test('the bound never refuses what fits', () => {
+  const longest = tokenizer.vocabulary.tokens.reduce((most, token) => (token!.length > most.length ? token! : most), '');
+  const text = longest.repeat(100);
+  expect(() => texts.refuseLonger(text, 100, 'prompt')).not.toThrow();
+  expect(() => texts.refuseLonger(text, 99, 'prompt')).toThrow(/at least 100 tokens; the context holds 99/);
+});
