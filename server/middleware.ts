@@ -123,6 +123,9 @@ const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x
 const isLocal = (request: Request): boolean =>
   isLoopback(request.socket.remoteAddress ?? '') && FORWARDED.every((name) => request.get(name) === undefined);
 
+/** Headers of what would have been answered; the error is another body. */
+const OF_THE_ANSWER = ['content-disposition', 'content-encoding', 'content-type', 'accept-ranges', 'etag', 'last-modified'];
+
 /** Every error that reaches Express, as JSON; what happens after the first byte is the handlers' own business. */
 export function sendError({ log }: ListenerContext) {
   return (error: unknown, request: Request, response: Response, _next: NextFunction): void => {
@@ -137,8 +140,8 @@ export function sendError({ log }: ListenerContext) {
       response.destroy();
       return;
     }
-    response.removeHeader('content-disposition');
-    response.status(http.status).set(http.headers).json(http.body);
+    for (const name of OF_THE_ANSWER) response.removeHeader(name);
+    response.status(http.status).set('cache-control', 'no-store').set(http.headers).json(http.body);
     if (!request.complete) drainRest(request);
   };
 }

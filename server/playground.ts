@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { extname, join, relative, sep } from 'node:path';
 import express from 'express';
 import type { NextFunction, Request, Response } from 'express';
+import { HttpError } from './http-error.ts';
 import { PACKED_SUFFIXES } from './packed.ts';
 
 /** Headers of the paths that a pattern matches; `*` stands for any text. */
@@ -21,7 +22,9 @@ export function playground(folder: string) {
     response.set('cache-control', 'no-cache').vary('accept-encoding');
     for (const { pattern, headers } of rules) if (pattern.test(path)) for (const [name, value] of headers) response.set(name, value);
   };
-  const files = express.static(folder, { redirect: false, setHeaders });
+  const serve = express.static(folder, { redirect: false, setHeaders });
+  const files = (request: Request, response: Response, next: (error?: unknown) => void): void =>
+    void serve(request, response, (error?: unknown) => next(asRefusal(error)));
   return (request: Request, response: Response, next: NextFunction): void => {
     const { url, path } = request;
     // A part of a file is a part of the file itself, not of a compressed copy.
@@ -40,6 +43,18 @@ export function playground(folder: string) {
     };
     tryNext();
   };
+}
+
+/** Conditions that a file does not meet (412) and parts that it does not have (416) are the request's fault. */
+const REFUSALS: Readonly<Record<number, readonly [code: string, message: string]>> = {
+  412: ['precondition_failed', 'the file is not as If-Match or If-Unmodified-Since wants it'],
+  416: ['range_not_satisfiable', 'the file does not have the bytes that Range asks for'],
+};
+
+function asRefusal(error: unknown): unknown {
+  const { status, headers = {} } = (error ?? {}) as { readonly status?: number; readonly headers?: Readonly<Record<string, string>> };
+  const refusal = status === undefined ? undefined : REFUSALS[status];
+  return refusal ? new HttpError(status!, ...refusal, { headers }) : error;
 }
 
 function packedSuffix(response: Response): RegExp {

@@ -125,6 +125,25 @@ describe('the playground on the chat listener', () => {
     }
   });
 
+  test.each([
+    [412, 'precondition_failed', { 'if-match': '"x"' }],
+    [412, 'precondition_failed', { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' }],
+    [416, 'range_not_satisfiable', { range: 'bytes=99999-' }],
+  ])('a condition or a part that cannot be met is %i %s', async (wanted, code, asked) => {
+    for (const path of ['/', '/assets/index-abc123.js', '/weights.safetensors']) {
+      const { status, headers, body } = await get(path, { 'accept-encoding': 'br, gzip', ...asked });
+      expect([status, headers['content-type'], headers['content-encoding'], headers['etag'], headers['cache-control']]).toEqual([
+        wanted,
+        'application/json; charset=utf-8',
+        undefined,
+        undefined,
+        'no-store',
+      ]);
+      expect(JSON.parse(body.toString())).toMatchObject({ error: { code, type: 'invalid_request_error' } });
+      if (wanted === 416) expect(headers['content-range']).toMatch(/^bytes \*\/\d+$/);
+    }
+  });
+
   test('a HEAD is a GET without its body', async () => {
     const { status, headers, body } = await get('/', { 'accept-encoding': 'br' }, 'HEAD');
     expect([status, headers['content-encoding'], body.length]).toEqual([200, 'br', 0]);
