@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import type { EngineInfo, ModelInfo } from '../engine/api.ts';
 import { chatAdapters } from '../engine/config.ts';
 import { describeMemory } from '../engine/util/memory.ts';
-import type { ServerConfig } from './config.ts';
+import type { ServerConfig } from './settings/config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
 export function describeStart(config: ServerConfig, { adapter, models }: EngineInfo, ports: readonly number[], seconds: number): string {

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** `npx parley`: `adapters` lists the GPUs; anything else starts the server, as `npm start` does. */
-import { installPackages, requireNode, withSetup } from './setup.mjs';
-import { unpackedDriver } from './setup-drivers.mjs';
+import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
+import { unpackedDriver } from './setup/drivers.mjs';
 
 if (process.argv[2] === 'adapters') {
   await withSetup(async () => {
@@ -11,10 +11,10 @@ if (process.argv[2] === 'adapters') {
     if (process.env.VK_DRIVER_FILES === undefined) Object.assign(process.env, unpackedDriver());
     const { register } = await import('tsx/esm/api');
     register();
-    const { runAdapters } = await import('./adapters.ts');
+    const { runAdapters } = await import('./setup/adapters.ts');
     await runAdapters(process.argv.slice(3));
   });
 } else {
   if (process.argv[2] === 'start') process.argv.splice(2, 1);
-  await import('./start.mjs');
+  await import('./setup/start.mjs');
 }

@@ -5,8 +5,8 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join, sep } from 'node:path';
-import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup.mjs';
-import { ensureAdapter } from '../server/setup-drivers.mjs';
+import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
+import { ensureAdapter } from '../server/setup/drivers.mjs';
 import { ensureChromium } from './setup-chromium.mjs';
 
 await withSetup(() => {

@@ -4,8 +4,8 @@
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { CACHE, REMOVE, SetupError, isForbidden, say, shown } from '../server/setup.mjs';
-import { hasApt, libraryFolders, osRelease, unpackPackages } from '../server/setup-apt.mjs';
+import { CACHE, REMOVE, SetupError, isForbidden, say, shown } from '../server/setup/setup.mjs';
+import { hasApt, libraryFolders, osRelease, unpackPackages } from '../server/setup/apt.mjs';
 
 const DRIVERS = join(CACHE, 'drivers');
 const FOLDER = join(CACHE, 'chromium');

@@ -18,7 +18,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
-import { PACKED_SUFFIXES } from '../server/packed.ts';
+import { PACKED_SUFFIXES } from '../server/http/packed.ts';
 import { CHUNK_BYTES } from './src/models/manifest.ts';
 import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest.ts';
 

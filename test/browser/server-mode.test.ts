@@ -2,12 +2,12 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
-import { createChatApp } from '../../server/chat.ts';
-import { CodecPool } from '../../server/codec-pool.ts';
-import { listen } from '../../server/listen.ts';
-import type { Listener } from '../../server/listen.ts';
-import { createSpeechApp } from '../../server/speech.ts';
-import { createTranscriptionApp } from '../../server/transcription.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { createSpeechApp } from '../../server/speech/routes.ts';
+import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
 import { buildPlayground, findChromium, launchChromium } from './chromium.ts';

@@ -1,12 +1,12 @@
 /** Nothing that was made is lost: two tabs at once, changes of view, reloads, deletions. Against the listeners, with an engine as slow as a test wants. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat.ts';
-import { CodecPool } from '../../server/codec-pool.ts';
-import { listen } from '../../server/listen.ts';
-import type { Listener } from '../../server/listen.ts';
-import { createSpeechApp } from '../../server/speech.ts';
-import { createTranscriptionApp } from '../../server/transcription.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { createSpeechApp } from '../../server/speech/routes.ts';
+import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
 import { buildPlayground, findChromium, launchChromium } from './chromium.ts';

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { parseServerConfig } from '../../server/config.ts';
+import { parseServerConfig } from '../../server/settings/config.ts';
 import { postJson, send } from '../support/listeners.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 

@@ -14,8 +14,8 @@ import {
   parseAdapterList,
 } from '../../engine/platform/adapter-choice.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
-import { describeAdapters, shortName } from '../../server/adapters.ts';
-import type { AdapterRow } from '../../server/adapters.ts';
+import { describeAdapters, shortName } from '../../server/setup/adapters.ts';
+import type { AdapterRow } from '../../server/setup/adapters.ts';
 import { LAVAPIPE, SWIFTSHADER } from '../support/drivers.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

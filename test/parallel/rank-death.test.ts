@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
-import { superviseEngine } from '../../server/engine-supervisor.ts';
-import type { EngineSupervisor } from '../../server/engine-supervisor.ts';
+import { superviseEngine } from '../../server/engine/supervisor.ts';
+import type { EngineSupervisor } from '../../server/engine/supervisor.ts';
 import { createLog } from '../../server/log.ts';
 import { until } from '../support/listeners.ts';
 

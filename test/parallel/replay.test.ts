@@ -6,11 +6,11 @@ import { afterEach, expect, test } from 'vitest';
 import type { ChatEvent } from '../../engine/api.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
-import { superviseEngine } from '../../server/engine-supervisor.ts';
-import type { EngineSupervisor } from '../../server/engine-supervisor.ts';
-import type { SupervisorOptions } from '../../server/engine-supervisor.ts';
+import { superviseEngine } from '../../server/engine/supervisor.ts';
+import type { EngineSupervisor } from '../../server/engine/supervisor.ts';
+import type { SupervisorOptions } from '../../server/engine/supervisor.ts';
 import { createLog } from '../../server/log.ts';
-import { replayed } from '../../server/replay.ts';
+import { replayed } from '../../server/engine/replay.ts';
 import { until } from '../support/listeners.ts';
 
 const never = new AbortController().signal;

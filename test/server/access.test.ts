@@ -1,8 +1,8 @@
 /** Who may use the listeners: request ids, keys, hosts, origins, interfaces. */
 import { networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createChatApp } from '../../server/chat.ts';
-import { listen } from '../../server/listen.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { listen } from '../../server/http/listen.ts';
 import { GOOD, ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { postJson, send, startListeners } from '../support/listeners.ts';

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { EngineInfo, MemoryUse, ModelInfo } from '../../engine/api.ts';
 import { describeStart } from '../../server/banner.ts';
-import { parseServerConfig } from '../../server/config.ts';
+import { parseServerConfig } from '../../server/settings/config.ts';
 import { FAKE_INFO } from '../support/fake-engine.ts';
 
 const REFERENCE = fileURLToPath(new URL('../../deploy/reference.json', import.meta.url));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_AUDIO_SECONDS, decodeUpload } from '../../server/decode.ts';
+import { MAX_AUDIO_SECONDS, decodeUpload } from '../../server/audio/decode.ts';
 import { tone, wavFile } from '../support/wav-file.ts';
 
 describe('decodeUpload', () => {

@@ -2,11 +2,11 @@
 import Ajv from 'ajv/dist/2020.js';
 import type { AnySchema, ValidateFunction } from 'ajv';
 import { expect, test } from 'vitest';
-import { ListenerContext } from '../../server/app.ts';
-import { parseChatBody } from '../../server/chat-schema.ts';
-import { parseCompletionBody } from '../../server/completion-schema.ts';
-import { HttpError } from '../../server/http-error.ts';
-import { parseSpeechBody } from '../../server/speech-schema.ts';
+import { ListenerContext } from '../../server/http/context.ts';
+import { parseChatBody } from '../../server/chat/schema.ts';
+import { parseCompletionBody } from '../../server/chat/completion-schema.ts';
+import { HttpError } from '../../server/http/errors.ts';
+import { parseSpeechBody } from '../../server/speech/schema.ts';
 import { FakeEngine, VOICES } from '../support/fake-engine.ts';
 import { postJson, send, startListeners } from '../support/listeners.ts';
 

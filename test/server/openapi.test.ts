@@ -4,10 +4,10 @@ import type { Express } from 'express';
 import Ajv from 'ajv/dist/2020.js';
 import type { AnySchema } from 'ajv';
 import { describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat.ts';
-import { CodecPool } from '../../server/codec-pool.ts';
-import { createSpeechApp } from '../../server/speech.ts';
-import { createTranscriptionApp } from '../../server/transcription.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
+import { createSpeechApp } from '../../server/speech/routes.ts';
+import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { send, startListeners } from '../support/listeners.ts';
 

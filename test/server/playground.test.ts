@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat.ts';
-import { listen } from '../../server/listen.ts';
-import type { Listener } from '../../server/listen.ts';
-import { parseHeaderRules } from '../../server/playground.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { parseHeaderRules } from '../../server/http/playground.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 
 const HEADERS_FILE = fileURLToPath(new URL('../../web/public/_headers', import.meta.url));

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG, DEFAULT_PROMPT_LOOKUP, resolveConfig } from '../../engine/config.ts';
-import { parseServerConfig } from '../../server/config.ts';
-import { FLAGS } from '../../server/flags.ts';
-import { VOICE_ALIASES } from '../../server/voice-aliases.ts';
-import { SettingsError, helpText, readSettings } from '../../server/settings.ts';
+import { parseServerConfig } from '../../server/settings/config.ts';
+import { FLAGS } from '../../server/settings/flags.ts';
+import { VOICE_ALIASES } from '../../server/speech/voice-aliases.ts';
+import { SettingsError, helpText, readSettings } from '../../server/settings/read.ts';
 
 const noFile = (path: string): string => {
   throw new Error(`${path} is not there`);

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { CACHE } from '../../server/setup.mjs';
-import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup-apt.mjs';
+import { CACHE } from '../../server/setup/setup.mjs';
+import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup/apt.mjs';
 import { chromiumEnvironment } from '../setup-chromium.mjs';
-import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup-drivers.mjs';
+import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup/drivers.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'parley-setup-'));
@@ -104,7 +104,7 @@ describe('what is told', () => {
       for (const name of readdirSync(ROOT))
         if (!name.startsWith('.') && name !== 'server') symlinkSync(join(ROOT, name), join(checkout, name));
       spawnSync('cp', ['-r', join(ROOT, 'server'), checkout]);
-      const { status, stderr } = spawnSync(process.execPath, ['server/start.mjs'], {
+      const { status, stderr } = spawnSync(process.execPath, ['server/setup/start.mjs'], {
         cwd: checkout,
         encoding: 'utf8',
         env: { ...process.env, VK_DRIVER_FILES: '/nowhere.json', PARLEY_NO_INSTALL: '1' },

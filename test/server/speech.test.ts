@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { VOICE_ALIASES } from '../../server/voice-aliases.ts';
+import { VOICE_ALIASES } from '../../server/speech/voice-aliases.ts';
 import { VOICES } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners, until } from '../support/listeners.ts';
 

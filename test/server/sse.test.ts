@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { Response } from 'express';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { EventStream } from '../../server/sse.ts';
+import { EventStream } from '../../server/http/sse.ts';
 
 /** As much of an Express response as EventStream uses. */
 class FakeResponse extends EventEmitter {

@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync } from 'node:fs';
 import type { EngineStatus } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
-import { runEngineProcess } from '../../server/engine-port.ts';
+import { runEngineProcess } from '../../server/engine/port.ts';
 import { FakeEngine } from './fake-engine.ts';
 
 /** Says that GPU work is pending and never finishes it once it has been asked for something. */

@@ -2,16 +2,16 @@
 import { request as httpRequest } from 'node:http';
 import type { IncomingHttpHeaders } from 'node:http';
 import { onTestFinished } from 'vitest';
-import { createChatApp } from '../../server/chat.ts';
-import type { ChatAppOptions } from '../../server/chat.ts';
-import { CodecPool } from '../../server/codec-pool.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import type { ChatAppOptions } from '../../server/chat/routes.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
 import { Lifecycle } from '../../server/lifecycle.ts';
-import { listen } from '../../server/listen.ts';
-import type { Listener } from '../../server/listen.ts';
-import { createSpeechApp } from '../../server/speech.ts';
-import type { SpeechAppOptions } from '../../server/speech.ts';
-import { createTranscriptionApp } from '../../server/transcription.ts';
-import type { TranscriptionAppOptions } from '../../server/transcription.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { createSpeechApp } from '../../server/speech/routes.ts';
+import type { SpeechAppOptions } from '../../server/speech/routes.ts';
+import { createTranscriptionApp } from '../../server/transcription/routes.ts';
+import type { TranscriptionAppOptions } from '../../server/transcription/routes.ts';
 import { FakeEngine } from './fake-engine.ts';
 import type { FakeOptions } from './fake-engine.ts';
 

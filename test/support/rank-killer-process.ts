@@ -2,7 +2,7 @@
 import { createEngine, resolveConfig } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
-import { runEngineProcess } from '../../server/engine-port.ts';
+import { runEngineProcess } from '../../server/engine/port.ts';
 
 runEngineProcess(({ config, toggles }, log) => {
   const platform = createNodePlatform({ toggles, log });

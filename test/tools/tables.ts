@@ -1,6 +1,6 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
- * declarations and the shaders' header comments, the flags in README.md from server/flags.ts. The architecture test
+ * declarations and the shaders' header comments, the flags in README.md from server/settings/flags.ts. The architecture test
  * fails when a document's table is not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
-import { FLAGS } from '../../server/flags.ts';
+import { FLAGS } from '../../server/settings/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BEGIN = '<!-- table: test/tools/tables.ts -->';

@@ -2,4 +2,4 @@
 import { collectOnSignal } from './collect-garbage.ts';
 
 collectOnSignal();
-await import('../../../server/engine-process.ts');
+await import('../../../server/engine/process.ts');

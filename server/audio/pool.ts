@@ -1,0 +1,140 @@
+/** The codec workers as promises. A worker that dies or hangs fails its own requests and is replaced. */
+import type { Worker } from 'node:worker_threads';
+import type { CodecReply, CodecRequest, SampleEncoding } from './worker.ts';
+import type { Decoded } from './decode.ts';
+import { HttpError } from '../http/errors.ts';
+import { startWorker } from '../tsx.ts';
+
+/** Longest time one message may take in a worker. */
+const DEADLINE_MS = 120_000;
+const HEAP_MIB = 512;
+
+/** A continuous encoding: chunk after chunk, one file. */
+export interface AudioEncoder {
+  push(samples: Float32Array): Promise<Uint8Array>;
+  finish(): Promise<Uint8Array>;
+  /** Frees it when the rest is not wanted; harmless after finish(). */
+  discard(): void;
+}
+
+export class CodecPool {
+  readonly #threads: CodecThread[];
+  #nextId = 1;
+
+  constructor(size = 2) {
+    this.#threads = Array.from({ length: size }, () => new CodecThread());
+  }
+
+  /** [n] mono samples at 16 kHz; takes the bytes over. Rejects with the HttpError to answer. */
+  async decode(bytes: Uint8Array): Promise<Decoded> {
+    const reply = await this.#leastBusy().ask({ type: 'decode', id: this.#nextId++, bytes }, [bytes.buffer as ArrayBuffer]);
+    if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
+    return reply;
+  }
+
+  async open(encoding: SampleEncoding, sampleRate: number): Promise<AudioEncoder> {
+    const thread = this.#leastBusy();
+    const id = this.#nextId++;
+    const ask = async (request: CodecRequest): Promise<Uint8Array> => {
+      const reply = await thread.ask(request);
+      if (!('bytes' in reply)) throw new TypeError('the codec worker answered something else');
+      return reply.bytes;
+    };
+    thread.sessions++;
+    let open = true;
+    const close = (): void => {
+      if (open) thread.sessions--;
+      open = false;
+    };
+    await ask({ type: 'open', id, encoding, sampleRate }).catch((error: unknown) => {
+      close();
+      throw error;
+    });
+    return {
+      push: (samples) => ask({ type: 'push', id, samples }),
+      finish: () => ask({ type: 'finish', id }).finally(close),
+      discard: () => {
+        if (open) thread.tell({ type: 'discard', id });
+        close();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.close()));
+  }
+
+  #leastBusy(): CodecThread {
+    return this.#threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
+  }
+}
+
+interface Waiting {
+  readonly id: number;
+  readonly resolve: (reply: CodecReply) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** One worker, started at its first request and again after it died. It answers in order, so the waiting form a queue. */
+class CodecThread {
+  /** Encoders between open and finish. */
+  sessions = 0;
+  #worker: Worker | undefined;
+  #waiting: Waiting[] = [];
+  #deadline: NodeJS.Timeout | undefined;
+
+  get load(): number {
+    return this.#waiting.length + this.sessions;
+  }
+
+  async ask(request: CodecRequest, transfer: ArrayBuffer[] = []): Promise<CodecReply> {
+    const reply = await new Promise<CodecReply>((resolve, reject) => {
+      this.#waiting.push({ id: request.id, resolve, reject });
+      this.tell(request, transfer);
+      if (this.#waiting.length === 1) this.#watch();
+    });
+    if (!('error' in reply)) return reply;
+    const { status, code, message, param, stack } = reply.error;
+    const cause = stack === undefined ? undefined : Object.assign(new Error(message), { stack });
+    throw new HttpError(status, code, message, { ...(param !== undefined && { param }), ...(cause && { cause }) });
+  }
+
+  tell(request: CodecRequest, transfer: ArrayBuffer[] = []): void {
+    (this.#worker ??= this.#start()).postMessage(request, transfer);
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    const worker = startWorker(new URL('./worker.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+    });
+    worker.on('message', (reply: CodecReply) => {
+      this.#waiting.shift()?.resolve(reply);
+      this.#watch();
+    });
+    let cause: unknown = new Error('the codec worker ended');
+    worker.on('error', (error) => (cause = error));
+    worker.on('exit', () => this.#fail(worker, cause));
+    return worker;
+  }
+
+  /** Restarts the clock for the request the worker now works on. */
+  #watch(): void {
+    clearTimeout(this.#deadline);
+    if (this.#waiting.length === 0) return;
+    this.#deadline = setTimeout(() => void this.#worker?.terminate(), DEADLINE_MS).unref();
+  }
+
+  #fail(worker: Worker, cause: unknown): void {
+    if (this.#worker === worker) this.#worker = undefined;
+    clearTimeout(this.#deadline);
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { reject } of waiting) {
+      reject(new HttpError(500, 'internal_error', 'the audio codec failed', { headers: { 'x-should-retry': 'false' }, cause }));
+    }
+  }
+}

@@ -1,0 +1,94 @@
+/** Reads a JSON request body within limits, so that no body can stall the event loop or reach deeper than the code that walks it. */
+import type { Request } from 'express';
+import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
+
+export const MAX_JSON_BYTES = 16 << 20;
+const MAX_DEPTH = 64;
+const MAX_ELEMENTS = 200_000;
+
+/** The body's object; throws HttpError 400, 413 or 415. */
+export async function readJsonObject(request: Request): Promise<Readonly<Record<string, unknown>>> {
+  checkHeaders(request);
+  const text = decode(await readBytes(request, MAX_JSON_BYTES));
+  checkShape(text);
+  const value = parse(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new HttpError(400, 'invalid_type', 'the body must be a JSON object');
+  }
+  return value as Record<string, unknown>;
+}
+
+function checkHeaders(request: Request): void {
+  const type = request.get('content-type') ?? '';
+  if (!/^application\/json\s*(;|$)/i.test(type.trim()))
+    throw unsupportedMediaType(`Content-Type must be application/json, got '${type.slice(0, 100)}'`);
+  checkEncoding(request);
+}
+
+/** Compressed bodies are refused: inflating them would need limits of its own. */
+export function checkEncoding(request: Request): void {
+  const encoding = request.get('content-encoding');
+  if (encoding !== undefined && encoding !== 'identity') throw unsupportedMediaType('Content-Encoding is not supported for request bodies');
+}
+
+async function readBytes(request: Request, limit: number): Promise<Buffer> {
+  const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
+  if (Number(request.get('content-length') ?? 0) > limit) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return await new Promise((resolve, reject) => {
+    const onData = (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > limit) {
+        request.off('data', onData);
+        reject(tooLarge());
+      } else chunks.push(chunk);
+    };
+    request.on('data', onData);
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('error', reject);
+    request.on('close', () => reject(new HttpError(400, 'invalid_json', 'the body ended early')));
+  });
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new HttpError(400, 'invalid_json', 'the body is not valid UTF-8', { cause });
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    // V8's message quotes the text; the position is what helps.
+    const position = /position \d+/.exec(String(cause))?.[0];
+    throw new HttpError(400, 'invalid_json', `the body is not valid JSON${position ? ` (at ${position})` : ''}`, { cause });
+  }
+}
+
+/** Counts brackets and commas outside strings before anything is built from them. */
+function checkShape(text: string): void {
+  let depth = 0;
+  let elements = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x22) i = endOfString(text, i);
+    else if (code === 0x5b || code === 0x7b) {
+      if (++depth > MAX_DEPTH) throw new HttpError(400, 'invalid_json', `the body is nested deeper than ${MAX_DEPTH} levels`);
+    } else if (code === 0x5d || code === 0x7d) depth--;
+    else if (code === 0x2c && ++elements > MAX_ELEMENTS)
+      throw new HttpError(400, 'invalid_json', `the body has more than ${MAX_ELEMENTS} elements`);
+  }
+}
+
+function endOfString(text: string, start: number): number {
+  for (let i = start + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x5c) i++;
+    else if (code === 0x22) return i;
+  }
+  return text.length;
+}

@@ -1,0 +1,225 @@
+/** Reads a multipart form with one file into memory, within limits; what goes past a limit is an error, never cut off. */
+import { Dicer } from '@fastify/busboy';
+import type { Request } from 'express';
+import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
+import { checkEncoding } from './json-body.ts';
+import type { Upload, UploadBudget } from './upload-budget.ts';
+
+const LIMITS = { fields: 30, parts: 40, fieldNameLength: 100, fieldBytes: 64 << 10, headerPairs: 50, headerBytes: 8 << 10 };
+/** RFC 2046 allows 70 characters; the parser takes 250. */
+const MAX_BOUNDARY = 200;
+/** What a form may have besides its file: fields, headers, boundaries. */
+const MAX_REST_BYTES = 4 << 20;
+const BLOCK = 1 << 20;
+
+export interface Form {
+  /** Values by field name, `[]` removed; a field that was not sent is absent. */
+  readonly fields: ReadonlyMap<string, readonly string[]>;
+  /** Bytes of the part `file`. */
+  readonly file: Uint8Array | undefined;
+}
+
+/** A form and the room it takes; whoever gets it closes the upload. */
+export interface HeldForm {
+  readonly form: Form;
+  readonly upload: Upload;
+}
+
+/** Parses the request's form as it comes, counted against the budget; throws HttpError 400, 408, 413, 415 or 503. */
+export async function readForm(request: Request, maxFileBytes: number, budget: UploadBudget): Promise<HeldForm> {
+  const boundary = boundaryOf(request.get('content-type') ?? '');
+  checkEncoding(request);
+  const maxBytes = maxFileBytes + MAX_REST_BYTES;
+  // A chunked upload does not say how much it brings.
+  const size = Number(request.get('content-length') ?? maxBytes);
+  if (size > maxBytes) throw tooLarge(maxFileBytes);
+  let stop = (_error: Error): void => {};
+  const stopped = new Promise<never>((_resolve, reject) => (stop = reject));
+  const upload = budget.open(request.socket.remoteAddress ?? '', size, { resume: () => request.resume(), stop: (error) => stop(error) });
+  try {
+    const form = await Promise.race([collect(request, new FormParser(boundary, maxFileBytes), upload, maxBytes), stopped]);
+    upload.complete();
+    return { form, upload };
+  } catch (error) {
+    upload.close();
+    throw error;
+  }
+}
+
+const malformed = (message: string, cause?: unknown): HttpError => new HttpError(400, 'invalid_value', message, { cause });
+const tooLarge = (maxFileBytes: number): HttpError => requestTooLarge(`the file is larger than ${maxFileBytes} bytes`, 'file');
+
+function boundaryOf(type: string): string {
+  const parameters = /^\s*multipart\/form-data\s*(;.*)$/i.exec(type)?.[1] ?? '';
+  const boundary = parameterOf(parameters, 'boundary') ?? '';
+  if (boundary === '') throw unsupportedMediaType(`Content-Type must be multipart/form-data with a boundary, got '${type.slice(0, 100)}'`);
+  if (boundary.length > MAX_BOUNDARY)
+    throw malformed(`the form's boundary has ${boundary.length} characters; at most ${MAX_BOUNDARY} are read`);
+  return boundary;
+}
+
+/** Value of a header's `; name=value` or `; name="value"`. Browsers escape quotes as %22, curl as \". */
+function parameterOf(parameters: string, name: string): string | undefined {
+  for (const [, key = '', quoted, bare] of parameters.matchAll(/;\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*))/g)) {
+    if (key.toLowerCase() === name) return quoted?.replace(/\\(["\\])/g, '$1') ?? bare;
+  }
+  return undefined;
+}
+
+/** Feeds the parser until the form has ended, or the body has: then there is a verdict whatever the parser thinks. */
+function collect(request: Request, parser: FormParser, upload: Upload, maxBytes: number): Promise<Form> {
+  return new Promise<Form>((resolve, reject) => {
+    parser.onForm = resolve;
+    parser.onError = reject;
+    request.on('data', (chunk: Buffer) => {
+      const mayGoOn = upload.take(chunk.length);
+      if (upload.received > maxBytes) reject(requestTooLarge(`the form is larger than ${maxBytes} bytes`));
+      else {
+        if (!mayGoOn) request.pause();
+        parser.write(chunk);
+      }
+    });
+    if (upload.waiting) request.pause();
+    request.on('end', () => parser.end());
+    request.on('error', reject);
+    request.on('close', () => {
+      if (!request.complete) reject(malformed('the form ended early'));
+    });
+  }).finally(() => {
+    // What still comes is none of the parser's business.
+    request.removeAllListeners('data');
+    parser.discard();
+    if (request.listenerCount('data') === 0 && !request.complete) request.pause();
+  });
+}
+
+/**
+ * Parts of a form as fields and a file. Dicer finds the parts; a pause of its own would wait for readers that it may have lost, so
+ * its buffers never fill: everything is taken at once, and the budget holds the sender back.
+ */
+class FormParser {
+  onForm: (form: Form) => void = () => {};
+  onError: (error: Error) => void = () => {};
+  readonly #dicer: Dicer;
+  readonly #maxFileBytes: number;
+  readonly #fields = new Map<string, string[]>();
+  #file: Uint8Array | undefined;
+  #hasFile = false;
+  #parts = 0;
+  #fieldCount = 0;
+  /** Parts that have begun and not ended well. */
+  #open = 0;
+
+  constructor(boundary: string, maxFileBytes: number) {
+    this.#maxFileBytes = maxFileBytes;
+    const config = { boundary, partHwm: Number.MAX_SAFE_INTEGER, maxHeaderPairs: LIMITS.headerPairs, maxHeaderSize: LIMITS.headerBytes };
+    this.#dicer = new Dicer(config);
+    this.#dicer.on('part', (part) => this.#begin(part));
+    this.#dicer.on('error', (cause) => this.onError(malformed('the form is malformed or ends early', cause)));
+    this.#dicer.on('finish', () => this.#finish());
+  }
+
+  write(chunk: Buffer): void {
+    if (this.#dicer.writable) this.#dicer.write(chunk);
+  }
+
+  /** No bytes follow; answers through onForm or onError. */
+  end(): void {
+    if (this.#dicer.writable) this.#dicer.end();
+    // All that the parser still has to say comes before the next turn of the event loop; if it says nothing, this does.
+    setImmediate(() => setImmediate(() => this.onError(malformed('the form is malformed or ends early'))));
+  }
+
+  discard(): void {
+    this.onForm = this.onError = () => {};
+    this.#dicer.destroy();
+  }
+
+  #finish(): void {
+    if (this.#open > 0) this.onError(malformed('a part of the form has no end or no headers'));
+    else this.onForm({ fields: this.#fields, file: this.#file });
+  }
+
+  #begin(part: Dicer.PartStream): void {
+    this.#open++;
+    part.on('error', (cause) => this.onError(malformed('the form ends inside a part', cause)));
+    if (++this.#parts > LIMITS.parts) return this.onError(malformed(`the form has more than ${LIMITS.parts} parts`));
+    part.on('header', (header) => {
+      const { 'content-disposition': disposition, 'content-type': type } = header as Record<string, string[] | undefined>;
+      const parameters = /^form-data\s*(;[\s\S]*)$/i.exec(disposition?.[0] ?? '')?.[1] ?? '';
+      const name = parameterOf(parameters, 'name');
+      if (name === undefined) return this.onError(malformed("a part of the form has no 'Content-Disposition: form-data' with a name"));
+      if (name.length > LIMITS.fieldNameLength)
+        return this.onError(malformed(`the name of a form field is longer than ${LIMITS.fieldNameLength} characters`));
+      const isFile = parameterOf(parameters, 'filename') !== undefined || type?.[0]?.toLowerCase() === 'application/octet-stream';
+      if (isFile) this.#takeFile(part, name);
+      else this.#takeField(part, Buffer.from(name, 'latin1').toString('utf8'));
+    });
+  }
+
+  #takeField(part: Dicer.PartStream, name: string): void {
+    if (++this.#fieldCount > LIMITS.fields) return this.onError(malformed(`the form has more than ${LIMITS.fields} fields`));
+    const value = new Blocks();
+    part.on('data', (chunk: Buffer) => {
+      value.push(chunk);
+      if (value.length > LIMITS.fieldBytes) this.onError(malformed(`a form field is longer than ${LIMITS.fieldBytes} bytes`));
+    });
+    part.on('end', () => {
+      this.#open--;
+      const key = name.replace(/\[\]$/, '');
+      this.#fields.set(key, [...(this.#fields.get(key) ?? []), Buffer.from(value.join()).toString('utf8')]);
+    });
+  }
+
+  #takeFile(part: Dicer.PartStream, name: string): void {
+    if (this.#hasFile) return this.onError(malformed('the form has more than 1 file'));
+    this.#hasFile = true;
+    const bytes = new Blocks();
+    part.on('data', (chunk: Buffer) => {
+      if (bytes.length + chunk.length > this.#maxFileBytes) return this.onError(tooLarge(this.#maxFileBytes));
+      if (name === 'file') bytes.push(chunk);
+    });
+    part.on('end', () => {
+      this.#open--;
+      if (name === 'file') this.#file = bytes.join();
+    });
+  }
+}
+
+/** Bytes as they come, in few large pieces: a buffer a chunk would cost far more than the bytes of one-byte chunks. */
+class Blocks {
+  length = 0;
+  readonly #blocks: Uint8Array[] = [];
+  /** Bytes used of the last block. */
+  #used = 0;
+
+  push(chunk: Uint8Array): void {
+    this.length += chunk.length;
+    for (let at = 0; at < chunk.length;) {
+      let last = this.#blocks.at(-1);
+      if (last === undefined || this.#used === last.length) {
+        // Twice the last one, so that a small field takes little.
+        last = new Uint8Array(Math.min(BLOCK, Math.max(chunk.length - at, 2 * (last?.length ?? 512))));
+        this.#blocks.push(last);
+        this.#used = 0;
+      }
+      const piece = chunk.subarray(at, at + last.length - this.#used);
+      last.set(piece, this.#used);
+      this.#used += piece.length;
+      at += piece.length;
+    }
+  }
+
+  /** All of them as one buffer of its own, which can be handed to another thread. */
+  join(): Uint8Array {
+    const bytes = new Uint8Array(this.length);
+    let at = 0;
+    for (const block of this.#blocks) {
+      const piece = block.subarray(0, this.length - at);
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    this.#blocks.length = 0;
+    return bytes;
+  }
+}

@@ -1,0 +1,70 @@
+/** Request fields against zod schemas, with failures as the API's errors: dotted path in `param`, and a code of the contract. */
+import type { z } from 'zod';
+import { HttpError } from '../http/errors.ts';
+
+type Issue = z.core.$ZodIssue;
+
+/**
+ * Parses a body into a fresh object (nothing of the parsed JSON is copied by key, so `__proto__` is only another unknown field). A field
+ * that is null counts as absent.
+ */
+export function validate<T extends z.ZodType>(schema: T, body: Readonly<Record<string, unknown>>): z.output<T> {
+  const present = Object.fromEntries(Object.entries(body).filter(([key, value]) => value !== null && key !== '__proto__'));
+  const result = schema.safeParse(present, { reportInput: true });
+  if (result.success) return result.data;
+  throw toError(innermost(result.error.issues[0] as Issue));
+}
+
+/** A union reports one list of issues a branch: the branch that got furthest says what is wrong. */
+function innermost(issue: Issue): Issue {
+  if (issue.code !== 'invalid_union') return issue;
+  const inner = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
+  if (inner.length === 0) return unknownKind(issue);
+  const best = inner.find((candidate) => candidate.path.length > 0 || candidate.code !== 'invalid_type');
+  if (best) return { ...best, path: [...issue.path, ...best.path] };
+  const expected = inner.map((candidate) => ('expected' in candidate ? String(candidate.expected) : '?'));
+  return { ...issue, code: 'invalid_type', expected: expected.join(' or ') } as unknown as Issue;
+}
+
+/** A discriminated union whose `type` is missing or names no branch. */
+function unknownKind(issue: Issue): Issue {
+  const key = issue.path.at(-1);
+  const given = typeof issue.input === 'object' && issue.input !== null && key !== undefined ? Reflect.get(issue.input, key) : undefined;
+  const code = given === undefined ? 'invalid_type' : 'invalid_value';
+  return { ...issue, code, expected: 'string', input: given, message: 'is none of the known kinds' } as unknown as Issue;
+}
+
+function toError(issue: Issue): HttpError {
+  const param = pathOf(issue.path);
+  if (issue.code === 'invalid_type' && issue.input === undefined) {
+    return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
+  }
+  if (issue.code === 'invalid_type') {
+    return new HttpError(400, 'invalid_type', `'${param}' must be ${article(issue.expected)}, got ${typeName(issue.input)}`, { param });
+  }
+  const custom = issue.code === 'custom' ? (issue.params?.['code'] as string | undefined) : undefined;
+  return new HttpError(400, custom ?? 'invalid_value', `'${param}': ${issue.message}`, { param });
+}
+
+/** messages[2].content */
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (text, key) => (typeof key === 'number' ? `${text}[${key}]` : text === '' ? String(key) : `${text}.${String(key)}`),
+    '',
+  );
+}
+
+const article = (expected: string): string => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`);
+
+function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'array';
+  return typeof value;
+}
+
+/** The object without keys whose value is undefined, as `exactOptionalPropertyTypes` wants it. */
+export function defined<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]: Exclude<T[K], undefined>;
+  };
+}

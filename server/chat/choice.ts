@@ -1,0 +1,88 @@
+/** A choice of a chat answer: message or delta, thoughts, tool calls, log-probabilities. */
+import { randomBytes } from 'node:crypto';
+import type { FinishReason, TokenLogprob } from '../../engine/api.ts';
+import { finite } from './answer.ts';
+import type { Choice, Delta } from './answer.ts';
+
+/** Where thoughts go: `reasoning_content` as SGLang and llama.cpp have it, `reasoning` as vLLM and Ollama do. */
+export type ReasoningField = 'reasoning_content' | 'reasoning' | 'both';
+
+/** One choice of POST /chat/completions. */
+export class ChatChoice implements Choice {
+  readonly #index: number;
+  readonly #field: ReasoningField;
+  #text = '';
+  #reasoning = '';
+  readonly #calls: { readonly id: string; readonly name: string; arguments: string }[] = [];
+  readonly #logprobs: unknown[] | undefined;
+
+  constructor(index: number, { reasoningField, logprobs }: { readonly reasoningField: ReasoningField; readonly logprobs: boolean }) {
+    this.#index = index;
+    this.#field = reasoningField;
+    this.#logprobs = logprobs ? [] : undefined;
+  }
+
+  begin(): object {
+    return this.#chunk({ role: 'assistant', content: '' });
+  }
+
+  take({ text, reasoning, toolCalls, logprobs }: Delta): object {
+    this.#text += text;
+    this.#reasoning += reasoning ?? '';
+    const calls = toolCalls?.map(({ call, name, arguments: piece = '' }) => this.#takeCall(call, name, piece));
+    const described = logprobs?.map(describeLogprob);
+    if (described) this.#logprobs?.push(...described);
+    const delta = { ...(text !== '' && { content: text }), ...this.#reasoningFields(reasoning), ...(calls && { tool_calls: calls }) };
+    return this.#chunk(delta, described && { content: described, refusal: null });
+  }
+
+  end(reason: FinishReason, stopReason: string | number | null): object {
+    return { ...this.#chunk({}, null, reason), stop_reason: stopReason };
+  }
+
+  whole(reason: FinishReason, stopReason: string | number | null): object {
+    const calls = this.#calls.map(({ id, ...call }) => ({ id, type: 'function', function: call }));
+    return {
+      index: this.#index,
+      message: {
+        role: 'assistant',
+        content: this.#text === '' && calls.length > 0 ? null : this.#text,
+        refusal: null,
+        ...this.#reasoningFields(this.#reasoning || undefined),
+        ...(calls.length > 0 && { tool_calls: calls }),
+      },
+      logprobs: this.#logprobs ? { content: this.#logprobs, refusal: null } : null,
+      finish_reason: reason,
+      stop_reason: stopReason,
+    };
+  }
+
+  #chunk(delta: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
+    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason };
+  }
+
+  /** Id, type and name belong to a call's first piece only: clients that assemble calls reject a second name. */
+  #takeCall(index: number, name: string | undefined, piece: string): object {
+    const known = this.#calls[index];
+    if (known) {
+      known.arguments += piece;
+      return { index, function: { arguments: piece } };
+    }
+    const call = { id: `call_${randomBytes(12).toString('hex')}`, name: name ?? '', arguments: piece };
+    this.#calls[index] = call;
+    return { index, id: call.id, type: 'function', function: { name: call.name, arguments: piece } };
+  }
+
+  #reasoningFields(reasoning: string | undefined): Record<string, string> {
+    if (reasoning === undefined) return {};
+    return {
+      ...(this.#field !== 'reasoning' && { reasoning_content: reasoning }),
+      ...(this.#field !== 'reasoning_content' && { reasoning }),
+    };
+  }
+}
+
+function describeLogprob({ token, logprob, bytes, top }: NonNullable<Delta['logprobs']>[number]): object {
+  const plain = (one: TokenLogprob) => ({ token: one.token, logprob: finite(one.logprob), bytes: one.bytes });
+  return { ...plain({ token, logprob, bytes }), top_logprobs: top.map(plain) };
+}

@@ -1,0 +1,63 @@
+/** The text completion request: a prompt that goes to the model as it is. */
+import { z } from 'zod';
+import type { ChatRequest } from '../../engine/api.ts';
+import type { ChatLimits } from './schema.ts';
+import { missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { checkChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import type { Delivery } from './sampling-schema.ts';
+import { validate } from '../body/validate.ts';
+
+/** What the API generates when it is not told how much. */
+export const DEFAULT_MAX_TOKENS = 16;
+
+const tokens = z.array(int(0)).min(1, 'must not be empty');
+
+/** The body of POST /completions. */
+export const completionSchema = z.object({
+  model: z.string().optional(),
+  prompt: z.union([z.string(), tokens, z.array(z.string()).min(1, 'must not be empty'), z.array(tokens).min(1, 'must not be empty')]),
+  ...samplingFields,
+  echo: z.boolean().optional(),
+  logprobs: int(0, 5).optional(),
+  // Checked for its type here and refused below unless it asks for what happens anyway.
+  best_of: int(1).optional(),
+  suffix: z.unknown().optional(),
+});
+
+type Prompt = string | readonly number[];
+
+/** A checked body: what the engine is asked for each prompt, and how the answer is sent. */
+export interface CompletionCall extends Delivery {
+  readonly model: string | undefined;
+  readonly prompts: readonly Prompt[];
+  readonly requests: readonly ChatRequest[];
+  /** Choices a prompt. */
+  readonly n: number;
+  readonly echo: boolean;
+}
+
+/** Checks a body of POST /completions; throws HttpError 400 that names the field. */
+export function parseCompletionBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): CompletionCall {
+  const fields = validate(completionSchema, body);
+  if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
+  const { n = 1, logprobs, echo = false } = fields;
+  if (fields.suffix !== undefined && fields.suffix !== '') throw unsupportedParameter('suffix');
+  if (fields.best_of !== undefined && fields.best_of !== n) throw unsupportedValue('best_of', "'best_of' can only be 'n'");
+  if (echo && logprobs !== undefined)
+    throw unsupportedValue('echo', "'echo' with 'logprobs': a prompt's log-probabilities are not computed");
+  const prompts = toPrompts(fields.prompt);
+  checkChoices(n, limits.maxRunningRequests);
+  checkChoices(n * prompts.length, limits.maxRunningRequests, 'prompt');
+  const shared = {
+    messages: [],
+    ...toGeneration(fields, fields.max_tokens ?? DEFAULT_MAX_TOKENS),
+    ...(logprobs !== undefined && { logprobs }),
+  };
+  const requests = prompts.map((prompt) => ({ ...shared, prompt }));
+  return { model: fields.model, prompts, requests, n, echo, ...toDelivery(fields) };
+}
+
+function toPrompts(prompt: z.output<typeof completionSchema>['prompt']): readonly Prompt[] {
+  if (typeof prompt === 'string') return [prompt];
+  return typeof prompt[0] === 'number' ? [prompt as number[]] : (prompt as Prompt[]);
+}

@@ -1,0 +1,109 @@
+/** POST /completions: text that goes on from a prompt, as one JSON body or as server-sent events. */
+import type { IRouter } from 'express';
+import type { FinishReason } from '../../engine/api.ts';
+import { countEvents, createEnvelope, finite, sendStream, sendWhole } from './answer.ts';
+import type { Choice, Delta } from './answer.ts';
+import type { ListenerContext } from '../http/context.ts';
+import type { ChatLimits } from './schema.ts';
+import { addRoute } from '../http/common-routes.ts';
+import { parseCompletionBody } from './completion-schema.ts';
+import { readJsonObject } from '../body/json-body.ts';
+
+/** Adds the route. */
+export function addCompletions(router: IRouter, context: ListenerContext, limits: ChatLimits): void {
+  addRoute(
+    router,
+    'post',
+    '/completions',
+    context.job(async (request, response, job) => {
+      const call = parseCompletionBody(await readJsonObject(request), limits);
+      if (call.model !== undefined) context.checkModel(call.model);
+      job.note({ stream: call.stream, prompts: call.prompts.length });
+      const spell = (prompt: string | readonly number[]) => (typeof prompt === 'string' ? prompt : context.engine.detokenize(prompt));
+      const echoed = call.echo ? await Promise.all(call.prompts.map(spell)) : [];
+      const choices = Array.from(
+        { length: call.requests.length * call.n },
+        (_, i) => new TextChoice(i, echoed[Math.floor(i / call.n)] ?? ''),
+      );
+      // One prompt that fails ends the others.
+      const ended = new AbortController();
+      const signal = AbortSignal.any([job.signal, ended.signal]);
+      try {
+        const events = call.requests.map((one) => context.engine.chat(one, signal));
+        const sources = countEvents(context, job, events);
+        const objects = ['text_completion', 'text_completion'] as const;
+        const answer = { envelope: createEnvelope(context, 'cmpl'), delivery: call, objects, choices };
+        await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
+      } finally {
+        ended.abort();
+      }
+    }),
+  );
+}
+
+interface TextLogprobs {
+  readonly tokens: string[];
+  readonly token_logprobs: number[];
+  /** Token -> log-probability, the chosen token among them. */
+  readonly top_logprobs: Record<string, number>[];
+  /** Where each token begins in the text, in UTF-16 units. */
+  readonly text_offset: number[];
+}
+
+/** One choice of POST /completions; `echoed` is the prompt where it is part of the answer. */
+class TextChoice implements Choice {
+  readonly #index: number;
+  readonly #echoed: string;
+  #text: string;
+  #offset = 0;
+  #logprobs: TextLogprobs | undefined;
+
+  constructor(index: number, echoed: string) {
+    this.#index = index;
+    this.#echoed = echoed;
+    this.#text = echoed;
+  }
+
+  begin(): object | undefined {
+    return this.#echoed === '' ? undefined : this.#chunk(this.#echoed);
+  }
+
+  take({ text, logprobs }: Delta): object {
+    this.#text += text;
+    const described = logprobs && this.#describe(logprobs);
+    if (described) {
+      this.#logprobs ??= emptyLogprobs();
+      this.#logprobs.tokens.push(...described.tokens);
+      this.#logprobs.token_logprobs.push(...described.token_logprobs);
+      this.#logprobs.top_logprobs.push(...described.top_logprobs);
+      this.#logprobs.text_offset.push(...described.text_offset);
+    }
+    return this.#chunk(text, described);
+  }
+
+  end(reason: FinishReason, stopReason: string | number | null): object {
+    return { ...this.#chunk('', undefined, reason), stop_reason: stopReason };
+  }
+
+  whole(reason: FinishReason, stopReason: string | number | null): object {
+    return { ...this.#chunk(this.#text, this.#logprobs, reason), stop_reason: stopReason };
+  }
+
+  #chunk(text: string, logprobs?: TextLogprobs, reason: FinishReason | null = null): object {
+    return { index: this.#index, text, logprobs: logprobs ?? null, finish_reason: reason };
+  }
+
+  #describe(logprobs: NonNullable<Delta['logprobs']>): TextLogprobs {
+    const all = emptyLogprobs();
+    for (const { token, logprob, top } of logprobs) {
+      all.tokens.push(token);
+      all.token_logprobs.push(finite(logprob));
+      all.top_logprobs.push(Object.fromEntries([...top, { token, logprob }].map((one) => [one.token, finite(one.logprob)])));
+      all.text_offset.push(this.#offset);
+      this.#offset += token.length;
+    }
+    return all;
+  }
+}
+
+const emptyLogprobs = (): TextLogprobs => ({ tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] });

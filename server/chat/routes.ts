@@ -1,0 +1,47 @@
+/** The chat listener: POST /v1/chat/completions, as one JSON body or as server-sent events, and its neighbours. */
+import type { Express, IRouter } from 'express';
+import { countEvents, createEnvelope, sendStream, sendWhole } from './answer.ts';
+import { createApp } from '../http/app.ts';
+import { ListenerContext } from '../http/context.ts';
+import type { AdminRoutes, AppOptions } from '../http/context.ts';
+import { ChatChoice } from './choice.ts';
+import type { ReasoningField } from './choice.ts';
+import { parseChatBody } from './schema.ts';
+import { addRoute } from '../http/common-routes.ts';
+import { addCompletions } from './completions.ts';
+import { readJsonObject } from '../body/json-body.ts';
+import { addAdminRoutes, addTokenRoutes } from './token-routes.ts';
+
+export interface ChatAppOptions extends AppOptions {
+  readonly maxRunningRequests?: number;
+  readonly reasoningField?: ReasoningField;
+}
+
+/** The app of the chat listener; no side effects until it is listened on. */
+export function createChatApp(options: ChatAppOptions): Express {
+  const context = new ListenerContext('chat', options);
+  const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: options.maxRunningRequests ?? 128 };
+  const { reasoningField = 'reasoning_content' } = options;
+  const addRoutes = (router: IRouter, admin: AdminRoutes): void => {
+    addRoute(
+      router,
+      'post',
+      '/chat/completions',
+      context.job(async (request, response, job) => {
+        const call = parseChatBody(await readJsonObject(request), limits);
+        if (call.model !== undefined) context.checkModel(call.model);
+        job.note({ stream: call.stream });
+        const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
+        const logprobs = call.request.logprobs !== undefined;
+        const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
+        const objects = ['chat.completion', 'chat.completion.chunk'] as const;
+        const answer = { envelope: createEnvelope(context, 'chatcmpl'), delivery: call, objects, choices };
+        await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
+      }),
+    );
+    addCompletions(router, context, limits);
+    addTokenRoutes(router, context);
+    addAdminRoutes(admin, context);
+  };
+  return createApp(context, addRoutes, () => ({ maxChoices: limits.maxRunningRequests }));
+}

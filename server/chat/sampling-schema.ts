@@ -1,0 +1,104 @@
+/** The fields that chat and text completions share: how tokens are chosen, where the answer ends, and how it is sent. */
+import { z } from 'zod';
+import type { ChatRequest, SamplingParams } from '../../engine/api.ts';
+import { invalidValue } from '../http/errors.ts';
+import { defined } from '../body/validate.ts';
+
+const MAX_CHOICES = 128;
+const MAX_STOPS = 16;
+const MAX_BIASES = 1024;
+
+/** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
+export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
+/** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
+export const seedSchema = int(Number.MIN_SAFE_INTEGER);
+
+const bool = z.boolean();
+const penalty = z.number().min(-2).max(2);
+const stopString = z.string().min(1, 'must not be empty');
+
+export const samplingFields = {
+  max_tokens: int(1).optional(),
+  temperature: z.number().min(0).max(2).optional(),
+  top_p: z.number().min(0).max(1).optional(),
+  top_k: int(-1).optional(),
+  min_p: z.number().min(0).max(1).optional(),
+  seed: seedSchema.optional(),
+  repetition_penalty: z.number().gt(0).max(2).optional(),
+  presence_penalty: penalty.optional(),
+  frequency_penalty: penalty.optional(),
+  logit_bias: z
+    .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
+    .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
+    .meta({ maxProperties: MAX_BIASES })
+    .optional(),
+  stop: z.union([stopString, z.array(stopString).max(MAX_STOPS, `has at most ${MAX_STOPS} strings`)]).optional(),
+  stop_token_ids: z.array(int(0)).max(1024).optional(),
+  ignore_eos: bool.optional(),
+  min_tokens: int(0).optional(),
+  skip_special_tokens: bool.optional(),
+  n: int(1, MAX_CHOICES).optional(),
+  stream: bool.optional(),
+  stream_options: z
+    .object({ include_usage: bool.nullish(), include_obfuscation: bool.nullish(), continuous_usage_stats: bool.nullish() })
+    .optional(),
+  cache_salt: z.string().min(1, 'must not be empty').max(256).optional(),
+  /** OpenAI's hint which requests share a prefix: one process finds them by itself. */
+  prompt_cache_key: z.string().max(256).optional(),
+  priority: int(Number.MIN_SAFE_INTEGER).optional(),
+  user: z.string().optional(),
+};
+
+type Fields = z.output<z.ZodObject<typeof samplingFields>>;
+
+/** How an answer is sent. */
+export interface Delivery {
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+  readonly continuousUsage: boolean;
+}
+
+/** Reads `stream` and `stream_options`; throws HttpError 400. */
+export function toDelivery({ stream = false, stream_options: options }: Fields): Delivery {
+  if (options && !stream) throw invalidValue('stream_options', "'stream_options' needs 'stream': true");
+  return { stream, includeUsage: options?.include_usage === true, continuousUsage: options?.continuous_usage_stats === true };
+}
+
+/** 400 when more choices are asked for than can run at once. */
+export function checkChoices(n: number, maxRunningRequests: number, param = 'n'): void {
+  if (n > maxRunningRequests) throw invalidValue(param, `'${param}' asks for ${n} answers; at most ${maxRunningRequests} run at once`);
+}
+
+/** The shared part of the engine's request, with absent fields left out. */
+export function toGeneration(fields: Fields, maxTokens: number | undefined): Omit<ChatRequest, 'messages'> {
+  if (maxTokens !== undefined && (fields.min_tokens ?? 0) > maxTokens) {
+    throw invalidValue('min_tokens', `'min_tokens' is ${fields.min_tokens}; at most ${maxTokens} tokens are generated`);
+  }
+  return defined({
+    sampling: toSampling(fields),
+    maxTokens,
+    stop: typeof fields.stop === 'string' ? [fields.stop] : fields.stop,
+    stopTokenIds: fields.stop_token_ids,
+    ignoreEos: fields.ignore_eos,
+    minTokens: fields.min_tokens,
+    skipSpecialTokens: fields.skip_special_tokens,
+    n: fields.n,
+    cacheSalt: fields.cache_salt,
+    priority: fields.priority,
+  }) as Omit<ChatRequest, 'messages'>;
+}
+
+function toSampling(fields: Fields): SamplingParams {
+  return defined({
+    temperature: fields.temperature,
+    topP: fields.top_p,
+    topK: fields.top_k,
+    minP: fields.min_p,
+    seed: fields.seed === undefined || fields.seed === -1 ? undefined : fields.seed,
+    repetitionPenalty: fields.repetition_penalty,
+    presencePenalty: fields.presence_penalty,
+    frequencyPenalty: fields.frequency_penalty,
+    logitBias: fields.logit_bias,
+  });
+}

@@ -1,0 +1,164 @@
+/** The chat request: every field the API knows is checked; what the engine cannot do is refused by name, never ignored. */
+import { z } from 'zod';
+import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
+import { responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
+import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { checkChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import type { Delivery } from './sampling-schema.ts';
+import { defined, validate } from '../body/validate.ts';
+
+const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
+const textPart = z
+  .object({ type: z.string(), text: z.string().optional() })
+  .superRefine((part, context) => {
+    if (part.type !== 'text') {
+      context.addIssue({
+        code: 'custom',
+        path: ['type'],
+        message: `only 'text' parts are served, got '${part.type.slice(0, 40)}'`,
+        params: { code: 'unsupported_value' },
+      });
+    } else if (part.text === undefined) {
+      context.addIssue({
+        code: 'custom',
+        path: ['text'],
+        message: "a text part needs 'text'",
+        params: { code: 'missing_required_parameter' },
+      });
+    }
+  })
+  .meta({ allOf: [{ required: ['text'], properties: { type: { const: 'text' } } }] })
+  .transform((part) => ({ type: 'text' as const, text: part.text ?? '' }));
+
+const toolCall = z.object({
+  id: z.string(),
+  type: z.literal('function').optional(),
+  function: z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) }),
+});
+
+/** One message of a conversation. */
+export const messageSchema = z
+  .object({
+    role: z.enum(ROLES, { error: () => `must be one of ${ROLES.slice(0, 5).join(', ')}` }),
+    content: z.union([z.string(), z.array(textPart).min(1, 'must have at least one part')]).nullish(),
+    name: z.string().nullish(),
+    tool_call_id: z.string().nullish(),
+    tool_calls: z.array(toolCall).nullish(),
+    reasoning_content: z.string().nullish(),
+    reasoning: z.string().nullish(),
+  })
+  .superRefine((value, context) => {
+    const missing = (key: string, why: string): void =>
+      context.addIssue({ code: 'custom', path: [key], message: why, params: { code: 'missing_required_parameter' } });
+    const mayBeEmpty = value.role === 'assistant' && (value.tool_calls ?? []).length > 0;
+    if (value.content == null && !mayBeEmpty) missing('content', 'is required for this role');
+    if (value.role === 'tool' && value.tool_call_id == null) missing('tool_call_id', "is required with role 'tool'");
+  })
+  .meta({
+    allOf: [
+      {
+        anyOf: [
+          { required: ['content'], properties: { content: { not: { type: 'null' } } } },
+          { required: ['tool_calls'], properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1 } } },
+        ],
+      },
+      {
+        if: { properties: { role: { const: 'tool' } } },
+        then: { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } },
+      },
+    ],
+  });
+
+/** The body of POST /chat/completions. */
+export const chatSchema = z.object({
+  model: z.string().optional(),
+  messages: z.array(messageSchema).min(1, 'must have at least one message'),
+  max_completion_tokens: int(1).optional(),
+  ...samplingFields,
+  reasoning_effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  chat_template_kwargs: z.record(z.string(), z.unknown()).optional(),
+  logprobs: z.boolean().optional(),
+  top_logprobs: int(0, 20).optional(),
+  response_format: responseFormatSchema.optional(),
+  ...toolFields,
+  continue_final_message: z.boolean().optional(),
+  separate_reasoning: z.boolean().optional(),
+  // Checked for their type here and refused below unless they ask for what happens anyway.
+  modalities: z.array(z.string()).optional(),
+  audio: z.unknown().optional(),
+  web_search_options: z.unknown().optional(),
+  moderation: z.unknown().optional(),
+});
+
+type Fields = z.output<typeof chatSchema>;
+
+/** A checked chat body: what the engine is asked, and how the answer is sent. */
+export interface ChatCall extends Delivery {
+  readonly model: string | undefined;
+  readonly request: ChatRequest;
+}
+
+export interface ChatLimits {
+  readonly modelOptional: boolean;
+  /** Choices may not exceed what can run at once. */
+  readonly maxRunningRequests: number;
+}
+
+/** Checks a body of POST /chat/completions; throws HttpError 400 that names the field. */
+export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): ChatCall {
+  const fields = validate(chatSchema, body);
+  if (fields.model === undefined && !limits.modelOptional) throw missingParameter('model');
+  refuseUnsupported(fields);
+  if ((fields.top_logprobs ?? 0) > 0 && fields.logprobs !== true)
+    throw invalidValue('top_logprobs', "'top_logprobs' needs 'logprobs': true");
+  if (fields.continue_final_message === true && fields.messages.at(-1)?.role !== 'assistant') {
+    throw invalidValue('continue_final_message', "'continue_final_message' needs a last message of role 'assistant'");
+  }
+  checkChoices(fields.n ?? 1, limits.maxRunningRequests);
+  return { model: fields.model, request: toRequest(fields), ...toDelivery(fields) };
+}
+
+/** Fields whose meaning would be lost if they were ignored, and the values that change nothing. */
+function refuseUnsupported(fields: Fields): void {
+  const refuse = (name: keyof Fields, harmless: boolean): void => {
+    if (fields[name] !== undefined && !harmless) throw unsupportedParameter(name);
+  };
+  refuse('audio', false);
+  refuse('web_search_options', false);
+  refuse('moderation', false);
+  if (fields.modalities?.some((kind) => kind !== 'text')) throw unsupportedValue('modalities', "only ['text'] is served");
+}
+
+function toRequest(fields: Fields): ChatRequest {
+  return defined({
+    messages: fields.messages.map(toMessage),
+    ...toGeneration(fields, fields.max_completion_tokens ?? fields.max_tokens),
+    templateKwargs: templateKwargs(fields),
+    logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
+    responseFormat: toResponseFormat(fields.response_format),
+    ...toTools(fields),
+    parallelToolCalls: fields.parallel_tool_calls,
+    continueFinalMessage: fields.continue_final_message,
+    separateReasoning: fields.separate_reasoning,
+  }) as ChatRequest;
+}
+
+/** `reasoning_effort` as template variables: 'none' switches thinking off, other levels are handed on. */
+function templateKwargs({ reasoning_effort: effort, chat_template_kwargs: kwargs }: Fields): Record<string, unknown> | undefined {
+  if (effort === undefined) return kwargs;
+  const thinking = effort === 'none' ? { enable_thinking: false, thinking: false } : { reasoning_effort: effort };
+  return { ...thinking, ...kwargs };
+}
+
+/** A checked message as the engine takes it. */
+export function toMessage(fields: z.output<typeof messageSchema>): ChatMessage {
+  const legacy = fields.role === 'function';
+  return defined({
+    role: fields.role === 'function' ? ('tool' as const) : fields.role,
+    content: fields.content ?? null,
+    name: fields.name ?? undefined,
+    tool_call_id: fields.tool_call_id ?? (legacy ? (fields.name ?? undefined) : undefined),
+    tool_calls: fields.tool_calls ?? undefined,
+    reasoning_content: fields.reasoning_content ?? fields.reasoning ?? undefined,
+  }) as ChatMessage;
+}

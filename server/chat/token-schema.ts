@@ -1,0 +1,22 @@
+/** The bodies of SGLang's routes around chat. */
+import { z } from 'zod';
+import { messageSchema } from './schema.ts';
+import { int } from './sampling-schema.ts';
+
+const MAX_PROMPTS = 1024;
+
+const several = <T extends z.ZodType>(one: T) => z.union([one, z.array(one).min(1, 'must not be empty').max(MAX_PROMPTS)]);
+
+/** The body of POST /tokenize: one prompt or several, or a conversation as the chat template renders it. */
+export const tokenizeSchema = z.object({
+  model: z.string().optional(),
+  prompt: several(z.string()).optional(),
+  messages: z.array(messageSchema).min(1, 'must have at least one message').optional(),
+  add_special_tokens: z.boolean().optional(),
+});
+
+/** The body of POST /detokenize. */
+export const detokenizeSchema = z.object({ model: z.string().optional(), tokens: z.union([z.array(int(0)), z.array(z.array(int(0)))]) });
+
+/** The body of POST /abort_request. */
+export const abortSchema = z.object({ rid: z.string().min(1, 'must not be empty').optional(), abort_all: z.boolean().optional() });

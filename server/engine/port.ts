@@ -1,0 +1,55 @@
+/** The engine in a child process: the messages around the port's own, and the child's half of it. */
+import type { Engine } from '../../engine/protocol.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import { EngineError, toPlainError } from '../../engine/errors.ts';
+import type { PlainError } from '../../engine/errors.ts';
+import { serveEngine } from '../../engine/host.ts';
+import type { MessagePortLike } from '../../engine/host.ts';
+
+/** What the parent sends first. */
+export interface StartMessage {
+  readonly type: 'start';
+  readonly config: EngineConfig;
+  /** Dawn's toggles: see engine/platform/node.ts. */
+  readonly toggles: 'default' | 'fast';
+}
+
+/** What the child sends instead of the host's `hello` when the engine cannot be built; it exits after that. */
+export interface FailedMessage {
+  readonly type: 'failed';
+  readonly error: PlainError;
+}
+
+/** A bug in the engine, with its stack, for the log; the client that hit it only learns that there was one. */
+export interface BugMessage {
+  readonly type: 'bug';
+  readonly text: string;
+}
+
+/** Runs in the child: waits for the start message, builds the engine, and serves it until the parent says close or is gone. */
+export function runEngineProcess(build: (message: StartMessage, log: (line: string) => void) => Promise<Engine>): void {
+  // Ctrl-C reaches the whole process group; the parent decides when the engine ends, so that running requests may finish.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
+  process.on('disconnect', () => process.exit(0));
+  const log = (line: string): void => void process.stdout.write(`${line}\n`);
+  const reportBug = (text: string): void => void process.send?.({ type: 'bug', text } satisfies BugMessage);
+  process.once('message', (message: StartMessage) => {
+    build(message, log).then(
+      (engine) => serveEngine(engine, parentPort(), reportBug),
+      (error: unknown) => {
+        // A refusal says all there is to say; what is no EngineError is a bug.
+        if (error instanceof Error && !(error instanceof EngineError)) log(error.stack ?? error.message);
+        process.send?.({ type: 'failed', error: toPlainError(error) } satisfies FailedMessage, () => process.exit(1));
+      },
+    );
+  });
+}
+
+function parentPort(): MessagePortLike {
+  return {
+    // After the parent is gone there is nobody to tell.
+    post: (message) => void (process.connected && process.send?.(message, undefined, undefined, () => {})),
+    onMessage: (callback) => void process.on('message', callback),
+    onClose: (callback) => void process.on('disconnect', callback),
+  };
+}

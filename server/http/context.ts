@@ -1,0 +1,151 @@
+/** What the routes of a listener share: its engine, model, metrics and life, and the frame around a request that computes. */
+import type { IRouter, Request, RequestHandler, Response } from 'express';
+import type { ModelInfo } from '../../engine/api.ts';
+import { EngineError } from '../../engine/errors.ts';
+import type { Engine } from '../../engine/protocol.ts';
+import { Lifecycle } from '../lifecycle.ts';
+import { createLog } from '../log.ts';
+import type { Logger } from '../log.ts';
+import { HttpError, deviceLost, modelLoading, shuttingDown } from './errors.ts';
+import { ListenerMetrics } from './metrics.ts';
+import type { Task } from './metrics.ts';
+import type { OriginRules } from './origin.ts';
+
+export interface AppOptions {
+  readonly engine: Engine;
+  /** Served id of this listener's model. */
+  readonly modelId: string;
+  /** Other names it answers to. */
+  readonly aliases?: readonly string[];
+  /** Whether a request may leave `model` out. */
+  readonly modelOptional?: boolean;
+  readonly apiKey?: string;
+  /** Key of the admin routes instead of apiKey. */
+  readonly adminKey?: string;
+  readonly origins?: OriginRules;
+  readonly log?: Logger;
+  readonly lifecycle?: Lifecycle;
+  /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
+  readonly vitals?: () => EngineVitals;
+  /** Effective settings for /get_server_info. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** Folder of the built playground, served on `/`. */
+  readonly staticFolder?: string;
+}
+
+export interface EngineVitals {
+  readonly restarts: number;
+  readonly stalledMs: number;
+}
+
+/** GPU work that has not moved for this long makes the listener unready; the watchdog's limit is far above it. */
+const STALLED_MS = 20_000;
+
+/** What a handler of a computing request works with. */
+export interface Job {
+  /** Aborted when the client goes away or the drain deadline passes. */
+  readonly signal: AbortSignal;
+  /** Seconds since the request arrived. */
+  elapsed(): number;
+  /** Adds counts to the request's log line; never content. */
+  note(fields: Readonly<Record<string, string | number | boolean>>): void;
+}
+
+export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
+
+/** The shared parts, handed to the function that adds a listener's own routes. */
+export class ListenerContext {
+  readonly task: Task;
+  readonly engine: Engine;
+  readonly options: AppOptions;
+  readonly metrics: ListenerMetrics;
+  readonly lifecycle: Lifecycle;
+  readonly log: Logger;
+  /** Unix seconds; `created` of the model. */
+  readonly created = Math.floor(Date.now() / 1000);
+  /** Running jobs and their request ids, which clients may choose and so repeat. */
+  readonly #jobs = new Map<AbortController, string>();
+
+  constructor(task: Task, options: AppOptions) {
+    this.task = task;
+    this.engine = options.engine;
+    this.options = options;
+    this.metrics = new ListenerMetrics(task, options.modelId, options.engine, () => options.vitals?.().restarts ?? 0);
+    this.lifecycle = options.lifecycle ?? new Lifecycle();
+    this.log = (options.log ?? createLog('silent')).child({ listener: task });
+  }
+
+  /** This listener's model as the engine reports it; undefined until it is loaded. */
+  model(): ModelInfo | undefined {
+    if (this.engine.status().state === 'loading') return undefined;
+    return this.engine.info().models.find((model) => model.task === this.task);
+  }
+
+  /** 404 unless `name` is the served id or an alias of it. */
+  checkModel(name: string): void {
+    const { modelId, aliases = [] } = this.options;
+    if (name === modelId || aliases.includes(name)) return;
+    const served = [modelId, ...aliases].map((id) => `'${id}'`).join(', ');
+    throw new HttpError(404, 'model_not_found', `the model '${name.slice(0, 100)}' is not served here; served: ${served}`, {
+      param: 'model',
+    });
+  }
+
+  /** Why this listener cannot take work now, as an error; undefined when it can. */
+  notReady(): HttpError | undefined {
+    const { state } = this.engine.status();
+    if (this.lifecycle.state !== 'serving' || state === 'closing') return shuttingDown();
+    if (state === 'loading') return modelLoading();
+    return state === 'lost' ? deviceLost() : undefined;
+  }
+
+  /** For probes: also unready while GPU work does not move, though its requests may still succeed. */
+  unhealthy(): HttpError | undefined {
+    const isStalled = (this.options.vitals?.().stalledMs ?? 0) > STALLED_MS;
+    return this.notReady() ?? (isStalled ? deviceLost('the GPU makes no progress') : undefined);
+  }
+
+  /** Ends the running jobs of a request id, or all of them, with an error; returns how many there were. */
+  abort(id: string | undefined, error: HttpError): number {
+    const found = [...this.#jobs].filter(([, other]) => id === undefined || other === id);
+    for (const [controller] of found) controller.abort(error);
+    return found.length;
+  }
+
+  /** Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. */
+  job(handler: JobHandler): (request: Request, response: Response) => Promise<void> {
+    return async (request, response) => {
+      // While the process only prepares to leave, it still takes work.
+      const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
+      if (problem) throw problem;
+      const started = performance.now();
+      const controller = new AbortController();
+      const end = this.lifecycle.begin(controller);
+      const onClose = (): void => controller.abort();
+      response.on('close', onClose);
+      this.#jobs.set(controller, String(response.get('x-request-id')));
+      this.metrics.inFlight++;
+      try {
+        await handler(request, response, {
+          signal: controller.signal,
+          elapsed: () => (performance.now() - started) / 1000,
+          note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
+        });
+      } catch (error) {
+        // The error of the drain deadline or of an asked-for abort says more than the engine's `aborted`.
+        const { reason } = controller.signal;
+        throw reason instanceof EngineError || reason instanceof HttpError ? reason : error;
+      } finally {
+        this.#jobs.delete(controller);
+        this.metrics.inFlight--;
+        end();
+      }
+    };
+  }
+}
+
+/** Where admin routes go, and what each begins with. */
+export interface AdminRoutes {
+  readonly router: IRouter;
+  readonly guard: RequestHandler;
+}

@@ -1,0 +1,136 @@
+/** Errors as the HTTP API shows them: `{"error": {message, type, param, code}}`, and the table from engine errors to statuses. */
+import { EngineError } from '../../engine/errors.ts';
+import type { EngineErrorCode } from '../../engine/errors.ts';
+
+export type ErrorType = 'invalid_request_error' | 'authentication_error' | 'permission_error' | 'timeout_error' | 'server_error';
+
+export interface HttpErrorOptions {
+  readonly type?: ErrorType;
+  /** Dotted path of the offending field. */
+  readonly param?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Extra numbers inside the error object, e.g. n_ctx. */
+  readonly details?: Readonly<Record<string, number | string>>;
+  readonly cause?: unknown;
+}
+
+/** An error with everything its response needs. `code` is a stable slug, never a number: typed clients reject those. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly type: ErrorType;
+  readonly param: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly details: Readonly<Record<string, number | string>> | undefined;
+
+  constructor(status: number, code: string, message: string, options: HttpErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'HttpError';
+    this.status = status;
+    this.code = code;
+    this.type = options.type ?? (status >= 500 ? 'server_error' : 'invalid_request_error');
+    this.param = options.param;
+    this.headers = options.headers ?? {};
+    this.details = options.details;
+  }
+
+  /** The response body; all four keys are always there. */
+  get body(): { error: Record<string, unknown> } {
+    return { error: { message: this.message, type: this.type, param: this.param ?? null, code: this.code, ...this.details } };
+  }
+}
+
+interface Row {
+  readonly status: number;
+  readonly code?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Official clients retry every 5xx; a deterministic failure must not cost three times. */
+const NO_RETRY = { 'x-should-retry': 'false' };
+const RETRY_SOON = { 'retry-after': '1' };
+const RETRY_LATER = { 'retry-after': '5' };
+
+const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
+  invalid_request: { status: 400, code: 'invalid_value' },
+  context_length_exceeded: { status: 400 },
+  invalid_json_schema: { status: 400 },
+  invalid_audio: { status: 400 },
+  unsupported: { status: 400, code: 'unsupported_value' },
+  queue_full: { status: 503, headers: RETRY_SOON },
+  // Only when the engine gave up by itself: a caller that went away gets no response.
+  aborted: { status: 500, code: 'internal_error', headers: NO_RETRY },
+  out_of_memory: { status: 503, headers: RETRY_LATER },
+  no_adapter: { status: 503, code: 'device_lost', headers: RETRY_LATER },
+  device_lost: { status: 503, headers: RETRY_LATER },
+  shutting_down: { status: 503, headers: RETRY_LATER },
+  invalid_model: { status: 500, code: 'internal_error', headers: NO_RETRY },
+  internal: { status: 500, code: 'internal_error', headers: NO_RETRY },
+};
+
+/** Any thrown value as an HttpError. The message of a bug stays inside: it may quote the request. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (!(error instanceof EngineError)) return internal(error);
+  const { status, code = error.code, headers } = ROWS[error.code];
+  if (code === 'internal_error') return internal(error);
+  const param = error.param ?? (error.code === 'context_length_exceeded' ? 'messages' : undefined);
+  return new HttpError(status, code, error.message, {
+    ...(param !== undefined && { param }),
+    ...(headers && { headers }),
+    ...(error.details && { details: error.details }),
+    cause: error,
+  });
+}
+
+function internal(cause: unknown): HttpError {
+  return new HttpError(500, 'internal_error', 'an internal error; the server log has it under this x-request-id', {
+    headers: NO_RETRY,
+    cause,
+  });
+}
+
+/** 503 while the engine cannot run this listener's model. */
+export function modelLoading(): HttpError {
+  return new HttpError(503, 'model_loading', 'the model is still being loaded', { headers: RETRY_LATER });
+}
+
+/** 503 while the engine is being restarted. */
+export function deviceLost(message = 'the engine was lost and is being restarted'): HttpError {
+  return new HttpError(503, 'device_lost', message, { headers: RETRY_LATER });
+}
+
+/** 503 to new requests once the process drains; the connection ends with the answer. */
+export function shuttingDown(): HttpError {
+  return new HttpError(503, 'shutting_down', 'the server is shutting down', { headers: { ...RETRY_LATER, connection: 'close' } });
+}
+
+/** 400 for a field that should be there. */
+export function missingParameter(param: string): HttpError {
+  return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
+}
+
+/** 400 for a field whose type is right and whose value is not. */
+export function invalidValue(param: string, message: string): HttpError {
+  return new HttpError(400, 'invalid_value', message, { param });
+}
+
+/** 400 for a value of the OpenAI API that is not served (yet). */
+export function unsupportedValue(param: string, message: string): HttpError {
+  return new HttpError(400, 'unsupported_value', message, { param });
+}
+
+/** 400 for a field of the OpenAI API that is not served (yet): refused, because ignoring it would change the answer's meaning. */
+export function unsupportedParameter(param: string, why?: string): HttpError {
+  return new HttpError(400, 'unsupported_parameter', `'${param}' is not supported by this server${why ? `: ${why}` : ''}`, { param });
+}
+
+/** 413; the connection survives, so that the sender can read the answer. */
+export function requestTooLarge(message: string, param?: string): HttpError {
+  return new HttpError(413, 'request_too_large', message, param === undefined ? {} : { param });
+}
+
+/** 415. */
+export function unsupportedMediaType(message: string): HttpError {
+  return new HttpError(415, 'unsupported_media_type', message);
+}

@@ -1,0 +1,131 @@
+/** One listening socket with limits on slow and broken clients, and a close that drains. */
+import { STATUS_CODES, createServer } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { HttpError } from './errors.ts';
+
+const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
+const HEADERS_MS = 15_000;
+const CHECK_MS = 5_000;
+const MAX_CONNECTIONS = 2048;
+const MAX_HEADERS = 100;
+/** Node closes sockets that are idle at close(), but not those that become idle later: they are swept. */
+const SWEEP_MS = 100;
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0 = any free port. */
+  readonly port: number;
+  /** Time to receive a whole request; uploads need longer than the rest. */
+  readonly requestTimeoutMs?: number;
+}
+
+export interface Listener {
+  readonly port: number;
+  /** Stops listening; resolves when every request has been answered and every socket is closed. */
+  drain(): Promise<void>;
+  /** Closes every socket now. */
+  destroy(): void;
+}
+
+/** Starts a server for the app; rejects if the address cannot be had. */
+export async function listen(app: RequestListener, { host, port, requestTimeoutMs = 120_000 }: ListenOptions): Promise<Listener> {
+  const server = createServer(
+    {
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
+      requestTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
+      noDelay: true,
+      // Missing ones are refused by the app, which answers with the JSON error.
+      requireHostHeader: false,
+    },
+    app,
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  server.maxHeadersCount = MAX_HEADERS;
+  server.on('clientError', answerBrokenRequest);
+  // Nobody listens: Node would close the connection without a word.
+  server.on('connect', (_request, socket) =>
+    answerRaw(
+      socket,
+      new HttpError(405, 'method_not_allowed', 'CONNECT is not served here', { headers: { allow: 'GET, HEAD, POST, OPTIONS' } }),
+    ),
+  );
+  server.on('checkExpectation', app);
+  const silent = trackSilent(server);
+  await bind(server, port, host);
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain: () => drain(server, silent),
+    destroy: () => server.closeAllConnections(),
+  };
+}
+
+/** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */
+async function bind(server: Server, port: number, host: string): Promise<void> {
+  const bindTo = async (address: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const fail = (error: Error): void => reject(Object.assign(error, { address: host }));
+      server.once('error', fail);
+      server.listen(port, address, () => {
+        server.off('error', fail);
+        resolve();
+      });
+    });
+  if (host !== '0.0.0.0') return bindTo(host);
+  await bindTo('::').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE' || error.code === 'EACCES') throw error;
+    return bindTo(host);
+  });
+}
+
+/** Connections that have not asked anything yet; Node does not count those as idle. */
+function trackSilent(server: Server): ReadonlySet<Socket> {
+  const silent = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    silent.add(socket);
+    socket.on('close', () => silent.delete(socket));
+  });
+  server.on('request', (request) => silent.delete(request.socket));
+  return silent;
+}
+
+async function drain(server: Server, silent: ReadonlySet<Socket>): Promise<void> {
+  const sweep = setInterval(() => {
+    server.closeIdleConnections();
+    for (const socket of silent) socket.destroy();
+  }, SWEEP_MS);
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  clearInterval(sweep);
+}
+
+/** What never became a request still gets the JSON error. */
+function answerBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else answerRaw(socket, describeBroken(error.code));
+}
+
+/** The JSON error on a connection that has no response to write it with. */
+function answerRaw(socket: Duplex, { status, body, headers }: HttpError): void {
+  const text = JSON.stringify(body);
+  const all = {
+    connection: 'close',
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(text),
+    ...headers,
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  // Whoever has gone already needs no answer.
+  socket.on('error', () => {});
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${text}`);
+}
+
+function describeBroken(code: string | undefined): HttpError {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new HttpError(408, 'request_timeout', 'the request was not received in time', { type: 'timeout_error' });
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'request_too_large', 'the request headers are too large');
+  return new HttpError(400, 'invalid_value', 'this is not a valid HTTP request');
+}

@@ -1,0 +1,159 @@
+/** The layers every request passes: identity and log line, host, origin and key checks, and the JSON error at the end. */
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import type { NextFunction, Request, Response } from 'express';
+import type { ListenerContext } from './context.ts';
+import { HttpError, toHttpError } from './errors.ts';
+import { DEFAULT_ORIGIN_RULES, isHostAllowed, isLoopback, isOriginAllowed } from './origin.ts';
+
+/** Request id, common headers, and one log line and one count when the answer is over. */
+export function identify({ log, metrics, lifecycle }: ListenerContext) {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const started = performance.now();
+    const given = request.get('x-request-id');
+    const id = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) ? given : randomUUID();
+    response.set({ 'x-request-id': id, 'cache-control': 'no-store' });
+    if (lifecycle.state !== 'serving') response.set('connection', 'close');
+    response.on('close', () => {
+      const seconds = (performance.now() - started) / 1000;
+      const status = response.writableFinished ? response.statusCode : 499;
+      // The pattern, never the path: a path could carry content.
+      const route = response.locals['unmatched'] === true ? 'unmatched' : String(request.route?.path ?? 'unmatched');
+      metrics.finished({ route, status, seconds });
+      const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...response.locals['note'] };
+      if (route.startsWith('/health') || route === '/metrics' || route === '/livez') log.debug(entry);
+      else log.info(entry);
+    });
+    next();
+  };
+}
+
+/**
+ * 400 for a request without one Host, 403 for a Host header that a stranger's DNS could have pointed here: a key is no protection where a
+ * browser would send it along. 417 for what the client expects besides 100-continue.
+ */
+export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
+  return (request: Request, _response: Response, next: NextFunction): void => {
+    const hosts = request.headersDistinct['host'] ?? [];
+    if (hosts.length > 1 || (hosts.length === 0 && request.httpVersion === '1.1')) {
+      throw new HttpError(
+        400,
+        'invalid_value',
+        `a request must have one Host header, this has ${hosts.length === 0 ? 'none' : hosts.length}`,
+      );
+    }
+    if (!isHostAllowed(hosts[0] ?? '', origins)) {
+      throw new HttpError(403, 'host_not_allowed', 'this host name is not served; see --allowed-hosts', { type: 'permission_error' });
+    }
+    const expected = request.get('expect');
+    if (expected !== undefined && expected.toLowerCase() !== '100-continue') {
+      throw new HttpError(417, 'expectation_failed', `Expect can only be 100-continue, got '${expected.slice(0, 100)}'`);
+    }
+    next();
+  };
+}
+
+const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, content-disposition, x-speech-seed, x-parley-warning';
+
+/** CORS headers for allowed origins, every preflight answered, and 403 for writes by pages of other origins. */
+export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const origin = request.get('origin');
+    const allowed = origin === undefined || isOriginAllowed(origin, request.get('host') ?? '', origins);
+    response.vary('origin');
+    if (origin !== undefined && allowed) {
+      response.set({ 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED });
+    }
+    if (request.method === 'OPTIONS') {
+      if (allowed) preflight(request, response);
+      response.status(204).end();
+    } else if (allowed || request.method === 'GET' || request.method === 'HEAD') next();
+    else
+      throw new HttpError(403, 'origin_not_allowed', 'this origin may not use the server; see --cors-origin', { type: 'permission_error' });
+  };
+}
+
+/** The official clients send x-stainless-* headers, so the asked-for list is echoed; a fixed one would break them. */
+function preflight(request: Request, response: Response): void {
+  const asked = request.get('access-control-request-headers');
+  response.set({ 'access-control-allow-methods': 'GET,POST,OPTIONS', 'access-control-max-age': '600' });
+  if (asked !== undefined) response.set('access-control-allow-headers', asked);
+  if (request.get('access-control-request-private-network') === 'true') response.set('access-control-allow-private-network', 'true');
+}
+
+type Guard = (request: Request, response: Response, next: NextFunction) => void;
+
+/** 401 without the configured key; a scheme's name has no case. */
+export function requireKey(key: string): Guard {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const expected = digest(key);
+  return (request, _response, next) => {
+    const given = /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
+    if (given === undefined || !timingSafeEqual(digest(given), expected)) {
+      throw new HttpError(401, 'invalid_api_key', 'a valid API key is required: Authorization: Bearer <key>', {
+        type: 'authentication_error',
+        headers: { 'www-authenticate': `Bearer realm="parley"${given === undefined ? '' : ', error="invalid_token"'}` },
+      });
+    }
+    next();
+  };
+}
+
+/** The key of the admin routes: their own, else the one for everything. */
+const adminKey = ({ options }: ListenerContext): string | undefined => options.adminKey ?? options.apiKey;
+
+/** For what only tells: the admin key where there is a key at all. */
+export function requireAdminKey(context: ListenerContext): Guard {
+  const key = adminKey(context);
+  return key === undefined ? (_request, _response, next) => next() : requireKey(key);
+}
+
+/** For what changes other people's requests: the admin key, or without any key a caller on this machine. */
+export function requireAdmin(context: ListenerContext): Guard {
+  if (adminKey(context) !== undefined) return requireAdminKey(context);
+  return (request, _response, next) => {
+    if (isLocal(request)) return next();
+    const message = 'without --api-key or --admin-key this route answers callers on its own machine only';
+    throw new HttpError(403, 'loopback_only', message, { type: 'permission_error' });
+  };
+}
+
+/** What a proxy adds says that the caller is somebody else, and cannot be trusted to say who. */
+const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
+
+const isLocal = (request: Request): boolean =>
+  isLoopback(request.socket.remoteAddress ?? '') && FORWARDED.every((name) => request.get(name) === undefined);
+
+/** Headers of what would have been answered; the error is another body. */
+const OF_THE_ANSWER = ['content-disposition', 'content-encoding', 'content-type', 'accept-ranges', 'etag', 'last-modified'];
+
+/** Every error that reaches Express, as JSON; what happens after the first byte is the handlers' own business. */
+export function sendError({ log }: ListenerContext) {
+  return (error: unknown, request: Request, response: Response, _next: NextFunction): void => {
+    const http =
+      error instanceof URIError ? new HttpError(404, 'unknown_url', 'the path is not valid percent-encoding') : toHttpError(error);
+    response.locals['note'] = { ...response.locals['note'], code: http.code };
+    response.locals['unmatched'] = http.code === 'unknown_url';
+    if (http.code === 'internal_error' && !response.destroyed) {
+      log.error({ id: response.get('x-request-id'), stack: http.cause instanceof Error ? http.cause.stack : undefined }, 'bug');
+    }
+    if (response.headersSent || response.destroyed) {
+      response.destroy();
+      return;
+    }
+    for (const name of OF_THE_ANSWER) response.removeHeader(name);
+    response.status(http.status).set('cache-control', 'no-store').set(http.headers).json(http.body);
+    if (!request.complete) drainRest(request);
+  };
+}
+
+/** Bytes of a refused body that are still read, and for how long, so that its sender gets to read the answer. */
+const DRAIN_BYTES = 64 << 20;
+const DRAIN_MS = 10_000;
+
+function drainRest(request: Request): void {
+  let left = DRAIN_BYTES;
+  const timer = setTimeout(() => request.destroy(), DRAIN_MS);
+  request.on('data', (chunk: Buffer) => (left -= chunk.length) < 0 && request.destroy());
+  request.on('close', () => clearTimeout(timer));
+  request.resume();
+}

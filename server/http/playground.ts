@@ -1,0 +1,84 @@
+/** Serves the built playground: with the headers of its own `_headers` file, and text in the copies that the build has compressed. */
+import { existsSync, readFileSync } from 'node:fs';
+import { extname, join, relative, sep } from 'node:path';
+import express from 'express';
+import type { NextFunction, Request, Response } from 'express';
+import { HttpError } from './errors.ts';
+import { PACKED_SUFFIXES } from './packed.ts';
+
+/** Headers of the paths that a pattern matches; `*` stands for any text. */
+interface HeaderRule {
+  readonly pattern: RegExp;
+  readonly headers: readonly (readonly [string, string])[];
+}
+
+/** Middleware that answers GET and HEAD of the files in `folder` and leaves every other request to the next one. */
+export function playground(folder: string) {
+  const rulesFile = join(folder, '_headers');
+  const rules = existsSync(rulesFile) ? parseHeaderRules(readFileSync(rulesFile, 'utf8')) : [];
+  const setHeaders = (response: Response, file: string): void => {
+    const path = `/${relative(folder, file).split(sep).join('/')}`.replace(packedSuffix(response), '');
+    // A browser keeps the file and asks whether it is still right, unless a rule says otherwise.
+    response.set('cache-control', 'no-cache').vary('accept-encoding');
+    for (const { pattern, headers } of rules) if (pattern.test(path)) for (const [name, value] of headers) response.set(name, value);
+  };
+  const serve = express.static(folder, { redirect: false, setHeaders });
+  const files = (request: Request, response: Response, next: (error?: unknown) => void): void =>
+    void serve(request, response, (error?: unknown) => next(asRefusal(error)));
+  return (request: Request, response: Response, next: NextFunction): void => {
+    const { url, path } = request;
+    // A part of a file is a part of the file itself, not of a compressed copy.
+    const wanted = request.get('range') === undefined ? Object.keys(PACKED_SUFFIXES) : [];
+    const encodings = wanted.filter((encoding) => request.acceptsEncodings(encoding));
+    const tryNext = (): void => {
+      request.url = url;
+      response.removeHeader('content-encoding');
+      response.removeHeader('content-type');
+      const encoding = encodings.shift();
+      if (encoding === undefined) return files(request, response, next);
+      const file = path.endsWith('/') ? `${path}index.html` : path;
+      request.url = file + PACKED_SUFFIXES[encoding];
+      response.set('content-encoding', encoding).type(extname(file) || 'application/octet-stream');
+      files(request, response, tryNext);
+    };
+    tryNext();
+  };
+}
+
+/** Conditions that a file does not meet (412) and parts that it does not have (416) are the request's fault. */
+const REFUSALS: Readonly<Record<number, readonly [code: string, message: string]>> = {
+  412: ['precondition_failed', 'the file is not as If-Match or If-Unmodified-Since wants it'],
+  416: ['range_not_satisfiable', 'the file does not have the bytes that Range asks for'],
+};
+
+function asRefusal(error: unknown): unknown {
+  const { status, headers = {} } = (error ?? {}) as { readonly status?: number; readonly headers?: Readonly<Record<string, string>> };
+  const refusal = status === undefined ? undefined : REFUSALS[status];
+  return refusal ? new HttpError(status!, ...refusal, { headers }) : error;
+}
+
+function packedSuffix(response: Response): RegExp {
+  const suffix = PACKED_SUFFIXES[response.get('content-encoding') ?? ''];
+  return suffix === undefined ? /$/ : new RegExp(`\\${suffix}$`);
+}
+
+/**
+ * Rules of a `_headers` file, the format of Netlify and Cloudflare Pages: a path pattern, then its headers, each on an indented line. Throws an Error
+ * that names a line it cannot read.
+ */
+export function parseHeaderRules(text: string): HeaderRule[] {
+  const rules: { pattern: RegExp; headers: [string, string][] }[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '' || line.trimStart().startsWith('#')) continue;
+    const [, name, value] = /^\s+([\w-]+):\s*(.*?)\s*$/.exec(line) ?? [];
+    if (name !== undefined && rules.length > 0) rules.at(-1)!.headers.push([name, value!]);
+    else if (/^\/\S*\s*$/.test(line)) rules.push({ pattern: patternOf(line.trim()), headers: [] });
+    else throw new Error(`_headers, line ${index + 1}: neither a path nor an indented "Name: value": ${line}`);
+  }
+  return rules;
+}
+
+function patternOf(path: string): RegExp {
+  const parts = path.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp(`^${parts.join('.*')}$`);
+}

@@ -1,0 +1,34 @@
+/**
+ * Entry of a child process of `parley adapters`: prints a line of JSON for each adapter that its environment offers. `--list` only names
+ * them. A bad driver may take the process down; the parent then says so.
+ */
+import { probeAdapter } from '../../engine/index.ts';
+import type { AdapterReport } from '../../engine/index.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+
+/** One line of the child's output. */
+export type ProbeLine =
+  | { readonly type: 'listed'; readonly names: readonly string[]; readonly standard: string | undefined }
+  | { readonly type: 'adapter'; readonly name: string; readonly backend: string; readonly report: AdapterReport }
+  | { readonly type: 'failed'; readonly name: string; readonly backend: string; readonly problem: string };
+
+const print = (line: ProbeLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
+const platform = createNodePlatform();
+const listed = (await platform.adapters?.()) ?? [];
+if (process.argv.includes('--list')) {
+  const standard = await platform.requestAdapter({}).then(
+    ({ info }) => info.description,
+    () => undefined,
+  );
+  print({ type: 'listed', names: listed.map(({ name }) => name), standard });
+} else {
+  for (const [index, { name, backend }] of listed.entries()) {
+    const twin = listed.slice(0, index).filter((other) => other.name === name).length;
+    try {
+      print({ type: 'adapter', name, backend, report: await probeAdapter(platform, twin === 0 ? name : `${name}#${twin}`) });
+    } catch (error) {
+      print({ type: 'failed', name, backend, problem: error instanceof Error ? error.message : String(error) });
+    }
+  }
+}
+process.exit(0);

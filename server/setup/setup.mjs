@@ -1,0 +1,97 @@
+/**
+ * What `npm start` and `npm test` do before anything else can run: npm packages and the playground; the adapter is the matter of
+ * setup-drivers.mjs. Plain Node, because nothing is installed yet. Everything is found out anew each time (well under a second); nothing
+ * is installed twice, and nothing of the system is changed. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { outliveReaders } from '../closed-pipe.mjs';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const MINIMUM_NODE = [20, 19];
+/** What is fetched, and what tests write. It may be deleted at any time. */
+export const CACHE = join(ROOT, '.parley');
+/** A path as people would type it. */
+export const shown = (path) => relative(process.cwd(), path);
+/** How everything fetched goes away again. */
+export const REMOVE = `To remove it: rm -r ${shown(CACHE)}`;
+
+export const say = (line) => process.stderr.write(`setup: ${line}\n`);
+/** Whether the user has forbidden to install and fetch. */
+export const isForbidden = () => process.env.PARLEY_NO_INSTALL === '1';
+
+/** A failure that the user can mend; printed without a stack. */
+export class SetupError extends Error {}
+
+/** Prints a SetupError's message and exits 1; anything else is a bug and keeps its stack. */
+export async function withSetup(main) {
+  outliveReaders();
+  try {
+    await main();
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}
+
+export function requireNode() {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor >= MINIMUM_NODE[1])) return;
+  throw new SetupError(`Parley needs Node ${MINIMUM_NODE.join('.')} or newer; this is ${process.versions.node}.`);
+}
+
+/** Runs `npm ci` unless node_modules already holds what the lock file asks for. `dev` adds what only tests need. */
+export function installPackages({ dev }) {
+  const lacking = missingPackages(dev);
+  if (lacking.length === 0) return;
+  const command = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...(dev ? [] : ['--omit=dev'])];
+  if (isForbidden())
+    throw new SetupError(`npm packages are missing (${lacking[0]}) and PARLEY_NO_INSTALL=1 is set. Run: npm ${command.join(' ')}`);
+  say(`installing ${lacking.length} npm packages`);
+  const done = runNpm(command, { cwd: ROOT, stdio: 'inherit' });
+  if (done.status !== 0) throw new SetupError('npm could not install the packages (its message is above).');
+}
+
+/** Runs the npm that runs this, else the one on the PATH; returns what spawnSync does. */
+export function runNpm(command, options) {
+  const npm = process.env.npm_execpath;
+  if (npm?.endsWith('.js')) return spawnSync(process.execPath, [npm, ...command], options);
+  return spawnSync('npm', command, { ...options, shell: process.platform === 'win32' });
+}
+
+/** Compares the lock file with npm's own record of node_modules. Packages for other platforms are optional and not looked at. */
+function missingPackages(dev) {
+  const wanted = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')).packages;
+  const record = join(ROOT, 'node_modules', '.package-lock.json');
+  const installed = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')).packages : {};
+  return Object.keys(wanted).filter((path) => {
+    const entry = wanted[path];
+    if (path === '' || entry.optional || entry.devOptional || (entry.dev && !dev)) return false;
+    return installed[path]?.version !== entry.version || !existsSync(join(ROOT, path, 'package.json'));
+  });
+}
+
+/** Builds the playground into dist/web unless that is newer than all it is made of. Without it the listeners still serve. */
+export function buildPlayground() {
+  const sources = ['web', 'engine', 'shaders', 'models', 'package-lock.json'].map((path) => join(ROOT, path));
+  const page = join(ROOT, 'dist', 'web', 'index.html');
+  if (!existsSync(join(ROOT, 'web', 'index.html'))) return;
+  if (existsSync(page) && Math.max(...sources.map(newestChange)) < statSync(page).mtimeMs) return;
+  say('building the playground');
+  const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
+  const { status } = spawnSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'error'], {
+    cwd: ROOT,
+    stdio: 'inherit',
+  });
+  if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
+}
+
+/** Milliseconds since 1970 of the latest change to a file or to anything in a folder. */
+function newestChange(path) {
+  const { mtimeMs } = statSync(path);
+  if (!statSync(path).isDirectory()) return mtimeMs;
+  return Math.max(mtimeMs, ...readdirSync(path, { recursive: true }).map((name) => statSync(join(path, name)).mtimeMs));
+}

@@ -1,0 +1,242 @@
+/** The speech listener: POST /v1/audio/speech in both request forms, GET /v1/audio/voices. */
+import type { Express, IRouter, Response } from 'express';
+import type { SpeechEvent } from '../../engine/api.ts';
+import { wavHeader } from '../../engine/audio/wav.ts';
+import { EngineError } from '../../engine/errors.ts';
+import { createApp } from '../http/app.ts';
+import { ListenerContext } from '../http/context.ts';
+import type { AppOptions, Job } from '../http/context.ts';
+import type { AudioEncoder, CodecPool } from '../audio/pool.ts';
+import { addRoute } from '../http/common-routes.ts';
+import { HttpError, modelLoading, toHttpError } from '../http/errors.ts';
+import { readJsonObject } from '../body/json-body.ts';
+import { parseSpeechBody } from './schema.ts';
+import type { SpeechCall, SpeechFormat, SpeechLimits } from './schema.ts';
+import { EventStream, writeWithPressure } from '../http/sse.ts';
+import { VOICE_ALIASES } from './voice-aliases.ts';
+
+export interface SpeechAppOptions extends AppOptions {
+  readonly codec: CodecPool;
+  readonly maxInput?: number;
+  readonly defaultFormat?: SpeechFormat;
+  readonly legacy?: boolean;
+  /** Other names of voices; those whose voice the model lacks are left out. */
+  readonly voiceAliases?: ReadonlyMap<string, string>;
+}
+
+/** The app of the speech listener; no side effects until it is listened on. */
+export function createSpeechApp(options: SpeechAppOptions): Express {
+  const context = new ListenerContext('speech', options);
+  const addRoutes = (router: IRouter): void => {
+    addRoute(
+      router,
+      'post',
+      '/audio/speech',
+      context.job(async (request, response, job) => {
+        const call = parseSpeechBody(await readJsonObject(request), limitsOf(context, options));
+        if (call.model !== undefined) context.checkModel(call.model);
+        if (call.legacy) response.set('deprecation', 'true');
+        job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });
+        const events = countEvents(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)));
+        await speak(events, call, options.codec, SENDERS[call.delivery](response, call, job));
+      }),
+    );
+    addRoute(router, 'get', '/audio/voices', (_request, response) => {
+      const { voices, aliases } = limitsOf(context, options);
+      const others = [...aliases].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+      response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
+    });
+  };
+  return createApp(context, addRoutes, () => (context.model() ? limitsOf(context, options) : {}));
+}
+
+function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {
+  const model = context.model();
+  if (!model) throw modelLoading();
+  const voices = model.voices ?? [];
+  const aliases = [...(options.voiceAliases ?? VOICE_ALIASES)].filter(([name, voice]) => voices.includes(voice) && !voices.includes(name));
+  return {
+    voices,
+    aliases: new Map(aliases),
+    sampleRate: model.sampleRate ?? 24_000,
+    maxInput: options.maxInput ?? 4096,
+    defaultFormat: options.defaultFormat ?? 'mp3',
+    modelOptional: options.modelOptional ?? false,
+    legacy: options.legacy ?? true,
+  };
+}
+
+/** The engine calls the text `text`, as the earlier form does; the current form calls it `input`. */
+async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {
+  try {
+    yield* events;
+  } catch (error) {
+    if (legacy || !(error instanceof EngineError) || error.param !== 'text') throw error;
+    throw new EngineError(error.code, error.message, { param: 'input', cause: error });
+  }
+}
+
+async function* countEvents(context: ListenerContext, job: Job, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {
+  let first = true;
+  for await (const event of events) {
+    if (event.type === 'audio' && first) {
+      first = false;
+      context.metrics.firstOutput(job.elapsed());
+    } else if (event.type === 'finish') {
+      context.metrics.audio(event.seconds, job.elapsed());
+      job.note({ audio_seconds: Number(event.seconds.toFixed(3)) });
+    }
+    yield event;
+  }
+}
+
+interface Start {
+  readonly seed: number;
+  readonly sampleRate: number;
+}
+
+interface Usage {
+  readonly inputTokens: number;
+  readonly frames: number;
+}
+
+/** One way of getting encoded audio to the client. */
+interface Sender {
+  /** With the first sound, so that a failure before it is still a plain error. */
+  begin(start: Start): void;
+  send(bytes: Uint8Array): Promise<void>;
+  end(usage: Usage): Promise<void>;
+  /** A failure after begin(). */
+  fail(error: HttpError): Promise<void>;
+}
+
+/** Runs the events through the encoder into the sender. */
+async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall, codec: CodecPool, sender: Sender): Promise<void> {
+  let start: Start | undefined;
+  let encoder: AudioEncoder | undefined;
+  let begun = false;
+  try {
+    for await (const event of events) {
+      if (event.type === 'start') start = event;
+      else if (!start) throw new TypeError('the engine sent audio before its start');
+      else if (event.type === 'audio') {
+        encoder ??= await codec.open(call.format === 'mp3' ? 'mp3' : 'pcm', start.sampleRate);
+        const bytes = await encoder.push(event.samples);
+        if (!begun) sender.begin(start);
+        begun = true;
+        await sender.send(bytes);
+      } else {
+        if (!begun) sender.begin(start);
+        begun = true;
+        await sender.send((await encoder?.finish()) ?? new Uint8Array());
+        await sender.end(event);
+      }
+    }
+  } catch (error) {
+    if (!begun) throw error;
+    await sender.fail(toHttpError(error));
+  } finally {
+    encoder?.discard();
+  }
+}
+
+const MIME: Readonly<Record<SpeechFormat, (sampleRate: number) => string>> = {
+  wav: () => 'audio/wav',
+  mp3: () => 'audio/mpeg',
+  pcm: (sampleRate) => `audio/pcm; rate=${sampleRate}`,
+};
+
+function setAudioHeaders(response: Response, { format }: SpeechCall, { seed, sampleRate }: Start): void {
+  response.status(200).set({
+    'content-type': MIME[format](sampleRate),
+    'content-disposition': `inline; filename="speech.${format}"`,
+    'x-speech-seed': String(seed),
+  });
+}
+
+/** Bytes that are held back for the sake of their number. */
+const MAX_HELD_BYTES = 1 << 20;
+
+/**
+ * One body with its exact length: clients store it as a file, and strict readers refuse open-ended headers. Where the format has none of its
+ * own, a long body is sent as it is made, instead of being held.
+ */
+function wholeSender(response: Response, call: SpeechCall): Sender {
+  const chunks: Uint8Array[] = [];
+  let held = 0;
+  let chunked: Sender | undefined;
+  let start: Start | undefined;
+  return {
+    begin: (value) => void (start = value),
+    send: async (bytes) => {
+      if (chunked) return chunked.send(bytes);
+      chunks.push(bytes);
+      held += bytes.length;
+      if (call.format === 'wav' || held <= MAX_HELD_BYTES || !start) return;
+      chunked = chunkedSender(response, call);
+      chunked.begin(start);
+      for (const chunk of chunks.splice(0)) await chunked.send(chunk);
+    },
+    end: async (usage) => {
+      if (chunked) return chunked.end(usage);
+      if (!start) return;
+      if (call.format === 'wav') chunks.unshift(wavHeader(start.sampleRate, held));
+      const body = Buffer.concat(chunks);
+      setAudioHeaders(response, call, start);
+      response.set('content-length', String(body.length)).end(body);
+    },
+    fail: (error) => (chunked ? chunked.fail(error) : Promise.reject(error)),
+  };
+}
+
+/** Bytes as they are made; a failure can only be shown by breaking the connection. */
+function chunkedSender(response: Response, call: SpeechCall): Sender {
+  return {
+    begin: (start) => {
+      setAudioHeaders(response, call, start);
+      response.flushHeaders();
+      if (call.format === 'wav') response.write(wavHeader(start.sampleRate));
+    },
+    send: (bytes) => (bytes.length > 0 ? writeWithPressure(response, bytes) : Promise.resolve()),
+    end: async () => void response.end(),
+    fail: async () => void response.destroy(),
+  };
+}
+
+/** Base64 in events; a failure is an event too. */
+function eventSender(response: Response, call: SpeechCall, job: Job): Sender {
+  const stream = new EventStream(response);
+  const send = async (bytes: Uint8Array): Promise<void> => {
+    if (bytes.length > 0) await stream.send({ type: 'speech.audio.delta', audio: Buffer.from(bytes).toString('base64') });
+  };
+  let header: Uint8Array | undefined;
+  return {
+    begin: (start) => {
+      response.set('x-speech-seed', String(start.seed));
+      stream.begin();
+      if (call.format === 'wav') header = wavHeader(start.sampleRate);
+    },
+    send: async (bytes) => {
+      await send(header ? Buffer.concat([header, bytes]) : bytes);
+      header = undefined;
+    },
+    end: async ({ inputTokens, frames }) => {
+      const usage = { input_tokens: inputTokens, output_tokens: frames, total_tokens: inputTokens + frames };
+      await stream.send({ type: 'speech.audio.done', usage });
+      stream.end();
+    },
+    fail: async (error) => {
+      if (response.destroyed) return;
+      const shown = job.signal.aborted ? toHttpError(job.signal.reason) : error;
+      job.note({ code: shown.code });
+      await stream.send(shown.body);
+      stream.end();
+    },
+  };
+}
+
+const SENDERS: Readonly<Record<SpeechCall['delivery'], (response: Response, call: SpeechCall, job: Job) => Sender>> = {
+  whole: wholeSender,
+  chunked: chunkedSender,
+  sse: eventSender,
+};

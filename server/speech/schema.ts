@@ -1,0 +1,118 @@
+/** The speech request in both its forms, as one checked call. */
+import { z } from 'zod';
+import type { SpeechRequest } from '../../engine/api.ts';
+import { int, seedSchema } from '../chat/sampling-schema.ts';
+import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { defined, validate } from '../body/validate.ts';
+
+/** Formats of the API, and those this server encodes. */
+const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
+export const BUILT_FORMATS = ['wav', 'pcm', 'mp3'] as const;
+export type SpeechFormat = (typeof BUILT_FORMATS)[number];
+
+export interface SpeechLimits {
+  readonly voices: readonly string[];
+  /** Other names of voices. */
+  readonly aliases: ReadonlyMap<string, string>;
+  readonly sampleRate: number;
+  /** Characters (code points) of text. */
+  readonly maxInput: number;
+  readonly defaultFormat: SpeechFormat;
+  readonly modelOptional: boolean;
+  /** Whether `{text, voice_ref}` is accepted. */
+  readonly legacy: boolean;
+}
+
+/** `whole`: one body with its length; `chunked`: bytes as they are made; `sse`: base64 in events. */
+export type SpeechDelivery = 'whole' | 'chunked' | 'sse';
+
+export interface SpeechCall {
+  readonly model: string | undefined;
+  readonly request: SpeechRequest;
+  readonly format: SpeechFormat;
+  readonly delivery: SpeechDelivery;
+  /** Whether it came in the earlier form. */
+  readonly legacy: boolean;
+}
+
+/** The current form of the body of POST /audio/speech. */
+export const currentSpeechSchema = z.object({
+  model: z.string().optional(),
+  input: z.string(),
+  voice: z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]),
+  response_format: z.enum(FORMATS).optional(),
+  seed: seedSchema.optional(),
+  speed: z.number().min(0.25).max(4).optional(),
+  instructions: z.string().max(4096).optional(),
+  stream_format: z.enum(['audio', 'sse']).optional(),
+  stream: z.boolean().optional(),
+  sample_rate: int(8000, 48_000).optional(),
+});
+
+/** Its earlier form. */
+export const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
+
+/** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
+export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
+  const has = (key: string): boolean => body[key] !== undefined && body[key] !== null;
+  const isEarlier = has('text') || has('voice_ref');
+  const isCurrent = has('input') || has('voice');
+  if (isEarlier && isCurrent)
+    throw new HttpError(400, 'invalid_value', 'the body mixes the two speech request forms: {input, voice} and {text, voice_ref}');
+  if (!isEarlier) return parseCurrent(body, limits);
+  if (!limits.legacy) throw unsupportedParameter(has('text') ? 'text' : 'voice_ref');
+  return parseEarlier(body, limits);
+}
+
+function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
+  // `model` comes first: a client that forgot everything is told about it first.
+  if (!limits.modelOptional && (body['model'] === undefined || body['model'] === null)) throw missingParameter('model');
+  const fields = validate(currentSpeechSchema, body);
+  const format = fields.response_format ?? limits.defaultFormat;
+  if (!isBuilt(format)) {
+    throw unsupportedValue(
+      'response_format',
+      `'response_format' '${format}' is not built into this server; built: ${BUILT_FORMATS.join(', ')}`,
+    );
+  }
+  if (fields.sample_rate !== undefined && fields.sample_rate !== limits.sampleRate) {
+    throw unsupportedValue('sample_rate', `'sample_rate' can only be the model's own, ${limits.sampleRate}`);
+  }
+  const delivery =
+    fields.stream_format === 'sse' ? 'sse' : fields.stream_format === 'audio' || fields.stream === true ? 'chunked' : 'whole';
+  const voice = limits.aliases.get(fields.voice) ?? fields.voice;
+  checkVoice(voice, 'voice', limits);
+  const request = toRequest(checkText(fields.input, 'input', limits), voice, fields.seed, fields.speed);
+  return { model: fields.model, request, format, delivery, legacy: false };
+}
+
+function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
+  const fields = validate(earlierSpeechSchema, body);
+  const text = checkText(fields.text, 'text', limits);
+  // A name with a suffix, never a path: it is looked up in the list of voices.
+  if (!fields.voice_ref.endsWith('.wav')) throw invalidValue('voice_ref', "'voice_ref' must be a voice name followed by .wav");
+  const voice = fields.voice_ref.slice(0, -'.wav'.length);
+  checkVoice(voice, 'voice_ref', limits);
+  return { model: undefined, request: toRequest(text, voice, fields.seed), format: 'wav', delivery: 'whole', legacy: true };
+}
+
+const isBuilt = (format: string): format is SpeechFormat => (BUILT_FORMATS as readonly string[]).includes(format);
+
+function checkVoice(voice: string, param: string, { voices, aliases }: SpeechLimits): void {
+  if (voices.includes(voice)) return;
+  const known = [...voices, ...(param === 'voice' ? aliases.keys() : [])].join(', ');
+  throw invalidValue(param, `'${param}' names the unknown voice '${voice.slice(0, 60)}'; voices: ${known}`);
+}
+
+function checkText(text: string, param: string, { maxInput }: SpeechLimits): string {
+  const normal = text.normalize('NFC');
+  if (normal.trim() === '') throw invalidValue(param, `'${param}' must not be blank`);
+  // Code points, so that no character counts twice; length bounds the count from above.
+  const length = normal.length > maxInput ? [...normal].length : normal.length;
+  if (length > maxInput) throw invalidValue(param, `'${param}' has ${length} characters; at most ${maxInput} are spoken`);
+  return normal;
+}
+
+function toRequest(text: string, voice: string, seed?: number, speed?: number): SpeechRequest {
+  return defined({ text, voice, seed, speed }) as SpeechRequest;
+}

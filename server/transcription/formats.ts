@@ -1,0 +1,48 @@
+/** A whole transcript in each of the formats that clients ask for. */
+import { deflateSync } from 'node:zlib';
+import type { Response } from 'express';
+import type { TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { toSubtitles } from '../../engine/util/subtitles.ts';
+import { englishName } from './schema.ts';
+import type { TranscriptFormat } from './schema.ts';
+
+type Part<Type extends TranscriptionEvent['type']> = Extract<TranscriptionEvent, { type: Type }>;
+
+/** Everything the engine said of one transcription. */
+export interface Transcript {
+  readonly task: NonNullable<TranscriptionRequest['task']>;
+  readonly start: Part<'start'>;
+  readonly segments: readonly TranscriptSegment[];
+  readonly finish: Part<'finish'>;
+}
+
+/** Sends a transcript as one body. */
+export function sendTranscript(response: Response, format: TranscriptFormat, transcript: Transcript): void {
+  const { finish, segments } = transcript;
+  const usage = { type: 'duration', seconds: Math.ceil(finish.duration) };
+  if (format === 'text') response.type('text/plain; charset=utf-8').send(`${finish.text}\n`);
+  else if (format === 'srt') response.type('text/plain; charset=utf-8').send(toSubtitles(format, segments));
+  else if (format === 'vtt') response.type('text/vtt; charset=utf-8').send(toSubtitles(format, segments));
+  else if (format === 'verbose_json') response.json({ ...verbose(transcript), usage });
+  else response.json({ text: finish.text, usage });
+}
+
+function verbose({ task, start, segments, finish }: Transcript): object {
+  const language = englishName(task === 'translate' ? 'en' : start.language);
+  const compression = compressionRatios(segments);
+  const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, noSpeechProb }) => ({
+    id, seek, start: milliseconds(from), end: milliseconds(end), text, tokens, temperature, avg_logprob: avgLogprob,
+    compression_ratio: compression.get(seek), no_speech_prob: noSpeechProb,
+  })); // prettier-ignore
+  return { task, language, duration: finish.duration, text: finish.text, segments: shown };
+}
+
+/** No more digits than the model tells. */
+const milliseconds = (seconds: number): number => Math.round(seconds * 1000) / 1000;
+
+/** Of each window's text by its `seek`: bytes over bytes as zlib packs them, which is high where a model repeats itself; OpenAI distrusts what exceeds 2.4. */
+function compressionRatios(segments: readonly TranscriptSegment[]): Map<number, number> {
+  const texts = new Map<number, string>();
+  for (const { seek, text } of segments) texts.set(seek, (texts.get(seek) ?? '') + text);
+  return new Map([...texts].map(([seek, text]) => [seek, Buffer.byteLength(text.trim()) / deflateSync(text.trim()).length]));
+}

@@ -1,0 +1,166 @@
+/** The transcription listener: POST /v1/audio/transcriptions and /v1/audio/translations, whole or as server-sent events. */
+import type { Express, Response } from 'express';
+import type { TranscriptSegment, TranscriptionEvent } from '../../engine/api.ts';
+import { createApp } from '../http/app.ts';
+import { ListenerContext } from '../http/context.ts';
+import type { AppOptions, Job } from '../http/context.ts';
+import type { CodecPool } from '../audio/pool.ts';
+import { addRoute } from '../http/common-routes.ts';
+import { decodedBytes } from '../audio/decode.ts';
+import { toHttpError, unsupportedValue } from '../http/errors.ts';
+import { readForm } from '../body/multipart.ts';
+import { EventStream } from '../http/sse.ts';
+import { parseTranscriptionForm } from './schema.ts';
+import type { TranscriptionCall } from './schema.ts';
+import { sendTranscript } from './formats.ts';
+import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
+import type { UploadLimits } from '../body/upload-budget.ts';
+
+export interface TranscriptionAppOptions extends AppOptions {
+  readonly codec: CodecPool;
+  /** Bytes of one file; 25 MiB as OpenAI has it. */
+  readonly maxFileBytes?: number;
+  /** What differs from UPLOAD_LIMITS. */
+  readonly uploadLimits?: Partial<UploadLimits>;
+}
+
+const DEFAULT_FILE_BYTES = 25 << 20;
+
+/** The app of the transcription listener; no side effects until it is listened on. */
+export function createTranscriptionApp(options: TranscriptionAppOptions): Express {
+  const context = new ListenerContext('transcription', options);
+  const maxFileBytes = options.maxFileBytes ?? DEFAULT_FILE_BYTES;
+  // Half of the budget is one address's share, and a form is a little larger than its file.
+  const maxBytes = Math.max(UPLOAD_LIMITS.maxBytes, 4 * maxFileBytes);
+  const budget = new UploadBudget({ maxBytes, ...options.uploadLimits });
+  const handle = (task: 'transcribe' | 'translate') =>
+    context.job(async (request, response, job) => {
+      const { form, upload } = await readForm(request, maxFileBytes, budget);
+      try {
+        const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
+        if (call.model !== undefined) context.checkModel(call.model);
+        if (task === 'translate') checkTranslates(context);
+        job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
+        await upload.hear(COPIES * decodedBytes(call.file), job.signal);
+        const { samples, warnings } = await options.codec.decode(call.file);
+        warn(response, warnings);
+        const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
+        const events = countEvents(
+          context,
+          job,
+          settled(heard, () => upload.settle(samples.byteLength)),
+        );
+        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
+      } finally {
+        upload.close();
+      }
+    });
+  return createApp(context, (router) => {
+    addRoute(router, 'post', '/audio/transcriptions', handle('transcribe'));
+    addRoute(router, 'post', '/audio/translations', handle('translate'));
+  });
+}
+
+/** 400 where the model writes only what it hears. */
+function checkTranslates(context: ListenerContext): void {
+  if (context.model()?.translates) return;
+  const message = `the model '${context.options.modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
+  throw unsupportedValue('model', message);
+}
+
+/** Copies of its samples while an upload goes through the codec worker to the engine's process, by measurement. */
+const COPIES = 4;
+
+/** Calls `settle` at the first event: then the engine has its samples, and only ours are left. */
+async function* settled(events: AsyncIterable<TranscriptionEvent>, settle: () => void): AsyncGenerator<TranscriptionEvent> {
+  let isFirst = true;
+  for await (const event of events) {
+    if (isFirst) settle();
+    isFirst = false;
+    yield event;
+  }
+}
+
+async function* countEvents(
+  context: ListenerContext,
+  job: Job,
+  events: AsyncIterable<TranscriptionEvent>,
+): AsyncGenerator<TranscriptionEvent> {
+  let first = true;
+  for await (const event of events) {
+    if (event.type === 'segment' && first) {
+      first = false;
+      context.metrics.firstOutput(job.elapsed());
+    } else if (event.type === 'finish') {
+      context.metrics.audio(event.duration, job.elapsed());
+      job.note({ audio_seconds: Number(event.duration.toFixed(3)), output_tokens: event.outputTokens });
+    }
+    yield event;
+  }
+}
+
+async function sendWhole(
+  response: Response,
+  events: AsyncIterable<TranscriptionEvent>,
+  { format, request: { task = 'transcribe' } }: TranscriptionCall,
+): Promise<void> {
+  const segments: TranscriptSegment[] = [];
+  let start: Extract<TranscriptionEvent, { type: 'start' }> | undefined;
+  let finish: Extract<TranscriptionEvent, { type: 'finish' }> | undefined;
+  for await (const event of events) {
+    if (event.type === 'start') start = event;
+    else if (event.type === 'segment') segments.push(event.segment);
+    else finish = event;
+  }
+  if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
+  warn(response, start.warnings);
+  sendTranscript(response, format, { task, start, segments, finish });
+}
+
+/** What is served otherwise than asked goes into a header: the bodies have no place for it. */
+function warn(response: Response, warnings: readonly string[] = []): void {
+  for (const warning of warnings) response.append('x-parley-warning', warning);
+}
+
+/** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
+async function sendStream(response: Response, events: AsyncIterable<TranscriptionEvent>, job: Job): Promise<void> {
+  const stream = new EventStream(response);
+  let begun = false;
+  let text = '';
+  let held = '';
+  try {
+    for await (const event of events) {
+      if (event.type === 'start') warn(response, event.warnings);
+      if (!begun) stream.begin();
+      begun = true;
+      if (event.type === 'segment') {
+        const grown = text === '' ? event.segment.text.trimStart() : held + event.segment.text;
+        const delta = grown.trimEnd();
+        held = grown.slice(delta.length);
+        text += delta;
+        if (delta !== '') await stream.send({ type: 'transcript.text.delta', delta });
+      } else if (event.type === 'finish') {
+        const { inputTokens, outputTokens } = event;
+        await stream.send({
+          type: 'transcript.text.done',
+          text,
+          usage: {
+            type: 'tokens',
+            input_tokens: inputTokens,
+            input_token_details: { text_tokens: 0, audio_tokens: inputTokens },
+            output_tokens: outputTokens,
+            total_tokens: inputTokens + outputTokens,
+          },
+        });
+      }
+    }
+  } catch (error) {
+    if (!begun) throw error;
+    if (response.destroyed) return;
+    const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
+    job.note({ code: shown.code });
+    await stream.send(shown.body);
+  }
+  await stream.sendDone();
+  stream.end();
+}

@@ -1,0 +1,137 @@
+/** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
+import type { TranscriptionRequest } from '../../engine/api.ts';
+import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import type { Form } from '../body/multipart.ts';
+import { defined } from '../body/validate.ts';
+
+/** Formats this server answers with, and those of the API. */
+export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
+const FORMATS: readonly string[] = [...BUILT_FORMATS, 'diarized_json'];
+export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
+/** Formats that say when something was said. */
+const TIMED: readonly TranscriptFormat[] = ['srt', 'verbose_json', 'vtt'];
+
+/** ISO 639 codes of the languages Whisper was trained on. */
+const LANGUAGES =
+  'en zh de es ru ko fr ja pt tr pl ca nl ar sv it id hi fi vi he uk el ms cs ro da hu ta no th ur hr bg lt la mi ml cy sk te fa lv bn sr az sl kn et mk br eu is hy ne mn bs kk sq sw gl mr pa si km sn yo so af oc ka be tg sd gu am yi lo uz fo ht ps tk nn mt sa lb my bo tl mg as tt haw ln ha ba jw su yue'.split(
+    ' ',
+  );
+
+type Task = NonNullable<TranscriptionRequest['task']>;
+
+export interface TranscriptionCall {
+  readonly model: string | undefined;
+  readonly file: Uint8Array;
+  /** Everything of the request but its samples. */
+  readonly request: Omit<TranscriptionRequest, 'samples'>;
+  readonly format: TranscriptFormat;
+  readonly stream: boolean;
+}
+
+export interface FormRules {
+  readonly modelOptional: boolean;
+  /** Which route it came to: the form does not say. */
+  readonly task: Task;
+}
+
+/** Checks a form of POST /audio/transcriptions or /audio/translations; throws HttpError 400 that names the field. */
+export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, task }: FormRules): TranscriptionCall {
+  const one = (name: string): string | undefined => fields.get(name)?.at(-1);
+  if (!file) {
+    if (one('file') !== undefined)
+      throw new HttpError(400, 'invalid_type', "'file' must be a file upload, not a text field", { param: 'file' });
+    throw missingParameter('file');
+  }
+  const model = one('model');
+  if (model === undefined && !modelOptional) throw missingParameter('model');
+  const format = parseFormat(one('response_format') ?? 'json');
+  refuseUnsupported(fields);
+  checkGranularities(fields.get('timestamp_granularities') ?? [], format);
+  const stream = parseBoolean('stream', one('stream'));
+  const timed = TIMED.includes(format);
+  if (stream && timed) throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
+  const request = defined({
+    task: task === 'translate' ? task : undefined,
+    language: parseLanguage(one('language')),
+    prompt: one('prompt') || undefined,
+    temperature: parseTemperature(one('temperature')),
+    timestamps: timed ? 'segment' : undefined,
+  }) as TranscriptionCall['request'];
+  return { model, file, request, format, stream };
+}
+
+function parseFormat(format: string): TranscriptFormat {
+  if (!FORMATS.includes(format)) throw invalidValue('response_format', `'response_format' must be one of ${FORMATS.join(', ')}`);
+  const built = BUILT_FORMATS.find((name) => name === format);
+  if (!built)
+    throw unsupportedValue(
+      'response_format',
+      `'response_format' '${format}' is not built into this server; built: ${BUILT_FORMATS.join(', ')}`,
+    );
+  return built;
+}
+
+/** Fields of the API and of other servers that would change the answer, and what to know of them. */
+const REFUSED: readonly (readonly [string, string?])[] = [
+  ['known_speaker_names'],
+  ['known_speaker_references'],
+  ['task', 'POST /v1/audio/transcriptions transcribes and /v1/audio/translations translates'],
+  ['vad_filter', 'long audio is always cut at its pauses, and silence is not transcribed'],
+];
+
+function refuseUnsupported(fields: Form['fields']): void {
+  for (const [name, why] of REFUSED) if (fields.has(name)) throw unsupportedParameter(name, why);
+  for (const value of fields.get('include') ?? []) {
+    if (value !== 'logprobs') throw invalidValue('include', "'include' may hold 'logprobs'");
+    throw unsupportedValue('include', "'include' 'logprobs' is not supported by this server");
+  }
+  const chunking = fields.get('chunking_strategy')?.at(-1);
+  if (chunking !== undefined && chunking !== 'auto') throw unsupportedValue('chunking_strategy', "'chunking_strategy' can only be 'auto'");
+}
+
+/** They are for verbose_json only; OpenAI ignores them elsewhere. */
+function checkGranularities(values: readonly string[], format: TranscriptFormat): void {
+  const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
+  if (all.some((value) => value !== 'segment' && value !== 'word'))
+    throw invalidValue('timestamp_granularities', "'timestamp_granularities' may hold 'segment' and 'word'");
+  if (format !== 'verbose_json' || !all.includes('word')) return;
+  const message = "'timestamp_granularities' can only be 'segment': this server does not time single words";
+  throw unsupportedValue('timestamp_granularities', message);
+}
+
+/** The English name of a language's code in lower case, as OpenAI writes it. */
+export function englishName(code: string): string {
+  return (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
+}
+
+const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
+
+/** A code, a code with a region, or an English name, as the code. */
+function parseLanguage(language: string | undefined): string | undefined {
+  if (language === undefined || language === '') return undefined;
+  const wanted = language.trim().toLowerCase();
+  const code = wanted.split(/[-_]/)[0];
+  const found = LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted);
+  if (found === undefined)
+    throw invalidValue('language', `'language' must be an ISO 639-1 code such as 'en', got '${language.slice(0, 40)}'`);
+  return found;
+}
+
+function parseTemperature(text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined;
+  const value = /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : NaN;
+  if (!(value >= 0 && value <= 1)) throw invalidValue('temperature', "'temperature' must be a number from 0 to 1");
+  return value;
+}
+
+function parseBoolean(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === '') return false;
+  const value = new Map([
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+  ]).get(text.toLowerCase());
+  if (value === undefined) throw invalidValue(name, `'${name}' must be true or false`);
+  return value;
+}
