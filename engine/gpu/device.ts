@@ -2,6 +2,8 @@ import type { AdapterInfo } from '../api.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { AdapterRequest, Platform } from '../platform/platform.ts';
 import { alignUp, product } from '../util/math.ts';
+import type { Caps, DeviceStats } from './caps.ts';
+import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
 import { ParamsArena } from './params.ts';
 import { Profiler } from './profiler.ts';
@@ -10,37 +12,6 @@ import type { Plan } from './recorder.ts';
 import { StagingRing } from './staging.ts';
 import { Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
-
-/** What the adapter can do; ops choose their variants from it. */
-export interface Caps {
-  readonly f16: boolean;
-  readonly subgroups: boolean;
-  readonly subgroupMinSize: number;
-  readonly subgroupMaxSize: number;
-  readonly timestamps: boolean;
-  readonly software: boolean;
-  readonly family: 'cpu' | 'generic' | 'tensor';
-  readonly maxBindingBytes: number;
-  readonly maxBufferBytes: number;
-  readonly maxWorkgroupBytes: number;
-  readonly maxInvocations: number;
-}
-
-/** Counters since creation and gauges; the engine's snapshot is made of them. */
-export interface DeviceStats {
-  buffers: number;
-  bufferBytes: number;
-  bindGroups: number;
-  pipelines: number;
-  dispatches: number;
-  submits: number;
-  bytesRead: number;
-  bytesWritten: number;
-  /** performance.now() of the last completed readback. */
-  lastProgress: number;
-  /** Submissions whose completion has been awaited and not yet seen. */
-  pending: number;
-}
 
 export interface DeviceOptions extends AdapterRequest {
   /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
@@ -60,7 +31,7 @@ const WANTED_LIMITS = [
 ] as const;
 
 /** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
-export class Device {
+export class Device implements BufferOwner {
   readonly gpu: GPUDevice;
   readonly caps: Caps;
   readonly info: AdapterInfo;

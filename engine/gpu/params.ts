@@ -1,4 +1,4 @@
-import type { Device } from './device.ts';
+import type { BufferOwner } from './buffer-owner.ts';
 import type { ScalarType } from './kernel.ts';
 import { alignUp } from '../util/math.ts';
 
@@ -25,12 +25,12 @@ const CHUNK_BYTES = 64 * 1024;
  * groups stay cached.
  */
 export class ParamsArena {
-  readonly #device: Device;
+  readonly #device: BufferOwner;
   readonly #label: string;
   readonly #chunks: Chunk[] = [];
   #current = 0;
 
-  constructor(device: Device, label: string) {
+  constructor(device: BufferOwner, label: string) {
     this.#device = device;
     this.#label = label;
   }

@@ -1,5 +1,5 @@
 import { EngineError } from '../errors.ts';
-import type { DeviceStats } from './device.ts';
+import type { DeviceStats } from './caps.ts';
 import { assembleWgsl, variantLabel } from './kernel.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import type { ParamsSlot } from './params.ts';

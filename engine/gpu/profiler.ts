@@ -1,5 +1,5 @@
-import type { Device } from './device.ts';
-import type { Step } from './recorder.ts';
+import type { BufferOwner } from './buffer-owner.ts';
+import type { Step } from './step.ts';
 
 /** Time of one pipeline over all profiled submissions. */
 export interface ProfileRow {
@@ -12,7 +12,7 @@ const MAX_QUERIES = 4096;
 
 /** Timestamp queries around every dispatch (each in a pass of its own, so a profiled step is slower than a normal one). Off by default. */
 export class Profiler {
-  readonly #device: Device;
+  readonly #device: BufferOwner;
   readonly #totals = new Map<string, { count: number; nanoseconds: number }>();
   #enabled = false;
   #queries: GPUQuerySet | undefined;
@@ -20,7 +20,7 @@ export class Profiler {
   #labels: string[] = [];
   #pending: Promise<void>[] = [];
 
-  constructor(device: Device) {
+  constructor(device: BufferOwner) {
     this.#device = device;
   }
 

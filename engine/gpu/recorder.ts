@@ -1,32 +1,14 @@
 import { assert } from '../errors.ts';
-import type { Caps, Device } from './device.ts';
+import type { BufferOwner } from './buffer-owner.ts';
+import type { Caps } from './caps.ts';
 import type { BindingsOf, Kernel, KernelSpec, ParamsOf, Variant } from './kernel.ts';
 import { variantLabel } from './kernel.ts';
 import type { ParamsArena } from './params.ts';
-import type { Readback } from './staging.ts';
-import type { Tensor } from './tensor.ts';
-
-interface DispatchStep {
-  readonly kind: 'dispatch';
-  readonly label: string;
-  readonly pipeline: GPUComputePipeline;
-  readonly group: GPUBindGroup;
-  readonly offsets: readonly number[];
-  readonly x: number;
-  readonly y: number;
-  readonly z: number;
-}
-
-interface CopyStep {
-  readonly kind: 'copy';
-  readonly from: GPUBuffer;
-  readonly fromByte: number;
-  readonly to: GPUBuffer;
-  readonly toByte: number;
-  readonly bytes: number;
-}
-
-type Step = DispatchStep | CopyStep;
+import type { PipelineCache } from './pipeline-cache.ts';
+import type { Profiler } from './profiler.ts';
+import type { Readback, StagingRing } from './staging.ts';
+import type { DispatchStep, Step } from './step.ts';
+import type { DType, Tensor } from './tensor.ts';
 
 /** A captured sequence of dispatches with its own params: replayed without running the JavaScript that made it. */
 export interface Plan {
@@ -42,13 +24,22 @@ export interface Submission {
 
 const MAX_WORKGROUPS = 65535;
 
+/** The parts of a device that a recording goes through. */
+export interface RecordingDevice extends BufferOwner {
+  readonly pipelines: PipelineCache;
+  readonly staging: StagingRing;
+  readonly profiler: Profiler;
+  /** A tensor that nothing keeps between two dispatches: Device.scratch. */
+  scratch(label: string, dtype: DType, size: number): Tensor;
+}
+
 /**
  * Collects one step and submits it as one command buffer with as few compute passes as its copies allow. `dry` only
  * starts compilations; `capture` makes a Plan.
  */
 export class Recorder {
   readonly caps: Caps;
-  readonly device: Device;
+  readonly device: RecordingDevice;
   readonly label: string;
   readonly mode: 'record' | 'dry' | 'capture';
   readonly #arena: ParamsArena;
@@ -56,7 +47,7 @@ export class Recorder {
   readonly #steps: Step[] = [];
   #open = true;
 
-  constructor(device: Device, label: string, arena: ParamsArena, mode: 'record' | 'dry' | 'capture', release: () => void) {
+  constructor(device: RecordingDevice, label: string, arena: ParamsArena, mode: 'record' | 'dry' | 'capture', release: () => void) {
     this.device = device;
     this.caps = device.caps;
     this.label = label;

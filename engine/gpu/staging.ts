@@ -1,5 +1,5 @@
 import { nextPowerOfTwo } from '../util/math.ts';
-import type { Device } from './device.ts';
+import type { BufferOwner } from './buffer-owner.ts';
 import type { Tensor } from './tensor.ts';
 
 /** Bytes on their way back from the device. */
@@ -12,10 +12,10 @@ export interface Readback {
 
 /** Reused MAP_READ buffers: a step in steady state creates none. */
 export class StagingRing {
-  readonly #device: Device;
+  readonly #device: BufferOwner;
   readonly #free = new Map<number, GPUBuffer[]>();
 
-  constructor(device: Device) {
+  constructor(device: BufferOwner) {
     this.#device = device;
   }
 

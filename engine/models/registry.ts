@@ -1,66 +1,7 @@
+/** config.json's `model_type` and the definition that reads it. Nothing below imports this. */
 import { EngineError } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
-import type { Recorder } from '../gpu/recorder.ts';
-import type { Tensor } from '../gpu/tensor.ts';
-import type { KVCache } from '../ops/kv.ts';
-import type { Range } from '../util/math.ts';
-import type { WeightLoader } from '../weights/weight-loader.ts';
-import type { ForwardInput } from './forward-input.ts';
-import { LLAMA } from './llama.ts';
-import type { Shard } from './shard.ts';
-
-/** What the runner and the scheduler need to know of a decoder. */
-export interface DecoderShape {
-  readonly layers: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
-  /** Channels of the hidden state. */
-  readonly hidden: number;
-  readonly vocabulary: number;
-  /** Positions the model was made for. */
-  readonly maxPositions: number;
-  /** Columns of the widest activation a row has in a workspace. */
-  readonly widestRow: number;
-  readonly eosTokenIds: readonly number[];
-}
-
-/** A loaded decoder or one rank's shard of it: weights on the device, stateless between calls. */
-export interface Decoder {
-  /** Layers and heads are those of the shard. */
-  readonly shape: DecoderShape;
-  /** Tokens its logits are of: a slice of the vocabulary, empty on a shard without the head. */
-  readonly tokens: Range;
-  readonly parameters: number;
-  /** Activation tensors for at most `rows` rows of a batch and `logitRows` sampled rows. */
-  createWorkspace(device: Device, rows: number, logitRows: number): DecoderWorkspace;
-}
-
-/** What a rank computes without the others. */
-export interface Stage {
-  record(rec: Recorder): void;
-  /** Rows of [T, C]: this rank's part of a sum over the tensor-parallel ranks, which must take its place before the next stage; absent = none. */
-  readonly partial?: { readonly tensor: Tensor; readonly rows: number };
-}
-
-export interface DecoderWorkspace {
-  /** [T, C]: what the layers before a shard hand over, and what it hands on. */
-  readonly hidden: Tensor;
-  /** [logitRows, tokens]; absent on a shard without the head. */
-  readonly logits: Tensor | undefined;
-  /** The forward pass, cut where the parts of tensor-parallel ranks are added. */
-  stages(input: ForwardInput, kv: KVCache): readonly Stage[];
-  /** Appends all stages: the forward pass of a decoder that is not split; returns the logits. */
-  forward(rec: Recorder, input: ForwardInput, kv: KVCache): Tensor;
-}
-
-/** One architecture of config.json's `model_type`. */
-export interface DecoderDefinition {
-  /** Reads and checks config.json; throws EngineError('invalid_model' | 'unsupported') naming the field. */
-  parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
-  /** Takes every weight, or those of a shard, from the loader; `context` positions of rotary tables are made. */
-  load(loader: WeightLoader, json: Readonly<Record<string, unknown>>, context: number, shard?: Shard): Promise<Decoder>;
-}
+import type { DecoderDefinition } from './decoder.ts';
+import { LLAMA } from './llama/llama.ts';
 
 const DECODERS: ReadonlyMap<string, DecoderDefinition> = new Map([
   ['llama', LLAMA],

@@ -10,7 +10,7 @@ import * as rope from '../ops/rope.ts';
 import * as rows from '../ops/rows.ts';
 import type { Platform } from '../platform/platform.ts';
 import { decoderFor } from './registry.ts';
-import type { DecoderDefinition } from './registry.ts';
+import type { DecoderDefinition } from './decoder.ts';
 
 const FILE = 'parley_model.mjs';
 

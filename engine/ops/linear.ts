@@ -1,5 +1,6 @@
 import { assert } from '../errors.ts';
-import type { Caps, Device } from '../gpu/device.ts';
+import type { Caps } from '../gpu/caps.ts';
+import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';

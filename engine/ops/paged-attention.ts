@@ -1,5 +1,5 @@
 import { assert } from '../errors.ts';
-import type { Caps } from '../gpu/device.ts';
+import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';

@@ -1,4 +1,4 @@
-import type { Caps } from '../gpu/device.ts';
+import type { Caps } from '../gpu/caps.ts';
 import type { Variant } from '../gpu/kernel.ts';
 
 /**

@@ -5,7 +5,7 @@ import { chatAdapters } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import type { DecoderShape } from '../models/registry.ts';
+import type { DecoderShape } from '../models/decoder.ts';
 import type { Shard } from '../models/shard.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { ceilDiv } from '../util/math.ts';

@@ -1,6 +1,6 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import { EngineError, assert } from '../errors.ts';
-import type { DeviceStats } from '../gpu/device.ts';
+import type { DeviceStats } from '../gpu/caps.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { parseLogprobs } from '../runner/logit-processors.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';

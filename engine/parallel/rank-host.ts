@@ -1,9 +1,9 @@
 /** Builds one rank in steps that all ranks take together: device, weights, activations, pages. */
 import type { MemoryUse } from '../api.ts';
 import { Device } from '../gpu/device.ts';
-import type { DeviceStats } from '../gpu/device.ts';
+import type { DeviceStats } from '../gpu/caps.ts';
 import { deviceMemory } from '../gpu/memory.ts';
-import type { Decoder, DecoderWorkspace } from '../models/registry.ts';
+import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';

@@ -1,6 +1,6 @@
 /** What a rank of a split model is asked, in its own thread or in the coordinator's. */
 import type { AdapterInfo, MemoryUse } from '../api.ts';
-import type { DeviceStats } from '../gpu/device.ts';
+import type { DeviceStats } from '../gpu/caps.ts';
 import type { Shard } from '../models/shard.ts';
 import type { KVType } from '../ops/kv.ts';
 import type { StepLimits } from '../runner/step-input.ts';

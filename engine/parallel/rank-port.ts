@@ -1,6 +1,6 @@
 /** The coordinator's hold on a rank: in its own thread, or in a thread of the rank's. */
 import { EngineError } from '../errors.ts';
-import type { DeviceStats } from '../gpu/device.ts';
+import type { DeviceStats } from '../gpu/caps.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { Caller } from '../util/rpc.ts';
 import { RankHost } from './rank-host.ts';

@@ -2,7 +2,7 @@
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import type { Decoder } from '../models/registry.ts';
+import type { Decoder } from '../models/decoder.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { LogitProcessors } from '../runner/logit-processors.ts';
 import { Sampler } from '../runner/sampler.ts';

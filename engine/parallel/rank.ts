@@ -1,7 +1,7 @@
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import type { Decoder, DecoderWorkspace, Stage } from '../models/registry.ts';
+import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE, SAMPLING_ROW_WORDS } from '../ops/sample.ts';
 import { StepInput, decodeBuckets } from '../runner/step-input.ts';

@@ -4,7 +4,7 @@ import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
-import type { Decoder, DecoderWorkspace } from '../models/registry.ts';
+import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import type { KVCache } from '../ops/kv.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { indexBeyond } from '../util/math.ts';

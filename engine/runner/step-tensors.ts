@@ -1,7 +1,7 @@
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
-import type { Decoder } from '../models/registry.ts';
+import type { Decoder } from '../models/decoder.ts';
 import { NO_SLOT } from '../ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows } from '../ops/paged-attention.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';

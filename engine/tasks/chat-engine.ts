@@ -2,7 +2,8 @@
 import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
-import type { Device, DeviceStats } from '../gpu/device.ts';
+import type { DeviceStats } from '../gpu/caps.ts';
+import type { Device } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
-import type { Decoder, DecoderWorkspace } from '../../engine/models/registry.ts';
+import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
 import { createKVCache } from '../../engine/ops/kv.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';

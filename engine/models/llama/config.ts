@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import type { RopeConfig, RopeScaling } from '../../ops/rope.ts';
 import { describe, isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
-import type { DecoderShape } from '../registry.ts';
+import type { DecoderShape } from '../decoder.ts';
 
 /** config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k). */
 export interface LlamaConfig extends DecoderShape {

@@ -1,25 +1,25 @@
-import type { Device } from '../gpu/device.ts';
-import type { Recorder } from '../gpu/recorder.ts';
-import type { Tensor } from '../gpu/tensor.ts';
-import { siluMul } from '../ops/activation.ts';
-import { embedding } from '../ops/embedding.ts';
-import { ropeKVStore } from '../ops/kv.ts';
-import type { KVCache } from '../ops/kv.ts';
-import { linear } from '../ops/linear.ts';
-import type { LinearWeight } from '../ops/linear.ts';
-import { rmsNorm } from '../ops/norm.ts';
-import { pagedAttention } from '../ops/paged-attention.ts';
-import { qkNorm, ropeTable } from '../ops/rope.ts';
-import { gatherRows } from '../ops/sample.ts';
-import { sizeOf } from '../util/math.ts';
-import type { Range } from '../util/math.ts';
-import type { WeightLoader } from '../weights/weight-loader.ts';
-import type { ForwardInput } from './forward-input.ts';
-import { parseLlamaConfig } from './llama/config.ts';
-import type { LlamaConfig } from './llama/config.ts';
-import type { Decoder, DecoderDefinition, Stage } from './registry.ts';
-import { headShare, shareOf, wholeShard } from './shard.ts';
-import type { Shard } from './shard.ts';
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { siluMul } from '../../ops/activation.ts';
+import { embedding } from '../../ops/embedding.ts';
+import { ropeKVStore } from '../../ops/kv.ts';
+import type { KVCache } from '../../ops/kv.ts';
+import { linear } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/linear.ts';
+import { rmsNorm } from '../../ops/norm.ts';
+import { pagedAttention } from '../../ops/paged-attention.ts';
+import { qkNorm, ropeTable } from '../../ops/rope.ts';
+import { gatherRows } from '../../ops/sample.ts';
+import { sizeOf } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
+import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { ForwardInput } from '../forward-input.ts';
+import { parseLlamaConfig } from './config.ts';
+import type { LlamaConfig } from './config.ts';
+import type { Decoder, DecoderDefinition, Stage } from '../decoder.ts';
+import { headShare, shareOf, wholeShard } from '../shard.ts';
+import type { Shard } from '../shard.ts';
 
 /** q, k, v and gate, up are merged at load: each pair reads the same input. Shapes and names: llama/MODEL.md. */
 interface LlamaLayer {

@@ -1,0 +1,18 @@
+import type { Caps, DeviceStats } from './caps.ts';
+
+/** What the parts of a device need of it: its buffers are counted where they are made. */
+export interface BufferOwner {
+  readonly gpu: GPUDevice;
+  readonly caps: Caps;
+  readonly stats: DeviceStats;
+  /** Bytes that dynamic offsets of uniforms are multiples of. */
+  readonly uniformAlignment: number;
+  readonly pipelines: {
+    /** A new part of a bind group's key. */
+    nextUniformId(): number;
+    /** Drops the bind groups that hold this buffer. */
+    forget(bufferId: string): void;
+  };
+  createBuffer(label: string, size: number, usage: GPUBufferUsageFlags): GPUBuffer;
+  destroyBuffer(buffer: GPUBuffer): void;
+}
