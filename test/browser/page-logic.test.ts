@@ -7,7 +7,7 @@ import { guessServers } from '../../web/src/backend/servers.ts';
 import { sseData } from '../../web/src/backend/sse.ts';
 import { AnswerMeter } from '../../web/src/chat/answer-meter.ts';
 import { promptOf } from '../../web/src/chat/prompt.ts';
-import type { ConversationData, MessageData } from '../../web/src/chat/conversation.ts';
+import type { ConversationData, MessageData } from '../../web/src/chat/conversation-data.ts';
 import { answerTo, append, chain, endOf, mark, takeOut, update } from '../../web/src/chat/record.ts';
 import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
 import { ServerGoneError, failure, isAbort, toFailure } from '../../web/src/failure.ts';

@@ -17,6 +17,7 @@ import type { ModelTask } from './models/manifest.ts';
 import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
 import { Router } from './router.ts';
+import type { Services } from './services.ts';
 import { Settings } from './settings.ts';
 import { SpeechWork } from './speak/speech-work.ts';
 import { Deletions } from './storage/deletions.ts';
@@ -27,7 +28,7 @@ import { Announcer } from './ui/announcer.ts';
 import { VoiceLoop } from './voice/voice-loop.ts';
 
 /** Session and remote side of each task, and what the person chose between them. */
-export class App {
+export class App implements Services {
   readonly settings: Settings;
   readonly router = new Router();
   readonly announcer = new Announcer();

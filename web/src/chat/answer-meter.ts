@@ -1,5 +1,5 @@
 import type { FinishReason } from '../../../engine/api.ts';
-import type { AnswerStats } from './conversation.ts';
+import type { AnswerStats } from './conversation-data.ts';
 
 type MeteredEvent =
   | { readonly type: 'start'; readonly promptTokens: number; readonly cachedTokens: number }

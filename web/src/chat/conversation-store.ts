@@ -1,10 +1,10 @@
 /** All conversations, which of them is open, and their storage. */
 import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
 import { Conversation } from './conversation.ts';
-import type { ConversationData } from './conversation.ts';
+import type { ConversationData } from './conversation-data.ts';
 import { newId } from '../util.ts';
 import { History } from './history.ts';
 import { mark } from './record.ts';
@@ -26,10 +26,10 @@ export class ConversationStore {
   readonly current: ReadonlySignal<Conversation>;
   /** Set when the browser refuses to keep conversations. */
   readonly problem = signal('');
-  readonly #app: App;
+  readonly #app: Services;
   readonly #history = new History();
 
-  constructor(app: App) {
+  constructor(app: Services) {
     this.#app = app;
     const first = this.#create();
     this.list.value = [first];
@@ -41,9 +41,9 @@ export class ConversationStore {
   async restore(): Promise<void> {
     try {
       const saved = (await this.#history.all()).sort((a, b) => b.updated - a.updated);
-      const kept = saved.filter(({ removed }) => removed === undefined).map((data) => this.#keep(new Conversation(this.#app, data)));
+      const kept = saved.filter(({ removed }) => removed === undefined).map((data) => this.#keep(new Conversation(this.#app, this, data)));
       this.list.value = [...this.list.value, ...kept];
-      for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, data), data.removed);
+      for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, this, data), data.removed);
       const last = sessionStorage.getItem(CURRENT);
       if (kept.some(({ id }) => id === last)) this.open(last!);
       else if (kept[0] && last !== null) this.open(kept[0].id);
@@ -142,7 +142,7 @@ export class ConversationStore {
     if (!stored || stored.removed !== undefined) {
       if (shown) this.#drop(shown);
     } else if (shown) shown.adopt(stored);
-    else this.list.value = [this.#keep(new Conversation(this.#app, stored)), ...this.list.peek()];
+    else this.list.value = [this.#keep(new Conversation(this.#app, this, stored)), ...this.list.peek()];
   }
 
   #drop(conversation: Conversation): void {
@@ -155,7 +155,7 @@ export class ConversationStore {
   /** Message ids name the job that writes them: copies get their own. */
   #add(data: ConversationData): void {
     const messages = data.messages.map((message) => ({ ...message, id: newId() }));
-    const conversation = this.#keep(new Conversation(this.#app, { ...data, id: newId(), messages }));
+    const conversation = this.#keep(new Conversation(this.#app, this, { ...data, id: newId(), messages }));
     this.list.value = [conversation, ...this.list.peek()];
     this.open(conversation.id);
     void conversation.change(mark(undefined));
@@ -164,7 +164,7 @@ export class ConversationStore {
   #create(): Conversation {
     const now = Date.now();
     const { system } = this.#app.settings.data.peek().chat;
-    return this.#keep(new Conversation(this.#app, { id: newId(), title: '', created: now, updated: now, system, messages: [] }));
+    return this.#keep(new Conversation(this.#app, this, { id: newId(), title: '', created: now, updated: now, system, messages: [] }));
   }
 
   /** Keeps what is typed into a conversation; all that are empty share one draft. */

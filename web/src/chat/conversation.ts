@@ -1,53 +1,19 @@
 /** One conversation and the answer that is being written in it. */
 import { batch, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import type { ChatMessage, FinishReason } from '../../../engine/api.ts';
-import type { App } from '../app.ts';
+import type { ChatMessage } from '../../../engine/api.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { TextPacer } from '../ui/text-pacer.ts';
+import type { Services } from '../services.ts';
 import { newId } from '../util.ts';
 import { speakable } from '../voice/sentences.ts';
 import { AnswerMeter } from './answer-meter.ts';
+import type { AnswerStats, ConversationData, MessageData, MessageStatus } from './conversation-data.ts';
 import { promptOf } from './prompt.ts';
 import { answerTo, append, chain, endOf, isUnfinished, takeOut, update } from './record.ts';
 import type { Edit } from './record.ts';
 import { samplingOf } from './sampling.ts';
-
-export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed';
-
-/** What is measured about an answer. */
-export interface AnswerStats {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  /** ms from sending to the first text. */
-  readonly firstTokenMs: number;
-  /** Tokens a second after the first. */
-  readonly rate: number;
-  readonly reason: FinishReason;
-}
-
-/** Plain data of a message: what is stored and exported. */
-export interface MessageData {
-  readonly id: string;
-  readonly role: 'user' | 'assistant';
-  readonly text: string;
-  readonly status: MessageStatus;
-  readonly stats?: AnswerStats;
-  readonly failure?: Failure;
-}
-
-export interface ConversationData {
-  readonly id: string;
-  readonly title: string;
-  readonly created: number;
-  readonly updated: number;
-  readonly system: string;
-  readonly messages: readonly MessageData[];
-  /** When it was deleted (ms since 1970); it can be brought back for a while. */
-  readonly removed?: number;
-}
 
 export class Message {
   readonly id: string;
@@ -88,6 +54,12 @@ export class Message {
 /** Hears an answer while it is written (the voice loop speaks it). */
 export type AnswerListener = (event: { readonly type: 'text'; readonly text: string } | { readonly type: 'end' }) => void;
 
+/** Where changes of a conversation are kept. */
+export interface EditStore {
+  /** Applies a change to what is stored of it, or to `fallback` where nothing is; gives what is stored then. */
+  store(fallback: ConversationData, edit: Edit): Promise<ConversationData>;
+}
+
 /** ms between two savings of an answer that is being written. */
 const SAVE_EVERY = 1000;
 
@@ -103,7 +75,8 @@ export class Conversation {
   readonly running = signal(false);
   /** Text that the person has typed and not sent. */
   readonly draft = signal('');
-  readonly #app: App;
+  readonly #app: Services;
+  readonly #store: EditStore;
   #stored: ConversationData;
   readonly #pending = new Set<Edit>();
   /** Answers that this tab is writing: here it knows more than the store. */
@@ -112,8 +85,9 @@ export class Conversation {
   readonly #followed = new Set<string>();
   #abort: AbortController | undefined;
 
-  constructor(app: App, data: ConversationData) {
+  constructor(app: Services, store: EditStore, data: ConversationData) {
     this.#app = app;
+    this.#store = store;
     this.id = data.id;
     this.#stored = data;
     this.#show();
@@ -188,7 +162,7 @@ export class Conversation {
     this.#pending.add(dated);
     this.#show();
     return async () => {
-      this.#stored = await this.#app.conversations.store(this.#stored, dated);
+      this.#stored = await this.#store.store(this.#stored, dated);
       this.#pending.delete(dated);
       this.#show();
     };

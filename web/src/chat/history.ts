@@ -1,6 +1,6 @@
 /** Conversations in IndexedDB, one record each. */
 import { Database } from '../storage/database.ts';
-import type { ConversationData } from './conversation.ts';
+import type { ConversationData } from './conversation-data.ts';
 import type { Edit } from './record.ts';
 
 const STORE = 'conversations';

@@ -6,7 +6,8 @@ import { ACTION_WORDS } from '../state-words.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { copyText } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
-import type { AnswerStats, Conversation, Message } from './conversation.ts';
+import type { Conversation, Message } from './conversation.ts';
+import type { AnswerStats } from './conversation-data.ts';
 
 interface Props {
   readonly message: Message;

@@ -1,5 +1,5 @@
 /** Changes of a stored conversation, as functions: two tabs that both change one apply theirs to what is stored, one after the other. */
-import type { ConversationData, MessageData, MessageStatus } from './conversation.ts';
+import type { ConversationData, MessageData, MessageStatus } from './conversation-data.ts';
 import { titleOf } from './sampling.ts';
 
 export type Edit = (record: ConversationData) => ConversationData;

@@ -1,6 +1,6 @@
 /** What the speak view shows, and what goes on while another view is open: the text, the takes, the one that is being made, the sound. */
 import { computed, signal } from '@preact/signals';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { Player } from '../audio/player.ts';
 import { WorkList } from '../storage/work-list.ts';
 import { newId } from '../util.ts';
@@ -18,10 +18,10 @@ export class SpeechWork {
   /** The take that this tab is making. */
   readonly making = signal<Take | undefined>(undefined);
   readonly isMaking = computed(() => this.making.value?.status.value === 'making');
-  readonly #app: App;
+  readonly #app: Services;
   #abort = new AbortController();
 
-  constructor(app: App) {
+  constructor(app: Services) {
     this.#app = app;
     this.takes = new WorkList(app, {
       kind: 'take',
@@ -77,6 +77,7 @@ export class SpeechWork {
     return {
       start: (rate: number): void => void (isHeard() && this.player.start(rate)),
       append: (samples: Float32Array): void => void (isHeard() && this.player.append(samples)),
+      changed: (): void => this.takes.save(take),
       finish: (): void => void (isHeard() && this.player.finish()),
     };
   }

@@ -1,7 +1,7 @@
 /** One text spoken once, while it is made and after. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { peaksOf } from '../audio/peaks.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
@@ -42,6 +42,8 @@ export function emptyTake(id: string, text: string, voice: string, speed: number
 export interface TakeListener {
   start(rate: number): void;
   append(samples: Float32Array): void;
+  /** Its data has changed. */
+  changed(): void;
   finish(): void;
 }
 
@@ -95,13 +97,13 @@ export class Take {
   }
 
   /** All samples that there are. */
-  async sound(app: App): Promise<Float32Array> {
+  async sound(app: Services): Promise<Float32Array> {
     this.#samples ??= await app.work.sound(this.id);
     return this.#samples;
   }
 
   /** Makes the sound, and stores each piece of it; `listener` hears it meanwhile. Never rejects. */
-  async make(app: App, listener: TakeListener, seed: number | undefined, abort: AbortSignal): Promise<void> {
+  async make(app: Services, listener: TakeListener, seed: number | undefined, abort: AbortSignal): Promise<void> {
     let started = performance.now();
     const elapsed = (): number => (performance.now() - started) / 1000;
     app.announcer.say('Making speech');
@@ -120,7 +122,7 @@ export class Take {
           listener.append(event.samples.slice());
           this.#append(event.samples, event.text);
           void app.work.putSound(this.id, this.#pieces++, event.samples.slice());
-          app.speech.takes.save(this);
+          listener.changed();
         }
       }
       this.status.value = 'done';

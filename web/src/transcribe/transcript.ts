@@ -2,7 +2,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { TranscriptSegment } from '../../../engine/api.ts';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import type { WorkData } from '../storage/work-store.ts';
@@ -65,13 +65,13 @@ export class Transcript {
   }
 
   /** The recording at 16 kHz. */
-  async sound(app: App): Promise<Float32Array> {
+  async sound(app: Services): Promise<Float32Array> {
     this.#samples ??= await app.work.sound(this.id);
     return this.#samples;
   }
 
-  /** Hears the recording; a run in progress is replaced. Never rejects. */
-  async run(app: App): Promise<void> {
+  /** Hears the recording, and tells when there is more of its text; a run in progress is replaced. Never rejects. */
+  async run(app: Services, changed: () => void): Promise<void> {
     this.stop();
     const abort = new AbortController();
     this.#abort = abort;
@@ -93,7 +93,7 @@ export class Transcript {
       for await (const event of transcribeInPieces(engine, request, abort.signal)) {
         if (event.type !== 'segment') continue;
         this.segments.value = [...this.segments.peek(), event.segment];
-        app.transcription.transcripts.save(this);
+        changed();
       }
       this.status.value = 'done';
       app.announcer.say(this.segments.peek().length === 0 ? 'No speech found' : 'Transcript complete');
@@ -110,7 +110,7 @@ export class Transcript {
   }
 
   /** A correction that is being typed. It is stored at once, and shown (its element holds it) from `settle` on. */
-  correct(app: App, { id }: TranscriptSegment, text: string): void {
+  correct(app: Services, { id }: TranscriptSegment, text: string): void {
     this.#typed.set(id, text);
     const correction = new Map([[id, text]]);
     // Only this segment: another tab may be correcting another one.

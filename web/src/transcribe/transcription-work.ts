@@ -1,6 +1,6 @@
 /** What the transcribe view shows, and what goes on while another view is open: the recordings, the one that is heard, the sound. */
 import { computed, signal } from '@preact/signals';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { peaksOf } from '../audio/peaks.ts';
 import { Player } from '../audio/player.ts';
@@ -29,9 +29,9 @@ export class TranscriptionWork {
   readonly #chosen = signal('');
   /** Id of the recording that the player holds. */
   #loaded = '';
-  readonly #app: App;
+  readonly #app: Services;
 
-  constructor(app: App) {
+  constructor(app: Services) {
     this.#app = app;
     this.transcripts = new WorkList(app, {
       kind: 'transcript',
@@ -73,7 +73,7 @@ export class TranscriptionWork {
 
   /** Hears a recording, perhaps again. */
   async run(transcript: Transcript): Promise<void> {
-    await this.transcripts.run(transcript, () => transcript.run(this.#app));
+    await this.transcripts.run(transcript, () => transcript.run(this.#app, () => this.transcripts.save(transcript)));
   }
 
   choose(transcript: Transcript): void {

@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
-import type { App } from '../app.ts';
+import type { Services } from '../services.ts';
 import { CAPTURE_RATE, Microphone, rms } from '../audio/microphone.ts';
 import { Player } from '../audio/player.ts';
 import type { Conversation, Message } from '../chat/conversation.ts';
@@ -24,14 +24,14 @@ export class VoiceLoop {
   readonly levels: ReadonlySignal<readonly number[]>;
   /** Length of the recording. */
   readonly seconds: ReadonlySignal<number>;
-  readonly #app: App;
+  readonly #app: Services;
   readonly #microphone = new Microphone();
   readonly player = new Player();
   #opening: Promise<void> | undefined;
   #abort = new AbortController();
   #conversation: Conversation | undefined;
 
-  constructor(app: App) {
+  constructor(app: Services) {
     this.#app = app;
     this.levels = this.#microphone.levels;
     this.seconds = this.#microphone.seconds;
