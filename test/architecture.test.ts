@@ -99,7 +99,7 @@ describe('engine/', () => {
     expect(importProblem('engine/scheduler/scheduler.ts', '../gpu/device.ts')).toMatch(/scheduler sees/);
     expect(importProblem('engine/audio/wav.ts', 'node:fs')).toMatch(/only engine\/platform\/node.ts/);
     expect(importProblem('engine/tasks/engine.ts', '../platform/node.ts')).toMatch(/handed in/);
-    expect(importProblem('engine/models/llama.ts', '../ops/rope.ts')).toBeUndefined();
+    expect(importProblem('engine/models/llama/llama.ts', '../ops/rope.ts')).toBeUndefined();
   });
 
   test('packages it imports are dependencies, and webgpu is imported by the platform only', () => {
@@ -141,6 +141,50 @@ test('server/ and web/ import only the public surface of engine/', () => {
       .map((to) => `${path} -> ${to}`),
   );
   expect(problems).toEqual([]);
+});
+
+describe('imports', () => {
+  const files = ['engine', 'server', 'web'].flatMap((folder) => filesBelow(folder, '.ts', '.tsx', '.mjs'));
+
+  test('go in no circle, those of types included', () => {
+    expect(circles(files, (path) => importsOf(path).flatMap((name) => (name.startsWith('.') ? [resolve(path, name)] : [])))).toEqual([]);
+  });
+
+  test('the search for circles itself finds them', () => {
+    const arrows: Readonly<Record<string, readonly string[]>> = { a: ['b'], b: ['c', 'd'], c: ['a'], d: ['e'], e: ['d', 'f'], f: [] };
+    expect(circles(Object.keys(arrows), (name) => arrows[name]!)).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e'],
+    ]);
+  });
+});
+
+/** Groups of files that reach each other, sorted. */
+function circles(files: readonly string[], importsFrom: (path: string) => readonly string[]): string[][] {
+  const known = new Set(files);
+  const arrows = new Map(files.map((path) => [path, importsFrom(path).filter((to) => known.has(to))]));
+  const reach = (start: string): Set<string> => {
+    const seen = new Set<string>();
+    const open = [...arrows.get(start)!];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      open.push(...arrows.get(next)!);
+    }
+    return seen;
+  };
+  const reached = new Map(files.map((path) => [path, reach(path)]));
+  const inCircle = files.filter((path) => reached.get(path)!.has(path));
+  const groups = inCircle.map((path) =>
+    inCircle.filter((other) => other === path || (reached.get(path)!.has(other) && reached.get(other)!.has(path))),
+  );
+  return [...new Map(groups.map((group) => [group.join(), group.sort()])).values()];
+}
+
+test('no folder of server/ has more than 15 files', () => {
+  const counts = new Map<string, number>();
+  for (const path of filesBelow('server', '.ts', '.mjs')) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+  expect([...counts].filter(([, count]) => count > 15)).toEqual([]);
 });
 
 describe('sizes', () => {
