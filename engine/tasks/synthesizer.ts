@@ -11,7 +11,7 @@ import type { Voice } from '../models/kokoro/voices.ts';
 import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
-import { SpeechRunner } from '../runner/speech-runner.ts';
+import { KokoroRunner } from '../runner/kokoro-runner.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { DEFAULT_PHONEME_RULES, parsePhonemeRules } from '../text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../text/speech-text.ts';
@@ -37,7 +37,7 @@ interface Piece {
 }
 
 interface Parts {
-  readonly runner: SpeechRunner;
+  readonly runner: KokoroRunner;
   readonly voices: ReadonlyMap<string, Voice>;
   readonly phonemizer: Phonemizer;
   /** Phonemes of a request at most, at speed 1 or more; as many fewer as the speed is below. */
@@ -70,7 +70,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const voices = await loadVoices(voiceFile, config.styleDim).finally(() => voiceFile.close());
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
     const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
-    const runner = new SpeechRunner(device, config, weights, workspace);
+    const runner = new KokoroRunner(device, config, weights, workspace);
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
     const phonemizer = new Phonemizer(platform, rules, config.vocab);

@@ -12,8 +12,8 @@ import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { summarise } from '../ops/constrained-token.ts';
-import { MAX_STEP_COPIES, MAX_STEP_ROWS, Seq2SeqRunner } from '../runner/seq2seq-runner.ts';
-import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/seq2seq-runner.ts';
+import { MAX_STEP_COPIES, MAX_STEP_ROWS, WhisperRunner } from '../runner/whisper-runner.ts';
+import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/whisper-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { BeamSearch } from './beam-search.ts';
@@ -39,7 +39,7 @@ const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with pro
 
 export class Transcriber implements TaskOperations<'transcription'> {
   readonly info: ModelInfo;
-  readonly #runner: Seq2SeqRunner;
+  readonly #runner: WhisperRunner;
   readonly #tokenizer: Tokenizer;
   readonly #maxQueued: number;
   /** Windows without a slot, in order of arrival, and those with one. */
@@ -53,7 +53,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
   /** Resolves with the reason when nothing can be answered any more, because a step failed. */
   readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
-  constructor(info: ModelInfo, runner: Seq2SeqRunner, tokenizer: Tokenizer, maxQueued: number) {
+  constructor(info: ModelInfo, runner: WhisperRunner, tokenizer: Tokenizer, maxQueued: number) {
     this.info = info;
     this.#runner = runner;
     this.#tokenizer = tokenizer;
@@ -68,7 +68,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const model = await loadWhisperModel(device, platform, folder, dtype);
     const tokenizer = await Tokenizer.load(platform, folder, model.config.vocabulary);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
+    const runner = new WhisperRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();
     const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
     const { windows, mel } = model.config;

@@ -8,7 +8,7 @@ import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
-import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
+import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
@@ -180,7 +180,7 @@ describe('the transcriber', () => {
   test('takes a prompt that precedes the audio where the checkpoint knows prompts', async () => {
     const loaded = await loadWhisperModel(device, device.platform, BUNDLED, 'f16');
     const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 1 });
     const prompted = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 1);
     const audioTokens = Math.ceil(clip.length / 320);
     const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
@@ -217,7 +217,7 @@ describe('the transcriber', () => {
 
   test('hears the language in the first window of a multilingual model, and ends windows that never end', async () => {
     const model = await loadWhisperModel(device, device.platform, path('test/fixtures/whisper-tiny-random'), 'f32');
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     // The fixture has no tokenizer: any that knows its ids will do.
     const tokenizer = await Tokenizer.load(device.platform, BUNDLED);
     const tiny = new Transcriber({ ...transcriber.info, id: 'tiny' }, runner, tokenizer, 1);
@@ -245,7 +245,7 @@ describe('the transcriber', () => {
       const { frames, mel } = model.config;
       // transformers pads every window.
       const windows = { samples: frames * mel.hop, frames, padding: undefined };
-      const runner = new Seq2SeqRunner(device, { ...model, config: { ...model.config, windows } }, { maxRunning: 4 });
+      const runner = new WhisperRunner(device, { ...model, config: { ...model.config, windows } }, { maxRunning: 4 });
       const padding = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 5);
       const found = await Promise.all(golden.samples.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`), padding)));
       expect(found).toEqual(golden.samples.map(({ output }) => output.trim()));

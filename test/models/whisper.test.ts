@@ -13,8 +13,8 @@ import type { EncoderArgs } from '../../engine/models/whisper/encoder.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import type { WhisperModel } from '../../engine/models/whisper/load.ts';
 import { logMel, melInput } from '../../engine/ops/spectral.ts';
-import { Seq2SeqRunner } from '../../engine/runner/seq2seq-runner.ts';
-import type { SampledToken, StepRow } from '../../engine/runner/seq2seq-runner.ts';
+import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
+import type { SampledToken, StepRow } from '../../engine/runner/whisper-runner.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
 import { Checkpoint } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
@@ -92,7 +92,7 @@ interface Job {
 }
 
 /** Greedy tokens of several slots side by side, the next step submitted before the last one is read. */
-async function greedy(runner: Seq2SeqRunner, jobs: readonly Job[], count: number): Promise<SampledToken[][]> {
+async function greedy(runner: WhisperRunner, jobs: readonly Job[], count: number): Promise<SampledToken[][]> {
   const found: SampledToken[][] = jobs.map(() => []);
   const sampled = (timestamps: boolean | undefined, first: boolean): NonNullable<StepRow['sample']> =>
     timestamps ? { mask: first ? 'firstTimestamps' : 'timestamps', timestamps, first } : { mask: first ? 'firstText' : 'text', first };
@@ -175,7 +175,7 @@ describe('a tiny random checkpoint', () => {
   });
 
   test('continues with the same 64 greedy tokens', async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 1 });
     await runner.warmUp();
     runner.encode(0, audio);
     const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 4) }], 64);
@@ -183,7 +183,7 @@ describe('a tiny random checkpoint', () => {
   });
 
   test("keeps transformers' rules for timestamps through 64 greedy tokens", async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 1 });
     await runner.warmUp();
     runner.encode(0, audio);
     const [found] = await greedy(runner, [{ slot: 0, prompt: tokens.forced.slice(0, 3), timestamps: true }], 64);
@@ -203,7 +203,7 @@ describe('a tiny random checkpoint', () => {
   test('windows of different lengths side by side: each attends to its own positions', async () => {
     const { config } = model;
     const windows = { samples: 16000, frames: 128, padding: 20 };
-    const runner = new Seq2SeqRunner(device, { ...model, config: { ...config, windows } }, { maxRunning: 2 });
+    const runner = new WhisperRunner(device, { ...model, config: { ...config, windows } }, { maxRunning: 2 });
     await runner.warmUp();
     const prompt = transcriptPrompt(model.tokens, 'en', false);
     const hear = async (lengths: readonly number[]): Promise<SampledToken[][]> => {
@@ -240,7 +240,7 @@ describe('a tiny random checkpoint', () => {
   });
 
   test('detects the language and the probability of no speech after the first token', async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 1 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 1 });
     await runner.warmUp();
     runner.encode(0, audio);
     const noSpeech = 185;
@@ -251,7 +251,7 @@ describe('a tiny random checkpoint', () => {
   });
 
   test('chooses the same tokens, to the last bit of their probabilities, alone and beside others', async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 4 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 4 });
     await runner.warmUp();
     const noise = Float32Array.from({ length: 24000 }, (_, i) => 0.1 * Math.sin(i * i * 1e-5));
     const prompt = transcriptPrompt(model.tokens, 'en', false);
@@ -266,7 +266,7 @@ describe('a tiny random checkpoint', () => {
   });
 
   test('a step creates no GPU object, submits once and reads 8 bytes a sequence', async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     await runner.warmUp();
     const prompt = transcriptPrompt(model.tokens, 'en', false);
     const jobs = [0, 1].map((slot) => ({ slot, prompt }));
@@ -311,7 +311,7 @@ describe('the bundled checkpoint', () => {
   });
 
   test('transcribes its clip to the same tokens, with and without timestamps', async () => {
-    const runner = new Seq2SeqRunner(device, model, { maxRunning: 2 });
+    const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     await runner.warmUp();
     expect(transcriptPrompt(model.tokens, 'en', false)).toEqual(wanted.prompt_ids);
     expect(transcriptPrompt(model.tokens, 'en', true)).toEqual(wanted.timestamp_prompt_ids);

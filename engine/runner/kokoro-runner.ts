@@ -42,7 +42,7 @@ const WARM_UP_IDS = 32;
  * Runs pieces one at a time on one workspace. A piece is a few submissions with waits between them, so that a chat step
  * need not wait for a whole sentence; the noise is keyed by sample number, so nothing that runs beside it can change a piece.
  */
-export class SpeechRunner {
+export class KokoroRunner {
   readonly config: KokoroConfig;
   readonly maxIds: number;
   readonly #device: Device;

@@ -70,7 +70,7 @@ const CACHE_SHARE = 1 / 8;
 /** Mel frames of the warm-up: enough for every kernel, a fraction of a window's work. */
 const WARM_UP_FRAMES = 32;
 
-export class Seq2SeqRunner {
+export class WhisperRunner {
   readonly model: WhisperModel;
   /** Windows that decode side by side, each with up to `beams` transcripts. */
   readonly slots: number;
