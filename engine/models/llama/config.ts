@@ -2,23 +2,13 @@ import { EngineError } from '../../errors.ts';
 import type { RopeConfig, RopeScaling } from '../../ops/rope.ts';
 import { describe, isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
-import type { DecoderShape } from '../decoder.ts';
+import type { PreNormConfig } from '../layers/pre-norm.ts';
 
-/** config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k). */
-export interface LlamaConfig extends DecoderShape {
-  readonly hidden: number;
-  readonly intermediate: number;
-  readonly eps: number;
-  readonly rope: RopeConfig;
-  readonly qkvBias: boolean;
-  readonly outputBias: boolean;
-  readonly qkNorm: boolean;
-  /** Undefined: decided by whether the checkpoint has a head of its own. */
-  readonly tied: boolean | undefined;
-}
-
-/** Reads config.json; throws EngineError naming the field that is missing or beyond what the forward pass does. */
-export function parseLlamaConfig(json: Json): LlamaConfig {
+/**
+ * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k). Throws EngineError naming the
+ * field that is missing or beyond what the forward pass does.
+ */
+export function parseLlamaConfig(json: Json): PreNormConfig {
   const type = String(json['model_type']);
   const hidden = integer(json, 'hidden_size');
   const heads = integer(json, 'num_attention_heads');
@@ -44,7 +34,6 @@ export function parseLlamaConfig(json: Json): LlamaConfig {
     vocabulary: integer(json, 'vocab_size'),
     // Within its window sliding attention is full attention; beyond it we do not go.
     maxPositions: Math.min(window ?? Infinity, positions),
-    widestRow: Math.max(2 * intermediate, (heads + 2 * kvHeads) * headDim),
     eps: number(json, 'rms_norm_eps', 1e-6),
     rope: parseRope(json, headDim),
     qkvBias: type === 'qwen2' || json['attention_bias'] === true,

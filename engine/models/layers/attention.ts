@@ -1,0 +1,157 @@
+/** Attention over pages of keys and values: rotary positions, grouped queries, with biases and norms of queries and keys where a family has them. */
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { ropeKVStore } from '../../ops/kv.ts';
+import type { KVCache } from '../../ops/kv.ts';
+import { linear } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/linear.ts';
+import { pagedAttention } from '../../ops/paged-attention.ts';
+import { qkNorm } from '../../ops/rope.ts';
+import { gatherRows } from '../../ops/sample.ts';
+import { sizeOf } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
+import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { ForwardInput } from '../forward-input.ts';
+import { headShare } from '../shard.ts';
+import type { Shard } from '../shard.ts';
+
+export interface AttentionConfig {
+  readonly hidden: number;
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+  readonly eps: number;
+  readonly qkvBias: boolean;
+  readonly outputBias: boolean;
+  readonly qkNorm: boolean;
+}
+
+/** What a rank holds of it. */
+export interface AttentionShare {
+  readonly q: Range;
+  readonly kv: Range;
+  /** Its own numbers of heads. */
+  readonly heads: number;
+  readonly kvHeads: number;
+  /** Columns of the widest activation. */
+  readonly widest: number;
+}
+
+/** Weights of a layer. q, k and v are merged at load: they read the same input. */
+export interface Attention {
+  readonly qkv: LinearWeight;
+  readonly qkvBias: Tensor | undefined;
+  /** [2, D]: of queries, of keys. */
+  readonly qkNorm: Tensor | undefined;
+  readonly output: LinearWeight;
+  readonly outputBias: Tensor | undefined;
+}
+
+export interface AttentionWorkspace {
+  readonly qkv: Tensor; // [T, (H + 2 K) D]
+  readonly q: Tensor; // [T, H D]
+  readonly attended: Tensor; // [T, H D]
+  readonly gathered: Tensor; // [B, H D] of the rows that give logits
+}
+
+/** A rank's heads. */
+export function attentionShare({ heads: all, kvHeads: allKV, headDim }: AttentionConfig, shard: Shard): AttentionShare {
+  const { q, kv } = headShare(all, allKV, shard);
+  const heads = sizeOf(q);
+  const kvHeads = sizeOf(kv);
+  return { q, kv, heads, kvHeads, widest: (heads + 2 * kvHeads) * headDim };
+}
+
+/** Takes the weights below `at`, such as `model.layers.0.self_attn`. */
+export async function loadAttention(
+  loader: WeightLoader,
+  at: string,
+  config: AttentionConfig,
+  { q, kv }: AttentionShare,
+  shard: Shard,
+): Promise<Attention> {
+  const { hidden, heads, kvHeads, headDim } = config;
+  const projection = (name: string, count: number, kept: Range) => ({
+    name: `${at}.${name}_proj`,
+    size: count * headDim,
+    rows: { from: kept.from * headDim, to: kept.to * headDim },
+  });
+  const projections = [projection('q', heads, q), projection('k', kvHeads, kv), projection('v', kvHeads, kv)];
+  const columns = projections[0]!.rows;
+  const weights = projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
+  const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
+  const norms = ['q', 'k'].map((name) => ({ name: `${at}.${name}_norm.weight`, size: headDim }));
+  // Old exports carry a buffer of frequencies; they follow from the config.
+  loader.skip(`${at}.rotary_emb.inv_freq`);
+  // The bias is added once, by the first rank.
+  const outputBias = config.outputBias && shard.rank === 0;
+  if (config.outputBias && !outputBias) loader.skip(`${at}.o_proj.bias`);
+  return {
+    qkv: await loader.mergedLinear(`${at}.qkv`, weights, hidden),
+    qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
+    qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms) : undefined,
+    output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
+    outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
+  };
+}
+
+/** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
+export function attentionWorkspace(
+  device: Device,
+  { headDim }: AttentionConfig,
+  { heads, widest }: AttentionShare,
+  rows: number,
+  logitRows: number,
+): AttentionWorkspace {
+  return {
+    qkv: device.tensor('qkv', 'f32', [rows, widest]),
+    q: device.tensor('q', 'f32', [rows, heads * headDim]),
+    attended: device.tensor('attended', 'f32', [rows, heads * headDim]),
+    gathered: device.tensor('gathered attended', 'f32', [logitRows, heads * headDim]),
+  };
+}
+
+export interface AttentionStep {
+  /** [T, C] normed. */
+  readonly x: Tensor;
+  readonly layer: number;
+  readonly cosSin: Tensor;
+  readonly eps: number;
+  /** Only these rows are attended for; absent = all. Every row leaves its keys and values. */
+  readonly indices: Tensor | undefined;
+  /** Rows that are attended for. */
+  readonly kept: number;
+  readonly residual: Tensor | undefined;
+  readonly out: Tensor;
+}
+
+/** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
+export function attend(
+  rec: Recorder,
+  weights: Attention,
+  ws: AttentionWorkspace,
+  { heads, kvHeads }: Pick<AttentionShare, 'heads' | 'kvHeads'>,
+  { x, layer, cosSin, eps, indices, kept, residual, out }: AttentionStep,
+  input: ForwardInput,
+  kv: KVCache,
+): void {
+  const { rows, positions, slots } = input;
+  linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: ws.qkv, rows });
+  if (weights.qkNorm) qkNorm(rec, { qkv: ws.qkv, weight: weights.qkNorm, heads, kvHeads, eps, rows });
+  ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
+  if (kept > 0) attendPages(rec, heads, layer, ws, input, kv);
+  if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
+  const attended = indices ? ws.gathered : ws.attended;
+  linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept });
+}
+
+/** ws.attended = attention of ws.q over the pages. */
+function attendPages(rec: Recorder, heads: number, layer: number, ws: AttentionWorkspace, input: ForwardInput, kv: KVCache): void {
+  const { blockTable, tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
+  const shared = { q: ws.q, kv, layer, blockTable, tiles, out: ws.attended, heads };
+  if (decodeTiles > 0) pagedAttention(rec, { ...shared, firstTile: 0, tileCount: decodeTiles, tileRows: 1, split });
+  if (prefillTiles > 0) {
+    pagedAttention(rec, { ...shared, firstTile: decodeTiles, tileCount: prefillTiles, tileRows: prefillTileRows });
+  }
+}

@@ -1,0 +1,51 @@
+/** The two ends of a decoder: tokens to hidden states, and hidden states to logits, with one table for both where they are tied. */
+import type { Tensor } from '../../gpu/tensor.ts';
+import type { LinearWeight } from '../../ops/linear.ts';
+import type { Range } from '../../util/math.ts';
+import type { WeightLoader } from '../../weights/weight-loader.ts';
+import { shareOf } from '../shard.ts';
+import type { Shard } from '../shard.ts';
+
+export interface VocabularyConfig {
+  readonly hidden: number;
+  readonly vocabulary: number;
+  /** Undefined: decided by whether the checkpoint has a head of its own. */
+  readonly tied: boolean | undefined;
+}
+
+/** What a rank holds: a slice of the tokens, on the shards with the first or the last layer. */
+export interface Vocabulary {
+  readonly embedding: LinearWeight | undefined;
+  readonly head: { readonly norm: Tensor; readonly weight: LinearWeight } | undefined;
+  /** Values that are held here as well as on the shard that counts them. */
+  readonly repeated: number;
+}
+
+/** Tokens are dealt out in words of a grammar's mask. */
+const TOKEN_UNIT = 32;
+
+/** A rank's slice of the tokens. */
+export function tokenShare(vocabulary: number, shard: Shard): Range {
+  return shareOf('tokens', vocabulary, TOKEN_UNIT, shard);
+}
+
+/** Takes `model.embed_tokens`, `model.norm` and `lm_head`, as far as the shard needs them. */
+export async function loadVocabulary(
+  loader: WeightLoader,
+  config: VocabularyConfig,
+  tokens: Range,
+  { isFirst, isLast }: { readonly isFirst: boolean; readonly isLast: boolean },
+): Promise<Vocabulary> {
+  const { hidden, vocabulary } = config;
+  const names = { table: 'model.embed_tokens.weight', norm: 'model.norm.weight', head: 'lm_head.weight' };
+  const tied = config.tied ?? !loader.has(names.head);
+  const table = isFirst || (isLast && tied) ? await loader.table(names.table, vocabulary, hidden, tokens) : undefined;
+  const head = isLast && {
+    weight: tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens }),
+    norm: await loader.tensor(names.norm, [hidden]),
+  };
+  if (!isLast) loader.skip(names.norm);
+  if (tied || !isLast) loader.skip(names.head);
+  if (!table) loader.skip(names.table);
+  return { embedding: table, head: head || undefined, repeated: table && !isFirst ? vocabulary * hidden : 0 };
+}
