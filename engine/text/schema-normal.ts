@@ -70,8 +70,10 @@ class Rewriting {
     }
     if (ONE_SCHEMA.has(keyword)) return this.#rewrite(value);
     if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
+    if (keyword === 'required') return (value as string[]).map(spelled);
     if (!SCHEMA_MAP.has(keyword)) return value;
-    return Object.fromEntries(Object.entries(value as Json).map(([name, item]) => [name, this.#rewrite(item)]));
+    const nameOf = keyword === 'properties' ? spelled : (name: string): string => name;
+    return Object.fromEntries(Object.entries(value as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
   }
 
   /** Takes the bounds of numbers out of a schema: a constant stands for the numbers, beside the other types that it allows. */
@@ -93,6 +95,15 @@ class Rewriting {
     const others = types.filter((type) => type !== 'number' && type !== 'integer');
     return others.length === 0 ? number : { anyOf: [{ ...free, type: others }, number] };
   }
+}
+
+/**
+ * A name as JSON writes it between its quotes, and that as the library's grammars do: it puts names into them as they are, so that a quotation mark
+ * broke the grammar and a control character the answer.
+ */
+function spelled(name: string): string {
+  const inside = (text: string): string => JSON.stringify(text).slice(1, -1);
+  return inside(inside(name));
 }
 
 /** `schema` or null; `types` = those of the schema with null among them, empty = any. */

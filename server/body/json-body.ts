@@ -5,6 +5,8 @@ import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors
 export const MAX_JSON_BYTES = 16 << 20;
 const MAX_DEPTH = 64;
 const MAX_ELEMENTS = 200_000;
+/** How long a body may bring nothing before its request is given up. */
+const IDLE_MS = 30_000;
 
 /** The body's object; throws HttpError 400, 413 or 415. */
 export async function readJsonObject(request: Request): Promise<Readonly<Record<string, unknown>>> {
@@ -36,8 +38,14 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
   if (Number(request.get('content-length') ?? 0) > limit) throw tooLarge();
   const chunks: Buffer[] = [];
   let size = 0;
-  return await new Promise((resolve, reject) => {
+  let idle: NodeJS.Timeout | undefined;
+  const received = new Promise<Buffer>((resolve, reject) => {
+    const seconds = IDLE_MS / 1000;
+    const late = (): HttpError =>
+      new HttpError(408, 'request_timeout', `nothing of the body came for ${seconds} s`, { type: 'timeout_error' });
+    idle = setTimeout(() => reject(late()), IDLE_MS);
     const onData = (chunk: Buffer): void => {
+      idle?.refresh();
       size += chunk.length;
       if (size > limit) {
         request.off('data', onData);
@@ -49,6 +57,7 @@ async function readBytes(request: Request, limit: number): Promise<Buffer> {
     request.on('error', reject);
     request.on('close', () => reject(new HttpError(400, 'invalid_json', 'the body ended early')));
   });
+  return await received.finally(() => clearTimeout(idle));
 }
 
 function decode(bytes: Buffer): string {

@@ -44,6 +44,27 @@ async function accepts(constraint: Constraint, text: string): Promise<boolean> {
   }
 }
 
+/** What is written when the first token that is allowed, and no space if that can be, is taken each time. */
+async function written(constraint: Constraint): Promise<unknown> {
+  const matcher = await grammars.start(constraint);
+  let text = '';
+  try {
+    while (!matcher.terminated) {
+      const mask = await matcher.bitmask();
+      const choices = tokens.flatMap((token, id) => (id !== STOP && token && allowed(mask, id) ? [id] : []));
+      if (choices.length === 0) break;
+      const token = choices.find((id) => !/[\u0100-\u0120]/.test(tokens[id]!)) ?? choices[0]!;
+      matcher.accept(token);
+      text += tokens[token]!;
+    }
+    return JSON.parse(
+      text.replace(/[\u0100-\u0121]/g, (char) => String.fromCharCode(char === '\u0121' ? 0x7f : char.charCodeAt(0) - 0x100)),
+    );
+  } finally {
+    matcher.dispose();
+  }
+}
+
 const schema = (value: unknown): Constraint => ({ type: 'json_schema', schema: value });
 
 describe('grammar', () => {
@@ -53,6 +74,17 @@ describe('grammar', () => {
     expect(await accepts({ type: 'json_object' }, '[1]')).toBe(false);
     expect(await accepts({ type: 'json_object' }, 'Sure')).toBe(false);
   });
+
+  test.each(['"', '\\', '/', '\b', '\t', '\n', '\u0007', '\u001b', '\u007f', "'"])(
+    'a name, an enum and a constant with %j are written as JSON',
+    async (odd) => {
+      const text = `a${odd}b`;
+      const named = { type: 'object', properties: { [text]: { const: 1 } }, required: [text], additionalProperties: false };
+      expect(await written(schema(named))).toEqual({ [text]: 1 });
+      expect(await written(schema({ enum: [text] }))).toBe(text);
+      expect(await written(schema({ const: { [text]: [text] } }))).toEqual({ [text]: [text] });
+    },
+  );
 
   test('a matcher can take tokens back', async () => {
     const matcher = await grammars.start({ type: 'json_object' });

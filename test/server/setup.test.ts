@@ -123,7 +123,7 @@ test('a WebGPU that does not load is told from a missing driver, which could be 
   writeFileSync(join(webgpu, 'package.json'), '{"main":"index.js"}');
   writeFileSync(join(webgpu, 'index.js'), 'throw new Error("libc.musl is not glibc\\nand more")');
   const probe = join(checkout, 'probe-adapter.mjs');
-  copyFileSync(join(ROOT, 'server', 'probe-adapter.mjs'), probe);
+  copyFileSync(join(ROOT, 'server', 'setup', 'probe-adapter.mjs'), probe);
   const { status, stderr } = spawnSync(process.execPath, [probe], { encoding: 'utf8' });
   expect([status, stderr]).toEqual([2, 'the npm package webgpu does not run on this system: libc.musl is not glibc\n']);
 });

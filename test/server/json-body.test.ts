@@ -1,0 +1,33 @@
+/** Bodies that do not come. */
+import { PassThrough } from 'node:stream';
+import type { Request } from 'express';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { readJsonObject } from '../../server/body/json-body.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+function requestOf(body: PassThrough): Request {
+  const headers: Readonly<Record<string, string>> = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
+  return Object.assign(body, { get: (name: string) => headers[name] }) as object as Request;
+}
+
+test('a body of which nothing comes for half a minute is given up, one that comes slowly is not', async () => {
+  const body = new PassThrough();
+  const read = readJsonObject(requestOf(body));
+  const refused = expect(read).rejects.toMatchObject({ status: 408, code: 'request_timeout' });
+  for (const piece of ['{"a"', ': 1', ', "b": 2']) {
+    body.write(piece);
+    await vi.advanceTimersByTimeAsync(29_000);
+  }
+  await vi.advanceTimersByTimeAsync(1_000);
+  await refused;
+});
+
+test('nothing waits for a body that has come', async () => {
+  const body = new PassThrough();
+  const read = readJsonObject(requestOf(body));
+  body.end('{"a": 1}');
+  expect(await read).toEqual({ a: 1 });
+  expect(vi.getTimerCount()).toBe(0);
+});
