@@ -1,4 +1,4 @@
-// thresholds[b] = the smallest logit of row b that top-k, then top-p, then min-p keep; exact over the whole vocabulary, ties kept.
+// thresholds[b] = the smallest logit of row b that its cuts keep: top-k, then top-p, then those that are a distance from the largest; exact over the whole vocabulary, ties kept.
 //
 // logits [B, stride], the first V of a row count. Top-k is a radix select on order-preserving keys: BITS of the key a round, a histogram of counts whose column
 // belongs to one invocation (no atomics: the sums have one order). Top-p is the same search with exp((logit - max) / T) in place of
@@ -115,7 +115,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (row.inverse_temperature == 0.0) {
     return;
   }
-  if (row.top_k == 0u && row.top_p >= 1.0 && row.min_p == 0.0) {
+  if (!has_cuts(row)) {
     if (lane == 0u) {
       thresholds[group.x] = LOWEST;
     }
