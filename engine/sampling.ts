@@ -47,6 +47,17 @@ interface SamplingField {
   readonly control?: SamplingControl;
 }
 
+/** Logits at or below this are those of tokens that may not come: masked, or banned by a bias. */
+const RULED_OUT = -1e29;
+
+/** Standard deviation of the logits of tokens that may come. */
+function deviation(logits: Float32Array): number {
+  const possible = logits.filter((logit) => logit > RULED_OUT);
+  const count = Math.max(1, possible.length);
+  const mean = possible.reduce((sum, logit) => sum + logit, 0) / count;
+  return Math.sqrt(possible.reduce((sum, logit) => sum + (logit - mean) ** 2, 0) / count);
+}
+
 /** The table. Cuts apply in the order of sample_threshold.wgsl: top-k, top-p, then those with a floor. */
 export const SAMPLING = {
   /** >= 0; below 1e-6 means greedy. Default 1. */
@@ -96,6 +107,20 @@ export const SAMPLING = {
     configured: true,
     floor: (value, { top, inverseTemperature }) => top + Math.log(value) / inverseTemperature,
     control: { label: 'Min-p', max: 1, step: 0.01 },
+  },
+  /** >= 0; 0 = off. Default 0. Tang et al. 2024, Top-nσ: what it keeps does not depend on the temperature. */
+  topNSigma: {
+    wire: 'top_n_sigma',
+    meaning: 'Keeps tokens whose logit is within this many standard deviations (of all logits that may come) of the largest; 0 is off.',
+    stage: 'cut',
+    type: 'f32',
+    min: 0,
+    max: 100,
+    default: 0,
+    configured: true,
+    floor: (value, { top, logits }) => top - value * deviation(logits),
+    wholeRow: true,
+    control: { label: 'Top-nσ, 0 = off', max: 5, step: 0.1 },
   },
   /** Any safe integer; absent = random. Keyed with (choice, position), so independent of the batch. */
   seed: {

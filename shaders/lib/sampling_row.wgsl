@@ -14,11 +14,12 @@ struct SamplingRow {
   // 0 = off.
   top_k: u32,
   min_p: f32,
+  top_n_sigma: f32,
 }
 
 // Whether any cut rules tokens out.
 fn has_cuts(row: SamplingRow) -> bool {
-  return row.top_p < 1.0 || row.top_k > 0u || row.min_p > 0.0;
+  return row.top_p < 1.0 || row.top_k > 0u || row.min_p > 0.0 || row.top_n_sigma > 0.0;
 }
 
 // Order-preserving map of floats to integers.

@@ -20,10 +20,13 @@ export const SETTINGS: readonly Partial<SamplingRow>[] = [
   { temperature: 0.9, topK: 300, topP: 0.99, minP: 0.001, seed: 5 },
   { temperature: 1.5, topK: 2000, seed: 6 },
   { temperature: 1, topP: 0.999, seed: 9 },
+  { temperature: 1.5, topNSigma: 1, seed: 10 },
+  { temperature: 3, topNSigma: 0.3, seed: 11 },
+  { temperature: 1.2, topK: 200, topP: 0.98, minP: 0.001, topNSigma: 1.5, seed: 12 },
 ];
 
-/** Probabilities after temperature, top-k, top-p and min-p; ties at a cut are kept. */
-export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP }: Sampling): Float64Array {
+/** Probabilities after temperature, top-k, top-p, min-p and top-n-sigma; ties at a cut are kept. */
+export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP, topNSigma }: Sampling): Float64Array {
   const top = Math.max(...Array.from(logits));
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - top) / temperature));
   const order = Array.from(weights.keys()).sort((a, b) => logits[b]! - logits[a]!);
@@ -39,7 +42,10 @@ export function distribution(logits: ArrayLike<number>, { temperature, topK, top
       if (sum >= wanted) break;
     }
   }
-  const floor = minP > 0 ? top + Math.log(minP) * temperature : -Infinity;
+  const possible = Array.from(logits).filter((logit) => logit > -1e29);
+  const mean = possible.reduce((sum, logit) => sum + logit / possible.length, 0);
+  const sigma = Math.sqrt(possible.reduce((sum, logit) => sum + (logit - mean) ** 2 / possible.length, 0));
+  const floor = Math.max(minP > 0 ? top + Math.log(minP) * temperature : -Infinity, topNSigma > 0 ? top - topNSigma * sigma : -Infinity);
   const out = weights.map((weight, i) => (logits[i]! >= least && logits[i]! >= floor ? weight : 0));
   const total = out.reduce((a, b) => a + b, 0);
   return out.map((weight) => weight / total);
