@@ -4,6 +4,10 @@
  * in the browser. `protocol.ts` says which operation takes and gives which of them.
  */
 
+import type { SamplingParams } from './sampling.ts';
+
+export type { SamplingParams };
+
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
 
 export interface ChatContentPart {
@@ -18,27 +22,6 @@ export interface ChatMessage {
   readonly tool_call_id?: string;
   readonly tool_calls?: readonly unknown[];
   readonly reasoning_content?: string;
-}
-
-/** Sampling settings of one sequence. Absent fields take the model's generation_config, then these defaults. */
-export interface SamplingParams {
-  /** >= 0; below 1e-6 means greedy. Default 1. */
-  readonly temperature?: number;
-  /** 0..1; 0 keeps only the best token. Default 1. */
-  readonly topP?: number;
-  /** -1 or 0 = off. Default off. */
-  readonly topK?: number;
-  /** 0..1. Default 0. */
-  readonly minP?: number;
-  /** Any safe integer; absent = random. Keyed with (choice, position), so independent of the batch. */
-  readonly seed?: number;
-  /** > 0; 1 = off. Over prompt and answer. */
-  readonly repetitionPenalty?: number;
-  /** -2..2, over the answer. Default 0. */
-  readonly presencePenalty?: number;
-  readonly frequencyPenalty?: number;
-  /** Token id -> -100..100, added to the logit. */
-  readonly logitBias?: Readonly<Record<string, number>>;
 }
 
 /** A function the model may call. */

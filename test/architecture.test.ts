@@ -4,6 +4,8 @@ import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { checkKernel } from '../engine/gpu/kernel.ts';
+import { SAMPLING_ROW } from '../engine/ops/sampling-row.ts';
+import { CUT_NAMES, SAMPLING } from '../engine/sampling.ts';
 import { DOCUMENTS, collectKernels, withTable } from './tools/tables.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -12,7 +14,7 @@ const MAX_FUNCTION_LINES = 60;
 
 /** Rank of a folder or file of engine/: it imports only from lower ranks and from its own group. */
 const RANKS: readonly (readonly string[])[] = [
-  ['api.ts', 'config.ts', 'errors.ts', 'protocol.ts', 'util'],
+  ['api.ts', 'config.ts', 'errors.ts', 'protocol.ts', 'sampling.ts', 'util'],
   ['platform', 'text', 'audio', 'cache'],
   ['gpu'],
   ['ops', 'weights'],
@@ -27,7 +29,7 @@ const RANKS: readonly (readonly string[])[] = [
 /** Loading a weight is packing it for the kernel that reads it; tokenizers and templates read their files through the Platform. */
 const SIDEWAYS: Readonly<Record<string, string>> = { weights: 'ops', text: 'platform' };
 /** The scheduler is tested without a GPU, so of the lower ranks it may see only these. */
-const SCHEDULER_SEES = ['api.ts', 'config.ts', 'errors.ts', 'util', 'cache', 'scheduler'];
+const SCHEDULER_SEES = ['api.ts', 'config.ts', 'errors.ts', 'sampling.ts', 'util', 'cache', 'scheduler'];
 /** What the server and the playground may import of engine/, besides rank 0. */
 const PUBLIC = ['index.ts', 'client.ts', 'host.ts', 'audio', 'platform'];
 
@@ -247,6 +249,18 @@ describe('kernels', async () => {
 
   test.each(kernels.map((kernel) => [kernel.spec.file, kernel] as const))('%s agrees with its declaration', (file, kernel) => {
     expect(checkKernel(kernel, read(`shaders/${file}`))).toEqual([]);
+  });
+
+  test('the row of sampling settings has the words of the WGSL struct, and every cut is one that its shaders look for', () => {
+    const source = withoutComments(read('shaders/lib/sampling_row.wgsl'));
+    const [, struct] = /struct SamplingRow \{(.*?)\}/s.exec(source)!;
+    expect([...struct!.matchAll(/(\w+): (\w+),/g)].map(([, name, type]) => ({ name, type }))).toEqual(SAMPLING_ROW);
+    const [, looks] = /fn has_cuts\(.*?\{(.*?)\}/s.exec(source)!;
+    const cuts = withoutComments(read('shaders/sample/sample_threshold.wgsl'));
+    for (const name of CUT_NAMES) {
+      expect(looks).toContain(`row.${SAMPLING[name].wire} `);
+      expect(cuts).toMatch(new RegExp(`row\\.${SAMPLING[name].wire}\\b`));
+    }
   });
 
   test('begin with a comment that says what they compute', () => {

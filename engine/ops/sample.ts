@@ -12,41 +12,6 @@ const ARGMAX_BLOCK = 1024;
 /** Bit of a host token that says "the token sampled last for this slot" (resolveTokens). */
 export const FROM_DEVICE = 0x80000000;
 
-/** 4-byte words of one row of sampling settings. */
-export const SAMPLING_ROW_WORDS = 8;
-
-/** Settings of one sampled row; the WGSL struct is lib/sampling_row.wgsl. */
-export interface SamplingRow {
-  /** 0 = greedy. */
-  readonly temperature: number;
-  readonly topP: number;
-  readonly minP: number;
-  /** 0 = off. */
-  readonly topK: number;
-  readonly seed: number;
-  /** Index of the choice of a request: mixed into the seed. */
-  readonly choice: number;
-  /** Position the sampled token will have. */
-  readonly position: number;
-  /** Where the token goes in lastTokens. */
-  readonly slot: number;
-}
-
-/** Writes a row's settings at `index` of a host buffer that is uploaded as it is. */
-export function writeSamplingRow(words: Uint32Array, index: number, row: SamplingRow): void {
-  const at = index * SAMPLING_ROW_WORDS;
-  const floats = new Float32Array(words.buffer, words.byteOffset, words.length);
-  floats[at] = row.temperature > 0 ? 1 / row.temperature : 0;
-  floats[at + 1] = row.topP;
-  floats[at + 2] = row.minP;
-  words[at + 3] = row.topK;
-  const high = Math.floor(row.seed / 2 ** 32);
-  words[at + 4] = (row.seed - high * 2 ** 32) >>> 0;
-  words[at + 5] = (high ^ Math.imul(row.choice, 0x9e3779b1)) >>> 0;
-  words[at + 6] = row.position;
-  words[at + 7] = row.slot;
-}
-
 export const RESOLVE_TOKENS = defineKernel({
   file: 'sample/resolve_tokens.wgsl',
   bindings: { tokens: 'read', last_tokens: 'read', ids: 'write' },

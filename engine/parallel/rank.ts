@@ -3,7 +3,8 @@ import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
 import type { KVCache } from '../ops/kv.ts';
-import { FROM_DEVICE, SAMPLING_ROW_WORDS } from '../ops/sample.ts';
+import { FROM_DEVICE } from '../ops/sample.ts';
+import { readSlot } from '../ops/sampling-row.ts';
 import { StepInput, decodeBuckets } from '../runner/step-input.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { StepTensors } from '../runner/step-tensors.ts';
@@ -22,9 +23,6 @@ interface Segment {
 interface PlannedSegment extends Segment {
   readonly plan?: Plan;
 }
-
-/** Word of a sampling row that says where its token goes. */
-const SLOT_WORD = 7;
 
 export interface RankParts {
   readonly device: Device;
@@ -147,7 +145,7 @@ export class Rank {
     else await rec!.submit().finished();
     if (own.rank > 0) return;
     for (let row = 0; row < sampled; row++) {
-      link.lastTokens[input.sampling[row * SAMPLING_ROW_WORDS + SLOT_WORD]!] = place.tokens[row]!;
+      link.lastTokens[readSlot(input.sampling, row)] = place.tokens[row]!;
     }
     link.complete();
   }

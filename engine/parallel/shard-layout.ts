@@ -1,9 +1,9 @@
 /** Where the answers of one rank's sampler lie in the words it reads back: the same on every rank, so that the merge can find them. */
 import { LOGPROB_WORDS } from '../ops/logits.ts';
-import { SAMPLING_ROW_WORDS } from '../ops/sample.ts';
+import { hasCuts, readInverseTemperature } from '../ops/sampling-row.ts';
 import { BEST_WORDS, candidateWords } from '../ops/shard-sample.ts';
 
-/** Candidates a rank lists of a row that is cut by top-k, top-p or min-p. Where more survive, the whole row is exchanged. */
+/** Candidates a rank lists of a row that is cut. Where more survive, the whole row is exchanged. */
 export const SHARD_CANDIDATE_LIMIT = 256;
 
 /** Consecutive tokens whose logits one rank holds. */
@@ -32,7 +32,7 @@ export interface SamplingStep {
 
 /** The layout of a step: best tokens of all rows, then candidates of the filtered rows, then log-probabilities of the reported ones. */
 export class ShardLayout {
-  /** Rows that top-k, top-p or min-p cut; the first `filteredCount` count. */
+  /** Rows that top-k, top-p or another cut shortens; the first `filteredCount` count. */
   readonly filtered: Uint32Array;
   filteredCount = 0;
   /** Every row is greedy. */
@@ -52,14 +52,12 @@ export class ShardLayout {
   }
 
   update({ rows, settings, reported }: SamplingStep): void {
-    const floats = new Float32Array(settings.buffer, settings.byteOffset, rows * SAMPLING_ROW_WORDS);
     this.filteredCount = 0;
     this.greedy = true;
     for (let row = 0; row < rows; row++) {
-      const at = row * SAMPLING_ROW_WORDS;
-      if (floats[at] === 0) continue;
+      if (readInverseTemperature(settings, row) === 0) continue;
       this.greedy = false;
-      if (settings[at + 3]! > 0 || floats[at + 1]! < 1 || floats[at + 2]! > 0) this.filtered[this.filteredCount++] = row;
+      if (hasCuts(settings, row)) this.filtered[this.filteredCount++] = row;
     }
     this.candidatesAt = rows * BEST_WORDS;
     this.logprobsAt = this.candidatesAt + this.filteredCount * candidateWords(SHARD_CANDIDATE_LIMIT);

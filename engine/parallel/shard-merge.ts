@@ -1,8 +1,9 @@
 /** One token a row from what the ranks' samplers (shard-sampler.ts) found in their slices of the vocabulary. */
 import { assert } from '../errors.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
-import { SAMPLING_ROW_WORDS } from '../ops/sample.ts';
+import { readCuts, readInverseTemperature } from '../ops/sampling-row.ts';
 import { BEST_WORDS, CANDIDATE_HEAD, CANDIDATE_WORDS, candidateWords } from '../ops/shard-sample.ts';
+import { CUT_NAMES, samplingField } from '../sampling.ts';
 import { nextPowerOfTwo } from '../util/math.ts';
 import { SHARD_CANDIDATE_LIMIT, ShardLayout } from './shard-layout.ts';
 import type { SamplingStep, VocabularySlice } from './shard-layout.ts';
@@ -124,13 +125,13 @@ export class ShardMerge {
   }
 
   /**
-   * Draws a filtered row's token from the ranks' lists at word `at`: top-k, then top-p, then min-p over the whole vocabulary as
+   * Draws a filtered row's token from the ranks' lists at word `at`: top-k, then top-p, then the cuts with a floor over the whole vocabulary as
    * sample_threshold.wgsl does them, then the largest perturbed logit among what is left. False when the cut lies below what a list holds.
    */
   #draw({ settings }: SamplingStep, row: number, perRank: readonly ShardWords[], at: number, capacity: number): boolean {
-    const floats = new Float32Array(settings.buffer, settings.byteOffset + row * SAMPLING_ROW_WORDS * 4, SAMPLING_ROW_WORDS);
-    const [inverseTemperature, topP, minP] = [floats[0]!, floats[1]!, floats[2]!];
-    const topK = settings[row * SAMPLING_ROW_WORDS + 3]!;
+    const inverseTemperature = readInverseTemperature(settings, row);
+    const cuts = readCuts(settings, row);
+    const { topK, topP } = cuts;
     let floor = LOWEST;
     let top = LOWEST;
     for (const { words, floats: head } of perRank) {
@@ -163,7 +164,13 @@ export class ShardMerge {
         break;
       }
     }
-    if (minP > 0) least = Math.max(least, Math.fround(top + Math.log(minP) / inverseTemperature));
+    for (const name of CUT_NAMES) {
+      const { floor: floorOf, wholeRow, default: off } = samplingField(name);
+      if (!floorOf || cuts[name] === off) continue;
+      if (wholeRow && floor > LOWEST) return false;
+      const logits = this.#candidates.logit.subarray(0, count);
+      least = Math.max(least, Math.fround(floorOf(cuts[name], { top, inverseTemperature, logits })));
+    }
     if (least < floor) return false;
     this.#pick(row, count, least);
     return true;

@@ -1,14 +1,16 @@
 /**
- * Sampling where every rank holds the logits of a slice of the vocabulary. The device finds the best token of its slice and, for rows cut by
- * top-k, top-p or min-p, the few tokens that may survive the cut; shard-merge.ts makes one token of what the ranks found. Nothing of the
+ * Sampling where every rank holds the logits of a slice of the vocabulary. The device finds the best token of its slice and, for rows with
+ * a cut, the few tokens that may survive the cut; shard-merge.ts makes one token of what the ranks found. Nothing of the
  * vocabulary's size is read back, unless more tokens survive than the lists hold: then that row is listed whole.
  */
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { logprobs } from '../ops/logits.ts';
-import { SAMPLING_ROW_WORDS, bestBlocks, sampleBlocks } from '../ops/sample.ts';
+import { bestBlocks, sampleBlocks } from '../ops/sample.ts';
+import { SAMPLING_ROW_WORDS, writeCuts } from '../ops/sampling-row.ts';
 import { candidateWords, shardBest, shardCandidates } from '../ops/shard-sample.ts';
+import { NO_CUTS } from '../sampling.ts';
 import { SHARD_CANDIDATE_LIMIT, ShardLayout } from './shard-layout.ts';
 import type { SamplingStep, VocabularySlice } from './shard-layout.ts';
 
@@ -21,7 +23,6 @@ export class ShardSampler {
   readonly #maxRows: number;
   readonly #layout: ShardLayout;
   readonly #words: Uint32Array;
-  readonly #floats: Float32Array;
   readonly #settings: Tensor;
   readonly #thresholds: Tensor;
   readonly #best: Tensor;
@@ -39,7 +40,6 @@ export class ShardSampler {
     this.#maxRows = maxRows;
     this.#layout = new ShardLayout(maxRows);
     this.#words = new Uint32Array(maxRows * SAMPLING_ROW_WORDS);
-    this.#floats = new Float32Array(this.#words.buffer);
     const blocks = sampleBlocks(slice.to - slice.from);
     this.#settings = device.tensor('shard sampling settings', 'u32', [maxRows, SAMPLING_ROW_WORDS]);
     this.#thresholds = device.tensor('shard thresholds', 'f32', [maxRows]);
@@ -57,12 +57,7 @@ export class ShardSampler {
     const count = step.rows * SAMPLING_ROW_WORDS;
     this.#words.set(step.settings.subarray(0, count));
     // What the cuts keep depends on the whole vocabulary. A slice lists its largest logits, and the merge cuts.
-    for (let i = 0; i < filteredCount; i++) {
-      const at = filtered[i]! * SAMPLING_ROW_WORDS;
-      this.#floats[at + 1] = 1;
-      this.#floats[at + 2] = 0;
-      this.#words[at + 3] = SHARD_CANDIDATE_LIMIT;
-    }
+    for (let i = 0; i < filteredCount; i++) writeCuts(this.#words, filtered[i]!, { ...NO_CUTS, topK: SHARD_CANDIDATE_LIMIT });
     if (step.rows > 0) this.#device.write(this.#settings, this.#words.subarray(0, count));
     if (filteredCount > 0) this.#device.write(this.#filtered, filtered.subarray(0, filteredCount));
     if (step.reported.length > 0) this.#device.write(this.#reported, Uint32Array.from(step.reported));

@@ -1,4 +1,5 @@
 import { NO_SLOT, PENALTY_WORDS } from '../ops/logits.ts';
+import { PENALTY_NAMES, SAMPLING } from '../sampling.ts';
 import type { SampledRow } from '../scheduler/batch.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { Sequence } from '../scheduler/sequence.ts';
@@ -7,6 +8,9 @@ import type { StepInput } from './step-input.ts';
 
 /** Added to the logit of a token that may not come: low enough for that, high enough to stay finite beside a grammar's mask. */
 const BAN = -1e30;
+
+/** Penalties that change nothing. */
+const NEUTRAL = PENALTY_NAMES.map((name) => SAMPLING[name].default);
 
 /** Writes down what sampled rows ask for beyond plain sampling: grammar masks, biases, penalties, log-probabilities. */
 export class LogitEncoder {
@@ -40,13 +44,16 @@ export class LogitEncoder {
     const floats = new Float32Array(penalties.buffer, penalties.byteOffset, penalties.length);
     let at = 0;
     for (let row = 0; row < rows; row++) {
-      floats.set([1, 0, 0], row * PENALTY_WORDS);
+      floats.set(NEUTRAL, row * PENALTY_WORDS);
       penalties[row * PENALTY_WORDS + 3] = 0;
       countedSlots[row] = NO_SLOT;
       const sequence = sampled[row]?.sequence;
       const option = sequence?.sampling.logits;
       if (!sequence || !option || !isPenalized(option)) continue;
-      floats.set([option.repetitionPenalty, option.presencePenalty, option.frequencyPenalty], row * PENALTY_WORDS);
+      floats.set(
+        PENALTY_NAMES.map((name) => option[name]),
+        row * PENALTY_WORDS,
+      );
       penalties[row * PENALTY_WORDS + 3] = sequence.row;
       countedSlots[row] = sequence.row;
       if (this.#counted[sequence.row] === sequence) continue;

@@ -1,7 +1,8 @@
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { SAMPLING_ROW_WORDS, resolveTokens, sample, sampleBlocks } from '../ops/sample.ts';
+import { resolveTokens, sample, sampleBlocks } from '../ops/sample.ts';
+import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 
 /** Draws the next tokens on the device and keeps them there for the next step; the host reads 4 bytes a sequence. */
 export class Sampler {

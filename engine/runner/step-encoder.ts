@@ -1,7 +1,9 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import { assert } from '../errors.ts';
 import { NO_SLOT } from '../ops/kv.ts';
-import { FROM_DEVICE, writeSamplingRow } from '../ops/sample.ts';
+import { FROM_DEVICE } from '../ops/sample.ts';
+import { writeSamplingRow } from '../ops/sampling-row.ts';
+import { GREEDY_SAMPLING } from '../sampling.ts';
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
 import { LogitEncoder } from './logit-encoder.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
@@ -92,19 +94,15 @@ export class StepEncoder {
     let greedy = true;
     for (let i = 0; i < rows; i++) {
       const sequence = sampled[i]?.sequence;
-      const sampling = sequence?.sampling;
+      const sampling = sequence?.sampling ?? GREEDY_SAMPLING;
       writeSamplingRow(input.sampling, i, {
-        temperature: sampling?.temperature ?? 0,
-        topP: sampling?.topP ?? 1,
-        topK: sampling?.topK ?? 0,
-        minP: sampling?.minP ?? 0,
-        seed: sampling?.seed ?? 0,
+        ...sampling,
         choice: sequence?.choice ?? 0,
         position: sampled[i]?.position ?? 0,
         // Which of a verified sequence's tokens is its last, the host decides.
         slot: sequence && !sequence.verifying ? sequence.row : this.#maxRunning,
       });
-      if (sampling && sampling.temperature > 0) greedy = false;
+      if (sampling.temperature > 0) greedy = false;
     }
     input.set('greedy', greedy ? 1 : 0);
   }

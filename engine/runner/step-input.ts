@@ -1,5 +1,5 @@
 import { PENALTY_WORDS } from '../ops/logits.ts';
-import { SAMPLING_ROW_WORDS } from '../ops/sample.ts';
+import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { ceilDiv } from '../util/math.ts';
 
 /** Entries of logit_bias the API allows one request. */
@@ -62,7 +62,7 @@ export class StepInput {
   /** [items, ITEM_WORDS]. */
   readonly items: Uint32Array;
   readonly logitIndices: Uint32Array;
-  /** [logitRows, SAMPLING_ROW_WORDS] (ops/sample.ts). */
+  /** [logitRows, SAMPLING_ROW_WORDS] (ops/sampling-row.ts). */
   readonly sampling: Uint32Array;
   /** Changes of the block table: TABLE_HEAD words, then pages. */
   readonly table: Uint32Array;

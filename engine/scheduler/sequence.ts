@@ -1,27 +1,21 @@
 import type { RadixNode } from '../cache/radix-cache.ts';
 import { assert } from '../errors.ts';
+import { PENALTY_NAMES, SAMPLING } from '../sampling.ts';
+import type { CutName, PenaltyName } from '../sampling.ts';
 
 export type SequenceStatus = 'waiting' | 'running' | 'retracted' | 'finished';
 
 /** Sampling settings with every default filled in. */
-export interface ResolvedSampling {
+export interface ResolvedSampling extends Readonly<Record<CutName, number>> {
   /** 0 = greedy. */
   readonly temperature: number;
-  readonly topP: number;
-  readonly topK: number;
-  readonly minP: number;
   readonly seed: number;
   /** What changes logits before sampling, or reports them; absent = nothing does. */
   readonly logits?: LogitOptions | undefined;
 }
 
 /** Per-sequence work between the vocabulary head and the sampler. */
-export interface LogitOptions {
-  /** 1 = none. */
-  readonly repetitionPenalty: number;
-  /** 0 = none. */
-  readonly presencePenalty: number;
-  readonly frequencyPenalty: number;
+export interface LogitOptions extends Readonly<Record<PenaltyName, number>> {
   /** (token, bias) pairs. */
   readonly bias: readonly (readonly [number, number])[];
   /** Number of alternatives reported with each token's log-probability; undefined = no log-probabilities. */
@@ -34,8 +28,8 @@ export interface LogitOptions {
 }
 
 /** Whether the tokens so far change the logits of the next. */
-export function isPenalized({ repetitionPenalty, presencePenalty, frequencyPenalty }: LogitOptions): boolean {
-  return repetitionPenalty !== 1 || presencePenalty !== 0 || frequencyPenalty !== 0;
+export function isPenalized(options: LogitOptions): boolean {
+  return PENALTY_NAMES.some((name) => options[name] !== SAMPLING[name].default);
 }
 
 export interface SequenceOptions {

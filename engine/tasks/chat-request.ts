@@ -1,6 +1,9 @@
 /** What a chat request means for the model: prompt, sampling settings, constraint. No state. */
 import type { ChatMessage, ChatRequest, ToolDefinition } from '../api.ts';
 import { EngineError } from '../errors.ts';
+import { CUT_NAMES, PENALTY_NAMES, SAMPLING, samplingField, samplingNumbers } from '../sampling.ts';
+import type { CutName, PenaltyName } from '../sampling.ts';
+import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { refuseUnsupported } from '../text/grammar.ts';
@@ -83,29 +86,28 @@ export function resolveSampling(
   { generation, vocabulary, eos }: Pick<ModelContext, 'generation' | 'vocabulary' | 'eos'>,
   constrained: boolean,
 ): ResolvedSampling {
-  const configured = (name: string): number | undefined => {
-    const value = generation[name];
-    return typeof value === 'number' ? value : undefined;
+  const resolve = (name: CutName | PenaltyName | 'temperature'): number => {
+    const { wire, configured } = samplingField(name);
+    const value = configured && generation[wire];
+    return sampling[name] ?? (typeof value === 'number' ? value : SAMPLING[name].default);
   };
-  const temperature = sampling.temperature ?? (generation['do_sample'] === false ? 0 : (configured('temperature') ?? 1));
+  const temperature = sampling.temperature === undefined && generation['do_sample'] === false ? 0 : resolve('temperature');
   const logits: LogitOptions = {
-    repetitionPenalty: sampling.repetitionPenalty ?? configured('repetition_penalty') ?? 1,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    ...samplingNumbers(PENALTY_NAMES, resolve),
     bias: readBias(sampling.logitBias ?? {}, vocabulary),
     logprobs,
     constrained,
     minTokens,
     endTokens: minTokens > 0 ? [...new Set([...(ignoreEos ? [] : eos), ...stopTokenIds])].filter((token) => token < vocabulary) : [],
   };
-  const penalized = logits.repetitionPenalty !== 1 || logits.presencePenalty !== 0 || logits.frequencyPenalty !== 0;
   return {
     temperature: temperature < GREEDY_BELOW ? 0 : temperature,
-    topP: sampling.topP ?? configured('top_p') ?? 1,
-    topK: Math.max(0, sampling.topK ?? configured('top_k') ?? 0),
-    minP: sampling.minP ?? configured('min_p') ?? 0,
+    // No cut is negative: -1 as top-k is off.
+    ...samplingNumbers(CUT_NAMES, (name) => Math.max(0, resolve(name))),
     seed: sampling.seed ?? Math.floor(Math.random() * Number.MAX_SAFE_INTEGER),
-    ...((penalized || logits.bias.length > 0 || logprobs !== undefined || constrained || logits.endTokens.length > 0) && { logits }),
+    ...((isPenalized(logits) || logits.bias.length > 0 || logprobs !== undefined || constrained || logits.endTokens.length > 0) && {
+      logits,
+    }),
   };
 }
 

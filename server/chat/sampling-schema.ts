@@ -1,6 +1,8 @@
 /** The fields that chat and text completions share: how tokens are chosen, where the answer ends, and how it is sent. */
 import { z } from 'zod';
-import type { ChatRequest, SamplingParams } from '../../engine/api.ts';
+import type { ChatRequest } from '../../engine/api.ts';
+import { SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
+import type { WireSampling } from '../../engine/sampling.ts';
 import { invalidValue } from '../http/errors.ts';
 import { defined } from '../body/validate.ts';
 
@@ -12,22 +14,23 @@ const MAX_BIASES = 1024;
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
 /** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
-export const seedSchema = int(Number.MIN_SAFE_INTEGER);
+export const seedSchema = int(SAMPLING.seed.min);
 
 const bool = z.boolean();
-const penalty = z.number().min(-2).max(2);
 const stopString = z.string().min(1, 'must not be empty');
+
+/** The numbers of engine/sampling.ts, each with its range. */
+const samplingNumbers = Object.fromEntries(
+  SAMPLING_NAMES.map((name) => {
+    const { wire, integer, aboveMin, min, max = Number.MAX_SAFE_INTEGER, meaning } = samplingField(name);
+    const schema = integer ? int(min, max) : aboveMin ? z.number().gt(min).max(max) : z.number().min(min).max(max);
+    return [wire, schema.meta({ description: meaning }).optional()];
+  }),
+) as { [K in keyof WireSampling]-?: z.ZodOptional<z.ZodNumber> };
 
 export const samplingFields = {
   max_tokens: int(1).optional(),
-  temperature: z.number().min(0).max(2).optional(),
-  top_p: z.number().min(0).max(1).optional(),
-  top_k: int(-1).optional(),
-  min_p: z.number().min(0).max(1).optional(),
-  seed: seedSchema.optional(),
-  repetition_penalty: z.number().gt(0).max(2).optional(),
-  presence_penalty: penalty.optional(),
-  frequency_penalty: penalty.optional(),
+  ...samplingNumbers,
   logit_bias: z
     .record(z.string().regex(/^\d+$/, 'keys are token ids'), z.number().min(-100).max(100))
     .refine((bias) => Object.keys(bias).length <= MAX_BIASES, `has at most ${MAX_BIASES} entries`)
@@ -76,7 +79,7 @@ export function toGeneration(fields: Fields, maxTokens: number | undefined): Omi
     throw invalidValue('min_tokens', `'min_tokens' is ${fields.min_tokens}; at most ${maxTokens} tokens are generated`);
   }
   return defined({
-    sampling: toSampling(fields),
+    sampling: defined({ ...samplingFromWire(fields), logitBias: fields.logit_bias }),
     maxTokens,
     stop: typeof fields.stop === 'string' ? [fields.stop] : fields.stop,
     stopTokenIds: fields.stop_token_ids,
@@ -87,18 +90,4 @@ export function toGeneration(fields: Fields, maxTokens: number | undefined): Omi
     cacheSalt: fields.cache_salt,
     priority: fields.priority,
   }) as Omit<ChatRequest, 'messages'>;
-}
-
-function toSampling(fields: Fields): SamplingParams {
-  return defined({
-    temperature: fields.temperature,
-    topP: fields.top_p,
-    topK: fields.top_k,
-    minP: fields.min_p,
-    seed: fields.seed === undefined || fields.seed === -1 ? undefined : fields.seed,
-    repetitionPenalty: fields.repetition_penalty,
-    presencePenalty: fields.presence_penalty,
-    frequencyPenalty: fields.frequency_penalty,
-    logitBias: fields.logit_bias,
-  });
 }

@@ -1,11 +1,7 @@
-// Sampling settings of one row, as engine/ops/sample.ts writes them (32 bytes).
+// Sampling settings of one row, as engine/ops/sampling-row.ts writes them, and how floats are put in order.
 struct SamplingRow {
   // 0 = greedy.
   inverse_temperature: f32,
-  top_p: f32,
-  min_p: f32,
-  // 0 = off.
-  top_k: u32,
   seed_low: u32,
   // High half of the seed, mixed with the choice index.
   seed_high: u32,
@@ -13,6 +9,17 @@ struct SamplingRow {
   position: u32,
   // Where the token goes in last_tokens.
   slot: u32,
+  // The cuts, in the order of engine/sampling.ts.
+  top_p: f32,
+  // 0 = off.
+  top_k: u32,
+  min_p: f32,
+  top_n_sigma: f32,
+}
+
+// Whether any cut rules tokens out.
+fn has_cuts(row: SamplingRow) -> bool {
+  return row.top_p < 1.0 || row.top_k > 0u || row.min_p > 0.0 || row.top_n_sigma > 0.0;
 }
 
 // Order-preserving map of floats to integers.

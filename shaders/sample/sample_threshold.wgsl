@@ -1,4 +1,4 @@
-// thresholds[b] = the smallest logit of row b that top-k, then top-p, then min-p keep; exact over the whole vocabulary, ties kept.
+// thresholds[b] = the smallest logit of row b that its cuts keep: top-k, then top-p, then those that are a distance from the largest; exact over the whole vocabulary, ties kept.
 //
 // logits [B, stride], the first V of a row count. Top-k is a radix select on order-preserving keys: BITS of the key a round, a histogram of counts whose column
 // belongs to one invocation (no atomics: the sums have one order). Top-p is the same search with exp((logit - max) / T) in place of
@@ -7,6 +7,8 @@ override WG: u32;
 override BITS: u32;
 
 const LOWEST = -3.4e38;
+// Logits of tokens that may not come: masked, or banned by a bias.
+const RULED_OUT = -1e29;
 
 struct Params {
   vocabulary: u32,
@@ -37,6 +39,18 @@ fn row_max(base: u32, lane: u32) -> f32 {
   return best;
 }
 
+// Sum of the lanes' values, always in one order.
+fn lane_sum(lane: u32, value: f32) -> f32 {
+  lane_values[lane] = value;
+  workgroupBarrier();
+  var sum = 0.0;
+  for (var i = 0u; i < WG; i++) {
+    sum += lane_values[i];
+  }
+  workgroupBarrier();
+  return sum;
+}
+
 // Sum of the weights of logits with key >= least.
 fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f32) -> f32 {
   var sum = 0.0;
@@ -46,14 +60,30 @@ fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f
       sum += exp((value - top) * inverse_temperature);
     }
   }
-  lane_values[lane] = sum;
-  workgroupBarrier();
-  sum = 0.0;
-  for (var i = 0u; i < WG; i++) {
-    sum += lane_values[i];
+  return lane_sum(lane, sum);
+}
+
+// Standard deviation of the logits of tokens that may come.
+fn deviation(base: u32, lane: u32) -> f32 {
+  var number = 0.0;
+  var sum = 0.0;
+  for (var i = lane; i < params.vocabulary; i += WG) {
+    let value = logits[base + i];
+    if (value > RULED_OUT) {
+      number += 1.0;
+      sum += value;
+    }
   }
-  workgroupBarrier();
-  return sum;
+  number = max(1.0, lane_sum(lane, number));
+  let mean = lane_sum(lane, sum) / number;
+  var squares = 0.0;
+  for (var i = lane; i < params.vocabulary; i += WG) {
+    let value = logits[base + i];
+    if (value > RULED_OUT) {
+      squares += (value - mean) * (value - mean);
+    }
+  }
+  return sqrt(lane_sum(lane, squares) / number);
 }
 
 // The largest key such that the logits at or above it weigh at least `wanted`; weights are 1 (by_count) or exp((logit - top) / T) of keys >= least.
@@ -115,7 +145,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (row.inverse_temperature == 0.0) {
     return;
   }
-  if (row.top_k == 0u && row.top_p >= 1.0 && row.min_p == 0.0) {
+  if (!has_cuts(row)) {
     if (lane == 0u) {
       thresholds[group.x] = LOWEST;
     }
@@ -132,6 +162,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (row.min_p > 0.0) {
     least = max(least, float_key(top + log(row.min_p) / row.inverse_temperature));
+  }
+  if (row.top_n_sigma > 0.0) {
+    least = max(least, float_key(top - row.top_n_sigma * deviation(base, lane)));
   }
   if (lane == 0u) {
     thresholds[group.x] = select(key_float(least), LOWEST, least == 0u);

@@ -4,7 +4,8 @@ import { draftTokens } from '../../engine/scheduler/prompt-lookup.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { repeatingModel } from '../support/fake-runner.ts';
-import { GREEDY, Rig, expectDone, generated } from '../support/scheduler-rig.ts';
+import { GREEDY_SAMPLING as GREEDY } from '../../engine/sampling.ts';
+import { Rig, expectDone, generated } from '../support/scheduler-rig.ts';
 
 describe('prompt lookup', () => {
   const LOOKUP = { draftTokens: 4, minMatch: 2, maxMatch: 3 };

@@ -3,7 +3,8 @@ import { EngineError } from '../../engine/errors.ts';
 import { LPM, MAX_OVERTAKEN } from '../../engine/scheduler/policy.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { createRng } from '../../engine/util/rng.ts';
-import { GREEDY, PAGE, Rig, alone, expectDone, generated } from '../support/scheduler-rig.ts';
+import { GREEDY_SAMPLING as GREEDY } from '../../engine/sampling.ts';
+import { PAGE, Rig, alone, expectDone, generated } from '../support/scheduler-rig.ts';
 
 describe('Scheduler', () => {
   test('runs one sequence to its end, with one step for each token after the prompt', async () => {

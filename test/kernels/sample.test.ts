@@ -1,16 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import {
-  FROM_DEVICE,
-  SAMPLING_ROW_WORDS,
-  bestBlocks,
-  gatherRows,
-  resolveTokens,
-  sample,
-  sampleBlocks,
-  writeSamplingRow,
-} from '../../engine/ops/sample.ts';
-import type { SamplingRow } from '../../engine/ops/sample.ts';
+import { FROM_DEVICE, bestBlocks, gatherRows, resolveTokens, sample, sampleBlocks } from '../../engine/ops/sample.ts';
+import { SAMPLING_ROW_WORDS, readSeed, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
+import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { BEST_WORDS, shardBest } from '../../engine/ops/shard-sample.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/sample.ts';
@@ -18,17 +10,7 @@ import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
-const GREEDY: SamplingRow = { temperature: 0, topP: 1, minP: 0, topK: 0, seed: 0, choice: 0, position: 0, slot: 0 };
-const SETTINGS: readonly Partial<SamplingRow>[] = [
-  {},
-  { temperature: 1, seed: 7 },
-  { temperature: 0.7, topK: 40, seed: 8, position: 3 },
-  { temperature: 1.3, topP: 0.9, seed: 2 ** 40 + 5 },
-  { temperature: 1, topK: 50, topP: 0.5, seed: -9, choice: 2 },
-  { temperature: 2, minP: 0.05, seed: 1 },
-  { temperature: 1, topP: 0, seed: 3 },
-  { temperature: 1, topK: 1, seed: 4 },
-];
+const { GREEDY, SETTINGS } = reference;
 
 function words(rows: readonly SamplingRow[]): Uint32Array {
   const out = new Uint32Array(rows.length * SAMPLING_ROW_WORDS);
@@ -39,18 +21,25 @@ function words(rows: readonly SamplingRow[]): Uint32Array {
 /** What the definitions give for a row of logits. */
 function expectedToken(logits: Float32Array, row: SamplingRow): number {
   if (row.temperature === 0) return reference.argmax(logits);
-  const row32 = words([row]);
-  return reference.draw(reference.distribution(logits, row), (token) => reference.gumbel(token, row.position, row32[4]!, row32[5]!));
+  const [low, high] = readSeed(words([row]), 0);
+  return reference.draw(reference.distribution(logits, row), (token) => reference.gumbel(token, row.position, low, high));
 }
 
-function sampleCase(vocabulary: number, stride: number, settings: readonly Partial<SamplingRow>[]): KernelCase {
+function sampleCase(
+  vocabulary: number,
+  stride: number,
+  settings: readonly Partial<SamplingRow>[],
+  ruledOut: readonly number[] = [],
+): KernelCase {
   const rows = settings.map((s, slot) => ({ ...GREEDY, ...s, slot: settings.length - slot }));
   const greedy = rows.every(({ temperature }) => temperature === 0);
   return {
-    name: `sample${greedy ? ' (greedy)' : ''} draws from ${vocabulary} of ${stride} columns for ${rows.length} rows`,
+    name: `sample${greedy ? ' (greedy)' : ''}${ruledOut.length > 0 ? ' with ruled out tokens' : ''} draws from ${vocabulary} of ${stride} columns for ${rows.length} rows`,
     tolerance: 0,
     build(rng) {
       const logits = randomTensor(rng, [rows.length, stride], 3);
+      // Four of five tokens.
+      if (ruledOut.length > 0) logits.values.forEach((_, i) => i % 5 > 0 && (logits.values[i] = ruledOut[i % ruledOut.length]!));
       const tokens = rows.map((row, b) => expectedToken(logits.values.slice(b * stride, b * stride + vocabulary), row));
       const lastTokens = new Array<number>(rows.length + 1).fill(99);
       rows.forEach(({ slot }, b) => (lastTokens[slot] = tokens[b]!));
@@ -140,6 +129,8 @@ const cases: KernelCase[] = [
   gatherCase(65, 64),
   ...[1, 3, 63, 64, 65, 257, 5000].map((vocabulary) => sampleCase(vocabulary, vocabulary, SETTINGS)),
   sampleCase(1025, 1032, SETTINGS),
+  // By a grammar's mask, and by a ban.
+  sampleCase(4097, 4100, SETTINGS, [-3.4e38, -1e30]),
   ...[1, 65, 4097].map((vocabulary) => sampleCase(vocabulary, vocabulary + 3, [{}, {}, {}])),
 ];
 describeKernels('sample', cases);
@@ -175,8 +166,8 @@ describe('sampling', () => {
   test('follows the distribution: chi-squared over 8192 draws stays below the 99.99 % point', async () => {
     const rng = createRng(5);
     const logits = Float32Array.from({ length: 12 }, () => rng.normal());
-    const settings = { temperature: 0.8, topK: 10, topP: 0.95, minP: 0 };
-    const rows = Array.from({ length: 8192 }, (_, position) => ({ ...GREEDY, ...settings, seed: 123, position }));
+    const settings = { ...GREEDY, temperature: 0.8, topK: 10, topP: 0.95 };
+    const rows = Array.from({ length: 8192 }, (_, position) => ({ ...settings, seed: 123, position }));
     const tokens = await draws(logits, rows);
     const probabilities = reference.distribution(logits, settings);
     let chi = 0;

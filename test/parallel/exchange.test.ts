@@ -9,6 +9,7 @@ import { microBatches } from '../../engine/parallel/micro-batches.ts';
 import { LocalSignals, SharedSignals } from '../../engine/parallel/signals.ts';
 import type { Signals } from '../../engine/parallel/signals.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { GREEDY_SAMPLING } from '../../engine/sampling.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import type { BatchItem } from '../../engine/scheduler/batch.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -131,7 +132,7 @@ describe('cutting a model', () => {
 
 describe('cutting a batch', () => {
   const item = (id: number, start: number, count: number, samples: number): BatchItem => ({
-    sequence: new Sequence({ id, promptTokens: [1], maxTokens: 1, choice: 0, sampling: { temperature: 0, topP: 1, topK: 0, minP: 0, seed: 0 } }),
+    sequence: new Sequence({ id, promptTokens: [1], maxTokens: 1, choice: 0, sampling: GREEDY_SAMPLING }),
     start, count, samples, fromDevice: false, drafts: [],
   }); // prettier-ignore
 

@@ -2,31 +2,23 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { MAX_TOP_LOGPROBS } from '../../engine/ops/logits.ts';
-import { SAMPLING_ROW_WORDS, sample, sampleBlocks, writeSamplingRow } from '../../engine/ops/sample.ts';
-import type { SamplingRow } from '../../engine/ops/sample.ts';
+import { sample, sampleBlocks } from '../../engine/ops/sample.ts';
+import { SAMPLING_ROW_WORDS, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
+import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { ShardLayout, vocabularySlice } from '../../engine/parallel/shard-layout.ts';
 import type { SamplingStep } from '../../engine/parallel/shard-layout.ts';
 import { ShardMerge, shardWords } from '../../engine/parallel/shard-merge.ts';
 import type { ShardLogprobs, ShardWords } from '../../engine/parallel/shard-merge.ts';
 import { ShardSampler } from '../../engine/parallel/shard-sampler.ts';
+import { CUT_NAMES, samplingField } from '../../engine/sampling.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/logits.ts';
+import { GREEDY, SETTINGS } from '../reference/sample.ts';
 import { testDevice } from '../support/device.ts';
 
-const GREEDY: SamplingRow = { temperature: 0, topP: 1, minP: 0, topK: 0, seed: 0, choice: 0, position: 0, slot: 0 };
-const SETTINGS: readonly Partial<SamplingRow>[] = [
-  {},
-  { temperature: 1 },
-  { temperature: 0.7, topK: 40 },
-  { temperature: 1.3, topP: 0.9 },
-  { temperature: 1, topK: 50, topP: 0.5, choice: 2 },
-  { temperature: 2, minP: 0.05 },
-  { temperature: 1, topP: 0 },
-  { temperature: 1, topK: 1 },
-  { temperature: 0.9, topK: 300, topP: 0.99, minP: 0.001 },
-  { temperature: 1.5, topK: 2000 },
-  { temperature: 1, topP: 0.999 },
-];
+/** Settings whose cut needs more tokens than a list holds. */
+const isWide = (row: Partial<SamplingRow>): boolean =>
+  (row.topK ?? 0) > 512 || CUT_NAMES.some((name) => samplingField(name).wholeRow === true && row[name] !== undefined);
 /** What a mask leaves of a logit. */
 const MASKED = Math.fround(-3.4e38);
 
@@ -147,7 +139,7 @@ describe.each([
   test('a peaked row is settled by the lists; a cut that keeps more than they hold is settled by the whole row', async () => {
     const { logits, rows } = scene(4096, 6, 2);
     const peaked = await drawSharded(logits, logits, 4096, stepOf(rows), 2);
-    const wide = SETTINGS.flatMap(({ topK = 0 }, i) => (topK > 512 ? [i, i + SETTINGS.length] : []));
+    const wide = SETTINGS.flatMap((row, i) => (isWide(row) ? [i, i + SETTINGS.length] : []));
     expect(peaked.unresolved).toEqual(wide.sort((a, b) => a - b));
     const flat = Float32Array.from(logits, (logit) => logit / 20);
     const step = stepOf(rows);

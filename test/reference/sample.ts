@@ -1,14 +1,32 @@
 /** Sampling by the definitions: sort, cumulate, cut; and the counter-based noise in integer arithmetic. */
+import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
+import { GREEDY_SAMPLING } from '../../engine/sampling.ts';
+import type { CutName } from '../../engine/sampling.ts';
 
-export interface Sampling {
-  readonly temperature: number;
-  readonly topK: number;
-  readonly topP: number;
-  readonly minP: number;
-}
+export type Sampling = Pick<SamplingRow, CutName | 'temperature'>;
 
-/** Probabilities after temperature, top-k, top-p and min-p; ties at a cut are kept. */
-export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP }: Sampling): Float64Array {
+export const GREEDY: SamplingRow = { ...GREEDY_SAMPLING, choice: 0, position: 0, slot: 0 };
+
+/** What every sampler is held to, on one device and over slices of the vocabulary. */
+export const SETTINGS: readonly Partial<SamplingRow>[] = [
+  {},
+  { temperature: 1, seed: 7 },
+  { temperature: 0.7, topK: 40, seed: 8, position: 3 },
+  { temperature: 1.3, topP: 0.9, seed: 2 ** 40 + 5 },
+  { temperature: 1, topK: 50, topP: 0.5, seed: -9, choice: 2 },
+  { temperature: 2, minP: 0.05, seed: 1 },
+  { temperature: 1, topP: 0, seed: 3 },
+  { temperature: 1, topK: 1, seed: 4 },
+  { temperature: 0.9, topK: 300, topP: 0.99, minP: 0.001, seed: 5 },
+  { temperature: 1.5, topK: 2000, seed: 6 },
+  { temperature: 1, topP: 0.999, seed: 9 },
+  { temperature: 1.5, topNSigma: 1, seed: 10 },
+  { temperature: 3, topNSigma: 0.3, seed: 11 },
+  { temperature: 1.2, topK: 200, topP: 0.98, minP: 0.001, topNSigma: 1.5, seed: 12 },
+];
+
+/** Probabilities after temperature, top-k, top-p, min-p and top-n-sigma; ties at a cut are kept. */
+export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP, topNSigma }: Sampling): Float64Array {
   const top = Math.max(...Array.from(logits));
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - top) / temperature));
   const order = Array.from(weights.keys()).sort((a, b) => logits[b]! - logits[a]!);
@@ -24,7 +42,10 @@ export function distribution(logits: ArrayLike<number>, { temperature, topK, top
       if (sum >= wanted) break;
     }
   }
-  const floor = minP > 0 ? top + Math.log(minP) * temperature : -Infinity;
+  const possible = Array.from(logits).filter((logit) => logit > -1e29);
+  const mean = possible.reduce((sum, logit) => sum + logit / possible.length, 0);
+  const sigma = Math.sqrt(possible.reduce((sum, logit) => sum + (logit - mean) ** 2 / possible.length, 0));
+  const floor = Math.max(minP > 0 ? top + Math.log(minP) * temperature : -Infinity, topNSigma > 0 ? top - topNSigma * sigma : -Infinity);
   const out = weights.map((weight, i) => (logits[i]! >= least && logits[i]! >= floor ? weight : 0));
   const total = out.reduce((a, b) => a + b, 0);
   return out.map((weight) => weight / total);

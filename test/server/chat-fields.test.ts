@@ -1,5 +1,6 @@
 /** Every field of a chat request that can be wrong, and the error that names it. */
 import { describe, expect, test } from 'vitest';
+import { SAMPLING, SAMPLING_NAMES, samplingField } from '../../engine/sampling.ts';
 import { GOOD_CHAT as GOOD, CHAT_PATH as PATH } from '../support/chat-body.ts';
 import { postJson, startListeners } from '../support/listeners.ts';
 
@@ -136,3 +137,49 @@ describe('a bad field', () => {
     expect((await postJson(chat + PATH, { ...GOOD, n: 5 })).json.error).toMatchObject({ code: 'invalid_value', param: 'n' });
   });
 });
+
+describe('a sampling number', () => {
+  test.each(SAMPLING_NAMES)('%s reaches the engine from each end of its range, and is refused beyond them', async (name) => {
+    const { chat, engine } = await startListeners();
+    const { wire, min, max, aboveMin, integer } = samplingField(name);
+    const good = [...(aboveMin ? [min + 0.5] : [min]), ...(max === undefined ? [7] : [max])];
+    for (const value of good) expect((await postJson(chat + PATH, { ...GOOD, [wire]: value })).status, `${value}`).toBe(200);
+    expect(engine.chats.map(({ sampling }) => sampling)).toEqual(good.map((value) => ({ [name]: value })));
+    const bad = [aboveMin ? min : min - 1, ...(max === undefined ? [] : [max + 0.5]), ...(integer ? [0.5] : [])];
+    for (const value of bad) {
+      const { status, json } = await postJson(chat + PATH, { ...GOOD, [wire]: value });
+      expect({ value, status, param: json.error.param }).toEqual({ value, status: 400, param: wire });
+    }
+    expect((await postJson(chat + PATH, { ...GOOD, [wire]: 'much' })).json.error).toMatchObject({ code: 'invalid_type', param: wire });
+  });
+
+  test('that is absent or a random seed is left to the model', async () => {
+    const { chat, engine } = await startListeners();
+    await postJson(chat + PATH, { ...GOOD, [SAMPLING.seed.wire]: -1 });
+    expect(engine.chats[0]!.sampling).toEqual({});
+  });
+
+  test('stands in /openapi.json with its range and its meaning', async () => {
+    const { chat } = await startListeners();
+    const document = (await (await fetch(`${chat}/openapi.json`)).json()) as Document;
+    const { properties } = document.paths[PATH]!.post.requestBody.content['application/json'].schema;
+    for (const name of SAMPLING_NAMES) {
+      const { wire, meaning, min, aboveMin } = samplingField(name);
+      expect(JSON.stringify(properties[wire])).toContain(JSON.stringify(meaning));
+      expect(JSON.stringify(properties[wire])).toContain(`"${aboveMin ? 'exclusiveMinimum' : 'minimum'}":${min}`);
+    }
+  });
+});
+
+interface Document {
+  readonly paths: Record<
+    string,
+    {
+      readonly post: {
+        readonly requestBody: {
+          readonly content: { readonly 'application/json': { readonly schema: { readonly properties: Record<string, unknown> } } };
+        };
+      };
+    }
+  >;
+}

@@ -7,11 +7,11 @@ import type { Batch } from '../../engine/scheduler/batch.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../../engine/scheduler/scheduler.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
+import { GREEDY_SAMPLING as GREEDY } from '../../engine/sampling.ts';
 import { FakeRunner, expectedTokens, hashModel } from './fake-runner.ts';
 import type { FakeModel } from './fake-runner.ts';
 
 export const PAGE = 4;
-export const GREEDY = { temperature: 0, topP: 1, topK: 0, minP: 0, seed: 0 };
 
 export interface RigOptions extends Partial<SchedulerOptions> {
   readonly pages?: number;

@@ -1,6 +1,8 @@
 /** What the page remembers of the person's choices: typed, versioned, in localStorage (conversations are in IndexedDB). */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
+import { CONTROL_NAMES, SAMPLING, samplingField, samplingNumbers } from '../../engine/sampling.ts';
+import type { ControlName } from '../../engine/sampling.ts';
 import type { ModelTask } from './models/manifest.ts';
 
 export type Where = 'tab' | 'server';
@@ -17,12 +19,8 @@ export interface SettingsData {
   readonly hub: string;
   /** Model id per task in the tab. */
   readonly models: Readonly<Record<ModelTask, string>>;
-  readonly chat: {
+  readonly chat: Readonly<Record<ControlName, number>> & {
     readonly system: string;
-    readonly temperature: number;
-    readonly topP: number;
-    readonly topK: number;
-    readonly minP: number;
     /** Empty = random. */
     readonly seed: string;
     readonly maxTokens: number;
@@ -36,6 +34,8 @@ export interface SettingsData {
   readonly bothAdapters: boolean;
 }
 
+const SAMPLING_START = samplingNumbers(CONTROL_NAMES, (name) => samplingField(name).control?.initial ?? SAMPLING[name].default);
+
 export const DEFAULT_SETTINGS: SettingsData = {
   theme: 'system',
   where: { chat: 'tab', speech: 'tab', transcription: 'tab' },
@@ -43,7 +43,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   apiKey: '',
   hub: 'https://huggingface.co',
   models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
-  chat: { system: '', temperature: 0.7, topP: 1, topK: 0, minP: 0, seed: '', maxTokens: 512, stop: '' },
+  chat: { system: '', ...SAMPLING_START, seed: '', maxTokens: 512, stop: '' },
   speech: { voice: 'aus-male-3', speed: 1, seed: '' },
   transcription: { language: '', prompt: '' },
   microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },

@@ -14,6 +14,7 @@ import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
+import { samplingToWire } from '../../../engine/sampling.ts';
 import { ServerGoneError } from '../failure.ts';
 import type { ModelTask } from '../models/manifest.ts';
 import { sseData } from './sse.ts';
@@ -60,11 +61,7 @@ export class RemoteEngine implements TaskEngine {
       messages,
       stream: true,
       stream_options: { include_usage: true },
-      ...(sampling.temperature !== undefined && { temperature: sampling.temperature }),
-      ...(sampling.topP !== undefined && { top_p: sampling.topP }),
-      ...(sampling.topK !== undefined && { top_k: sampling.topK }),
-      ...(sampling.minP !== undefined && { min_p: sampling.minP }),
-      ...(sampling.seed !== undefined && { seed: sampling.seed }),
+      ...samplingToWire(sampling),
       ...(maxTokens !== undefined && { max_completion_tokens: maxTokens }),
       ...(stop && stop.length > 0 && { stop }),
     };

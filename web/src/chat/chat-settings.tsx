@@ -1,4 +1,5 @@
 /** System prompt of the conversation, sampling, and where the chat is computed. */
+import { CONTROL_NAMES, SAMPLING } from '../../../engine/sampling.ts';
 import { useApp } from '../app.ts';
 import type { SettingsData } from '../settings.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
@@ -19,17 +20,20 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
         <span class="label">System prompt, this conversation</span>
         <textarea rows={3} value={conversation.system.value} onChange={(event) => void conversation.setSystem(event.currentTarget.value)} />
       </label>
-      <NumberField
-        label="Temperature"
-        value={chat.temperature}
-        min={0}
-        max={2}
-        step={0.05}
-        onChange={(temperature) => set({ temperature })}
-      />
-      <NumberField label="Top-p" value={chat.topP} min={0} max={1} step={0.01} onChange={(topP) => set({ topP })} />
-      <NumberField label="Top-k, 0 = off" value={chat.topK} min={0} max={200} step={1} onChange={(topK) => set({ topK })} />
-      <NumberField label="Min-p" value={chat.minP} min={0} max={1} step={0.01} onChange={(minP) => set({ minP })} />
+      {CONTROL_NAMES.map((name) => {
+        const { label, max, step } = SAMPLING[name].control;
+        return (
+          <NumberField
+            key={name}
+            label={label}
+            value={chat[name]}
+            min={0}
+            max={max}
+            step={step}
+            onChange={(value) => set({ [name]: value })}
+          />
+        );
+      })}
       <NumberField
         label="Longest answer, tokens"
         value={chat.maxTokens}

@@ -1,13 +1,14 @@
+import { CONTROL_NAMES, samplingNumbers } from '../../../engine/sampling.ts';
 import type { SettingsData } from '../settings.ts';
 
 /** The engine's sampling fields for the page's settings; an empty seed is random. */
-export function samplingOf({ temperature, topP, topK, minP, seed, maxTokens, stop }: SettingsData['chat']) {
+export function samplingOf({ seed, maxTokens, stop, ...numbers }: SettingsData['chat']) {
   const stops = stop
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '');
   return {
-    sampling: { temperature, topP, topK, minP, ...(/^-?\d+$/.test(seed.trim()) && { seed: Number(seed) }) },
+    sampling: { ...samplingNumbers(CONTROL_NAMES, (name) => numbers[name]), ...(/^-?\d+$/.test(seed.trim()) && { seed: Number(seed) }) },
     maxTokens,
     ...(stops.length > 0 && { stop: stops }),
   };
