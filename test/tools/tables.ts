@@ -1,6 +1,6 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
- * declarations and the shaders' header comments, the flags in README.md from server/settings/flags.ts. The architecture test
+ * declarations and the shaders' header comments, the flags in docs/flags.md from server/settings/flags.ts. The architecture test
  * fails when a document's table is not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -63,7 +63,7 @@ function flagTable(): string {
 }
 
 /** Documents with tables, below the repository root. */
-export const DOCUMENTS = ['README.md', 'shaders/README.md'] as const;
+export const DOCUMENTS = ['docs/flags.md', 'shaders/README.md'] as const;
 
 /** A document with its table replaced by the present one. */
 export async function withTable(document: (typeof DOCUMENTS)[number]): Promise<string> {
@@ -71,7 +71,7 @@ export async function withTable(document: (typeof DOCUMENTS)[number]): Promise<s
   const from = text.indexOf(BEGIN) + BEGIN.length;
   const to = text.indexOf(END);
   if (from < BEGIN.length || to < from) throw new Error(`${document} lacks the markers ${BEGIN} and ${END}`);
-  const table = document === 'README.md' ? flagTable() : await shaderTable();
+  const table = document === 'docs/flags.md' ? flagTable() : await shaderTable();
   return `${text.slice(0, from)}\n${table}\n${text.slice(to)}`;
 }
 
