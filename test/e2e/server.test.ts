@@ -156,7 +156,7 @@ describe('transcription', () => {
 test.skipIf(process.platform !== 'linux')('killed with -9 the engine comes back and says the same', async () => {
   const before = (await chat(question('Who are you?'))).json.choices[0]!.message.content;
   const children = readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8').trim().split(' ').map(Number);
-  const engine = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine-process'));
+  const engine = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('server/engine/process'));
   process.kill(engine!, 'SIGKILL');
   // In the moment of death a request is refused or, if the server had passed it on already, made again in the engine's next life.
   const asked = chat(question('Who are you?'));
