@@ -44,7 +44,7 @@ model = Model(cfg).to(dev)
 style = nn.Embedding(len(NAMES), 2 * cfg["style_dim"]).to(dev)
 with torch.no_grad():
     g = model.decoder.generator
-    g.conv_post.bias[: g.n_fft // 2 + 1] -= 3.0  # start quiet
+    g.conv_post.bias[:g.n_fft // 2 + 1] -= 3.0  # start quiet
     model.decoder.F0_conv.weight_g.mul_(0.01 / model.decoder.F0_conv.weight_g.abs())  # F0 arrives in Hz
 net = nn.ModuleDict(dict(text_encoder=model.text_encoder, decoder=model.decoder, style=style))
 params = [p for n, p in net.named_parameters() if "bert" not in n and "predictor" not in n]
@@ -54,9 +54,8 @@ aux = nn.Conv1d(cfg["istftnet"]["upsample_initial_channel"], 80, 1).to(dev)
 aopt = torch.optim.AdamW(aux.parameters(), 2e-3, betas=(0.9, 0.98))
 opt = torch.optim.AdamW(params, a.lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
 em = Model(cfg).to(dev)
-ema = nn.ModuleDict(
-    dict(text_encoder=em.text_encoder, decoder=em.decoder, style=nn.Embedding(len(NAMES), 2 * cfg["style_dim"]).to(dev))
-).eval()
+ema = nn.ModuleDict(dict(text_encoder=em.text_encoder, decoder=em.decoder, style=nn.Embedding(len(NAMES),
+                                                                                              2 * cfg["style_dim"]).to(dev))).eval()
 ema.load_state_dict(net.state_dict())
 for p in ema.parameters():
     p.requires_grad_(False)
@@ -69,7 +68,8 @@ step0 = 0
 if os.path.exists(a.ckpt):
     ck = torch.load(a.ckpt, map_location=dev)
     ck = {
-        k: ({n: t.float() if t.dtype == torch.float16 else t for n, t in v.items()} if k in ("net", "ema", "aux") else v)
+        k: ({n: t.float() if t.dtype == torch.float16 else t
+             for n, t in v.items()} if k in ("net", "ema", "aux") else v)
         for k, v in ck.items()
     }
     net.load_state_dict(ck["ema" if a.from_ema or "net" not in ck else "net"])
@@ -99,10 +99,10 @@ def batch(B, C):
         T = int(it[2].sum())
         u = rng.random()
         s = 0 if u < 0.12 else T - C if u > 0.88 else int(rng.integers(0, T - C + 1))  # edges oversampled
-        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s : s + C])
-        f0.append(it[3][2 * s : 2 * (s + C)])
-        n.append(it[4][2 * s : 2 * (s + C)])
-        wav.append(it[5][FRM * s : FRM * (s + C)].astype(np.float32) / 32767)
+        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s:s + C])
+        f0.append(it[3][2 * s:2 * (s + C)])
+        n.append(it[4][2 * s:2 * (s + C)])
+        wav.append(it[5][FRM * s:FRM * (s + C)].astype(np.float32) / 32767)
     t = lambda l: torch.from_numpy(np.stack(l)).to(dev)
     return torch.tensor([i[0] for i in its], device=dev), tok.to(dev), mask.to(dev), lens, t(idx), t(f0), t(n), t(wav)
 
@@ -111,7 +111,7 @@ def synth(net, v, tok, mask, lens, idx, f0, n, G):
     """-> waveform of the first G items, aux log-mel of all"""
     te = net["text_encoder"](tok, lens, mask)
     asr = torch.gather(te, 2, idx[:, None].expand(-1, te.shape[1], -1))
-    s = net["style"](v)[:, : cfg["style_dim"]]
+    s = net["style"](v)[:, :cfg["style_dim"]]
     x = net["decoder"].front(asr, f0, n, s)
     return net["decoder"].generator(x[:G], s[:G], f0[:G]), aux(x)
 
@@ -125,8 +125,8 @@ def mel_target(w):
 if a.pred > 0:
     pc = torch.load(a.pro, map_location=dev)["ema"]
     pro = nn.ModuleDict(
-        dict(bert=model.bert, bert_encoder=model.bert_encoder, predictor=model.predictor, style=nn.Embedding(len(NAMES), cfg["style_dim"]))
-    ).to(dev)
+        dict(bert=model.bert, bert_encoder=model.bert_encoder, predictor=model.predictor, style=nn.Embedding(len(NAMES),
+                                                                                                             cfg["style_dim"]))).to(dev)
     pro.load_state_dict(pc)
     pro.eval()
 
@@ -198,11 +198,9 @@ while time.time() - t0 < SECONDS and not stop:
     if step % 50 == 0:
         m = np.mean(acc, 0)
         acc = []
-        print(
-            "%s step %d  %.0f s  lr %.2e  log %.3f sc %.3f mel %.3f gn %.2f aux-mel %.3f %s"
-            % (time.strftime("%H:%M:%S"), step, time.time() - t0, lr, *m[:5], np.round(m[5:], 3)),
-            flush=True,
-        )
+        print("%s step %d  %.0f s  lr %.2e  log %.3f sc %.3f mel %.3f gn %.2f aux-mel %.3f %s" %
+              (time.strftime("%H:%M:%S"), step, time.time() - t0, lr, *m[:5], np.round(m[5:], 3)),
+              flush=True)
     if time.time() - last > 120:
         save(step)
         last = time.time()

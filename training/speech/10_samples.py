@@ -23,11 +23,9 @@ for v in NAMES:
     f = f[f > 50]
     z = torch.stft(y, 1024, 256, 1024, torch.hann_window(1024), return_complex=True).abs().mean(1)
     fr = torch.arange(513) * 24000 / 1024
-    rep[v] = dict(
-        f0_median=round(float(f.median()), 1),
-        seconds=round(len(y) / 24000, 2),
-        spectral_centroid_hz=round(float((z * fr).sum() / z.sum())),
-        rms=round(float(y.square().mean().sqrt()), 4),
-    )
+    rep[v] = dict(f0_median=round(float(f.median()), 1),
+                  seconds=round(len(y) / 24000, 2),
+                  spectral_centroid_hz=round(float((z * fr).sum() / z.sum())),
+                  rms=round(float(y.square().mean().sqrt()), 4))
     print(v, rep[v])
 json.dump(rep, open(OUT + "/voices_report.json", "w"), indent=1)

@@ -39,7 +39,7 @@ def pitch(paths):
 
 def align(a, b):
     """Dynamic time warping of two log-mels -> pairs of frames."""
-    D = np.sqrt(((a[:, None] - b[None]) ** 2).mean(-1))
+    D = np.sqrt(((a[:, None] - b[None])**2).mean(-1))
     C = np.full((len(a) + 1, len(b) + 1), np.inf)
     C[0, 0] = 0
     for i in range(1, len(a) + 1):
@@ -125,12 +125,8 @@ def voices():
                     break
     centres = lambda k: [np.linalg.norm(Y[k] - Y[(own == v) & (np.arange(len(own)) != k)].mean(0)) for v in range(len(NAMES))]
     near = np.array([np.argmin(centres(k)) for k in range(len(own))])
-    return (
-        {n: float(np.mean([f0[k] for k in np.nonzero(own == v)[0]])) for v, n in enumerate(NAMES)},
-        1 - unit @ unit.T,
-        bad,
-        float(np.mean(near == own)),
-    )
+    return ({n: float(np.mean([f0[k] for k in np.nonzero(own == v)[0]]))
+             for v, n in enumerate(NAMES)}, 1 - unit @ unit.T, bad, float(np.mean(near == own)))
 
 
 def picture():
@@ -169,12 +165,8 @@ def main():
     n = len(NAMES)
     closest = sorted((dist[a, b], NAMES[a], NAMES[b]) for a in range(n) for b in range(a))
     print(f"pairs not separable: {len(bad)} of {n * (n - 1) // 2} {bad}; clips nearest to their own voice {100 * named:.0f} %")
-    print(
-        "closest pairs:",
-        [(round(float(d), 2), a, b) for d, a, b in closest[:5]],
-        "median distance",
-        round(float(closest[len(closest) // 2][0]), 2),
-    )
+    print("closest pairs:", [(round(float(d), 2), a, b) for d, a, b in closest[:5]], "median distance",
+          round(float(closest[len(closest) // 2][0]), 2))
     print(
         "\n| voice | mean F0, Hz | teacher | F0 correlation | word errors | teacher | nearest voice (distance) |\n|---|---|---|---|---|---|---|"
     )
@@ -182,25 +174,20 @@ def main():
         d = [(dist[k, j], NAMES[j]) for j in range(n) if j != k]
         m, t, c = table[v]
         print(
-            f"| {v} | {f0[v]:.0f} | {t:.0f} | {c:.2f} | {100 * per_m[v]:.0f} % | {100 * per_t[v]:.0f} % | {min(d)[1]} ({min(d)[0]:.2f}) |"
-        )
-    json.dump(
-        dict(
-            pocketsphinx=[wm, wt],
-            pocketsphinx_as_they_come=[loose_m, loose_t],
-            own=own,
-            f0_corr=f0_corr,
-            f0_corr_within=within,
-            length_corr=len_corr,
-            length_error=len_err,
-            f0=f0,
-            distances=dist.tolist(),
-            not_separable=bad,
-            named=named,
-        ),
-        open(OUT + "/measured.json", "w"),
-        indent=1,
-    )
+            f"| {v} | {f0[v]:.0f} | {t:.0f} | {c:.2f} | {100 * per_m[v]:.0f} % | {100 * per_t[v]:.0f} % | {min(d)[1]} ({min(d)[0]:.2f}) |")
+    json.dump(dict(pocketsphinx=[wm, wt],
+                   pocketsphinx_as_they_come=[loose_m, loose_t],
+                   own=own,
+                   f0_corr=f0_corr,
+                   f0_corr_within=within,
+                   length_corr=len_corr,
+                   length_error=len_err,
+                   f0=f0,
+                   distances=dist.tolist(),
+                   not_separable=bad,
+                   named=named),
+              open(OUT + "/measured.json", "w"),
+              indent=1)
     picture()
 
 
