@@ -8,8 +8,8 @@ short, plain English. Same --seed, same output.
   python3 generate_dialogues.py --n 120000 --seed 1 --out syn_train.jsonl [--exclude-prompts prompts.txt]
 """
 
-import argparse, json, re
-from phrases import Phrases, R, alt, art, cap, ex, join, opt, pick
+import json, re
+from phrases import Phrases, R, alt, arguments, art, cap, ex, join, pick, write
 
 F, I, T, W = (Phrases(k) for k in ('facts', 'intents', 'dialogues', 'words'))
 say, rows = T.say, T.rows
@@ -144,7 +144,6 @@ def g_parley():
 
 # ---------------------------------------------------------------- facts
 PLURAL_SUBJ = {'scissors', 'stairs', 'the lungs'}
-MASSLIKE = {}
 
 
 def bare(x):
@@ -1288,47 +1287,14 @@ def fixup(s):
     return re.sub(r'\b([Ii])n the farm\b', lambda m: ('On' if m.group(1) == 'I' else 'on') + ' the farm', s)
 
 
-def norm(s):
-    return re.sub(r'[^a-z0-9+*/×÷-]+', ' ', s.lower()).strip()
-
-
 def main():
-    global R
-    ap = argparse.ArgumentParser()
-    ap.add_argument('--n', type=int, default=120000)
-    ap.add_argument('--seed', type=int, default=1)
-    ap.add_argument('--out', required=True)
-    ap.add_argument('--exclude-prompts', help='text file, one prompt per line: no dialogue may hold one of these as a user turn')
-    ap.add_argument('--exclude-file',
-                    action='append',
-                    default=[],
-                    help='jsonl of dialogues that must not be produced again (for a held-out set)')
+    ap = arguments(n=120000, seed=1)
     ap.add_argument('--weights', help='changed kind weights, for example math=16,count=4')
     a = ap.parse_args()
     R.seed(a.seed)
     if a.weights:
         set_focus(a.weights)
-    ban = {norm(l) for l in open(a.exclude_prompts)} if a.exclude_prompts else set()
-    seen = set()
-    for f in a.exclude_file:
-        for l in open(f):
-            seen.add(json.dumps(json.loads(l)['messages']))
-    n = dup = 0
-    out = open(a.out, 'w')
-    while n < a.n:
-        src, sysm, turns = convo()
-        if any(norm(u) in ban for u, _ in turns):
-            continue
-        turns = [(fixup(u), fixup(v)) for u, v in turns]
-        ms = ([{'role': 'system', 'content': sysm}]
-              if sysm else []) + [m for u, v in turns for m in ({'role': 'user', 'content': u}, {'role': 'assistant', 'content': v})]
-        key = json.dumps(ms)
-        if a.exclude_file and key in seen:
-            dup += 1
-            continue
-        out.write(json.dumps({'src': 'syn/' + src, 'messages': ms}, ensure_ascii=False) + '\n')
-        n += 1
-    print(f'{n} dialogues, {dup} left out as already seen')
+    write(a, 'syn/', convo, fixup)
 
 
 if __name__ == '__main__':

@@ -8,10 +8,10 @@ be learnt by heart. '[a|b]' is a choice. Same --seed, same output.
   python3 skills.py --n 200000 --seed 7 --words $W/real/prose.jsonl --exclude-prompts exclude.txt --out skills.jsonl
 """
 
-import argparse, collections, json, re
+import collections, json, re
 import generate_dialogues as G
-from generate_dialogues import noise, norm
-from phrases import Phrases, R, alt, art, cap, ex, join, pick
+from generate_dialogues import noise
+from phrases import Phrases, R, arguments, art, cap, ex, join, norm, pick, write
 
 W, T = Phrases('words'), Phrases('skills')
 say, say_row, rows = T.say, T.say_row, T.rows
@@ -934,41 +934,25 @@ SHARES = {
 
 
 def main():
-    ap = argparse.ArgumentParser()
-    ap.add_argument('--n', type=int, default=100000)
-    ap.add_argument('--seed', type=int, default=7)
-    ap.add_argument('--out', required=True)
+    ap = arguments(n=100000, seed=7)
     ap.add_argument('--words', required=True, help='prose.jsonl of prepare.py: whose words fill the open classes')
     ap.add_argument('--shares', help='changed shares, for example sum=27,story=5')
-    ap.add_argument('--exclude-prompts', help='text file, one prompt a line: no dialogue may hold one of these as a user turn')
-    ap.add_argument('--exclude-file',
-                    action='append',
-                    default=[],
-                    help='jsonl of dialogues that must not be produced again (for a held-out set)')
     a = ap.parse_args()
     R.seed(a.seed)
     load_words(a.words)
-    ban = {norm(l) for l in open(a.exclude_prompts)} if a.exclude_prompts else set()
-    seen = {json.dumps(json.loads(l)['messages']) for f in a.exclude_file for l in open(f)}
     other = dict(x.split('=') for x in a.shares.split(',')) if a.shares else {}
     fns, weights = list(SHARES), [float(other.get(f.__name__[2:], k)) for f, k in SHARES.items()]
-    out, n = open(a.out, 'w'), 0
-    while n < a.n:
+
+    def draw():
         fn = R.choices(fns, weights)[0]
         system, turns = fn()
         if R.random() < 0.1:  # something else first
             turns = R.choices(fns, weights)[0]()[1][:1] + list(turns)
         elif system is None and R.random() < 0.08:
             system = pick(G.SYSTEMS)
-        if any(norm(u) in ban for u, _ in turns):
-            continue
-        ms = ([{'role': 'system', 'content': system}]
-              if system else []) + [m for u, v in turns for m in ({'role': 'user', 'content': u}, {'role': 'assistant', 'content': v})]
-        if seen and json.dumps(ms) in seen:
-            continue
-        out.write(json.dumps({'src': 'skill/' + fn.__name__[2:], 'messages': ms}, ensure_ascii=False) + '\n')
-        n += 1
-    print(n, 'dialogues')
+        return fn.__name__[2:], system, turns
+
+    write(a, 'skill/', draw)
 
 
 if __name__ == '__main__':
