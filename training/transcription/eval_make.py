@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 5a: evaluation clips as 16 kHz wavs in eval/SET/NN.wav with eval/refs.json {set: [[wav, reference], ...]}. Texts are never in the training set."""
+"""Evaluation clips as 16 kHz wavs in eval/SET/NN.wav with eval/refs.json {set: [[wav, reference], ...]}. Texts are never in the training set."""
 
 import json, os, random, re, subprocess, wave
 import numpy as np

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 5b: decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
+"""Decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
 usage: evaluate.py [--sets a,b] [--n N] [--ckpt ckpt/last.pt]  (writes eval/results.json)"""
 
 import json, os, argparse, time, re, wave, numpy as np, torch

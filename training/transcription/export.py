@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 6: ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples;
+"""Ckpt/last.pt -> out/ (config, f16 model.safetensors with HF names, preprocessor and generation configs). `--fixtures` also writes golden tensors and samples;
 `--blend FILE SHARE` takes that share of the weights from another export of the same run (a mean of two is often better than either);
 `--round FILE BITS` rounds the tensors that differ from that export's to so many bits of mantissa: the repository's history then grows by little (equal tensors cost nothing)."""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 1b: widen the training text: dialogues, questions and answers, everyday templates and random word lists beside the sentences of text_prep.py.
+"""Widen the training text: dialogues, questions and answers, everyday templates and random word lists beside the sentences of text_prep.py.
 Numbers are spelled out, because one spelling per sound is all that a model of this size can learn. No sentence that shares six consecutive
 words with a test text stays (nor one that equals a short test text). Output: text/all.txt (in the order in which it is synthesised)."""
 

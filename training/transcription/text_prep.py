@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 1: collect English sentences (books + LJSpeech transcripts + generated everyday text).
+"""Collect English sentences (books + LJSpeech transcripts + generated everyday text).
 Output: text/train.txt, text/eval.txt, text/eval_numbers.txt (one sentence per line, natural case/punctuation)."""
 
 import gzip, os, random, re

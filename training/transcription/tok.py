@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 3: train a byte-level BPE on text/train.txt, export HF tokenizer files with Whisper's special tokens, and a pure-python encoder for training."""
+"""Train a byte-level BPE on text/train.txt, export HF tokenizer files with Whisper's special tokens, and a pure-python encoder for training."""
 
 import re, json, os, collections
 

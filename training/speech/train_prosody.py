@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 6: bert + bert_encoder + predictor + the predictor half of the style vectors.
+"""Bert + bert_encoder + predictor + the predictor half of the style vectors.
 Durations, F0 (trained in units of 100 Hz, folded into F0_proj at export) and N against the teacher's.
-usage: 06_train_prosody.py SECONDS [--device cuda].  Resumes from ckpt/pro.pt."""
+usage: train_prosody.py SECONDS [--device cuda].  Resumes from ckpt/pro.pt."""
 
 import os, time, math, argparse
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F

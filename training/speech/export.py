@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 7: write out/config.json, model.safetensors (f16, weight_norm kept as weight_g/weight_v), voices.safetensors,
+"""Write out/config.json, model.safetensors (f16, weight_norm kept as weight_g/weight_v), voices.safetensors,
 phoneme_rules.json, and the golden fixtures (computed with the f16-rounded weights, f32 arithmetic)."""
 
 import json, os, shutil, sys
@@ -53,7 +53,7 @@ w0 = m.decoder(tap["asr"], tap["F0"], tap["N"], voices[inv["voice"]][None, :m.sd
                torch.zeros(1, tap["F0"].shape[1] * m.decoder.generator.scale, 9), tz)
 g["audio_zero_noise"] = w0.detach().numpy()
 g["har_source_zero_noise"] = tz["har_source"].detach().numpy()
-ex = [l.rstrip("\n").split("\t") for l in open(ROOT + "/eval_phones.tsv")][:8] if os.path.exists(ROOT + "/eval_phones.tsv") else []
+ex = [l.rstrip("\n").split("\t") for l in open(ROOT + "/eval_phones100.tsv")][:8] if os.path.exists(ROOT + "/eval_phones100.tsv") else []
 st_save(OUT + "/golden.safetensors", g)
 json.dump(dict(
     inv,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 4: raw teacher audio -> 24 kHz, trimmed, loudness-levelled; F0 by praat; token durations by
+"""Raw teacher audio -> 24 kHz, trimmed, loudness-levelled; F0 by praat; token durations by
 alignment of the phonemizer tokens with the teacher's phones.  Writes data/pack/<voice>.npz.
-usage: 04_prep.py [rawdir] [phones.tsv] [packdir]"""
+usage: prepare.py [rawdir] [phones.tsv] [packdir]"""
 
 import os, sys, json, subprocess, glob
 import numpy as np, scipy.signal as ss, scipy.io.wavfile as wf

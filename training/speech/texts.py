@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 1: build the sentence list (data/texts.tsv: id <tab> text).
+"""Build the sentence list (data/texts.tsv: id <tab> text).
 
 Plain words only (digits are spelled out here) so that every teacher and the
 phonemizer read the same words.  Sources: public-domain prose under $PARLEY_DATA/text

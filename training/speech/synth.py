@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Step 3: synthesise every voice with its teacher -> data/raw/<voice>/<id>.wav + .seg (phone, end time).
-usage: 03_synth.py [n_per_voice] [texts.tsv] [outdir] [voice ...]"""
+"""Synthesise every voice with its teacher -> data/raw/<voice>/<id>.wav + .seg (phone, end time).
+usage: synth.py [n_per_voice] [texts.tsv] [outdir] [voice ...]"""
 
 import os, re, struct, subprocess, sys, math
 from voices import VOICES, NAMES
