@@ -9,11 +9,10 @@ folder, gold = sys.argv[1:3]
 c = json.load(open(folder + '/config.json'))
 d = open(folder + '/model.safetensors', 'rb').read()
 n = struct.unpack('<Q', d[:8])[0]
-head = json.loads(d[8 : 8 + n])
+head = json.loads(d[8:8 + n])
 W = {
-    k: np.frombuffer(d[8 + n + v['data_offsets'][0] : 8 + n + v['data_offsets'][1]], '<f2').reshape(v['shape']).astype(np.float32)
-    for k, v in head.items()
-    if k != '__metadata__'
+    k: np.frombuffer(d[8 + n + v['data_offsets'][0]:8 + n + v['data_offsets'][1]], '<f2').reshape(v['shape']).astype(np.float32)
+    for k, v in head.items() if k != '__metadata__'
 }
 H, KV, hd = c['num_attention_heads'], c['num_key_value_heads'], c['head_dim']
 
@@ -30,7 +29,7 @@ def rot(x):
 def forward(ids):
     T = len(ids)
     x = W['model.embed_tokens.weight'][ids]
-    inv = 1.0 / c['rope_theta'] ** (np.arange(0, hd, 2, dtype=np.float32) / hd)
+    inv = 1.0 / c['rope_theta']**(np.arange(0, hd, 2, dtype=np.float32) / hd)
     f = np.outer(np.arange(T, dtype=np.float32), inv)
     e = np.concatenate((f, f), -1)
     cos, sin = np.cos(e).astype(np.float32), np.sin(e).astype(np.float32)

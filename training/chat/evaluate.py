@@ -40,10 +40,8 @@ def held_loss(net, tok, files, limit):
                 e[3] += int(o.sum())
     return {
         k: {
-            'tokens': v[1],
-            'loss_all': round(v[0] / v[1], 4),
-            'loss_assistant': round(v[2] / v[3], 4) if v[3] else None,
-            'ppl_assistant': round(math.exp(v[2] / v[3]), 3) if v[3] else None,
+            'tokens': v[1], 'loss_all': round(v[0] / v[1], 4), 'loss_assistant': round(v[2] / v[3], 4) if v[3] else None,
+            'ppl_assistant': round(math.exp(v[2] / v[3]), 3) if v[3] else None
         }
         for k, v in sorted(s.items())
     }
@@ -51,7 +49,7 @@ def held_loss(net, tok, files, limit):
 
 def repeats(ids):
     """share of 4-grams that came before"""
-    g = [tuple(ids[i : i + 4]) for i in range(len(ids) - 3)]
+    g = [tuple(ids[i:i + 4]) for i in range(len(ids) - 3)]
     return 1 - len(set(g)) / len(g) if g else 0.0
 
 
@@ -84,29 +82,21 @@ if __name__ == '__main__':
         by[p['cat']][0] += ok
         by[p['cat']][1] += 1
         R.append(dict(id=p['id'], cat=p['cat'], ok=ok, ended=ended, repeats=round(rep, 3), answer=t))
-        lines.append(
-            f"[{p['id']}] {p['cat']} {'PASS' if ok else 'FAIL'}"
-            + ('' if ended else ' (did not stop)')
-            + '\n'
-            + '\n'.join(f"  {m['role']}: {m['content']}" for m in p['messages'])
-            + f'\n  >> {t}\n'
-        )
+        lines.append(f"[{p['id']}] {p['cat']} {'PASS' if ok else 'FAIL'}" + ('' if ended else ' (did not stop)') + '\n' +
+                     '\n'.join(f"  {m['role']}: {m['content']}" for m in p['messages']) + f'\n  >> {t}\n')
     n = sum(r['ok'] for r in R)
     res = {
-        'passed': n,
-        'of': len(R),
-        'by_category': {k: f'{v[0]}/{v[1]}' for k, v in by.items()},
-        'stopped_by_itself': sum(r['ended'] for r in R),
+        'passed': n, 'of': len(R), 'by_category': {k: f'{v[0]}/{v[1]}'
+                                                   for k, v in by.items()}, 'stopped_by_itself': sum(r['ended'] for r in R),
         'answers_with_repeats_over_20_percent': sum(r['repeats'] > 0.2 for r in R),
-        'mean_repeats': round(sum(r['repeats'] for r in R) / len(R), 4),
+        'mean_repeats': round(sum(r['repeats'] for r in R) / len(R), 4)
     }
     if a.held:
         res['held_out'] = held_loss(net, tok, a.held, a.limit)
     text = json.dumps({k: v for k, v in res.items()}, indent=1)
     if a.samples:
-        open(a.samples, 'w').write(
-            'Greedy answers of the exported float16 weights (float32 arithmetic), raw.\n\n' + '\n'.join(lines) + '\n' + text + '\n'
-        )
+        open(a.samples, 'w').write('Greedy answers of the exported float16 weights (float32 arithmetic), raw.\n\n' + '\n'.join(lines) +
+                                   '\n' + text + '\n')
     if a.json:
         json.dump(dict(res, answers=R), open(a.json, 'w'), indent=1)
     print('\n'.join(lines))

@@ -27,12 +27,12 @@ def write_safetensors(path, tensors):
 def read_safetensors(path):
     d = open(path, 'rb').read()
     n = struct.unpack('<Q', d[:8])[0]
-    head = json.loads(d[8 : 8 + n])
+    head = json.loads(d[8:8 + n])
     o = {}
     for k, v in head.items():
         if k != '__metadata__':
             a, b = v['data_offsets']
-            o[k] = torch.from_numpy(np.frombuffer(d[8 + n + a : 8 + n + b], '<f2').astype(np.float32).reshape(v['shape']))
+            o[k] = torch.from_numpy(np.frombuffer(d[8 + n + a:8 + n + b], '<f2').astype(np.float32).reshape(v['shape']))
     return o
 
 
@@ -82,31 +82,27 @@ if __name__ == '__main__':
         sd = {k: (1 - share) * v + share * old[k] for k, v in sd.items()}
     os.makedirs(a.out, exist_ok=True)
     write_safetensors(os.path.join(a.out, 'model.safetensors'), {k: v.float().numpy() for k, v in sd.items()})
-    cfg = dict(
-        architectures=['LlamaForCausalLM'],
-        model_type='llama',
-        **c,
-        head_dim=c['hidden_size'] // c['num_attention_heads'],
-        hidden_act='silu',
-        attention_bias=False,
-        mlp_bias=False,
-        attention_dropout=0.0,
-        initializer_range=0.02,
-        pretraining_tp=1,
-        rope_scaling=None,
-        tie_word_embeddings=True,
-        bos_token_id=None,
-        eos_token_id=IM_END,
-        pad_token_id=EOT,
-        torch_dtype='float16',
-        use_cache=True,
-    )
+    cfg = dict(architectures=['LlamaForCausalLM'],
+               model_type='llama',
+               **c,
+               head_dim=c['hidden_size'] // c['num_attention_heads'],
+               hidden_act='silu',
+               attention_bias=False,
+               mlp_bias=False,
+               attention_dropout=0.0,
+               initializer_range=0.02,
+               pretraining_tp=1,
+               rope_scaling=None,
+               tie_word_embeddings=True,
+               bos_token_id=None,
+               eos_token_id=IM_END,
+               pad_token_id=EOT,
+               torch_dtype='float16',
+               use_cache=True)
     json.dump(cfg, open(os.path.join(a.out, 'config.json'), 'w'), indent=2)
-    json.dump(
-        dict(do_sample=False, eos_token_id=[IM_END, EOT], pad_token_id=EOT, max_new_tokens=200),
-        open(os.path.join(a.out, 'generation_config.json'), 'w'),
-        indent=2,
-    )
+    json.dump(dict(do_sample=False, eos_token_id=[IM_END, EOT], pad_token_id=EOT, max_new_tokens=200),
+              open(os.path.join(a.out, 'generation_config.json'), 'w'),
+              indent=2)
     for f in ('tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json'):
         shutil.copy(os.path.join(a.tok, f), a.out)
     print(sum(v.numel() for v in sd.values()), 'parameters ->', a.out, os.path.getsize(os.path.join(a.out, 'model.safetensors')), 'bytes')
@@ -120,14 +116,8 @@ if __name__ == '__main__':
         g = greedy(net, ids, 40, stop=())
         json.dump(
             {
-                'messages': ms,
-                'prompt': tok.decode(ids, False),
-                'prompt_ids': ids,
-                'logits_last': [float(x) for x in lg],
-                'greedy_ids': g,
-                'greedy_text': tok.decode(g, False),
-                'note': 'float32 arithmetic on the float16 weights of this folder; greedy without a stop token',
-            },
-            open(a.golden, 'w'),
-        )
+                'messages': ms, 'prompt': tok.decode(
+                    ids, False), 'prompt_ids': ids, 'logits_last': [float(x) for x in lg], 'greedy_ids': g, 'greedy_text': tok.decode(
+                        g, False), 'note': 'float32 arithmetic on the float16 weights of this folder; greedy without a stop token'
+            }, open(a.golden, 'w'))
         print(repr(tok.decode(g, False)))

@@ -13,14 +13,14 @@ def build():
     so = os.path.join(tempfile.mkdtemp(), 'fastcpu.so')
     subprocess.run(
         ['gcc', '-O3', '-march=native', '-mprefer-vector-width=512', '-ffast-math', '-fopenmp', '-shared', '-fPIC', src, '-o', so, '-lm'],
-        check=True,
-    )
+        check=True)
     l = ctypes.CDLL(so)
     l.ce.restype = ctypes.c_double
     return l
 
 
 class Fast:
+
     def __init__(s, net):
         s.net = net
         s.c = net.c
@@ -30,7 +30,7 @@ class Fast:
 
     def tables(s, T):
         if T not in s.rope:
-            f = torch.outer(torch.arange(T).float(), s.c['rope_theta'] ** (-torch.arange(0, 64, 2).float() / 64))
+            f = torch.outer(torch.arange(T).float(), s.c['rope_theta']**(-torch.arange(0, 64, 2).float() / 64))
             s.rope[T] = (f.cos().contiguous(), f.sin().contiguous())
         return s.rope[T]
 
@@ -47,9 +47,8 @@ class Fast:
         first = torch.zeros_like(e)
         first[:, 1:] = e[:, :-1]
         first[:, 0] = 1
-        start = (
-            torch.where(first.bool(), torch.arange(T, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)).cummax(1)[0].int().contiguous()
-        )
+        start = (torch.where(first.bool(), torch.arange(T, dtype=torch.int32),
+                             torch.zeros(1, dtype=torch.int32)).cummax(1)[0].int().contiguous())
         cos, sin = s.tables(T)
         m = s.net.model
         E = m.embed_tokens.weight
@@ -91,10 +90,10 @@ class Fast:
         gE = torch.zeros_like(E)
         loss = 0.0
         for i in range(0, len(keep), step):
-            t = hk[i : i + step]
+            t = hk[i:i + step]
             z = t @ Eb.t()
-            loss += l.ce(I(len(t)), I(E.shape[0]), P(z), P(yk[i : i + step]), P(wk[i : i + step]))
-            gh[i : i + step] = z @ Eb
+            loss += l.ce(I(len(t)), I(E.shape[0]), P(z), P(yk[i:i + step]), P(wk[i:i + step]))
+            gh[i:i + step] = z @ Eb
             gE += z.t() @ t
         gn = torch.zeros(N, D, dtype=bf)
         gn[keep] = gh
@@ -122,7 +121,7 @@ class Fast:
             l.attn_bwd(I(B), I(T), I(Hq), I(KV), P(qkv), P(cos), P(sin), P(start), P(lse), P(ga), P(gq))
             t = (gq.t() @ n1).float()
             k = Hq * 64
-            A.q_proj.weight.grad, A.k_proj.weight.grad, A.v_proj.weight.grad = t[:k], t[k : k + KV * 64], t[k + KV * 64 :]
+            A.q_proj.weight.grad, A.k_proj.weight.grad, A.v_proj.weight.grad = t[:k], t[k:k + KV * 64], t[k + KV * 64:]
             nb(gq @ Wq, h1, b.input_layernorm.weight, r1)
         E.grad = gE.index_add_(0, x.reshape(-1), g)
         return loss

@@ -14,25 +14,19 @@ from tokenizer import Tokenizer, EOT
 
 BAD = re.compile(
     r"\b(kill|murder|suicid|sex|porn|rape|nazi|hitler|drug|cocaine|weed|bomb|weapon|gun|shoot|racis|nigg|fuck|shit|damn|bitch|ass|asshole|hell|crap|cum|dick|penis|vagina|boob|terroris|terrif?y|blood|gore|die|died|dead|death|drunk|naked|nude|slut|whore|gay|lesbian|trump|obama|clinton|politic|muslim|jew|abortion|crotch)\w*",
-    re.I,
-)
+    re.I)
 IDENT = re.compile(
     r"open.?assistant|language model|\bAI\b|\bLAION\b|chatgpt|openai|as an assistant|trained|my training|cut.?off|clarif|rephrase|more context|more details|URL_|\bpython|\bcode\b|javascript|function|algorithm|\bSQL\b|crypto",
-    re.I,
-)
+    re.I)
 WORDY = re.compile(r"^[A-Za-z0-9 ,.'!?;:()\-\"$%&/]+$")
 
 
 def clean(s):
-    s = (
-        s.replace('\u2019', "'")
-        .replace('\u2018', "'")
-        .replace('\u201c', '"')
-        .replace('\u201d', '"')
-        .replace('\u2014', ' - ')
-        .replace('\u2013', '-')
-        .replace('\u2026', '...')
-    )
+    s = (s.replace('\u2019', "'").replace('\u2018', "'").replace('\u201c',
+                                                                 '"').replace('\u201d',
+                                                                              '"').replace('\u2014',
+                                                                                           ' - ').replace('\u2013',
+                                                                                                          '-').replace('\u2026', '...'))
     return re.sub(r'[ \t]+', ' ', s).strip()
 
 
@@ -117,19 +111,8 @@ def f_trivia(d):
     a = None
 
     def emit():
-        if (
-            q
-            and a
-            and 12 < len(q) < 110
-            and len(a) < 30
-            and WORDY.match(q)
-            and WORDY.match(a)
-            and not BAD.search(q + a)
-            and a not in ('True', 'False')
-            and q[-1] == '?'
-            and 'these' not in q.lower()
-            and 'following' not in q.lower()
-        ):
+        if (q and a and 12 < len(q) < 110 and len(a) < 30 and WORDY.match(q) and WORDY.match(a) and not BAD.search(q + a)
+                and a not in ('True', 'False') and q[-1] == '?' and 'these' not in q.lower() and 'following' not in q.lower()):
             return chat('trivia', [q, a + '.'])
 
     for l in gz(d, 'open_trivia_qa.txt.gz'):
@@ -156,11 +139,8 @@ def f_prose(d):
     for l in gz(d, 'ljspeech_sentences.txt.gz'):
         buf = (buf + ' ' + clean(l)).strip()
         if len(buf) > 300:
-            if (
-                WORDY.match(buf)
-                and not BAD.search(buf)
-                and not re.search('assassin|execut|prison|hang|gaol|Oswald|rifle|crime|convict', buf)
-            ):
+            if (WORDY.match(buf) and not BAD.search(buf)
+                    and not re.search('assassin|execut|prison|hang|gaol|Oswald|rifle|crime|convict', buf)):
                 yield {'src': 'prose', 'text': buf}
             buf = ''
 
@@ -220,16 +200,13 @@ def pack(args):
         for i, (n, ds) in enumerate(rows):
             j = 0
             for ids, own in ds:
-                A[i, j : j + len(ids)] = ids
-                O[i, j : j + len(ids)] = own
+                A[i, j:j + len(ids)] = ids
+                O[i, j:j + len(ids)] = own
                 j += len(ids)
         A.tofile(f'{args.out}.{T}.tok')
         O.tofile(f'{args.out}.{T}.own')
         info['buckets'][str(T)] = {
-            'rows': len(rows),
-            'tokens': int((O > 0).sum()),
-            'assistant_tokens': int((O == 1).sum()),
-            'fill': float((O > 0).mean()),
+            'rows': len(rows), 'tokens': int((O > 0).sum()), 'assistant_tokens': int((O == 1).sum()), 'fill': float((O > 0).mean())
         }
     json.dump(info, open(args.out + '.json', 'w'), indent=1)
     print(json.dumps(info))

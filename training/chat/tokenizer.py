@@ -12,10 +12,8 @@ import argparse, collections, heapq, json, os, re
 
 SPECIALS = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']  # ids 0, 1, 2
 EOT, IM_START, IM_END = 0, 1, 2
-TEMPLATE = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
+TEMPLATE = ("{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+            "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
 # GPT-2 pattern, with re's classes standing for \p{L} and \p{N}
 PAT = re.compile(r"'s|'t|'re|'ve|'m|'ll|'d| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 
@@ -116,48 +114,24 @@ def train(files, vocab_size, out, max_len=2048):
             if pairs.get(q, 0) > 0:
                 heapq.heappush(heap, (-pairs[q], q))
     os.makedirs(out, exist_ok=True)
-    added = [
-        {'id': i, 'content': s, 'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False, 'special': True}
-        for i, s in enumerate(SPECIALS)
-    ]
+    added = [{'id': i, 'content': s, 'single_word': False, 'lstrip': False, 'rstrip': False, 'normalized': False, 'special': True}
+             for i, s in enumerate(SPECIALS)]
     bl = {'type': 'ByteLevel', 'add_prefix_space': False, 'trim_offsets': True, 'use_regex': True}
     tj = {
-        'version': '1.0',
-        'truncation': None,
-        'padding': None,
-        'added_tokens': added,
-        'normalizer': None,
-        'pre_tokenizer': bl,
-        'post_processor': dict(bl, trim_offsets=False),
-        'decoder': bl,
-        'model': {
-            'type': 'BPE',
-            'dropout': None,
-            'unk_token': None,
-            'continuing_subword_prefix': None,
-            'end_of_word_suffix': None,
-            'fuse_unk': False,
-            'byte_fallback': False,
-            'vocab': vocab,
-            'merges': [' '.join(m) for m in merges],
-        },
+        'version': '1.0', 'truncation': None, 'padding': None, 'added_tokens': added, 'normalizer': None, 'pre_tokenizer': bl,
+        'post_processor': dict(bl, trim_offsets=False), 'decoder': bl, 'model': {
+            'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None, 'end_of_word_suffix': None,
+            'fuse_unk': False, 'byte_fallback': False, 'vocab': vocab, 'merges': [' '.join(m) for m in merges]
+        }
     }
     json.dump(tj, open(os.path.join(out, 'tokenizer.json'), 'w', encoding='utf-8'), ensure_ascii=False, indent=1)
     tc = {
-        'add_bos_token': False,
-        'add_eos_token': False,
-        'add_prefix_space': False,
-        'added_tokens_decoder': {str(i): {k: v for k, v in dict(a, id=None).items() if k != 'id'} for i, a in enumerate(added)},
-        'additional_special_tokens': ['<|im_start|>', '<|im_end|>'],
-        'bos_token': None,
-        'chat_template': TEMPLATE,
-        'clean_up_tokenization_spaces': False,
-        'eos_token': '<|im_end|>',
-        'errors': 'replace',
-        'model_max_length': max_len,
-        'pad_token': '<|endoftext|>',
-        'tokenizer_class': 'GPT2Tokenizer',
-        'unk_token': None,
+        'add_bos_token': False, 'add_eos_token': False, 'add_prefix_space': False,
+        'added_tokens_decoder': {str(i): {k: v
+                                          for k, v in dict(a, id=None).items() if k != 'id'}
+                                 for i, a in enumerate(added)}, 'additional_special_tokens': ['<|im_start|>', '<|im_end|>'],
+        'bos_token': None, 'chat_template': TEMPLATE, 'clean_up_tokenization_spaces': False, 'eos_token': '<|im_end|>', 'errors': 'replace',
+        'model_max_length': max_len, 'pad_token': '<|endoftext|>', 'tokenizer_class': 'GPT2Tokenizer', 'unk_token': None
     }
     json.dump(tc, open(os.path.join(out, 'tokenizer_config.json'), 'w'), indent=2)
     json.dump({'eos_token': '<|im_end|>', 'pad_token': '<|endoftext|>'}, open(os.path.join(out, 'special_tokens_map.json'), 'w'), indent=2)

@@ -13,17 +13,15 @@ Matrices are trained with Muon (orthogonalised momentum), embeddings and norms w
 import argparse, json, math, os, signal, time
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
 
-CFG = dict(
-    vocab_size=4096,
-    hidden_size=256,
-    num_hidden_layers=6,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    intermediate_size=704,
-    max_position_embeddings=2048,
-    rms_norm_eps=1e-5,
-    rope_theta=10000.0,
-)
+CFG = dict(vocab_size=4096,
+           hidden_size=256,
+           num_hidden_layers=6,
+           num_attention_heads=4,
+           num_key_value_heads=2,
+           intermediate_size=704,
+           max_position_embeddings=2048,
+           rms_norm_eps=1e-5,
+           rope_theta=10000.0)
 
 
 class Norm(torch.autograd.Function):
@@ -46,6 +44,7 @@ class Norm(torch.autograd.Function):
 
 
 class RMSNorm(nn.Module):
+
     def __init__(s, d, eps):
         super().__init__()
         s.weight = nn.Parameter(torch.ones(d))
@@ -71,6 +70,7 @@ def rope(x, cos, sin):  # x: B T H D, half-split
 
 
 class Attn(nn.Module):
+
     def __init__(s, c):
         super().__init__()
         d = c['hidden_size']
@@ -98,6 +98,7 @@ class Attn(nn.Module):
 
 
 class MLP(nn.Module):
+
     def __init__(s, c):
         super().__init__()
         d, i = c['hidden_size'], c['intermediate_size']
@@ -110,6 +111,7 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
+
     def __init__(s, c):
         super().__init__()
         d, e = c['hidden_size'], c['rms_norm_eps']
@@ -133,15 +135,15 @@ class HeadLoss(torch.autograd.Function):
         gW = torch.zeros_like(W)
         loss = torch.zeros((), device=h.device)
         for i in range(0, h.shape[0], step):
-            a = hb[i : i + step]
+            a = hb[i:i + step]
             z = (a @ Wb.t()).float()
-            yy = y[i : i + step, None]
-            ww = wt[i : i + step, None]
+            yy = y[i:i + step, None]
+            ww = wt[i:i + step, None]
             lse = torch.logsumexp(z, -1, keepdim=True)
             loss += ((lse - z.gather(1, yy)) * ww).sum()
             z.sub_(lse).exp_().scatter_add_(1, yy, torch.full_like(lse, -1)).mul_(ww)
             z = z.to(dt)
-            gh[i : i + step] = z @ Wb
+            gh[i:i + step] = z @ Wb
             gW += (z.t() @ a).float()
         ctx.save_for_backward(gh, gW)
         return loss
@@ -153,6 +155,7 @@ class HeadLoss(torch.autograd.Function):
 
 
 class Llama(nn.Module):
+
     def __init__(s, c):
         super().__init__()
         s.c = c
@@ -167,9 +170,7 @@ class Llama(nn.Module):
     def hidden(s, x, mask, dt):
         T = x.shape[1]
         D = s.c['hidden_size'] // s.c['num_attention_heads']
-        f = torch.outer(
-            torch.arange(T, device=x.device).float(), s.c['rope_theta'] ** (-torch.arange(0, D, 2, device=x.device).float() / D)
-        )
+        f = torch.outer(torch.arange(T, device=x.device).float(), s.c['rope_theta']**(-torch.arange(0, D, 2, device=x.device).float() / D))
         cos, sin = f.cos()[:, None].to(dt), f.sin()[:, None].to(dt)
         h = F.embedding(x, s.model.embed_tokens.weight)
         for b in s.model.layers:
@@ -209,7 +210,7 @@ class Data:
             for T, (a, o) in s.b.items():
                 p = s.rng.permutation(len(a))
                 n = max(1, s.batch // T)
-                l += [(T, p[i : i + n]) for i in range(0, len(p), n)]
+                l += [(T, p[i:i + n]) for i in range(0, len(p), n)]
             s.rng.shuffle(l)
             for T, rows in l:
                 rows = np.sort(rows)
@@ -230,6 +231,7 @@ def newton_schulz(G, dt, steps=5):
 
 
 class Muon:
+
     def __init__(s, params, dt, momentum=0.95, wd=0.01):
         s.groups = {}
         s.dt = dt
@@ -246,7 +248,7 @@ class Muon:
             b = s.buf[k]
             b.mul_(s.m).add_(g, alpha=1 - s.m)
             u = newton_schulz(g.mul_(1 - s.m).add_(b, alpha=s.m), s.dt)
-            sc = max(1, k[0] / k[1]) ** 0.5
+            sc = max(1, k[0] / k[1])**0.5
             for p, x in zip(ps, u):
                 p.mul_(1 - lr * s.wd).add_(x, alpha=-lr * sc)
 
@@ -291,15 +293,13 @@ def main():
     torch.manual_seed(a.seed)
     os.makedirs(a.ckpt, exist_ok=True)
     dt = torch.bfloat16 if a.bf16 else torch.float32
-    c = dict(
-        CFG,
-        num_hidden_layers=a.layers,
-        hidden_size=a.hidden,
-        intermediate_size=a.ffn,
-        num_attention_heads=a.heads,
-        num_key_value_heads=a.kv,
-        vocab_size=a.vocab,
-    )
+    c = dict(CFG,
+             num_hidden_layers=a.layers,
+             hidden_size=a.hidden,
+             intermediate_size=a.ffn,
+             num_attention_heads=a.heads,
+             num_key_value_heads=a.kv,
+             vocab_size=a.vocab)
     last = os.path.join(a.ckpt, 'last.pt')
     st = None
     if os.path.exists(last):
@@ -315,15 +315,12 @@ def main():
     mats = [p for n, p in net.named_parameters() if p.ndim == 2 and 'embed' not in n]
     rest = [p for n, p in net.named_parameters() if p.ndim != 2 or 'embed' in n]
     mu = Muon(mats, dt) if a.optimizer == 'muon' else None
-    ad = torch.optim.AdamW(
-        [
-            {'params': [p for p in rest if p.ndim == 2] + ([] if mu else mats), 'weight_decay': 0.01},
-            {'params': [p for p in rest if p.ndim != 2], 'weight_decay': 0.0},
-        ],
-        lr=a.lr,
-        betas=(0.9, 0.97),
-        eps=1e-9,
-    )
+    ad = torch.optim.AdamW([{'params': [p for p in rest if p.ndim == 2] +
+                             ([] if mu else mats), 'weight_decay': 0.01}, {'params': [p
+                                                                                      for p in rest if p.ndim != 2], 'weight_decay': 0.0}],
+                           lr=a.lr,
+                           betas=(0.9, 0.97),
+                           eps=1e-9)
     seen = step = 0
     if st:
         net.load_state_dict(st['model'])
@@ -340,9 +337,12 @@ def main():
     else:
         fast = None
     data = Data(a.data, a.batch, a.seed + step)
-    print(
-        sum(p.numel() for p in net.parameters()), 'parameters; start at', seen, 'tokens; data', json.dumps(data.info['buckets']), flush=True
-    )
+    print(sum(p.numel() for p in net.parameters()),
+          'parameters; start at',
+          seen,
+          'tokens; data',
+          json.dumps(data.info['buckets']),
+          flush=True)
     stop = []
     [signal.signal(g, lambda *_: stop.append(1)) for g in (signal.SIGTERM, signal.SIGINT)]
     if a.stop_at:
@@ -355,16 +355,9 @@ def main():
     def save():
         torch.save(
             {
-                'cfg': c,
-                'model': net.state_dict(),
-                'ad': ad.state_dict(),
-                'mu': mu.state_dict() if mu else None,
-                'seen': seen,
-                'step': step,
-                'total': a.total_tokens,
-            },
-            last + '.tmp',
-        )
+                'cfg': c, 'model': net.state_dict(), 'ad': ad.state_dict(), 'mu': mu.state_dict() if mu else None, 'seen': seen,
+                'step': step, 'total': a.total_tokens
+            }, last + '.tmp')
         os.replace(last + '.tmp', last)
 
     def lr_at(p):
@@ -405,8 +398,7 @@ def main():
         if step % 20 == 0:
             print(
                 f'{time.strftime("%H:%M:%S", time.gmtime())} step {step} tokens {seen / 1e6:.3f}M loss {np.mean(acc):.4f} lr {s:.3f} {(seen - n0) / (now - tl):.0f} tok/s',
-                flush=True,
-            )
+                flush=True)
             tl, n0, acc = now, seen, []
         done = seen >= a.total_tokens or (a.stop_tokens and seen >= a.stop_tokens) or stop or now > stop_t
         if now - ts > a.save_every or done:

@@ -1,5 +1,5 @@
 /**
- * Speaks the evaluation sentences through Parley and writes what `12_measure.py` measures: sentence i of eval_texts.tsv in voice
+ * Speaks the evaluation sentences through Parley and writes what `measure.py` measures: sentence i of eval_texts.tsv in voice
  * i mod 19 (OUT/sentences), a few sentences in every voice (OUT/voices/VOICE), and how Parley's own recogniser understands OUT/sentences
  * and, for comparison, the teachers' recordings of the same sentences (OUT/recognised.json).
  *

@@ -1,4 +1,5 @@
-import torch, math
+import math
+import numpy as np, torch
 
 _cache = {}
 
@@ -32,3 +33,26 @@ def spectral_loss(y, t, resolutions=((512, 128), (1024, 256), (2048, 512)), floo
             fb = mel_fb(n, 24000, 80, y.device)
             mel = (torch.log(fb @ a + floor) - torch.log(fb @ b + floor)).abs().mean()
     return log, sc, mel
+
+
+def logmel(x, hop=480):
+    """Log-mel spectrogram [frames, 80] of a clip at 24 kHz."""
+    z = torch.stft(torch.from_numpy(x), 1024, hop, 1024, torch.hann_window(1024), return_complex=True).abs() * (4 / 1024)
+    return torch.log(mel_fb(1024, 24000, 80, "cpu") @ z + 1e-4).numpy().T
+
+
+def align(a, b):
+    """Dynamic time warping of two log-mels -> pairs of frames."""
+    D = np.sqrt(((a[:, None] - b[None])**2).mean(-1))
+    C = np.full((len(a) + 1, len(b) + 1), np.inf)
+    C[0, 0] = 0
+    for i in range(1, len(a) + 1):
+        best, cur = np.minimum(C[i - 1, 1:], C[i - 1, :-1]), C[i]
+        for j in range(1, len(b) + 1):
+            cur[j] = D[i - 1, j - 1] + min(best[j - 1], cur[j - 1])
+    i, j, path = len(a), len(b), []
+    while i > 0 and j > 0:
+        path.append((i - 1, j - 1))
+        k = int(np.argmin((C[i - 1, j - 1], C[i - 1, j], C[i, j - 1])))
+        i, j = i - (k != 2), j - (k != 1)
+    return path

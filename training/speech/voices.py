@@ -29,5 +29,5 @@ VOICES = {
 }
 NAMES = list(VOICES)
 # Prosody styles that the export moves away from another voice's by this share of their difference, because the predictor leaves the two
-# too near to each other (12_measure.py): the least that makes the pair separable.
+# too near to each other (measure.py): the least that makes the pair separable.
 APART = {"oni": ("aus-female-3", 0.15)}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 5a: evaluation clips as 16 kHz wavs in eval/SET/NN.wav with eval/refs.json {set: [[wav, reference], ...]}. Texts are never in the training set."""
+"""Evaluation clips as 16 kHz wavs in eval/SET/NN.wav with eval/refs.json {set: [[wav, reference], ...]}. Texts are never in the training set."""
 
 import json, os, random, re, subprocess, wave
 import numpy as np
@@ -33,9 +33,8 @@ def say(voice, text, tmp=paths.TMP + '/ev.wav'):
     elif k == 'espeak':
         subprocess.run(['espeak-ng', '-v', n, '-s', '160', '-w', tmp, text], capture_output=True)
     else:
-        open(paths.TMP + '/ev.scm', 'w').write(
-            f'(voice_{n}) (utt.save.wave (utt.synth (Utterance Text "{re.sub(chr(34), "", text)}")) "{tmp}" \'riff)'
-        )
+        open(paths.TMP + '/ev.scm',
+             'w').write(f'(voice_{n}) (utt.save.wave (utt.synth (Utterance Text "{re.sub(chr(34), "", text)}")) "{tmp}" \'riff)')
         subprocess.run(['festival', '-b', paths.TMP + '/ev.scm'], capture_output=True)
     sr, x = feat.read_wav(tmp)
     x = feat.to16k(x, sr)
@@ -49,16 +48,10 @@ def put(name, i, x, ref):
 
 
 V = {
-    'seen_flite_slt': 'flite:slt',
-    'seen_flite_rms': 'flite:rms',
-    'seen_flite_awb': 'flite:awb',
-    'seen_flite_kal16': 'flite:kal16',
-    'seen_festival_slt_hts': 'festival:cmu_us_slt_arctic_hts',
-    'seen_espeak_en_us': 'espeak:en-us',
-    'seen_espeak_gb_f3': 'espeak:en-gb+f3',
-    'unseen_festival_ked': 'festival:ked_diphone',
-    'unseen_espeak_scotland': 'espeak:en-gb-scotland',
-    'unseen_espeak_rp_variant': 'espeak:en-gb-x-rp+gustave',
+    'seen_flite_slt': 'flite:slt', 'seen_flite_rms': 'flite:rms', 'seen_flite_awb': 'flite:awb', 'seen_flite_kal16': 'flite:kal16',
+    'seen_festival_slt_hts': 'festival:cmu_us_slt_arctic_hts', 'seen_espeak_en_us': 'espeak:en-us', 'seen_espeak_gb_f3': 'espeak:en-gb+f3',
+    'unseen_festival_ked': 'festival:ked_diphone', 'unseen_espeak_scotland': 'espeak:en-gb-scotland',
+    'unseen_espeak_rp_variant': 'espeak:en-gb-x-rp+gustave'
 }
 bank = {}
 for name, v in V.items():
@@ -77,7 +70,7 @@ for snr in (20, 10, 5):
         if i % 2:
             n = np.cumsum(n)
             n = n - np.convolve(n, np.ones(401) / 401, 'same')  # low-frequency noise
-        n *= np.sqrt((x**2).mean() / (n**2).mean()) * 10 ** (-snr / 20)
+        n *= np.sqrt((x**2).mean() / (n**2).mean()) * 10**(-snr / 20)
         put(f'noise_{snr}dB', i, x + n, t)
 for i in range(6):  # 20-29 s of consecutive sentences, one voice
     b = list(bank[['flite:slt', 'flite:rms', 'flite:awb'][i % 3]])

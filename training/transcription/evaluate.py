@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 5b: decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
+"""Decoding exactly as the engine does it (30 s windows, 1500 positions) from out/model.safetensors, and WER per set.
 usage: evaluate.py [--sets a,b] [--n N] [--ckpt ckpt/last.pt]  (writes eval/results.json)"""
 
 import json, os, argparse, time, re, wave, numpy as np, torch
@@ -38,21 +38,21 @@ def timestamp_rules(lo, said, tk):
     together they are likelier than any word."""
     off = -1e9
     if not said:
-        lo[: tk.t0] = off
-        lo[tk.t0 + 51 :] = off
+        lo[:tk.t0] = off
+        lo[tk.t0 + 51:] = off
         return
     last, before = said[-1] >= tk.t0, len(said) < 2 or said[-2] >= tk.t0
     if last:
         if before:
-            lo[tk.t0 :] = off
+            lo[tk.t0:] = off
         else:
-            lo[: tk.eot] = off
+            lo[:tk.eot] = off
     times = [t for t in said if t >= tk.t0]
     if times:
-        lo[tk.t0 : times[-1] + (0 if last and not before else 1)] = off
+        lo[tk.t0:times[-1] + (0 if last and not before else 1)] = off
     lp = lo.log_softmax(-1)
-    if lp[tk.t0 :].logsumexp(-1) > lp[: tk.t0].max():
-        lo[: tk.t0] = off
+    if lp[tk.t0:].logsumexp(-1) > lp[:tk.t0].max():
+        lo[:tk.t0] = off
 
 
 @torch.no_grad()
@@ -71,7 +71,7 @@ def greedy(net, tk, mels, stamps=False, max_len=220):
     for _ in range(max_len):
         lo = net.decode(x, enc, cache, pos, e=e, last=True)[:, -1]
         pos += x.shape[1]
-        lo[:, tk.eot + 1 : tk.t0 if stamps else len(tk.vocab)] = -1e9
+        lo[:, tk.eot + 1:tk.t0 if stamps else len(tk.vocab)] = -1e9
         if stamps:
             for i in range(B):
                 timestamp_rules(lo[i], [int(o[i]) for o in out], tk)
@@ -83,7 +83,7 @@ def greedy(net, tk, mels, stamps=False, max_len=220):
             break
         x = n[:, None]
     o = torch.stack(out, 1).tolist()
-    return [r[: r.index(tk.eot)] if tk.eot in r else r for r in o]
+    return [r[:r.index(tk.eot)] if tk.eot in r else r for r in o]
 
 
 @torch.no_grad()
@@ -95,7 +95,7 @@ def beam_search(net, tk, mel, width, stamps=False, max_len=224):
     while len(finished) < width and live and len(live[0][0]) < max_len:
         x = torch.tensor([pre + said for said, _ in live])
         lo = net.decode(x, enc.expand(len(live), -1, -1), e=e, last=True)[:, -1]
-        lo[:, tk.eot + 1 : tk.t0 if stamps else len(tk.vocab)] = -1e9
+        lo[:, tk.eot + 1:tk.t0 if stamps else len(tk.vocab)] = -1e9
         ranked = []
         for (said, score), row in zip(live, lo):
             if stamps:
@@ -139,7 +139,7 @@ def long_form(net, tk, x):
     """Sequential 30 s windows; advance to the last complete segment end stamp, else by the full window."""
     i, text = 0, ''
     while i < len(x) - 1600:
-        ids = greedy(net, tk, torch.from_numpy(feat.whisper_input(x[i : i + 480000]))[None], True)[0]
+        ids = greedy(net, tk, torch.from_numpy(feat.whisper_input(x[i:i + 480000]))[None], True)[0]
         st = [t - tk.t0 for t in ids if t >= tk.t0]
         more = len(x) - i > 480000
         if more and len(st) > 1:
@@ -172,7 +172,7 @@ def main():
         e = w = 0
         pe = pw = qe = 0
         hyps = []
-        for p, ref in v[: a.n]:
+        for p, ref in v[:a.n]:
             x = wav(p)
             if k == 'long_over_60s':
                 h = long_form(net, tk, x)
@@ -187,22 +187,18 @@ def main():
                 pe += edits(r, norm(re.sub(r'\(\d\)', '', ps[p])))
                 pw += len(r)
                 qe += d
-        res[k] = dict(
-            wer=e / max(w, 1),
-            false_words=sum(len(norm(h[2])) for h in hyps) if not w else None,
-            words=w,
-            clips=len(v[: a.n]),
-            pocketsphinx_wer=pe / pw if pw else None,
-            ours_on_the_same_clips=qe / pw if pw else None,
-            hyps=hyps,
-        )
-        print(
-            f'{k:30s} WER {100 * e / max(w, 1):5.1f}%  ({w} words)'
-            + (f'  same clips: ours {100 * qe / pw:.1f}% pocketsphinx {100 * pe / pw:.1f}%' if pw else ''),
-            f'{time.time() - t0:.0f}s',
-            flush=True,
-        )
-        for p, r, h in hyps[: a.show]:
+        res[k] = dict(wer=e / max(w, 1),
+                      false_words=sum(len(norm(h[2])) for h in hyps) if not w else None,
+                      words=w,
+                      clips=len(v[:a.n]),
+                      pocketsphinx_wer=pe / pw if pw else None,
+                      ours_on_the_same_clips=qe / pw if pw else None,
+                      hyps=hyps)
+        print(f'{k:30s} WER {100 * e / max(w, 1):5.1f}%  ({w} words)' +
+              (f'  same clips: ours {100 * qe / pw:.1f}% pocketsphinx {100 * pe / pw:.1f}%' if pw else ''),
+              f'{time.time() - t0:.0f}s',
+              flush=True)
+        for p, r, h in hyps[:a.show]:
             print('   ref:', r[:150], '\n   hyp:', h[:150], flush=True)
         json.dump(res, open(a.out, 'w'), indent=1)
 

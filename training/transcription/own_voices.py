@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 3b: sentences in the voices of models/parley-speech, spoken through Parley (speak_own.ts) -> data/own_XXXX.f16/json.
+"""Sentences in the voices of models/parley-speech, spoken through Parley (speak_own.ts) -> data/own_XXXX.f16/json.
 usage: own_voices.py FIRST COUNT   (shards of 200 sentences; a finished shard is skipped)"""
 
 import json, os, random, re, shutil, subprocess, sys, time

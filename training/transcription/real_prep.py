@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 2b: real human speech (LJ Speech, speechocean762) -> data/real_*.f16/json in resampled copies, and the held-out list.
+"""Real human speech (LJ Speech, speechocean762) -> data/real_*.f16/json in resampled copies, and the held-out list.
 Held out for evaluation: 25 LJ clips and every fifth adult speaker of speechocean762's part in $PARLEY_DATA -> text/real_heldout.json
 ($PARLEY_OCEAN names a git directory of github.com/jimbozhang/speechocean762: then all of its other speakers, children too, are used).
 usage: real_prep.py [list]   (list: only the held-out list)"""

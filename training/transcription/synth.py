@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 2: synthesise text/all.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
+"""Synthesise text/all.txt with many voices and store un-normalised log10-mel shards (f16) + metadata.
 usage: synth.py WORKER NWORKERS [--minutes M] [--first SHARD] [--share slt=0.2,...] [--plain P]
 Resumable: finished shards are skipped; --first begins at a later shard, for sentences not heard yet; --share and --plain say what to hear more of.
 Held out from training: festival ked_diphone and kal_diphone, espeak en-gb-scotland and the variant gustave."""
@@ -17,7 +17,7 @@ VARIANTS = (
 ).split()
 HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
 
-_spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/03_synth.py')
+_spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/synth.py')
 sys.path.insert(0, paths.HERE + '/../speech')
 speech_synth = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(speech_synth)

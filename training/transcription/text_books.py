@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 1e: sentences of novels for the text-only decoder steps. Arguments: git clones (bare or not) of books of Standard Ebooks (github.com/standardebooks,
+"""Sentences of novels for the text-only decoder steps. Arguments: git clones (bare or not) of books of Standard Ebooks (github.com/standardebooks,
 public domain). Chapters only; what P.good refuses and what shares six consecutive words with a test text stays out. Output: text/books.txt"""
 
 import html, random, re, subprocess, sys

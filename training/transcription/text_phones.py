@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 2c: phones (flite's front end) of every training sentence -> text/phones.tsv, for the text-only decoder steps; those already there are kept."""
+"""Phones (flite's front end) of every training sentence -> text/phones.tsv, for the text-only decoder steps; those already there are kept."""
 
 import os, subprocess
 import paths  # noqa: F401 (enters the work folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 1d: text of wide vocabulary, heard by nobody, for the text-only decoder steps (which learn to spell from phones): definitions and examples of
+"""Text of wide vocabulary, heard by nobody, for the text-only decoder steps (which learn to spell from phones): definitions and examples of
 WordNet, those of Webster's dictionary of 1913, and every word of a word list among others. Debian: wordnet-base, dict-gcide, wamerican.
 No sentence that shares six consecutive words with a test text stays. Output: text/words.txt"""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 3: train a byte-level BPE on text/train.txt, export HF tokenizer files with Whisper's special tokens, and a pure-python encoder for training."""
+"""Train a byte-level BPE on text/train.txt, export HF tokenizer files with Whisper's special tokens, and a pure-python encoder for training."""
 
 import re, json, os, collections
 
@@ -32,15 +32,8 @@ def pre(text):
 
 
 SPECIAL = [
-    '<|endoftext|>',
-    '<|startoftranscript|>',
-    '<|en|>',
-    '<|translate|>',
-    '<|transcribe|>',
-    '<|startoflm|>',
-    '<|startofprev|>',
-    '<|nospeech|>',
-    '<|notimestamps|>',
+    '<|endoftext|>', '<|startoftranscript|>', '<|en|>', '<|translate|>', '<|transcribe|>', '<|startoflm|>', '<|startofprev|>',
+    '<|nospeech|>', '<|notimestamps|>'
 ]
 STAMPS = [f'<|{i * 0.02:.2f}|>' for i in range(1501)]
 
@@ -86,6 +79,7 @@ def train_bpe(lines, n_text):
 
 
 class Tok:
+
     def __init__(self, path=os.path.join(HERE, 'out/tokenizer.json')):
         j = json.load(open(path))
         self.vocab = dict(j['model']['vocab'])
@@ -149,80 +143,63 @@ def main():
     ids = {a['content']: a['id'] for a in added}
     sp = lambda t: {'SpecialToken': {'id': t, 'type_id': 0}}
     st = ['<|startoftranscript|>', '<|notimestamps|>']
-    tj = dict(
-        version='1.0',
-        truncation=None,
-        padding=None,
-        added_tokens=added,
-        normalizer=None,
-        pre_tokenizer=dict(type='ByteLevel', add_prefix_space=False, trim_offsets=True, use_regex=True),
-        post_processor=dict(
-            type='TemplateProcessing',
-            single=[sp(t) for t in st] + [{'Sequence': {'id': 'A', 'type_id': 0}}, sp('<|endoftext|>')],
-            pair=[sp(t) for t in st]
-            + [{'Sequence': {'id': 'A', 'type_id': 0}}, {'Sequence': {'id': 'B', 'type_id': 1}}, sp('<|endoftext|>')],
-            special_tokens={t: dict(id=t, ids=[ids[t]], tokens=[t]) for t in st + ['<|endoftext|>']},
-        ),
-        decoder=dict(type='ByteLevel', add_prefix_space=True, trim_offsets=True, use_regex=True),
-        model=dict(
-            type='BPE',
-            dropout=None,
-            unk_token=None,
-            continuing_subword_prefix='',
-            end_of_word_suffix='',
-            fuse_unk=False,
-            byte_fallback=False,
-            vocab=vocab,
-            merges=[f'{a} {b}' for a, b in merges],
-        ),
-    )
+    tj = dict(version='1.0',
+              truncation=None,
+              padding=None,
+              added_tokens=added,
+              normalizer=None,
+              pre_tokenizer=dict(type='ByteLevel', add_prefix_space=False, trim_offsets=True, use_regex=True),
+              post_processor=dict(type='TemplateProcessing',
+                                  single=[sp(t) for t in st] +
+                                  [{'Sequence': {'id': 'A', 'type_id': 0}}, sp('<|endoftext|>')],
+                                  pair=[sp(t)
+                                        for t in st] + [{'Sequence': {'id': 'A', 'type_id': 0}}, {'Sequence': {'id': 'B', 'type_id': 1}},
+                                                        sp('<|endoftext|>')],
+                                  special_tokens={t: dict(id=t, ids=[ids[t]], tokens=[t])
+                                                  for t in st + ['<|endoftext|>']}),
+              decoder=dict(type='ByteLevel', add_prefix_space=True, trim_offsets=True, use_regex=True),
+              model=dict(type='BPE',
+                         dropout=None,
+                         unk_token=None,
+                         continuing_subword_prefix='',
+                         end_of_word_suffix='',
+                         fuse_unk=False,
+                         byte_fallback=False,
+                         vocab=vocab,
+                         merges=[f'{a} {b}' for a, b in merges]))
     os.makedirs(f'{HERE}/out', exist_ok=True)
     O = f'{HERE}/out/'
     json.dump(tj, open(O + 'tokenizer.json', 'w'), ensure_ascii=False, indent=0)
     json.dump({t: i for t, i in vocab.items()}, open(O + 'vocab.json', 'w'), ensure_ascii=False)
     open(O + 'merges.txt', 'w').write('#version: 0.2\n' + '\n'.join(f'{a} {b}' for a, b in merges) + '\n')
     dec = {str(a['id']): {k: a[k] for k in ('content', 'lstrip', 'normalized', 'rstrip', 'single_word', 'special')} for a in added}
-    json.dump(
-        dict(
-            add_prefix_space=False,
-            added_tokens_decoder=dec,
-            additional_special_tokens=SPECIAL,
-            bos_token='<|endoftext|>',
-            eos_token='<|endoftext|>',
-            pad_token='<|endoftext|>',
-            unk_token='<|endoftext|>',
-            clean_up_tokenization_spaces=True,
-            errors='replace',
-            model_max_length=448,
-            processor_class='WhisperProcessor',
-            return_attention_mask=False,
-            tokenizer_class='WhisperTokenizer',
-        ),
-        open(O + 'tokenizer_config.json', 'w'),
-        indent=1,
-    )
-    json.dump(
-        dict(
-            bos_token='<|endoftext|>',
-            eos_token='<|endoftext|>',
-            pad_token='<|endoftext|>',
-            unk_token='<|endoftext|>',
-            additional_special_tokens=SPECIAL,
-        ),
-        open(O + 'special_tokens_map.json', 'w'),
-        indent=1,
-    )
+    json.dump(dict(add_prefix_space=False,
+                   added_tokens_decoder=dec,
+                   additional_special_tokens=SPECIAL,
+                   bos_token='<|endoftext|>',
+                   eos_token='<|endoftext|>',
+                   pad_token='<|endoftext|>',
+                   unk_token='<|endoftext|>',
+                   clean_up_tokenization_spaces=True,
+                   errors='replace',
+                   model_max_length=448,
+                   processor_class='WhisperProcessor',
+                   return_attention_mask=False,
+                   tokenizer_class='WhisperTokenizer'),
+              open(O + 'tokenizer_config.json', 'w'),
+              indent=1)
+    json.dump(dict(bos_token='<|endoftext|>',
+                   eos_token='<|endoftext|>',
+                   pad_token='<|endoftext|>',
+                   unk_token='<|endoftext|>',
+                   additional_special_tokens=SPECIAL),
+              open(O + 'special_tokens_map.json', 'w'),
+              indent=1)
     json.dump({a['content']: a['id'] for a in added}, open(O + 'added_tokens.json', 'w'), indent=0)
     t = Tok()
     n = [len(t.encode(' ' + l)) for l in lines[:3000]]
-    print(
-        'vocab',
-        len(t.vocab),
-        'tokens/sentence',
-        sum(n) / len(n),
-        'roundtrip',
-        all(t.decode(t.encode(' ' + l)) == ' ' + l for l in lines[:3000]),
-    )
+    print('vocab', len(t.vocab), 'tokens/sentence',
+          sum(n) / len(n), 'roundtrip', all(t.decode(t.encode(' ' + l)) == ' ' + l for l in lines[:3000]))
     print([t.inv[i] for i in t.encode(' The quick brown fox cost $19.84 in 1984.')])
 
 

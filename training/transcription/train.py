@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step 4: train until --end HH:MM (UTC); resumes from ckpt/last.pt. The rates are constant and fall linearly to zero in the last --decay minutes;
+"""Train until --end HH:MM (UTC); resumes from ckpt/last.pt. The rates are constant and fall linearly to zero in the last --decay minutes;
 ckpt/trunk.pt is the state before they fall, from which a later run goes on (`--resume ckpt/trunk.pt`).
 Arithmetic is bf16 on a copy of the weights (AMX on CPU), the weights themselves stay f32. Matrices: Muon; the rest: AdamW.
 Under torchrun every process hears windows of its own and the gradients are averaged: `torchrun --standalone --nproc_per_node 2 train.py ...`."""

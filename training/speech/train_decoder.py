@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Step 5: text_encoder + decoder + style vectors with the teacher's durations, F0 and energy (random crops).
-usage: 05_train_decoder.py SECONDS|HH:MM [--bf16] [--gan] [--device cuda].  Resumes from ckpt/dec.pt; stop any time (SIGTERM saves)."""
+"""Text_encoder + decoder + style vectors with the teacher's durations, F0 and energy (random crops).
+usage: train_decoder.py SECONDS|HH:MM [--bf16] [--device cuda].  Resumes from ckpt/dec.pt; stop any time (SIGTERM saves)."""
 
 import argparse, datetime, math, os, signal, time
 import numpy as np, torch
@@ -20,7 +20,6 @@ ap.add_argument("--lr_end", type=float, default=1e-4)
 ap.add_argument("--bf16", action="store_true", help="wide convolutions in bfloat16 (AVX512-BF16/AMX or a GPU)")
 ap.add_argument("--from_ema", action="store_true", help="start from the averaged weights (warm restart without optimiser state)")
 ap.add_argument("--ema", type=float, default=0.998)
-ap.add_argument("--gan", action="store_true")
 ap.add_argument("--threads", type=int, default=1)
 ap.add_argument("--warm", type=int, default=150)
 ap.add_argument("--ckpt", default=ROOT + "/ckpt/dec.pt")
@@ -44,7 +43,7 @@ model = Model(cfg).to(dev)
 style = nn.Embedding(len(NAMES), 2 * cfg["style_dim"]).to(dev)
 with torch.no_grad():
     g = model.decoder.generator
-    g.conv_post.bias[: g.n_fft // 2 + 1] -= 3.0  # start quiet
+    g.conv_post.bias[:g.n_fft // 2 + 1] -= 3.0  # start quiet
     model.decoder.F0_conv.weight_g.mul_(0.01 / model.decoder.F0_conv.weight_g.abs())  # F0 arrives in Hz
 net = nn.ModuleDict(dict(text_encoder=model.text_encoder, decoder=model.decoder, style=style))
 params = [p for n, p in net.named_parameters() if "bert" not in n and "predictor" not in n]
@@ -54,22 +53,17 @@ aux = nn.Conv1d(cfg["istftnet"]["upsample_initial_channel"], 80, 1).to(dev)
 aopt = torch.optim.AdamW(aux.parameters(), 2e-3, betas=(0.9, 0.98))
 opt = torch.optim.AdamW(params, a.lr, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
 em = Model(cfg).to(dev)
-ema = nn.ModuleDict(
-    dict(text_encoder=em.text_encoder, decoder=em.decoder, style=nn.Embedding(len(NAMES), 2 * cfg["style_dim"]).to(dev))
-).eval()
+ema = nn.ModuleDict(dict(text_encoder=em.text_encoder, decoder=em.decoder, style=nn.Embedding(len(NAMES),
+                                                                                              2 * cfg["style_dim"]).to(dev))).eval()
 ema.load_state_dict(net.state_dict())
 for p in ema.parameters():
     p.requires_grad_(False)
-if a.gan:
-    from disc import MultiResDisc, d_loss, g_loss
-
-    disc = MultiResDisc().to(dev)
-    dopt = torch.optim.AdamW(disc.parameters(), 4e-4, betas=(0.8, 0.95))
 step0 = 0
 if os.path.exists(a.ckpt):
     ck = torch.load(a.ckpt, map_location=dev)
     ck = {
-        k: ({n: t.float() if t.dtype == torch.float16 else t for n, t in v.items()} if k in ("net", "ema", "aux") else v)
+        k: ({n: t.float() if t.dtype == torch.float16 else t
+             for n, t in v.items()} if k in ("net", "ema", "aux") else v)
         for k, v in ck.items()
     }
     net.load_state_dict(ck["ema" if a.from_ema or "net" not in ck else "net"])
@@ -79,9 +73,6 @@ if os.path.exists(a.ckpt):
     if "aux" in ck:
         aux.load_state_dict(ck["aux"])
         "aopt" in ck and aopt.load_state_dict(ck["aopt"])
-    if a.gan and "disc" in ck:
-        disc.load_state_dict(ck["disc"])
-        dopt.load_state_dict(ck["dopt"])
     for gr in opt.param_groups:
         gr["betas"] = (0.9, 0.98)
 corpus = Corpus()
@@ -99,10 +90,10 @@ def batch(B, C):
         T = int(it[2].sum())
         u = rng.random()
         s = 0 if u < 0.12 else T - C if u > 0.88 else int(rng.integers(0, T - C + 1))  # edges oversampled
-        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s : s + C])
-        f0.append(it[3][2 * s : 2 * (s + C)])
-        n.append(it[4][2 * s : 2 * (s + C)])
-        wav.append(it[5][FRM * s : FRM * (s + C)].astype(np.float32) / 32767)
+        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s:s + C])
+        f0.append(it[3][2 * s:2 * (s + C)])
+        n.append(it[4][2 * s:2 * (s + C)])
+        wav.append(it[5][FRM * s:FRM * (s + C)].astype(np.float32) / 32767)
     t = lambda l: torch.from_numpy(np.stack(l)).to(dev)
     return torch.tensor([i[0] for i in its], device=dev), tok.to(dev), mask.to(dev), lens, t(idx), t(f0), t(n), t(wav)
 
@@ -111,7 +102,7 @@ def synth(net, v, tok, mask, lens, idx, f0, n, G):
     """-> waveform of the first G items, aux log-mel of all"""
     te = net["text_encoder"](tok, lens, mask)
     asr = torch.gather(te, 2, idx[:, None].expand(-1, te.shape[1], -1))
-    s = net["style"](v)[:, : cfg["style_dim"]]
+    s = net["style"](v)[:, :cfg["style_dim"]]
     x = net["decoder"].front(asr, f0, n, s)
     return net["decoder"].generator(x[:G], s[:G], f0[:G]), aux(x)
 
@@ -125,8 +116,8 @@ def mel_target(w):
 if a.pred > 0:
     pc = torch.load(a.pro, map_location=dev)["ema"]
     pro = nn.ModuleDict(
-        dict(bert=model.bert, bert_encoder=model.bert_encoder, predictor=model.predictor, style=nn.Embedding(len(NAMES), cfg["style_dim"]))
-    ).to(dev)
+        dict(bert=model.bert, bert_encoder=model.bert_encoder, predictor=model.predictor, style=nn.Embedding(len(NAMES),
+                                                                                                             cfg["style_dim"]))).to(dev)
     pro.load_state_dict(pc)
     pro.eval()
 
@@ -146,8 +137,6 @@ def mix_predicted(v, tok, mask, lens, idx, f0, n):
 def save(step):
     os.makedirs(os.path.dirname(a.ckpt), exist_ok=True)
     d = dict(net=net.state_dict(), ema=ema.state_dict(), opt=opt.state_dict(), aux=aux.state_dict(), aopt=aopt.state_dict(), step=step)
-    if a.gan:
-        d.update(disc=disc.state_dict(), dopt=dopt.state_dict())
     torch.save(d, a.ckpt + ".tmp")
     os.replace(a.ckpt + ".tmp", a.ckpt)
 
@@ -177,13 +166,6 @@ while time.time() - t0 < SECONDS and not stop:
     wav = wav[:B]
     log, sc, mel = spectral_loss(y, wav)
     loss = log + 0.5 * sc + mel + 2 * la
-    if a.gan:
-        dopt.zero_grad()
-        ld = d_loss(disc, y.detach(), wav)
-        ld.backward()
-        dopt.step()
-        adv, fm = g_loss(disc, y, wav)
-        loss = loss + 0.1 * adv + 0.2 * fm
     opt.zero_grad()
     aopt.zero_grad()
     loss.backward()
@@ -194,15 +176,13 @@ while time.time() - t0 < SECONDS and not stop:
     step += 1
     with torch.no_grad():
         torch._foreach_lerp_(EP, NP, 1 - min(a.ema, (step + 1) / (step + 50)))
-    acc.append([log.item(), sc.item(), mel.item(), float(gn), la.item()] + ([ld.item(), adv.item(), fm.item()] if a.gan else []))
+    acc.append([log.item(), sc.item(), mel.item(), float(gn), la.item()])
     if step % 50 == 0:
         m = np.mean(acc, 0)
         acc = []
-        print(
-            "%s step %d  %.0f s  lr %.2e  log %.3f sc %.3f mel %.3f gn %.2f aux-mel %.3f %s"
-            % (time.strftime("%H:%M:%S"), step, time.time() - t0, lr, *m[:5], np.round(m[5:], 3)),
-            flush=True,
-        )
+        print("%s step %d  %.0f s  lr %.2e  log %.3f sc %.3f mel %.3f gn %.2f aux-mel %.3f" %
+              (time.strftime("%H:%M:%S"), step, time.time() - t0, lr, *m),
+              flush=True)
     if time.time() - last > 120:
         save(step)
         last = time.time()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 6: bert + bert_encoder + predictor + the predictor half of the style vectors.
+"""Bert + bert_encoder + predictor + the predictor half of the style vectors.
 Durations, F0 (trained in units of 100 Hz, folded into F0_proj at export) and N against the teacher's.
-usage: 06_train_prosody.py SECONDS [--device cuda].  Resumes from ckpt/pro.pt."""
+usage: train_prosody.py SECONDS [--device cuda].  Resumes from ckpt/pro.pt."""
 
 import os, time, math, argparse
 import numpy as np, torch, torch.nn as nn, torch.nn.functional as F
@@ -26,8 +26,7 @@ torch.manual_seed(2)
 def make():
     m = Model(cfg)
     return nn.ModuleDict(
-        dict(bert=m.bert, bert_encoder=m.bert_encoder, predictor=m.predictor, style=nn.Embedding(len(NAMES), cfg["style_dim"]))
-    ).to(dev)
+        dict(bert=m.bert, bert_encoder=m.bert_encoder, predictor=m.predictor, style=nn.Embedding(len(NAMES), cfg["style_dim"]))).to(dev)
 
 
 net, ema = make(), make().eval()
@@ -56,10 +55,10 @@ def batch(its):
     idx, f0, n, dur = [], [], [], torch.zeros(tok.shape)
     for b, it in enumerate(its):
         s = int(rng.integers(0, int(it[2].sum()) - C + 1))
-        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s : s + C])
-        f0.append(it[3][2 * s : 2 * (s + C)])
-        n.append(it[4][2 * s : 2 * (s + C)])
-        dur[b, : len(it[2])] = torch.from_numpy(it[2].astype(np.float32))
+        idx.append(np.repeat(np.arange(len(it[2])), it[2])[s:s + C])
+        f0.append(it[3][2 * s:2 * (s + C)])
+        n.append(it[4][2 * s:2 * (s + C)])
+        dur[b, :len(it[2])] = torch.from_numpy(it[2].astype(np.float32))
     t = lambda l: torch.from_numpy(np.stack(l)).to(dev)
     return torch.tensor([i[0] for i in its], device=dev), tok.to(dev), mask[:, 0].to(dev), lens, t(idx), t(f0), t(n), dur.to(dev)
 
@@ -78,14 +77,8 @@ def losses(net, b):
     t = f0 / 100
     lf = (fp - t).abs()
     voiced = (t > 0).float()
-    return (
-        (bce * m).sum(),
-        (l1 * m).sum(),
-        lf.mean(),
-        (lf * voiced).sum() / voiced.sum() * 100,
-        (np_ - n).abs().mean(),
-        (((fp > 0.1).float() - voiced).abs()).mean(),
-    )
+    return ((bce * m).sum(), (l1 * m).sum(), lf.mean(), (lf * voiced).sum() / voiced.sum() * 100, (np_ - n).abs().mean(),
+            (((fp > 0.1).float() - voiced).abs()).mean())
 
 
 def save(step):
@@ -125,10 +118,8 @@ while time.time() - t0 < a.seconds:
     if step % 100 == 0:
         m = np.mean(acc, 0)
         acc = []
-        print(
-            "step %d %.0f s  dur bce %.3f l1 %.3f frames | F0 %.3f voiced %.1f Hz | N %.3f | uv err %.3f" % (step, time.time() - t0, *m),
-            flush=True,
-        )
+        print("step %d %.0f s  dur bce %.3f l1 %.3f frames | F0 %.3f voiced %.1f Hz | N %.3f | uv err %.3f" % (step, time.time() - t0, *m),
+              flush=True)
     if step % 500 == 0:
         print("  held-out (ema): dur bce %.3f l1 %.3f | F0 %.3f voiced %.1f Hz | N %.3f | uv err %.3f" % tuple(evaluate()), flush=True)
     if time.time() - last > 100:

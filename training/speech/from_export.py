@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 13, where the checkpoints are lost: an export becomes ckpt/dec.pt and ckpt/pro.pt without optimiser state, from which
-`05_train_decoder.py ... --from_ema` goes on. What an export changes (07_export.py) is undone.
-usage: 13_from_export.py FOLDER [DECODER_STEPS_SO_FAR]"""
+"""Where the checkpoints are lost: an export becomes ckpt/dec.pt and ckpt/pro.pt without optimiser state, from which
+`train_decoder.py ... --from_ema` goes on. What an export changes (export.py) is undone.
+usage: from_export.py FOLDER [DECODER_STEPS_SO_FAR]"""
 
 import os, sys, torch
 from common import ROOT, load_export

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 4: raw teacher audio -> 24 kHz, trimmed, loudness-levelled; F0 by praat; token durations by
+"""Raw teacher audio -> 24 kHz, trimmed, loudness-levelled; F0 by praat; token durations by
 alignment of the phonemizer tokens with the teacher's phones.  Writes data/pack/<voice>.npz.
-usage: 04_prep.py [rawdir] [phones.tsv] [packdir]"""
+usage: prepare.py [rawdir] [phones.tsv] [packdir]"""
 
 import os, sys, json, subprocess, glob
 import numpy as np, scipy.signal as ss, scipy.io.wavfile as wf
@@ -13,55 +13,53 @@ phf = sys.argv[2] if len(sys.argv) > 2 else ROOT + "/data/phones.tsv"
 packdir = sys.argv[3] if len(sys.argv) > 3 else ROOT + "/data/pack"
 SR, FR, SUB = 24000, 480, 240  # output rate, samples per token frame, samples per F0/N frame
 LEAD, TAIL = 0.08, 0.16  # silence kept before the first and after the last phone
-MAP = dict(
-    aa="ɑ",
-    ae="æ",
-    ah="ʌ",
-    ao="ɔ",
-    aw="W",
-    ax="ə",
-    axr="ɚ",
-    ay="I",
-    b="b",
-    ch="ʧ",
-    d="d",
-    dh="ð",
-    dx="t",
-    eh="ɛ",
-    er="ɚ",
-    ey="A",
-    f="f",
-    g="ɡ",
-    hh="h",
-    hv="h",
-    ih="ɪ",
-    iy="i",
-    jh="ʤ",
-    k="k",
-    l="l",
-    m="m",
-    n="n",
-    nx="n",
-    ng="ŋ",
-    ow="O",
-    oy="Y",
-    p="p",
-    r="ɹ",
-    s="s",
-    sh="ʃ",
-    t="t",
-    th="θ",
-    uh="ʊ",
-    uw="u",
-    v="v",
-    w="w",
-    y="j",
-    z="z",
-    zh="ʒ",
-    el="l",
-    em="m",
-    en="n",
-)
+MAP = dict(aa="ɑ",
+           ae="æ",
+           ah="ʌ",
+           ao="ɔ",
+           aw="W",
+           ax="ə",
+           axr="ɚ",
+           ay="I",
+           b="b",
+           ch="ʧ",
+           d="d",
+           dh="ð",
+           dx="t",
+           eh="ɛ",
+           er="ɚ",
+           ey="A",
+           f="f",
+           g="ɡ",
+           hh="h",
+           hv="h",
+           ih="ɪ",
+           iy="i",
+           jh="ʤ",
+           k="k",
+           l="l",
+           m="m",
+           n="n",
+           nx="n",
+           ng="ŋ",
+           ow="O",
+           oy="Y",
+           p="p",
+           r="ɹ",
+           s="s",
+           sh="ʃ",
+           t="t",
+           th="θ",
+           uh="ʊ",
+           uw="u",
+           v="v",
+           w="w",
+           y="j",
+           z="z",
+           zh="ʒ",
+           el="l",
+           em="m",
+           en="n")
 SIL = {"pau", "h#", "brth", "#"}
 VOW = set("AIOWYiuɑɔæəɚɛɪʊʌ")
 REDUCED = set("əʌɪɛɚʊ")
@@ -221,14 +219,14 @@ def main():
             o = int(round(off * SR))
             y = np.zeros(L, np.float32)
             a = max(0, -o)
-            src = x[max(0, o) : max(0, o) + L - a]
-            y[a : a + len(src)] = src
+            src = x[max(0, o):max(0, o) + L - a]
+            y[a:a + len(src)] = src
             fade = 240
             y[:fade] *= np.linspace(0, 1, fade)
             y[-fade:] *= np.linspace(1, 0, fade)
             items.append([uid, tokens, dur, y])
-        lev = np.concatenate([np.sqrt((i[3][: len(i[3]) // SUB * SUB].reshape(-1, SUB) ** 2).mean(1)) for i in items])
-        g = 0.085 / np.sqrt((lev[lev > 0.1 * np.percentile(lev, 95)] ** 2).mean())
+        lev = np.concatenate([np.sqrt((i[3][:len(i[3]) // SUB * SUB].reshape(-1, SUB)**2).mean(1)) for i in items])
+        g = 0.085 / np.sqrt((lev[lev > 0.1 * np.percentile(lev, 95)]**2).mean())
         for it in items:
             it[3] = np.clip(it[3] * g, -0.99, 0.99)
             p = wd + "/%s.wav" % it[0]
@@ -238,19 +236,13 @@ def main():
         def pitch(lo, hi):
             with open(wd + "/list.txt", "w") as fh:
                 fh.writelines("%s\t%s\t%g\t%g\n" % (os.path.abspath(p), os.path.abspath(p)[:-4] + ".f0", lo, hi) for p in lst)
-            subprocess.run(
-                [
-                    "nice",
-                    "-n",
-                    "5",
-                    "praat",
-                    "--run",
-                    os.path.dirname(os.path.abspath(__file__)) + "/pitch.praat",
-                    os.path.abspath(wd + "/list.txt"),
-                ],
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            subprocess.run([
+                "nice", "-n", "5", "praat", "--run",
+                os.path.dirname(os.path.abspath(__file__)) + "/pitch.praat",
+                os.path.abspath(wd + "/list.txt")
+            ],
+                           check=True,
+                           stdout=subprocess.DEVNULL)
             return [np.array(open(p[:-4] + ".f0").read().split(), np.float32) for p in lst]
 
         first = np.concatenate(pitch(60, 420))
@@ -260,9 +252,9 @@ def main():
         for it, f in zip(items, f0s):
             nf = 2 * int(it[2].sum())
             ff = np.zeros(nf, np.float32)
-            ff[: min(nf, len(f))] = f[:nf]
+            ff[:min(nf, len(f))] = f[:nf]
             pad = np.pad(it[3], (120, 120))
-            en = np.sqrt((np.lib.stride_tricks.sliding_window_view(pad, 480)[::240][:nf] ** 2 * np.hanning(480)).sum(1) / 240)
+            en = np.sqrt((np.lib.stride_tricks.sliding_window_view(pad, 480)[::240][:nf]**2 * np.hanning(480)).sum(1) / 240)
             wave.append((it[3] * 32767).astype(np.int16))
             F0.append(ff)
             N.append((np.log(en + 1e-4) + 4).astype(np.float32))
@@ -276,20 +268,10 @@ def main():
         np.savez(dst, ids=np.array(ids), **flat)
         v = np.concatenate(F0)
         v = v[v > 0]
-        print(
-            "%-14s kept %d/%d  %.0f s  F0 median %.0f sd %.0f  align cost %.3f  1-frame tokens %.2f"
-            % (
-                name,
-                len(items),
-                len(costs),
-                sum(map(len, wave)) / SR,
-                np.median(v),
-                v.std(),
-                np.mean(costs),
-                np.mean(np.concatenate(durs) == 1),
-            ),
-            flush=True,
-        )
+        print("%-14s kept %d/%d  %.0f s  F0 median %.0f sd %.0f  align cost %.3f  1-frame tokens %.2f" %
+              (name, len(items), len(costs), sum(map(len, wave)) / SR, np.median(v), v.std(), np.mean(costs),
+               np.mean(np.concatenate(durs) == 1)),
+              flush=True)
 
 
 if __name__ == "__main__":

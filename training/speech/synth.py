@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Step 3: synthesise every voice with its teacher -> data/raw/<voice>/<id>.wav + .seg (phone, end time).
-usage: 03_synth.py [n_per_voice] [texts.tsv] [outdir] [voice ...]"""
+"""Synthesise every voice with its teacher -> data/raw/<voice>/<id>.wav + .seg (phone, end time).
+usage: synth.py [n_per_voice] [texts.tsv] [outdir] [voice ...]"""
 
 import os, re, struct, subprocess, sys, math
 from voices import VOICES, NAMES
@@ -48,17 +48,13 @@ def run_hts(name, p, rows, out):
     with open(scm, "w") as f:
         f.write(
             "(voice_cmu_us_slt_arctic_hts)\n(set! hts_engine_params '((\"-m\" \"%s\") (\"-g\" 0.0) (\"-b\" 0.0) (\"-u\" 0.5) (\"-r\" %g)))\n"
-            % (vf, p["rate"])
-        )
-        f.write(
-            '''(define (go id text)
+            % (vf, p["rate"]))
+        f.write('''(define (go id text)
  (let ((u (utt.synth (eval (list 'Utterance 'Text text)))) (fd nil))
   (utt.save.wave u (string-append "%s/" id ".wav"))
   (set! fd (fopen (string-append "%s/" id ".seg") "w"))
   (mapcar (lambda (s) (format fd "%%s %%f\\n" (item.name s) (item.feat s "end"))) (utt.relation.items u 'Segment))
-  (fclose fd)))\n'''
-            % (out, out)
-        )
+  (fclose fd)))\n''' % (out, out))
         for i, t in rows:
             f.write('(go "%s" "%s")\n' % (i, t.replace('"', "")))
     subprocess.run(["nice", "-n", "5", "festival", "-b", scm], check=True, stdout=subprocess.DEVNULL)
@@ -67,11 +63,12 @@ def run_hts(name, p, rows, out):
 def run_flite(name, p, rows, out):
     inp = "".join("%s\t%s\n" % r for r in rows).encode()
     w = p["warp"]
-    subprocess.run(
-        ["nice", "-n", "5", ROOT + "/flite_teacher", p["v"], str(p["f0"] / w), str(p["sd"] / w), str(p["stretch"] * w), out],
-        input=inp,
-        check=True,
-    )
+    subprocess.run(["nice", "-n", "5", ROOT + "/flite_teacher", p["v"],
+                    str(p["f0"] / w),
+                    str(p["sd"] / w),
+                    str(p["stretch"] * w), out],
+                   input=inp,
+                   check=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Step 12: measures what evaluate.ts spoke through Parley: word errors by pocketsphinx beside the teachers' and our own recogniser's,
+"""Measures what evaluate.ts spoke through Parley: word errors by pocketsphinx beside the teachers' and our own recogniser's,
 duration and F0 correlation with the teachers on the same 100 sentences, mean F0 of every voice, how far every two voices are apart, spectrograms.
-usage: 12_measure.py OUT TEACHER_FOLDER   -> a Markdown report on stdout, OUT/measured.json, OUT/spectrograms.png
+usage: measure.py OUT TEACHER_FOLDER   -> a Markdown report on stdout, OUT/measured.json, OUT/spectrograms.png
 
 Speaker distance: cosine distance of mean MFCCs (1 to 19, standardised over all clips) on the same sentences, less the sentence's mean. Two
 voices count as separable when every clip of either is nearer to the other clips of its own voice than to those of the other voice; mean log
@@ -11,7 +11,7 @@ F0, its spread and the tempo are three more dimensions there.
 import json, os, subprocess, sys
 import numpy as np, scipy.fft, torch
 from common import wav_load
-from losses import mel_fb
+from losses import align, logmel
 from voices import NAMES
 import wer
 
@@ -22,11 +22,6 @@ rows = [l.rstrip("\n").split("\t")[:2] for l in open(HERE + "/eval_texts.tsv")]
 pairs = [(f"{OUT}/sentences/{i}.wav", f"{TEACHER}/{i}.wav", NAMES[k % len(NAMES)]) for k, (i, _) in enumerate(rows)]
 
 
-def logmel(x):
-    z = torch.stft(torch.from_numpy(x), 1024, HOP, 1024, torch.hann_window(1024), return_complex=True).abs() * (4 / 1024)
-    return torch.log(mel_fb(1024, 24000, 80, "cpu") @ z + 1e-4).numpy().T
-
-
 def pitch(paths):
     """F0 in Hz every 10 ms, 0 where unvoiced."""
     outs = [f"{OUT}/f0/{k}.f0" for k in range(len(paths))]
@@ -35,23 +30,6 @@ def pitch(paths):
         f.writelines(f"{os.path.abspath(p)}\t{os.path.abspath(o)}\t60\t420\n" for p, o in zip(paths, outs))
     subprocess.run(["praat", "--run", HERE + "/pitch.praat", os.path.abspath(OUT + "/f0/list.txt")], check=True, stdout=subprocess.DEVNULL)
     return [np.array(open(o).read().split(), float) for o in outs]
-
-
-def align(a, b):
-    """Dynamic time warping of two log-mels -> pairs of frames."""
-    D = np.sqrt(((a[:, None] - b[None]) ** 2).mean(-1))
-    C = np.full((len(a) + 1, len(b) + 1), np.inf)
-    C[0, 0] = 0
-    for i in range(1, len(a) + 1):
-        best, cur = np.minimum(C[i - 1, 1:], C[i - 1, :-1]), C[i]
-        for j in range(1, len(b) + 1):
-            cur[j] = D[i - 1, j - 1] + min(best[j - 1], cur[j - 1])
-    i, j, path = len(a), len(b), []
-    while i > 0 and j > 0:
-        path.append((i - 1, j - 1))
-        k = int(np.argmin((C[i - 1, j - 1], C[i - 1, j], C[i, j - 1])))
-        i, j = i - (k != 2), j - (k != 1)
-    return path
 
 
 def spoken(x):
@@ -79,7 +57,7 @@ def prosody():
     for (m, t, n), a, b in zip(pairs, fm, ft):
         x, y = wav_load(m)[1], wav_load(t)[1]
         lengths.append((spoken(x), spoken(y)))
-        for i, j in align(logmel(x), logmel(y)):
+        for i, j in align(logmel(x, HOP), logmel(y, HOP)):
             if i < len(a) and j < len(b) and a[i] > 0 and b[j] > 0:
                 res[n][0].append(a[i])
                 res[n][1].append(b[j])
@@ -97,7 +75,7 @@ def voices():
     feats, extra = [], []
     for (_, path), lf in zip(clips, logs):
         x = wav_load(path)[1]
-        mel = logmel(x)
+        mel = logmel(x, HOP)
         extra.append((lf.mean(), np.log(lf.std()), np.log(spoken(x))))
         loud = mel.mean(1) > mel.mean(1).max() - 4
         feats.append(scipy.fft.dct(mel[loud], norm="ortho")[:, 1:20].mean(0))
@@ -125,12 +103,8 @@ def voices():
                     break
     centres = lambda k: [np.linalg.norm(Y[k] - Y[(own == v) & (np.arange(len(own)) != k)].mean(0)) for v in range(len(NAMES))]
     near = np.array([np.argmin(centres(k)) for k in range(len(own))])
-    return (
-        {n: float(np.mean([f0[k] for k in np.nonzero(own == v)[0]])) for v, n in enumerate(NAMES)},
-        1 - unit @ unit.T,
-        bad,
-        float(np.mean(near == own)),
-    )
+    return ({n: float(np.mean([f0[k] for k in np.nonzero(own == v)[0]]))
+             for v, n in enumerate(NAMES)}, 1 - unit @ unit.T, bad, float(np.mean(near == own)))
 
 
 def picture():
@@ -169,12 +143,8 @@ def main():
     n = len(NAMES)
     closest = sorted((dist[a, b], NAMES[a], NAMES[b]) for a in range(n) for b in range(a))
     print(f"pairs not separable: {len(bad)} of {n * (n - 1) // 2} {bad}; clips nearest to their own voice {100 * named:.0f} %")
-    print(
-        "closest pairs:",
-        [(round(float(d), 2), a, b) for d, a, b in closest[:5]],
-        "median distance",
-        round(float(closest[len(closest) // 2][0]), 2),
-    )
+    print("closest pairs:", [(round(float(d), 2), a, b) for d, a, b in closest[:5]], "median distance",
+          round(float(closest[len(closest) // 2][0]), 2))
     print(
         "\n| voice | mean F0, Hz | teacher | F0 correlation | word errors | teacher | nearest voice (distance) |\n|---|---|---|---|---|---|---|"
     )
@@ -182,25 +152,20 @@ def main():
         d = [(dist[k, j], NAMES[j]) for j in range(n) if j != k]
         m, t, c = table[v]
         print(
-            f"| {v} | {f0[v]:.0f} | {t:.0f} | {c:.2f} | {100 * per_m[v]:.0f} % | {100 * per_t[v]:.0f} % | {min(d)[1]} ({min(d)[0]:.2f}) |"
-        )
-    json.dump(
-        dict(
-            pocketsphinx=[wm, wt],
-            pocketsphinx_as_they_come=[loose_m, loose_t],
-            own=own,
-            f0_corr=f0_corr,
-            f0_corr_within=within,
-            length_corr=len_corr,
-            length_error=len_err,
-            f0=f0,
-            distances=dist.tolist(),
-            not_separable=bad,
-            named=named,
-        ),
-        open(OUT + "/measured.json", "w"),
-        indent=1,
-    )
+            f"| {v} | {f0[v]:.0f} | {t:.0f} | {c:.2f} | {100 * per_m[v]:.0f} % | {100 * per_t[v]:.0f} % | {min(d)[1]} ({min(d)[0]:.2f}) |")
+    json.dump(dict(pocketsphinx=[wm, wt],
+                   pocketsphinx_as_they_come=[loose_m, loose_t],
+                   own=own,
+                   f0_corr=f0_corr,
+                   f0_corr_within=within,
+                   length_corr=len_corr,
+                   length_error=len_err,
+                   f0=f0,
+                   distances=dist.tolist(),
+                   not_separable=bad,
+                   named=named),
+              open(OUT + "/measured.json", "w"),
+              indent=1)
     picture()
 
 

@@ -1,5 +1,5 @@
 // Step 2: run the npm package `phonemizer` (espeak-ng, en-us) over texts and apply phoneme_rules.json.
-// usage: node 02_phonemize.mjs in.tsv out.tsv   (id<TAB>text  ->  id<TAB>text<TAB>tokens<TAB>raw ipa)
+// usage: node phonemize.mjs in.tsv out.tsv   (id<TAB>text  ->  id<TAB>text<TAB>tokens<TAB>raw ipa)
 import fs from "node:fs";
 import { phonemize } from "phonemizer";
 const rules = JSON.parse(fs.readFileSync(new URL("../../models/parley-speech/phoneme_rules.json", import.meta.url), "utf8"));
