@@ -45,6 +45,12 @@ function runBenches([name = '', ...rest]) {
 function runTests(filters) {
   console.log('type check');
   if (runTool('typescript/bin/tsc', '-p', 'tsconfig.json') !== 0) return 1;
+  // Who asks for a few tests is at work on them.
+  if (filters.length === 0) {
+    console.log('format check');
+    const [, ...check] = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts['format:check'].split(' ');
+    if (runTool('prettier/bin/prettier.cjs', '--log-level=warn', ...check) !== 0) return 1;
+  }
   const report = join(ROOT, '.parley', 'test-results.json');
   rmSync(report, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
