@@ -3,9 +3,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { Response } from 'express';
 import type { ChatEvent, FinishReason } from '../../engine/api.ts';
 import type { Job, ListenerContext } from '../http/context.ts';
-import { toHttpError } from '../http/errors.ts';
+import { relay } from '../http/relay.ts';
 import type { Delivery } from './sampling-schema.ts';
-import { EventStream } from '../http/sse.ts';
 
 /** What every body and chunk of one answer has in common. */
 export interface Envelope {
@@ -91,21 +90,18 @@ export async function sendWhole(response: Response, sources: readonly Source[], 
 /** Sends chunks as they come: beginnings, deltas, finishes, usage if asked, [DONE]. */
 export async function sendStream(response: Response, sources: readonly Source[], answer: Answer, job: Job): Promise<void> {
   const { envelope, objects, choices, delivery } = answer;
-  const stream = new EventStream(response);
   const usage = new Usage();
-  let begun = false;
-  const send = (chosen: readonly object[], last = false): Promise<void> =>
-    stream.send({
-      ...envelope,
-      object: objects[1],
-      choices: chosen,
-      ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage : null }),
-    });
-  try {
+  await relay(response, job, async (stream) => {
+    const send = (chosen: readonly object[], last = false): Promise<void> =>
+      stream.send({
+        ...envelope,
+        object: objects[1],
+        choices: chosen,
+        ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage : null }),
+      });
     for await (const { source, event } of merge(sources)) {
       usage.add(event, source);
-      if (!begun) {
-        begun = true;
+      if (!stream.begun) {
         stream.begin();
         for (const beginning of choices.map((choice) => choice.begin())) if (beginning) await send([beginning]);
       }
@@ -115,16 +111,7 @@ export async function sendStream(response: Response, sources: readonly Source[],
       await send([event.type === 'delta' ? choice.take(event) : choice.end(event.reason, event.stopReason)]);
     }
     if (delivery.includeUsage) await send([], true);
-  } catch (error) {
-    // Before the first byte it is a plain error; after it, a frame that clients raise as one.
-    if (!begun) throw error;
-    if (response.destroyed) return;
-    const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
-    job.note({ code: shown.code });
-    await stream.send(shown.body);
-  }
-  await stream.sendDone();
-  stream.end();
+  });
 }
 
 /** The events of several sources in the order in which they come. */

@@ -10,12 +10,21 @@ const STALL_MS = 60_000;
 export class EventStream {
   readonly #response: Response;
   #keepAlive: NodeJS.Timeout | undefined;
+  #begun = false;
 
   constructor(response: Response) {
     this.#response = response;
   }
 
+  /** Whether the status line has gone out. */
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  /** Sends status and headers; once. */
   begin(): void {
+    if (this.#begun) return;
+    this.#begun = true;
     const response = this.#response;
     response.status(200).set({
       'content-type': 'text/event-stream; charset=utf-8',

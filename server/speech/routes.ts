@@ -12,6 +12,8 @@ import { HttpError, modelLoading, toHttpError } from '../http/errors.ts';
 import { readJsonObject } from '../body/json-body.ts';
 import { parseSpeechBody } from './schema.ts';
 import type { SpeechCall, SpeechFormat, SpeechLimits } from './schema.ts';
+import { countAudio, failureOf } from '../http/relay.ts';
+import type { AudioCount } from '../http/relay.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
 import { VOICE_ALIASES } from './voice-aliases.ts';
 
@@ -37,7 +39,7 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
         if (call.model !== undefined) context.checkModel(call.model);
         if (call.legacy) response.set('deprecation', 'true');
         job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });
-        const events = countEvents(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)));
+        const events = countAudio(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)), COUNT);
         await speak(events, call, options.codec, SENDERS[call.delivery](response, call, job));
       }),
     );
@@ -76,19 +78,10 @@ async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEv
   }
 }
 
-async function* countEvents(context: ListenerContext, job: Job, events: AsyncIterable<SpeechEvent>): AsyncGenerator<SpeechEvent> {
-  let first = true;
-  for await (const event of events) {
-    if (event.type === 'audio' && first) {
-      first = false;
-      context.metrics.firstOutput(job.elapsed());
-    } else if (event.type === 'finish') {
-      context.metrics.audio(event.seconds, job.elapsed());
-      job.note({ audio_seconds: Number(event.seconds.toFixed(3)) });
-    }
-    yield event;
-  }
-}
+const COUNT: AudioCount<SpeechEvent> = {
+  isOutput: ({ type }) => type === 'audio',
+  seconds: (event) => (event.type === 'finish' ? event.seconds : undefined),
+};
 
 interface Start {
   readonly seed: number;
@@ -227,9 +220,7 @@ function eventSender(response: Response, call: SpeechCall, job: Job): Sender {
     },
     fail: async (error) => {
       if (response.destroyed) return;
-      const shown = job.signal.aborted ? toHttpError(job.signal.reason) : error;
-      job.note({ code: shown.code });
-      await stream.send(shown.body);
+      await stream.send(failureOf(job, error).body);
       stream.end();
     },
   };

@@ -7,9 +7,10 @@ import type { AppOptions, Job } from '../http/context.ts';
 import type { CodecPool } from '../audio/pool.ts';
 import { addRoute } from '../http/common-routes.ts';
 import { decodedBytes } from '../audio/decode.ts';
-import { toHttpError, unsupportedValue } from '../http/errors.ts';
+import { unsupportedValue } from '../http/errors.ts';
+import { countAudio, relay } from '../http/relay.ts';
+import type { AudioCount } from '../http/relay.ts';
 import { readForm } from '../body/multipart.ts';
-import { EventStream } from '../http/sse.ts';
 import { parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
 import { sendTranscript } from './formats.ts';
@@ -45,12 +46,9 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
         const { samples, warnings } = await options.codec.decode(call.file);
         warn(response, warnings);
         const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
-        const events = countEvents(
-          context,
-          job,
-          settled(heard, () => upload.settle(samples.byteLength)),
-        );
-        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call));
+        const arrived = settled(heard, () => upload.settle(samples.byteLength));
+        const events = countAudio(context, job, arrived, COUNT);
+        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call, job));
       } finally {
         upload.close();
       }
@@ -81,28 +79,16 @@ async function* settled(events: AsyncIterable<TranscriptionEvent>, settle: () =>
   }
 }
 
-async function* countEvents(
-  context: ListenerContext,
-  job: Job,
-  events: AsyncIterable<TranscriptionEvent>,
-): AsyncGenerator<TranscriptionEvent> {
-  let first = true;
-  for await (const event of events) {
-    if (event.type === 'segment' && first) {
-      first = false;
-      context.metrics.firstOutput(job.elapsed());
-    } else if (event.type === 'finish') {
-      context.metrics.audio(event.duration, job.elapsed());
-      job.note({ audio_seconds: Number(event.duration.toFixed(3)), output_tokens: event.outputTokens });
-    }
-    yield event;
-  }
-}
+const COUNT: AudioCount<TranscriptionEvent> = {
+  isOutput: ({ type }) => type === 'segment',
+  seconds: (event) => (event.type === 'finish' ? event.duration : undefined),
+};
 
 async function sendWhole(
   response: Response,
   events: AsyncIterable<TranscriptionEvent>,
   { format, request: { task = 'transcribe' } }: TranscriptionCall,
+  job: Job,
 ): Promise<void> {
   const segments: TranscriptSegment[] = [];
   let start: Extract<TranscriptionEvent, { type: 'start' }> | undefined;
@@ -114,6 +100,7 @@ async function sendWhole(
   }
   if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
   warn(response, start.warnings);
+  job.note({ output_tokens: finish.outputTokens });
   sendTranscript(response, format, { task, start, segments, finish });
 }
 
@@ -124,15 +111,12 @@ function warn(response: Response, warnings: readonly string[] = []): void {
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
 async function sendStream(response: Response, events: AsyncIterable<TranscriptionEvent>, job: Job): Promise<void> {
-  const stream = new EventStream(response);
-  let begun = false;
   let text = '';
   let held = '';
-  try {
+  await relay(response, job, async (stream) => {
     for await (const event of events) {
       if (event.type === 'start') warn(response, event.warnings);
-      if (!begun) stream.begin();
-      begun = true;
+      stream.begin();
       if (event.type === 'segment') {
         const grown = text === '' ? event.segment.text.trimStart() : held + event.segment.text;
         const delta = grown.trimEnd();
@@ -141,6 +125,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
         if (delta !== '') await stream.send({ type: 'transcript.text.delta', delta });
       } else if (event.type === 'finish') {
         const { inputTokens, outputTokens } = event;
+        job.note({ output_tokens: outputTokens });
         await stream.send({
           type: 'transcript.text.done',
           text,
@@ -154,13 +139,5 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
         });
       }
     }
-  } catch (error) {
-    if (!begun) throw error;
-    if (response.destroyed) return;
-    const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
-    job.note({ code: shown.code });
-    await stream.send(shown.body);
-  }
-  await stream.sendDone();
-  stream.end();
+  });
 }

@@ -96,7 +96,7 @@ function mutatePlace(rng: Rng, { holder, key }: Place, places: readonly Place[])
   choose<() => unknown>(rng, [
     () => (holder[key] = hostileValue(rng)),
     () => (holder[key] = hostileValue(rng)),
-    () => (Array.isArray(holder) ? holder.splice(Number(key), 1) : delete holder[key]),
+    () => (Array.isArray(holder) ? removeAt(holder, Number(key)) : delete holder[key]),
     () => (holder[key] = [value]),
     () => (holder[key] = { [key]: value }),
     () => (holder[key] = typeof value === 'number' ? String(value) : typeof value === 'string' ? value + choose(rng, HOSTILE_TEXTS) : value === true ? 1 : 'true'), // prettier-ignore
@@ -104,6 +104,12 @@ function mutatePlace(rng: Rng, { holder, key }: Place, places: readonly Place[])
     () => (holder[key] = structuredClone(choose(rng, places).holder)),
     () => Object.defineProperty(holder, choose(rng, HOSTILE_TEXTS.slice(7, 13)), { value: hostileValue(rng), enumerable: true, configurable: true, writable: true }), // prettier-ignore
   ])();
+}
+
+/** Array.splice asks the list's own `constructor`, which another change may have put there. */
+function removeAt(list: unknown[], index: number): void {
+  list.copyWithin(index, index + 1);
+  list.length--;
 }
 
 /** The text of a value with one thing wrong about it. */

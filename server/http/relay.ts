@@ -1,0 +1,59 @@
+/** The events of a call on their way to its reader: counted, sent as they come, and what fails on the way told where the reader still hears it. */
+import type { Response } from 'express';
+import type { Job, ListenerContext } from './context.ts';
+import { toHttpError } from './errors.ts';
+import type { HttpError } from './errors.ts';
+import { EventStream } from './sse.ts';
+
+/** What is counted of a call that makes or hears sound. */
+export interface AudioCount<Event> {
+  /** Whether this is something for the reader. */
+  isOutput(event: Event): boolean;
+  /** Seconds of sound, of the last event; undefined of the others. */
+  seconds(event: Event): number | undefined;
+}
+
+/** The same events; the time to the first output and the seconds of sound go to the metrics and the log line. */
+export async function* countAudio<Event>(
+  context: ListenerContext,
+  job: Job,
+  events: AsyncIterable<Event>,
+  { isOutput, seconds: secondsOf }: AudioCount<Event>,
+): AsyncGenerator<Event> {
+  let first = true;
+  for await (const event of events) {
+    const seconds = secondsOf(event);
+    if (first && isOutput(event)) {
+      first = false;
+      context.metrics.firstOutput(job.elapsed());
+    } else if (seconds !== undefined) {
+      context.metrics.audio(seconds, job.elapsed());
+      job.note({ audio_seconds: Number(seconds.toFixed(3)) });
+    }
+    yield event;
+  }
+}
+
+/**
+ * Sends what `produce` gives the stream, then [DONE]. Before `produce` has begun the stream a failure is thrown, to be a plain error; after it, it is
+ * a frame that clients raise as one.
+ */
+export async function relay(response: Response, job: Job, produce: (stream: EventStream) => Promise<void>): Promise<void> {
+  const stream = new EventStream(response);
+  try {
+    await produce(stream);
+  } catch (error) {
+    if (!stream.begun) throw error;
+    if (response.destroyed) return;
+    await stream.send(failureOf(job, error).body);
+  }
+  await stream.sendDone();
+  stream.end();
+}
+
+/** How a failure in the middle of an answer is shown, and its code in the log line. The reason of an abort says more than what it broke. */
+export function failureOf(job: Job, error: unknown): HttpError {
+  const shown = toHttpError(job.signal.aborted ? job.signal.reason : error);
+  job.note({ code: shown.code });
+  return shown;
+}
