@@ -159,7 +159,9 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await failed.locator('.failure').innerText()).toMatch(/9000 tokens.*context_length_exceeded/);
     engine.options = {};
     await failed.getByText('Try again').click();
-    await page.locator('.message.assistant[data-status="done"]').last().waitFor();
+    // Of the last answer: others were done before.
+    const status = () => page.locator('.message.assistant').last().getAttribute('data-status');
+    await expect.poll(status).toBe('done');
     expect(await page.locator('.message.assistant .markdown').last().innerText()).toBe('Hello there!');
   });
 
