@@ -70,10 +70,11 @@ class Rewriting {
     }
     if (ONE_SCHEMA.has(keyword)) return this.#rewrite(value);
     if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
-    if (keyword === 'required') return (value as string[]).map(spelled);
+    // null is as good as absent.
+    if (keyword === 'required') return ((value ?? []) as string[]).map(spelled);
     if (!SCHEMA_MAP.has(keyword)) return value;
     const nameOf = keyword === 'properties' ? spelled : (name: string): string => name;
-    return Object.fromEntries(Object.entries(value as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
+    return Object.fromEntries(Object.entries((value ?? {}) as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
   }
 
   /** Takes the bounds of numbers out of a schema: a constant stands for the numbers, beside the other types that it allows. */

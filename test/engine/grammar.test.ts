@@ -154,6 +154,7 @@ describe('grammar', () => {
     ['nullable of a bounded number', { type: 'integer', minimum: 3, nullable: true }, 'null', '2'],
     ['nullable of a $ref', { $ref: '#/$defs/a', nullable: true, $defs: { a: { type: 'integer' } } }, 'null', '"x"'],
     ['nullable of anyOf', { anyOf: [{ type: 'integer' }], nullable: true }, 'null', '"x"'],
+    ['required: null', { type: 'object', properties: { a: { type: 'integer' } }, required: null, additionalProperties: false }, '{}', '{"b": 1}'], // prettier-ignore
     ['nullable: false', { type: 'string', nullable: false }, '"a"', 'null'],
     ['a text like a constant of ours', { anyOf: [{ const: '#number0.' }, { type: 'integer', minimum: 3 }] }, '"#number0."', '2'],
     ['a definition of an odd name', { $ref: '#/$defs/a~1b%25', $defs: { 'a/b%': { type: 'integer' } } }, '1', '"x"'],
