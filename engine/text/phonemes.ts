@@ -50,12 +50,7 @@ export interface PhonemeIds {
 
 const SILENT = /^[\s;:,.!?—…"“”()ˈˌ]*$/;
 
-/** Phonemes of speakable English text in a model's own alphabet. */
-export async function phonemeIds(text: string, rules: PhonemeRules, vocab: ReadonlyMap<string, number>): Promise<PhonemeIds> {
-  return fromIpa(await toIpa(text), rules, vocab);
-}
-
-/** The same of what espeak-ng has made of it. */
+/** Phonemes in a model's own alphabet, of what espeak-ng has made of a text. */
 export function fromIpa(ipa: string, rules: PhonemeRules, vocab: ReadonlyMap<string, number>): PhonemeIds {
   let phonemes = ipa;
   for (const [symbols, replacement] of rules.replace) phonemes = phonemes.replaceAll(symbols, replacement);

@@ -2,10 +2,10 @@ import { afterAll, expect, test } from 'vitest';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
-import { DEFAULT_PHONEME_RULES, phonemeIds } from '../../engine/text/phonemes.ts';
+import { DEFAULT_PHONEME_RULES, fromIpa, toIpa } from '../../engine/text/phonemes.ts';
 
 const vocab = new Map([...' abdefhijklmnopstuvwzæðŋɑɔəɛɜɡɪɹʃʊʌʒˈˌː.,!'].map((symbol, id) => [symbol, id]));
-const wanted = (text: string) => phonemeIds(text, DEFAULT_PHONEME_RULES, vocab);
+const wanted = async (text: string) => fromIpa(await toIpa(text), DEFAULT_PHONEME_RULES, vocab);
 const workers: PlatformWorker[] = [];
 const node = createNodePlatform();
 const platform = {

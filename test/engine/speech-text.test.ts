@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
-import { parsePhonemeRules, phonemeIds } from '../../engine/text/phonemes.ts';
+import { Phonemizer } from '../../engine/text/phonemizer.ts';
+import { parsePhonemeRules } from '../../engine/text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../../engine/text/speech-text.ts';
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
@@ -62,28 +63,30 @@ describe('phonemesAtMost', () => {
   test('is never below what a text has, and lets 4096 characters of prose through', async () => {
     const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
     const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
+    const phonemizer = new Phonemizer({}, rules, vocab);
     const prose = 'It was a bright cold day in April, and the clocks were striking thirteen. Nobody knew "why", or cared; ';
     for (const text of [prose, '😀😀', '123456 7', '1987, 2001', 'WWW USA', 'xkcd tsk', '100% of $1.23', '漢 ﷺ Ω', 'a b c d', 'Ω≈ç√']) {
       const normal = normalizeText(text);
-      expect(phonemesAtMost(normal), text).toBeGreaterThanOrEqual((await phonemeIds(normal, rules, vocab)).ids.length);
+      expect(phonemesAtMost(normal), text).toBeGreaterThanOrEqual((await phonemizer.ids(normal)).ids.length);
     }
     expect(phonemesAtMost(prose.repeat(40).slice(0, 4096))).toBeLessThan(8192);
   });
 });
 
-describe('phonemeIds', () => {
+describe('phonemes', () => {
   const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
   const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
+  const phonemizer = new Phonemizer({}, rules, vocab);
   const golden = read('test/fixtures/parley-speech/golden.json') as { phonemize_examples: { text: string; tokens: string }[] };
 
   test.each(golden.phonemize_examples.map(({ text, tokens }) => [text, tokens] as const))('%s', async (text, tokens) => {
-    const { phonemes, ids, speakable } = await phonemeIds(normalizeText(text), rules, vocab);
+    const { phonemes, ids, speakable } = await phonemizer.ids(normalizeText(text));
     expect(phonemes).toBe(tokens);
     expect(ids).toEqual([...tokens].map((symbol) => vocab.get(symbol)));
     expect(speakable).toBe(true);
   });
 
   test('punctuation alone is not speakable', async () => {
-    expect((await phonemeIds('... !', rules, vocab)).speakable).toBe(false);
+    expect((await phonemizer.ids('... !')).speakable).toBe(false);
   });
 });
