@@ -136,8 +136,11 @@ class FormParser {
   }
 
   #finish(): void {
-    if (this.#open > 0) this.onError(malformed('a part of the form has no end or no headers'));
-    else this.onForm({ fields: this.#fields, file: this.#file });
+    // Dicer does not count a part whose last bytes came in an earlier chunk than its boundary, so such a part may end after this.
+    setImmediate(() => {
+      if (this.#open > 0) this.onError(malformed('a part of the form has no end or no headers'));
+      else this.onForm({ fields: this.#fields, file: this.#file });
+    });
   }
 
   #begin(part: Dicer.PartStream): void {

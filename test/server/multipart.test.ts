@@ -1,6 +1,10 @@
 /** Forms as no client writes them: each gets an answer, whatever the parser makes of it. */
+import { PassThrough } from 'node:stream';
+import type { Request } from 'express';
 import { describe, expect, test } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
+import { readForm } from '../../server/body/multipart.ts';
+import { UploadBudget } from '../../server/body/upload-budget.ts';
 import { formBody, postForm, send, startListeners } from '../support/listeners.ts';
 import type { Answer, FormParts } from '../support/listeners.ts';
 import { tone } from '../support/wav-file.ts';
@@ -74,4 +78,53 @@ describe('the type of a form', () => {
       expect((await post(transcription, formBody(GOOD), type)).status).toBe(200);
     },
   );
+});
+
+describe('a form is the same however its bytes come', () => {
+  const FORM = formBody([
+    ['model', 'm'],
+    ['file', Buffer.from('--X\r\n\r\n--X--XX')],
+    ['prompt', ''],
+    ['language', 'en'],
+    ['temperature', ''],
+  ]);
+  const EXPECTED = {
+    fields: new Map([
+      ['model', ['m']],
+      ['prompt', ['']],
+      ['language', ['en']],
+      ['temperature', ['']],
+    ]),
+    file: new Uint8Array(Buffer.from('--X\r\n\r\n--X--XX')),
+  };
+
+  /** Reads a form whose body comes in these pieces, each in a turn of its own or all in one. */
+  async function read(pieces: readonly Buffer[], atOnce: boolean): Promise<unknown> {
+    const body = new PassThrough();
+    const properties = { get: (name: string) => (name === 'content-type' ? 'multipart/form-data; boundary=XX' : undefined), socket: {} };
+    const form = readForm(Object.assign(body, properties, { complete: true }) as object as Request, 1 << 20, new UploadBudget());
+    for (const piece of pieces) {
+      body.write(piece);
+      if (!atOnce) await new Promise(setImmediate);
+    }
+    body.end();
+    const held = await form;
+    held.upload.close();
+    return held.form;
+  }
+
+  test.each([true, false])('in two pieces, wherever it is cut (at once: %s)', async (atOnce) => {
+    for (let at = 0; at <= FORM.length; at++) {
+      expect(await read([FORM.subarray(0, at), FORM.subarray(at)], atOnce), `cut at ${at}`).toEqual(EXPECTED);
+    }
+  });
+
+  test('byte by byte', async () => {
+    expect(
+      await read(
+        Array.from(FORM, (_, at) => FORM.subarray(at, at + 1)),
+        false,
+      ),
+    ).toEqual(EXPECTED);
+  });
 });

@@ -1,5 +1,5 @@
 /** Where questions are written or spoken. Send becomes Stop in place; writing goes on meanwhile. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { ModelPlace } from '../model-place.tsx';
 import { Trace } from '../ui/trace.tsx';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
@@ -14,8 +14,8 @@ interface Props {
 export function Composer({ conversation, voice, onSend }: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
   const running = conversation.running.value;
-  // The text stays in the element, so that typing renders nothing.
-  useEffect(() => {
+  // The text stays in the element, so that typing renders nothing. It is there with the element, before the first paint.
+  useLayoutEffect(() => {
     area.current!.focus({ preventScroll: true });
     // What an earlier visit left unsent comes when it has been read.
     return conversation.draft.subscribe((text) => {
