@@ -209,7 +209,7 @@ export interface ModelInfo {
 /** A device's memory and what a chat model takes of it, in bytes. */
 export interface MemoryUse {
   readonly deviceBytes: number;
-  /** Who says how much the device has, e.g. `--device-memory`, `nvidia-smi`. */
+  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
   readonly source: string;
   /** Share of the device's memory that may be taken. */
   readonly fraction: number;

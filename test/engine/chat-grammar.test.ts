@@ -134,7 +134,7 @@ describe('grammars of a chat engine', () => {
       ]);
       expect(beside).toMatchObject({ value: expect.stringMatching(/\w/) });
       expect(large).toMatchObject({ value: expect.stringMatching(/^\{/) });
-      const param = 'response_format.json_schema.schema';
+      const param = 'responseFormat.schema';
       for (const refused of [deep, wide]) expect(refused).toMatchObject({ reason: { code: 'invalid_json_schema', param } });
       for (const answer of items as PromiseFulfilledResult<string>[]) {
         const { price, sold } = JSON.parse(answer.value) as { readonly price: number; readonly sold: boolean | null };

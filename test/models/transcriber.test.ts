@@ -203,7 +203,7 @@ describe('the transcriber', () => {
   test('refuses no samples and unknown languages before the first event', async () => {
     await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
     await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
-    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'model' });
+    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'task' });
     expect(transcriber.info.translates).toBe(false);
   });
 
