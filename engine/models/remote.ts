@@ -8,7 +8,7 @@ import * as norm from '../ops/norm.ts';
 import * as pagedAttention from '../ops/paged-attention.ts';
 import * as rope from '../ops/rope.ts';
 import * as rows from '../ops/rows.ts';
-import type { Platform } from '../platform/platform.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 import { decoderFor } from './registry.ts';
 import type { DecoderDefinition } from './decoder.ts';
 
@@ -21,22 +21,21 @@ const TOOLKIT = { decoderFor, EngineError, ops: { ...activation, ...embedding, .
 export type ModelToolkit = typeof TOOLKIT;
 
 /**
- * The definition of a checkpoint folder: that of its own code if it has some, else the one for its config.json. Code runs with all rights of
+ * The definition of a model folder: that of its own code if it has some, else the one for its config.json. Code runs with all rights of
  * this process, so without `trust` such a folder throws EngineError('invalid_model') that says so.
  */
 export async function definitionFor(
-  platform: Platform,
-  folder: string,
+  folder: ModelFolder,
   json: Readonly<Record<string, unknown>>,
   trust: boolean,
 ): Promise<DecoderDefinition> {
-  const path = platform.join(folder, FILE);
-  if (!(await platform.exists(path))) return decoderFor(json);
+  const path = folder.where(FILE);
+  if (!(await folder.has(FILE))) return decoderFor(json);
   if (!trust) {
     throw new EngineError('invalid_model', `${path} is code of the model's own, which would run with all rights of this program; read it, and allow it with --trust-remote-code`); // prettier-ignore
   }
-  if (!platform.importModule) throw new EngineError('unsupported', `${path}: code of a model's own runs under Node only`);
-  const { createDecoder } = await platform.importModule(path);
+  if (!folder.importModule) throw new EngineError('unsupported', `${path}: code of a model's own runs under Node only`);
+  const { createDecoder } = await folder.importModule(FILE);
   if (typeof createDecoder !== 'function') throw new EngineError('invalid_model', `${path} exports no function createDecoder(toolkit)`);
   const definition = (createDecoder as (toolkit: ModelToolkit) => Partial<DecoderDefinition> | undefined)(TOOLKIT);
   if (typeof definition?.parseConfig !== 'function' || typeof definition.load !== 'function') {

@@ -13,14 +13,14 @@ const SHORT = 4096;
 
 export class LongTexts {
   readonly #tokenizer: Tokenizer;
-  readonly #source: { readonly folder: string; readonly size: number };
+  readonly #source: { readonly path: string; readonly size: number };
   readonly #thread: LazyThread<typeof TOKENIZER_OPERATIONS> | undefined;
 
   /** `source` is what `tokenizer` was loaded from. */
   constructor(
     { startWorker }: Pick<Platform, 'startWorker'>,
     tokenizer: Tokenizer,
-    source: { readonly folder: string; readonly size: number },
+    source: { readonly path: string; readonly size: number },
   ) {
     this.#tokenizer = tokenizer;
     this.#source = source;

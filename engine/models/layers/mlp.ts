@@ -6,7 +6,7 @@ import { siluMul } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
 import type { Range } from '../../util/math.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 
 export interface MlpConfig {
   readonly hidden: number;

@@ -14,7 +14,7 @@ import { gatherRows } from '../../ops/sample.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import type { Decoder, DecoderDefinition, DecoderShape, Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import { shareOf, wholeShard } from '../shard.ts';

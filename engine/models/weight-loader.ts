@@ -5,7 +5,8 @@ import { packLinear } from '../ops/linear.ts';
 import type { LinearWeight, WeightType } from '../ops/linear.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import type { Checkpoint } from './safetensors.ts';
+import { shapeOf } from '../weights/checkpoint.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
 export interface Slice {
@@ -43,14 +44,12 @@ export class WeightLoader {
   }
 
   has(name: string): boolean {
-    return this.#checkpoint.shape(name) !== undefined;
+    return this.#checkpoint.tensor(name) !== undefined;
   }
 
   /** Shape in the checkpoint; throws when the tensor is missing. */
   shape(name: string): readonly number[] {
-    const shape = this.#checkpoint.shape(name);
-    if (!shape) throw new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
-    return shape;
+    return shapeOf(this.#checkpoint, name);
   }
 
   /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
