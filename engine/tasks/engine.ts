@@ -47,8 +47,7 @@ class TaskDevices {
   }
 
   async of(task: ModelTask): Promise<Device> {
-    const { adapter, taskAdapters } = this.#config;
-    const name = task === 'chat' ? chatAdapters(this.#config)[0] : (taskAdapters[task] ?? adapter);
+    const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
     const device = this.#byName.get(name) ?? (await Device.create(this.#platform, name === undefined ? {} : { name }));
     this.#byName.set(name, device);
     this.#byTask.set(task, device);

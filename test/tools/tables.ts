@@ -1,7 +1,7 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
- * declarations and the shaders' header comments, the flags in docs/flags.md from server/settings/flags.ts, the models in docs/models.md
- * from engine/model-types.ts. The architecture test fails when a document's table is not what this writes.
+ * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the models in
+ * docs/models.md from engine/model-types.ts. The architecture test fails when a document's table is not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
-import { FLAGS } from '../../server/settings/flags.ts';
+import { FLAGS, placeholder } from '../../server/settings/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BEGIN = '<!-- table: test/tools/tables.ts -->';
@@ -55,10 +55,11 @@ function firstSentence(file: string): string {
 }
 
 function flagTable(): string {
-  const rows = FLAGS.map(({ name, type, help, value, choices, default: standard, group }) => {
-    const placeholder = type === 'boolean' ? '' : ` ${choices?.join('\\|') ?? value ?? 'VALUE'}`;
-    const shown = standard === undefined || standard === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${standard}\``;
-    return `| \`--${name}${placeholder}\` | ${shown} | ${help} | ${group.replace(/ \(.*/, '')} |`;
+  const rows = FLAGS.map((flag) => {
+    const { name, type, help, default: standard, heading } = flag;
+    const shown =
+      standard === undefined || String(standard) === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${String(standard)}\``;
+    return `| \`--${name}${placeholder(flag).replaceAll('|', '\\|')}\` | ${shown} | ${help} | ${heading.replace(/ \(.*/, '')} |`;
   });
   return ['| flag | default | what it does | group |', '|---|---|---|---|', ...rows].join('\n');
 }
