@@ -1,3 +1,5 @@
+import type { ENGINE_SETTINGS } from './config.ts';
+
 /**
  * The one error class of the engine. `code` is a stable slug that callers map to their own world
  * (the server maps it to an HTTP status, the playground to a message).
@@ -21,8 +23,8 @@ export type EngineErrorCode =
 export interface Remedy {
   /** Such as "load it". */
   readonly does: string;
-  /** Any of them will do; `name` is a key of EngineConfig, a value is one that helps. */
-  readonly settings: readonly { readonly name: string; readonly value?: string | number | boolean }[];
+  /** Any of them will do; a value is one that helps. */
+  readonly settings: readonly { readonly name: keyof typeof ENGINE_SETTINGS; readonly value?: string | number | boolean }[];
 }
 
 /** For values that f16 cannot hold. */

@@ -11,6 +11,8 @@ import { ceilDiv } from '../util/math.ts';
 /** A model that holds fewer tokens than this (or than its context) is of no use. */
 const LEAST_TOKENS = 256;
 
+const STORE_BYTES: Remedy = { does: 'store keys and values in bytes', settings: [{ name: 'kvCacheDtype', value: 'int8' }] };
+
 export interface MemoryRequest {
   /** The model's id, for the message. */
   readonly model: string;
@@ -72,7 +74,7 @@ function tooLarge({ model, memory, fraction, others, weights, activations, kv, c
         { name: 'ppSize', value: 2 },
       ],
     },
-    ...(kv.dtype === 'int8' ? [] : [{ does: 'store keys and values in bytes', settings: [{ name: 'kvCacheDtype', value: 'int8' }] }]),
+    ...(kv.dtype === 'int8' ? [] : [STORE_BYTES]),
     { does: 'compute less at once', settings: [{ name: 'maxRunningRequests' }, { name: 'chunkedPrefillSize' }] },
     { does: 'take a larger share', settings: [{ name: 'memFractionStatic' }] },
     SAY_MEMORY,

@@ -14,7 +14,7 @@ function flagsOf({ settings }: Remedy): string {
   return settings.map(({ name, value }) => `--${dashed(name)}${value === undefined || value === true ? '' : ` ${value}`}`).join(' or ');
 }
 
-/** A setting's flag. */
-function dashed(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+/** A setting's key as flags spell it, without the dashes before it. */
+export function dashed(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
