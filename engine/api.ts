@@ -229,7 +229,8 @@ export interface AdapterInfo {
   readonly vendor: string;
   readonly architecture: string;
   readonly software: boolean;
-  readonly family: 'cpu' | 'generic' | 'tensor';
+  /** What kernels are shaped for: SIMD units that a driver makes a GPU of, or workgroups with memory of their own. */
+  readonly family: 'cpu' | 'generic';
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
 }
