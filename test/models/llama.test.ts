@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => device.close());
 
-describe.each(['llama', 'llama-odd', 'qwen2', 'qwen3'])('tiny random %s', (name) => {
+describe.each(['llama', 'llama-odd', 'qwen2', 'qwen3', 'arcee'])('tiny random %s', (name) => {
   const folder = join(FIXTURES, 'llama-tiny-random', name);
   const golden = readGolden(folder);
   let harness: DecoderHarness;
