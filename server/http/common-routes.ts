@@ -94,6 +94,7 @@ export function addModels(router: IRouter, context: ListenerContext): void {
       created,
       owned_by: 'local',
       ...(model?.contextLength !== undefined && { max_model_len: model.contextLength }),
+      ...(model?.sampling && { sampling: model.sampling }),
       meta,
     };
   };
