@@ -75,7 +75,9 @@ const argv = ['--chat-model=none', '--speech-model=none', '--max-upload-mib=1024
 const rows: string[][] = [];
 for (const minutes of lengths.length > 0 ? lengths : [1, 30, 120]) {
   // A process of its own for each: what one upload leaves behind is not the next one's.
-  const server = await whenReady(spawnAt(SERVER, argv));
+  const spawned = spawnAt(SERVER, argv);
+  process.once('exit', () => spawned.child.kill('SIGKILL'));
+  const server = await whenReady(spawned);
   const url = server.urls['transcription'];
   const pid = server.child.pid!;
   const engine = childOf(pid);
