@@ -1,7 +1,6 @@
 /** SGLang's routes around chat: /tokenize, /detokenize, and for administration /flush_cache and /abort_request. */
 import type { IRouter, Request, Response } from 'express';
 import type { AdminRoutes, ListenerContext } from '../http/context.ts';
-import { toMessage } from './schema.ts';
 import { addRoute } from '../http/common-routes.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';
 import { readJsonObject } from '../body/json-body.ts';
@@ -31,7 +30,7 @@ export function addTokenRoutes(router: IRouter, context: ListenerContext): void 
         const tokens = await Promise.all(prompt.map(one));
         response.json({ tokens, count: tokens.map(({ length }) => length), ...limit });
       } else {
-        const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages!.map(toMessage) }) : one(prompt));
+        const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
         response.json({ tokens, count: tokens.length, ...limit });
       }
     }),
