@@ -4,6 +4,7 @@
  * in the browser. `protocol.ts` says which operation takes and gives which of them.
  */
 
+import type { ModelTask } from './model-types.ts';
 import type { SamplingParams } from './sampling.ts';
 
 export type { SamplingParams };
@@ -194,7 +195,7 @@ export type TranscriptionEvent =
 export interface ModelInfo {
   /** Served id, e.g. `parley-chat`. */
   readonly id: string;
-  readonly task: 'chat' | 'speech' | 'transcription';
+  readonly task: ModelTask;
   /** config.json's model_type, e.g. `llama`. */
   readonly architecture: string;
   readonly parameters: number;
@@ -220,7 +221,7 @@ export interface ModelInfo {
 /** A device's memory and what a chat model takes of it, in bytes. */
 export interface MemoryUse {
   readonly deviceBytes: number;
-  /** Who says how much the device has, e.g. `--device-memory`, `nvidia-smi`. */
+  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
   readonly source: string;
   /** Share of the device's memory that may be taken. */
   readonly fraction: number;
@@ -240,7 +241,8 @@ export interface AdapterInfo {
   readonly vendor: string;
   readonly architecture: string;
   readonly software: boolean;
-  readonly family: 'cpu' | 'generic' | 'tensor';
+  /** What kernels are shaped for: SIMD units that a driver makes a GPU of, or workgroups with memory of their own. */
+  readonly family: 'cpu' | 'generic';
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
 }

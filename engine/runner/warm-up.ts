@@ -1,5 +1,5 @@
 /** What every loaded model does before its first request. */
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 
@@ -18,5 +18,5 @@ export async function warmUp(device: Device, { work, tryOut }: WarmUp): Promise<
   for await (const record of work) await device.warmUp(record);
   const bad = await tryOut?.();
   if (bad === undefined) return;
-  throw new EngineError('invalid_model', `${bad}: the weights are damaged, or too large for f16 (--dtype f32)`);
+  throw new EngineError('invalid_model', `${bad}: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] });
 }

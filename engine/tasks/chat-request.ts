@@ -58,8 +58,8 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
   const variables = { ...request.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
   if (!request.continueFinalMessage) return template.render(messages, variables);
   if (messages.at(-1)?.role !== 'assistant') {
-    const param = { param: 'continue_final_message' };
-    throw new EngineError('invalid_request', "'continue_final_message' needs a last message of role 'assistant'", param);
+    const param = { param: 'continueFinalMessage' };
+    throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
   }
   return template.renderOpen(messages, variables);
 }
@@ -115,7 +115,7 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
   return Object.entries(bias).map(([key, value]) => {
     const token = Number(key);
     if (!Number.isInteger(token) || token < 0 || token >= vocabulary) {
-      throw new EngineError('invalid_request', `'logit_bias' names token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'logit_bias' }); // prettier-ignore
+      throw new EngineError('invalid_request', `a bias is given for token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'sampling.logitBias' }); // prettier-ignore
     }
     return [token, value] as const;
   });
@@ -124,7 +124,7 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
 /** What the answer is held to by construction; tools with choice `auto` are not: the model may also just talk. */
 export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
   tools.forEach((tool, i) => {
-    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].function.parameters`);
+    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].parameters`);
   });
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     const named = typeof toolChoice === 'object';

@@ -1,6 +1,6 @@
 /** Transcription: a request becomes a job of windows cut at pauses, the windows go through the decoder, and its segments come back in order. */
 import type { ModelInfo, SampleFile, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
-import { arraySource, fileSource } from '../audio/sample-source.ts';
+import { arraySource } from '../audio/sample-source.ts';
 import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
@@ -8,10 +8,12 @@ import type { Device } from '../gpu/device.ts';
 import { transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
+import { sampleFile } from '../platform/sample-file.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { WhisperRunner } from '../runner/whisper-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 import { cutWindows, emitDone, isTimed } from './transcription-job.ts';
 import type { Job } from './transcription-job.ts';
 import { WindowDecoder } from './window-decoder.ts';
@@ -55,16 +57,16 @@ export class Transcriber implements TaskOperations<'transcription'> {
     });
   }
 
-  /** Loads a checkpoint folder, allocates its slots, compiles and warms up. */
+  /** Loads a model folder, allocates its slots, compiles and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
-    const folder = source.path;
+    const folder = await openModelFolder(platform, source.path, source.id);
     const dtype = storageType(config.dtype);
-    const model = await loadWhisperModel(device, platform, folder, dtype);
-    const tokenizer = await Tokenizer.load(platform, folder, model.config.vocabulary);
+    const model = await loadWhisperModel(device, folder, dtype);
+    const tokenizer = await Tokenizer.load(folder, model.config.vocabulary);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
     const runner = new WhisperRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();
-    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    const { id } = folder;
     const { windows, mel } = model.config;
     platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
     const { parameters, weightBytes } = model;
@@ -102,10 +104,10 @@ export class Transcriber implements TaskOperations<'transcription'> {
     if (this.#closed) throw this.#closed;
     const { runner, tokenizer, maxQueued, platform } = this.#parts;
     const { config, tokens } = runner.model;
-    if (samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'file' });
+    if (samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'samples' });
     if (this.#jobs.size >= maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
     if (request.task === 'translate' && tokens.translate === undefined) {
-      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'model' });
+      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'task' });
     }
     const language = this.#language(request.language);
     const text = request.prompt?.trim();
@@ -113,7 +115,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const room = Math.floor(config.targetPositions / 2) - 1;
     const hint = text && tokens.previous !== undefined ? tokenizer.encode(` ${text}`).slice(-room) : [];
     const warnings = text && tokens.previous === undefined ? [PROMPT_IGNORED] : [];
-    const sound = samples instanceof Float32Array ? arraySource(samples) : fileSource(samples, () => platform.open(samples.path));
+    const sound = samples instanceof Float32Array ? arraySource(samples) : sampleFile(platform, samples);
     const job: Job = {
       request, sound, hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
       inputTokens: Math.ceil(sound.length / (2 * config.mel.hop)),

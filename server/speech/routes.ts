@@ -2,7 +2,7 @@
 import type { Express, IRouter, Response } from 'express';
 import type { SpeechEvent } from '../../engine/api.ts';
 import { wavHeader } from '../../engine/audio/wav.ts';
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
@@ -74,7 +74,7 @@ async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEv
     yield* events;
   } catch (error) {
     if (legacy || !(error instanceof EngineError) || error.param !== 'text') throw error;
-    throw new EngineError(error.code, error.message, { param: 'input', cause: error });
+    throw fromPlainError({ ...toPlainError(error), param: 'input' });
   }
 }
 

@@ -3,13 +3,13 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSyn
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { fileSource } from '../../engine/audio/sample-source.ts';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import type { WavEncoding } from '../../engine/audio/wav.ts';
 import { MAX_AUDIO_SECONDS, decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/decode.ts';
 import { TemporaryFolder, removeAbandoned } from '../../server/audio/temporary-folder.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { sampleFile } from '../../engine/platform/sample-file.ts';
 import { Blocks } from '../../server/body/blocks.ts';
 import { tone, wavFile } from '../support/wav-file.ts';
 
@@ -82,7 +82,7 @@ describe('decodeUpload', () => {
       expect(samples).toEqual({ path, encoding: stored, length: wanted.length });
       const size = readFileSync(path).length;
       expect([sampleBytes(samples), decodedBytes(collected(bytes))]).toEqual([size, size]);
-      const source = fileSource(samples, () => platform.open(path));
+      const source = sampleFile(platform, samples);
       expect(Buffer.from((await source.read(0, wanted.length)).buffer).equals(Buffer.from(wanted.buffer))).toBe(true);
       expect(await source.read(7, 1234)).toEqual(wanted.subarray(7, 1234));
       await source.close();
