@@ -205,6 +205,8 @@ export interface ModelInfo {
   readonly contextLength?: number;
   /** chat: tokens the model itself is made for; the settings and the memory may allow fewer. */
   readonly ownContextLength?: number;
+  /** chat: what a request that says nothing is sampled with, by HTTP names; numbers that change nothing are left out. */
+  readonly sampling?: Readonly<Record<string, number>>;
   /** chat: what it takes of the device's memory. */
   readonly memory?: MemoryUse;
   /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */

@@ -74,11 +74,11 @@ export class Device implements BufferOwner {
   static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
     const adapter = await platform.requestAdapter(options);
     const has = (feature: string, name: 'subgroups' | 'timestamps'): boolean =>
-      adapter.features.has(feature as GPUFeatureName) && !options.disable?.includes(name);
+      adapter.features.has(feature) && !options.disable?.includes(name);
     const subgroups = has('subgroups', 'subgroups');
     const timestamps = has('timestamp-query', 'timestamps');
     const requiredFeatures: GPUFeatureName[] = [];
-    if (subgroups) requiredFeatures.push('subgroups' as GPUFeatureName);
+    if (subgroups) requiredFeatures.push('subgroups');
     if (timestamps) requiredFeatures.push('timestamp-query');
     const requiredLimits: Record<string, number> = {};
     for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];

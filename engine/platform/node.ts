@@ -78,7 +78,7 @@ function patchSetImmediate(wait: 'timer' | 'sleep'): void {
     }
     return original(callback, ...args);
   };
-  globalThis.setImmediate = Object.assign(slowed, original) as unknown as typeof setImmediate;
+  globalThis.setImmediate = Object.assign(slowed, original);
 }
 
 /** The platform of a Node process. */

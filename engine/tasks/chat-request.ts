@@ -1,8 +1,8 @@
 /** What a chat request means for the model: prompt, sampling settings, constraint. No state. */
 import type { ChatMessage, ChatRequest, ToolDefinition } from '../api.ts';
 import { EngineError } from '../errors.ts';
-import { CUT_NAMES, PENALTY_NAMES, SAMPLING, samplingField, samplingNumbers } from '../sampling.ts';
-import type { CutName, PenaltyName } from '../sampling.ts';
+import { CUT_NAMES, PENALTY_NAMES, samplingNumbers } from '../sampling.ts';
+import type { CutName, PenaltyName, SamplingDefaults } from '../sampling.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
@@ -19,8 +19,7 @@ const GREEDY_BELOW = 1e-6;
 interface ModelContext {
   readonly texts: LongTexts;
   readonly template: ChatTemplate;
-  /** generation_config.json. */
-  readonly generation: Readonly<Record<string, unknown>>;
+  readonly samplingDefaults: SamplingDefaults;
   readonly vocabulary: number;
   readonly eos: ReadonlySet<number>;
 }
@@ -80,18 +79,14 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
   return [{ ...first, content: `${first.content}\n\n${text}` }, ...rest];
 }
 
-/** Settings with the defaults of generation_config.json, then of the API; throws EngineError for tokens that do not exist. */
+/** Settings with the model's defaults; throws EngineError for tokens that do not exist. */
 export function resolveSampling(
   { sampling, logprobs, minTokens = 0, stopTokenIds = [], ignoreEos = false }: ChatRequest,
-  { generation, vocabulary, eos }: Pick<ModelContext, 'generation' | 'vocabulary' | 'eos'>,
+  { samplingDefaults, vocabulary, eos }: Pick<ModelContext, 'samplingDefaults' | 'vocabulary' | 'eos'>,
   constrained: boolean,
 ): ResolvedSampling {
-  const resolve = (name: CutName | PenaltyName | 'temperature'): number => {
-    const { wire, configured } = samplingField(name);
-    const value = configured && generation[wire];
-    return sampling[name] ?? (typeof value === 'number' ? value : SAMPLING[name].default);
-  };
-  const temperature = sampling.temperature === undefined && generation['do_sample'] === false ? 0 : resolve('temperature');
+  const resolve = (name: CutName | PenaltyName | 'temperature'): number => sampling[name] ?? samplingDefaults[name];
+  const temperature = resolve('temperature');
   const logits: LogitOptions = {
     ...samplingNumbers(PENALTY_NAMES, resolve),
     bias: readBias(sampling.logitBias ?? {}, vocabulary),

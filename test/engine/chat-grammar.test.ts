@@ -9,6 +9,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
 import type { StepResult } from '../../engine/runner/model-runner.ts';
 import type { Batch } from '../../engine/scheduler/batch.ts';
+import { samplingDefaults } from '../../engine/sampling.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
@@ -75,7 +76,7 @@ async function load(startWorker = (): PlatformWorker => createNodePlatform().sta
     scheduler: new Scheduler(pool, new BlockTable(8, 128), limits),
     pool,
     runner: runner(),
-    generation: {},
+    samplingDefaults: samplingDefaults({}, 'openai'),
     eos: new Set([STOP]),
     context: 2048,
     truncates: false,

@@ -268,7 +268,7 @@ describe('the transcriber', () => {
       events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
     const [found, refused] = await Promise.allSettled([run(), run()]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
-    const heard = found!.status === 'fulfilled' ? found!.value : [];
+    const heard = found.status === 'fulfilled' ? found.value : [];
     expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
     // Its end is suppressed: two windows of half its 100 positions.
     expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });

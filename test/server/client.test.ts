@@ -2,7 +2,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ChatEvent, ChatRequest } from '../../engine/api.ts';
 import { connectEngine } from '../../engine/client.ts';
-import type { EngineClient } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { serveEngine } from '../../engine/host.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';

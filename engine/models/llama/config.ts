@@ -73,7 +73,7 @@ function parseRope(json: Json, headDim: number): RopeConfig {
 }
 
 function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
-  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort()];
+  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))];
   return JSON.stringify(fields(a)) === JSON.stringify(fields(b));
 }
 
