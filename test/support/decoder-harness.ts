@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
+import { createDecoderKV } from '../../engine/models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
-import { createKVCache } from '../../engine/ops/kv.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
 import { readJsonFile } from '../../engine/platform/json-file.ts';
@@ -54,7 +54,8 @@ export class DecoderHarness {
     const decoder = await decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context);
     await checkpoint.close();
     const { layers, kvHeads, headDim } = decoder.shape;
-    const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType }, sequences * ceilDiv(context, PAGE));
+    const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
+    const kv = await createDecoderKV(device, decoder, shape, sequences * ceilDiv(context, PAGE));
     return new DecoderHarness(device, decoder, kv, context);
   }
 
