@@ -5,7 +5,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
 import type { Range } from '../util/math.ts';
-import type { WeightLoader } from '../weights/weight-loader.ts';
+import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import type { Shard } from './shard.ts';
 

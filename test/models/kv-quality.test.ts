@@ -6,11 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
-import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
-import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { nmse } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
@@ -49,7 +49,7 @@ const harnesses = new Map<KVType, DecoderHarness>();
 
 beforeAll(async () => {
   device = await testDevice();
-  tokenizer = await Tokenizer.load(createNodePlatform(), FOLDER);
+  tokenizer = await Tokenizer.load(await openModelFolder(createNodePlatform(), FOLDER));
   for (const kvType of ['f32', 'f16', 'int8'] as const) {
     harnesses.set(kvType, await DecoderHarness.load(device, FOLDER, { kvType, sequences: QUESTIONS.length, context: CONTEXT }));
   }
@@ -140,23 +140,23 @@ interface Large {
 
 /** A model as a Qwen2 with large channels in its keys; no query, value or other key has a bias. */
 async function writeLarge(folder: string, source: string, headDim: number, { channels, bias = 0, gain = 1 }: Large): Promise<void> {
-  const platform = createNodePlatform();
-  const config = await readJsonFile(platform, join(source, 'config.json'));
-  const checkpoint = await Checkpoint.open(platform, source);
+  const model = await openModelFolder(createNodePlatform(), source);
+  const config = await model.json('config.json');
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
-  for (const name of checkpoint.names()) {
-    const shape = checkpoint.shape(name)!;
-    const data = await checkpoint.read(name);
-    tensors[name] = { shape, data };
-    const projection = /^(.*self_attn\.([qkv])_proj)\.weight$/.exec(name);
-    if (!projection) continue;
-    const isLarge = (row: number): boolean => projection[2] === 'k' && channels.includes(row % headDim);
-    const columns = shape[1]!;
-    data.forEach((value, i) => (data[i] = isLarge(Math.floor(i / columns)) ? value * gain : value));
-    const biases = Float32Array.from({ length: shape[0]! }, (_, row) => (isLarge(row) ? bias : 0));
-    tensors[`${projection[1]}.bias`] = { shape: [biases.length], data: biases };
-  }
-  await checkpoint.close();
+  await withWeights(model, async (checkpoint) => {
+    for (const name of checkpoint.names()) {
+      const { shape } = checkpoint.tensor(name)!;
+      const data = await checkpoint.read(name);
+      tensors[name] = { shape, data };
+      const projection = /^(.*self_attn\.([qkv])_proj)\.weight$/.exec(name);
+      if (!projection) continue;
+      const isLarge = (row: number): boolean => projection[2] === 'k' && channels.includes(row % headDim);
+      const columns = shape[1]!;
+      data.forEach((value, i) => (data[i] = isLarge(Math.floor(i / columns)) ? value * gain : value));
+      const biases = Float32Array.from({ length: shape[0]! }, (_, row) => (isLarge(row) ? bias : 0));
+      tensors[`${projection[1]}.bias`] = { shape: [biases.length], data: biases };
+    }
+  });
   writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, model_type: 'qwen2' }));
 }
