@@ -15,7 +15,7 @@ test('a checkpoint is described', async () => {
 });
 
 test.each([
-  [{ 'tiny.gguf': 'GGUF' }, /^tiny.gguf is a GGUF file, which this version does not read; take/],
+  [{ 'tiny.gguf': 'GGUF' }, /^tiny.gguf is a GGUF file; give the file itself to a server/],
   [{ 'picture.png': 'x' }, /^this folder has no config.json/],
   [{ 'config.json': LLAMA, 'model.pth': 'PK' }, /^model.pth holds pickled PyTorch weights/],
   [{ 'config.json': LLAMA, 'model.onnx': 'x' }, /^model.onnx is an ONNX model/],
