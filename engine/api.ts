@@ -4,6 +4,7 @@
  * in the browser. `protocol.ts` says which operation takes and gives which of them.
  */
 
+import type { ModelTask } from './model-types.ts';
 import type { SamplingParams } from './sampling.ts';
 
 export type { SamplingParams };
@@ -182,7 +183,7 @@ export type TranscriptionEvent =
 export interface ModelInfo {
   /** Served id, e.g. `parley-chat`. */
   readonly id: string;
-  readonly task: 'chat' | 'speech' | 'transcription';
+  readonly task: ModelTask;
   /** config.json's model_type, e.g. `llama`. */
   readonly architecture: string;
   readonly parameters: number;

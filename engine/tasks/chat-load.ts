@@ -2,7 +2,7 @@
 import type { MemoryUse, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, storageType } from '../config.ts';
+import { prefillChunkSize, promptLookup, splitOf, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -98,10 +98,11 @@ export async function loadChat(
     otherBytes: 0,
     trustRemoteCode: config.trustRemoteCode,
   };
-  const split = config.tpSize * config.ppSize > 1;
-  const loaded = split
-    ? await loadSplitModel(device, model, shape, config)
-    : await loadModel(device, folder, definition, model, shape, config);
+  const { tpSize, ppSize } = splitOf(config);
+  const loaded =
+    tpSize * ppSize > 1
+      ? await loadSplitModel(device, model, shape, config)
+      : await loadModel(device, folder, definition, model, shape, config);
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
@@ -122,8 +123,8 @@ export async function loadChat(
     vocabulary,
     thinks: tokenizer.tokenId('<think>') !== undefined,
     grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),
-    overlap: config.overlapSchedule,
-    priorities: config.priorityScheduling,
+    overlap: !config.disableOverlapSchedule,
+    priorities: config.enablePriorityScheduling,
     truncates: config.autoTruncateMaxTokens,
   };
   return { info, parts };
@@ -202,9 +203,9 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerO
     pageSize: config.pageSize,
     maxQueued: config.maxQueuedRequests,
     policy: schedulePolicy(config.schedulePolicy),
-    prefixCache: config.radixCache,
-    promptLookup: config.promptLookup,
-    preemptionThreshold: config.priorityScheduling ? config.preemptionThreshold : undefined,
+    prefixCache: !config.disableRadixCache,
+    promptLookup: promptLookup(config),
+    preemptionThreshold: config.enablePriorityScheduling ? config.prioritySchedulingPreemptionThreshold : undefined,
   };
 }
 
@@ -215,7 +216,7 @@ const GUESSING = 8;
 function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
+  const draftRows = Math.min(GUESSING * (promptLookup(config)?.draftTokens ?? 0), logitRows - maxRunning);
   const rows = Math.floor(maxBindingBytes / 4 / widestRow);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {

@@ -4,6 +4,7 @@ import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { loadVoices } from '../models/kokoro/voices.ts';
@@ -60,6 +61,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
   static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
     const folder = await openModelFolder(platform, source.path, source.id);
     const json = await folder.json('config.json');
+    const architecture = expectFamily(json, 'speech');
     const config = parseKokoroConfig(json);
     const rules = (await folder.has(RULES)) ? parsePhonemeRules(await folder.json(RULES)) : DEFAULT_PHONEME_RULES;
     const dtype = storageType(engine.dtype);
@@ -75,7 +77,6 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const phonemizer = new Phonemizer(platform, rules, config.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
-    const architecture = String(json['model_type'] ?? 'kokoro');
     const { sampleRate } = config;
     const info: ModelInfo = {
       id: folder.id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
