@@ -29,7 +29,8 @@ PARTS = {
 }
 
 
-def load(path: str):
+def load(path: str, rope: dict | None = None):
+    """The model of a file in f32; `rope` overrides its rope_parameters."""
     reader = GGUFReader(path)
     value = lambda key, default=None: reader.fields[key].contents() if key in reader.fields else default
     arch = value("general.architecture")
@@ -40,13 +41,15 @@ def load(path: str):
         arch, hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"), num_hidden_layers=get("block_count"),
         num_attention_heads=heads, num_key_value_heads=kv, head_dim=get("attention.key_length", get("embedding_length") // heads),
         rms_norm_eps=get("attention.layer_norm_rms_epsilon"), max_position_embeddings=get("context_length"), vocab_size=shapes["token_embd.weight"][0],
-        tie_word_embeddings="output.weight" not in shapes, rope_parameters={"rope_type": "default", "rope_theta": get("rope.freq_base", 10000.0)},
+        tie_word_embeddings="output.weight" not in shapes, rope_parameters=rope or {"rope_type": "default", "rope_theta": get("rope.freq_base", 10000.0)},
     )
     state = {}
     for tensor in reader.tensors:
         data = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).copy()).float().reshape(shapes[tensor.name])
         if tensor.name in TOP:
             state[TOP[tensor.name]] = data
+            continue
+        if tensor.name == "rope_freqs.weight":
             continue
         _, layer, part, kind = tensor.name.split(".")
         if arch == "llama" and part in ("attn_q", "attn_k"):
@@ -64,19 +67,22 @@ def main() -> None:
     path, out, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 64
     tokenizer = AutoTokenizer.from_pretrained(str(path.parent), gguf_file=path.name)
     model = load(str(path))
+    # All prompts at once, padded at the left: a step reads the weights once.
+    prompts = [tokenizer(prompt).input_ids for prompt in PROMPTS]
+    width = max(map(len, prompts))
+    batch = torch.tensor([[0] * (width - len(ids)) + ids for ids in prompts])
+    mask = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts])
+    model.generation_config.eos_token_id = None
+    with torch.no_grad():
+        answer = model.generate(
+            input_ids=batch, attention_mask=mask, max_new_tokens=count, do_sample=False, pad_token_id=0, output_logits=True, return_dict_in_generate=True
+        )
+    best = torch.log_softmax(torch.stack(answer.logits, 1).double(), -1).topk(2)
     cases = []
-    for prompt in PROMPTS:
-        prompt_ids = tokenizer(prompt).input_ids
-        ids, gaps, cache, step = [], [], None, torch.tensor([prompt_ids])
-        with torch.no_grad():
-            for _ in range(count):
-                answer = model(step, past_key_values=cache, use_cache=True)
-                cache = answer.past_key_values
-                best = torch.log_softmax(answer.logits[0, -1].double(), -1).topk(2)
-                ids.append(int(best.indices[0]))
-                gaps.append(round(float(best.values[0] - best.values[1]), 5))
-                step = torch.tensor([[ids[-1]]])
-        cases.append({"prompt": prompt, "prompt_ids": prompt_ids, "ids": ids, "gaps": gaps})
+    for row, prompt in enumerate(PROMPTS):
+        ids = best.indices[row, :, 0].tolist()
+        gaps = [round(gap, 5) for gap in (best.values[row, :, 0] - best.values[row, :, 1]).tolist()]
+        cases.append({"prompt": prompt, "prompt_ids": prompts[row], "ids": ids, "gaps": gaps})
         print(repr(tokenizer.decode(ids)), min(gaps), flush=True)
     lines = ",\n".join("    " + json.dumps(case) for case in cases)
     Path(out).write_text(f'{{\n  "file": {json.dumps(path.name)},\n  "cases": [\n{lines}\n  ]\n}}\n')
