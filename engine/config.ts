@@ -207,6 +207,13 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'Device',
     help: 'storage of KV pages; int8 holds nearly twice the tokens of f16',
   },
+  samplingDefaults: {
+    type: 'string',
+    choices: ['model', 'openai'],
+    default: 'model',
+    group: 'API behaviour',
+    help: "sampling where a request says nothing: the model's generation_config.json, or temperature 0.7 and top_p 0.95 without; openai = 1 and 1",
+  },
   autoTruncateMaxTokens: {
     type: 'boolean',
     default: false,

@@ -18,6 +18,7 @@ export const MODEL_TYPES = {
   mistral: { task: 'chat', family: 'llama' },
   qwen2: { task: 'chat', family: 'llama' },
   qwen3: { task: 'chat', family: 'llama' },
+  arcee: { task: 'chat', family: 'arcee' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -128,6 +128,21 @@ describe('engine/', () => {
     expect(problems).toEqual([]);
   });
 
+  test('speaks neither the command line nor HTTP: no flag in what it says, no field of the API in its errors', () => {
+    const OTHERS = ['--query-gpu', '--format', '--local-dir'];
+    const said = engineFiles.flatMap((path) => {
+      const text = withoutComments(read(path));
+      const flags = [...text.matchAll(/(?<=['"`\s(])--[a-z][\w-]*(?![\w.[-])/g)]
+        .map(([flag]) => flag)
+        .filter((flag) => !OTHERS.includes(flag));
+      const fields = [...text.matchAll(/\bparam: ['"`][^'"`]*_[^'"`]*['"`]|\bdetails: \{[^}]*\w_\w[^}]*\}|\bnpx parley\b/g)].map(
+        ([field]) => field,
+      );
+      return [...flags, ...fields].map((word) => `${path}: ${word}`);
+    });
+    expect(said).toEqual([]);
+  });
+
   test('no globals of one runtime, no console', () => {
     const runtimeGlobal = /(?<![\w.#'"/-])(process\.|Buffer\.|document\.|console\.|require\()/;
     const problems = engineFiles

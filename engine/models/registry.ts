@@ -3,9 +3,10 @@ import { expectFamily } from '../model-types.ts';
 import type { FamilyOf } from '../model-types.ts';
 import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
+import { ARCEE } from './arcee/arcee.ts';
 import { LLAMA } from './llama/llama.ts';
 
-const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA };
+const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, arcee: ARCEE };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
 export function decoderFor(json: Json): DecoderDefinition {

@@ -23,6 +23,8 @@ import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
+import { samplingDefaults, shownDefaults } from '../sampling.ts';
+import type { SamplingDefaults } from '../sampling.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
@@ -53,7 +55,7 @@ export interface ChatParts {
   readonly scheduler: Scheduler;
   readonly pool: PagePool;
   readonly runner: ChatRunner;
-  readonly generation: Json;
+  readonly samplingDefaults: SamplingDefaults;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
   /** Answers that do not fit the context end at its edge instead of being refused. */
@@ -108,7 +110,8 @@ export async function loadChat(
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const sampling = samplingDefaults(generation, config.samplingDefaults);
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
@@ -117,7 +120,7 @@ export async function loadChat(
     scheduler,
     pool,
     runner,
-    generation,
+    samplingDefaults: sampling,
     eos,
     context,
     vocabulary,

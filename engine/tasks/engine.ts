@@ -1,5 +1,5 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
-import type { EngineInfo, EngineStatus, ModelInfo, ProfileEntry } from '../api.ts';
+import type { EngineInfo, EngineStatus, ProfileEntry } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';

@@ -3,6 +3,7 @@ import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
@@ -29,6 +30,8 @@ const FADE_SECONDS = 0.004;
 
 /** How a text's phonemes are spelled for the model. */
 const RULES = 'phoneme_rules.json';
+
+const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
 const SPEED_RANGE = [0.25, 4] as const;
 
@@ -150,8 +153,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
       count += piece.ids.length;
       if (count > limit) {
         const at = speed < 1 ? ` at speed ${speed}` : '';
-        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request (--max-speech-phonemes)`;
-        throw new EngineError('invalid_request', message, { param: 'text' });
+        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request`;
+        throw new EngineError('invalid_request', message, { param: 'text', remedies: [ALLOW_MORE] });
       }
       yield piece;
     }

@@ -106,10 +106,10 @@ export class Transcriber implements TaskOperations<'transcription'> {
     if (this.#closed) throw this.#closed;
     const { config, tokens } = this.#runner.model;
     const { hop } = config.mel;
-    if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'file' });
+    if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'samples' });
     if (this.#jobs.size >= this.#maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
     if (options.task === 'translate' && tokens.translate === undefined) {
-      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'model' });
+      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'task' });
     }
     const language = this.#language(options.language);
     const text = options.prompt?.trim();

@@ -4,6 +4,7 @@ import { defaultsOf, defineSettings } from '../../engine/util/setting.ts';
 import type { Setting, SettingsOf } from '../../engine/util/setting.ts';
 import { REASONING_FIELDS } from '../chat/choice.ts';
 import { BUILT_FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
+import { dashed } from './remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 
 /** What the server sets besides the engine (`ENGINE_SETTINGS`); a flag's name is the key with dashes. Names that SGLang has are SGLang's. */
@@ -193,7 +194,7 @@ export type Flag = Setting & {
 };
 
 /** A setting's flag, without the dashes before it. */
-export const flagName = (key: SettingKey): string => key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+export const flagName = (key: SettingKey): string => dashed(key);
 
 const ENTRIES = Object.entries(ROWS) as [SettingKey, Setting][];
 

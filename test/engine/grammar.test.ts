@@ -206,6 +206,7 @@ describe('grammar', () => {
     ['pattern', { type: 'string', pattern: '^(?=a)b$' }, '/'],
     ['maxLength', { type: 'string', pattern: '^a*$', maxLength: 2 }, '/'],
     ['format', { type: 'string', format: 'weird' }, '/'],
+    ['format', { type: 'string', format: { toString: 1 } }, '/'],
     ['$ref', { $ref: '#/$defs/missing' }, '/'],
     ['$ref', { $ref: 'http://example.com/a.json' }, '/'],
     ['not', { $ref: '#/$defs/a', $defs: { a: { not: {} } } }, '/$defs/a'],

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { LOAD_AS_F32 } from '../../engine/errors.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -155,7 +156,10 @@ test('values that are not finite are refused with tensor and element, and so are
   }
   const checkpoint = await openSafetensors(platform, folder({ 'model.safetensors': put(-65520) }));
   const loader = new WeightLoader(undefined as unknown as Device, checkpoint, 'f16');
-  await expect(loader.linear('a', 2, 2)).rejects.toThrow(/tensor a holds -65520, which f16 cannot hold .*--dtype f32/);
+  await expect(loader.linear('a', 2, 2)).rejects.toMatchObject({
+    message: expect.stringMatching(/tensor a holds -65520, which f16 cannot hold/) as string,
+    remedies: [LOAD_AS_F32],
+  });
   await expect(loader.mergedLinear('ab', [{ name: 'a', outFeatures: 2 }], 2)).rejects.toThrow(/tensor a holds -65520/);
   await checkpoint.close();
 });

@@ -203,7 +203,7 @@ describe('the transcriber', () => {
   test('refuses no samples and unknown languages before the first event', async () => {
     await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
     await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
-    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'model' });
+    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'task' });
     expect(transcriber.info.translates).toBe(false);
   });
 
@@ -227,7 +227,7 @@ describe('the transcriber', () => {
       events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
     const [found, refused] = await Promise.allSettled([run(), run()]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
-    const heard = found!.status === 'fulfilled' ? found!.value : [];
+    const heard = found.status === 'fulfilled' ? found.value : [];
     expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
     // Its end is suppressed: two windows of half its 100 positions.
     expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });

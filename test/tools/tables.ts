@@ -35,9 +35,7 @@ async function shaderTable(): Promise<string> {
   const rows = shaders.sort().map((file) => {
     const declared = kernels.filter(({ kernel }) => kernel.spec.file === file);
     const ops = [...new Set(declared.map(({ op }) => `ops/${op}`))].join(', ') || '(fragment)';
-    const choices = new Set(
-      declared.flatMap(({ kernel: { spec } }) => [...(spec.types ?? []), ...(spec.consts ?? []), ...Object.keys(spec.overrides ?? {})]),
-    );
+    const choices = new Set(declared.flatMap(({ kernel: { spec } }) => [...(spec.consts ?? []), ...Object.keys(spec.overrides ?? {})]));
     return `| \`${file}\` | ${firstSentence(file)} | ${ops} | ${[...choices].map((choice) => `\`${choice}\``).join(' ')} |`;
   });
   return ['| shader | computes | used by | chosen per variant |', '|---|---|---|---|', ...rows].join('\n');
