@@ -17,8 +17,6 @@ export interface ModelPlace {
 /** How models of one format are known and opened. */
 export interface ModelFormat {
   recognises(place: ModelPlace): boolean | Promise<boolean>;
-  /** The name that a model is served by, from its path's last name; absent: the same. */
-  nameOf?(name: string): string;
   /** Throws EngineError('invalid_model') for what has the looks of the format and cannot be read. */
   open(place: ModelPlace): Promise<ModelFolder>;
 }

@@ -1,5 +1,6 @@
 /** The formats that models are read in, and the one way to open what stands at a path. */
 import type { Platform } from '../platform/platform.ts';
+import { modelName } from '../util/model-name.ts';
 import { GGUF } from './gguf/gguf-folder.ts';
 import { HUGGING_FACE, refusePlace } from './hugging-face-folder.ts';
 import { headOf } from './missing.ts';
@@ -13,12 +14,9 @@ const FORMATS: readonly ModelFormat[] = [GGUF, HUGGING_FACE];
  * Opens the model at a path (in a page, a base URL), served by `id` or else by a name made of the path's last one. Throws EngineError('invalid_model') that says
  * what stands there instead, and what to do.
  */
-export async function openModelFolder(platform: Platform, path: string, id?: string): Promise<ModelFolder> {
-  const name = lastName(path);
-  const place = await look(platform, path, id ?? name);
-  for (const format of FORMATS) {
-    if (await format.recognises(place)) return await format.open({ ...place, id: id ?? format.nameOf?.(name) ?? name });
-  }
+export async function openModelFolder(platform: Platform, path: string, id = modelName(path)): Promise<ModelFolder> {
+  const place = await look(platform, path, id);
+  for (const format of FORMATS) if (await format.recognises(place)) return await format.open(place);
   return await refusePlace(place);
 }
 
@@ -26,8 +24,4 @@ async function look(platform: Platform, path: string, id: string): Promise<Model
   const names = await platform.list?.(path);
   const isFile = platform.list !== undefined && names === undefined && (await platform.exists(path));
   return { platform, path, id, names, head: isFile ? await headOf(platform, path) : new Uint8Array() };
-}
-
-function lastName(path: string): string {
-  return path.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
 }

@@ -1,9 +1,12 @@
 /** GGUF files as model folders: headers that are checked, settings, names, order of rows, parts. No GPU. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { taskOf } from '../../engine/model-types.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
+import { modelName } from '../../engine/util/model-name.ts';
+import { ARCHITECTURES } from '../../engine/weights/gguf/architecture.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { ggufFile } from '../support/gguf-file.ts';
 import type { GgufContent, Stored, StoredTensor } from '../support/gguf-file.ts';
@@ -38,9 +41,9 @@ test.each([
   ['Big-IQ4_XS-00001-of-00003.gguf', 'Big'],
   ['gpt-oss-mxfp4.gguf', 'gpt-oss'],
   ['Qwen2.5-Coder-0.5B-Instruct.gguf', 'Qwen2.5-Coder-0.5B-Instruct'],
-])('%s is served as %s', async (name, id) => {
-  const { GGUF } = await import('../../engine/weights/gguf/gguf-folder.ts');
-  expect(GGUF.nameOf!(name)).toBe(id);
+  ['models/Qwen3-0.6B/', 'Qwen3-0.6B'],
+])('%s is served as %s', (name, id) => {
+  expect(modelName(name)).toBe(id);
 });
 
 test('version 2 and other alignments are read', async () => {
@@ -73,6 +76,17 @@ test('tensors have Hugging Face names, and rows of q and k its order, also in pa
   const v = await weights.read('model.layers.0.self_attn.v_proj.weight', { from: 5, to: 7 });
   expect([...v]).toEqual([5, 6]);
   await weights.close();
+});
+
+test('every architecture is of a model that has a decoder', async () => {
+  for (const [name, { modelType }] of ARCHITECTURES) {
+    const { metadata, tensors } = tiny();
+    const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace('llama.', `${name}.`), value]));
+    const config = await (await open({ metadata: { ...renamed, 'general.architecture': text(name) }, tensors })).json('config.json');
+    expect(config['model_type']).toBe(modelType);
+    expect(taskOf(modelType)).toBe('chat');
+    expect(parseLlamaConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
+  }
 });
 
 test('other architectures keep the order of rows', async () => {
@@ -146,7 +160,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3 are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, arcee are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resolveConfig } from '../../engine/config.ts';
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
@@ -85,7 +85,7 @@ test('200 mutated files are loaded, or refused with one line that names the file
   for (let i = 0; i < 200; i++) {
     writeFileSync(path, mutate(rng, whole));
     const { buffers } = device.stats;
-    const error: unknown = await ChatEngine.load(device, platform, { path }, config).then(
+    const error: unknown = await namingModel(path, ChatEngine.load(device, platform, { path }, config)).then(
       (engine) => engine.close(),
       (thrown: unknown) => thrown,
     );

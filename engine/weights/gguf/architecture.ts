@@ -8,18 +8,22 @@ import type { Metadata } from './metadata.ts';
 /** What a file's tensors are, by GGUF's name. */
 export type Tensors = ReadonlyMap<string, PartTensor>;
 
-interface Architecture {
+/** What llama.cpp's converter makes of a family. */
+export interface Architecture {
   /** config.json's `model_type`. */
   readonly modelType: string;
   /** Rows of q and k stand as llama.cpp's rotation wants them: pairs of channels beside each other. */
   readonly permuted: boolean;
+  /** config.json's `hidden_act`. */
+  readonly activation: string;
 }
 
 /** By `general.architecture`. Mistral's files say llama. */
-const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
-  ['llama', { modelType: 'llama', permuted: true }],
-  ['qwen2', { modelType: 'qwen2', permuted: false }],
-  ['qwen3', { modelType: 'qwen3', permuted: false }],
+export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
+  ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
+  ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
+  ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
+  ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
 ]);
 
 /** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */
@@ -50,7 +54,7 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
 
 /** config.json of a file; `ropeFactors` are the values of rope_freqs.weight where it has them. */
 export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Float32Array | undefined): Json {
-  const { name, modelType } = architectureOf(metadata);
+  const { name, modelType, activation } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
@@ -76,7 +80,7 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Floa
     vocab_size: embedding.shape[0],
     max_position_embeddings: size('context_length'),
     rms_norm_eps: size('attention.layer_norm_rms_epsilon'),
-    hidden_act: 'silu',
+    hidden_act: activation,
     attention_bias: tensors.has('blk.0.attn_q.bias'),
     tie_word_embeddings: !tensors.has('output.weight'),
     ...ropeOf(metadata, key, ropeFactors),

@@ -18,21 +18,12 @@ import { generationOf, tokenizerConfigOf, tokenizerOf } from './tokenizer.ts';
 export const GGUF: ModelFormat = {
   recognises: ({ path, head, names }) =>
     head.length > 0 ? GGUF_MAGIC.every((byte, i) => head[i] === byte) : names === undefined && /\.gguf$/i.test(path),
-  nameOf: (name) =>
-    name
-      .replace(/\.gguf$/i, '')
-      .replace(PART, '')
-      .replace(QUANTISATION, ''),
   open: async ({ platform, path, id }: ModelPlace) => {
     const model = await readModel(platform, path);
     const config = configOf(model.metadata, model.tensors, await ropeFactors(platform, model));
     return folderOf(platform, { path, id, model, config });
   },
 };
-
-const PART = /-\d{5}-of-\d{5}$/;
-/** How files say what they are quantised as: Q4_K_M, q8_0, UD-Q4_K_XL, IQ4_XS, bf16, MXFP4_MOE. */
-const QUANTISATION = /[-._](UD-)?(I?Q\d[A-Z0-9_]*|B?F16|F32|MXFP4(_MOE)?)$/i;
 
 interface Opened {
   readonly path: string;
