@@ -14,7 +14,7 @@ const FORMATS: readonly Format[] = [
   {
     pattern: /\.gguf$/i,
     what: 'is a GGUF file',
-    advice: 'give the file itself to a server; the playground takes folders of safetensors',
+    advice: 'give the file itself, not the folder that it is in',
   },
   { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read', advice: ORIGIN },
   {
