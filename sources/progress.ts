@@ -34,9 +34,11 @@ export class Meter {
     return ((last.done - first.done) * 1000) / (last.at - first.at);
   }
 
+  /** Undefined before enough has come to guess from. */
   secondsLeft(total: number): number | undefined {
     const { speed } = this;
-    return speed === undefined ? undefined : (total - (this.#marks.at(-1)?.done ?? 0)) / speed;
+    const done = this.#marks.at(-1)?.done ?? 0;
+    return speed === undefined || done < total / 100 ? undefined : (total - done) / speed;
   }
 }
 

@@ -66,10 +66,15 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
   Models: [
-    text('chat-model', 'FOLDER', 'chat checkpoint (Hugging Face layout), or none', 'models/parley-chat'),
-    text('speech-model', 'FOLDER', 'speech checkpoint, or none', 'models/parley-speech'),
-    text('transcription-model', 'FOLDER', 'transcription checkpoint, or none', 'models/parley-transcribe'),
-    text('served-model-name', 'ID', "id of the chat model; default: its folder's name"),
+    text(
+      'chat-model',
+      'MODEL',
+      'chat model: a folder, a file, owner/name of the hub or another source (docs/models.md), or none',
+      'models/parley-chat',
+    ),
+    text('speech-model', 'MODEL', 'speech model, or none', 'models/parley-speech'),
+    text('transcription-model', 'MODEL', 'transcription model, or none', 'models/parley-transcribe'),
+    text('served-model-name', 'ID', "id of the chat model; default: its folder's name, or its name on the hub"),
     list('chat-alias', 'IDS', 'other ids the chat model answers to'),
     list('speech-alias', 'IDS', 'other ids the speech model answers to', 'tts-1,tts-1-hd,gpt-4o-mini-tts'),
     list('transcription-alias', 'IDS', 'other ids the transcription model answers to', 'whisper-1'),

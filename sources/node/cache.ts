@@ -10,7 +10,8 @@ import type { HubSource } from '../source.ts';
 import { CachedRepo, isBelow, repoOfFolder } from './hub-cache.ts';
 import { isLocked } from './lock.ts';
 import { findCached } from './pull-hub.ts';
-import { BEGUN, folderOfRecipe, readRecord } from './pull-recipe.ts';
+import { folderOfRecipe, readRecord } from './pull-recipe.ts';
+import { BEGUN } from './recipe-parts.ts';
 import type { SourceSettings } from './settings.ts';
 
 /** A model in a cache. */

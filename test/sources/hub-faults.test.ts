@@ -61,6 +61,19 @@ describe('what breaks', () => {
     expect(fetched).toBeLessThanOrEqual(NEEDED_BYTES - keptBytes);
   });
 
+  test('an address of the storage that has become too old is asked for again', async () => {
+    bench.hub.refusals = 2;
+    const { path } = await bench.pull(ID, { tuning: { ...TUNING, connections: 1 } });
+    expect(readFileSync(join(path, 'model.safetensors')).equals(WEIGHTS)).toBe(true);
+    bench.hub.commit(new Map([...FILES, ['model.safetensors', Buffer.alloc(1000)]]));
+    bench.hub.refusals = 100;
+    const error = await failure(bench.pull(ID, { update: true }));
+    expect([error.kind, error.message]).toEqual([
+      'network',
+      expect.stringMatching(/^model.safetensors: 127.0.0.1:\d+ answered HTTP 403; what came is kept/),
+    ]);
+  });
+
   test.each(['model.safetensors', 'config.json'])('%s with one bit turned is refused and thrown away', async (wrong) => {
     bench.hub.fault = (name) => (name === wrong ? 'corrupt' : undefined);
     const error = await failure(bench.pull());

@@ -101,6 +101,16 @@ describe('a pull', () => {
     const found = await bench.pull(ID, { env: bench.env({ HF_HUB_OFFLINE: '1' }) });
     expect([found.path, found.files.length]).toEqual([snapshot, 2]);
     expect(bench.hub.requests).toEqual([]);
+    // What is there may lack a file: the hub is asked once, and what is here is not fetched again.
+    const asked = bench.hub.commit(FILES, 'main');
+    rmSync(bench.folder, { recursive: true });
+    await bench.pull(`${ID}@${asked}`);
+    rmSync(join(bench.folder, '.parley'), { recursive: true });
+    rmSync(join(bench.folder, 'snapshots', asked, 'tokenizer.json'));
+    bench.hub.downloads.length = 0;
+    bench.hub.requests.length = 0;
+    expect((await bench.pull(`${ID}@${asked}`)).files.map(({ path }) => path)).toEqual(NEEDED);
+    expect([bench.hub.requests.length, bench.fetchedNames()]).toEqual([2, []]);
   });
 
   test('from a server without ranges takes the file whole, once', async () => {

@@ -1,4 +1,5 @@
 /** What people write where a model is expected: which source it is, and what is wrong with it. */
+import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { SourceError, formatSource, parseSource } from '../../sources/index.ts';
 import { compareNatural, pathProblem } from '../../sources/names.ts';
@@ -119,6 +120,16 @@ describe('recipes', () => {
       ['model.bin', ['pypi:a-1@1/d/model.bin.part*', 'pypi:a-2@1/d/model.bin.part*']],
       ['voices/', ['npm:k@1.0.0/voices/']],
     ]);
+  });
+
+  test('those of examples/ are recipes', () => {
+    const folder = new URL('../../examples/recipes/', import.meta.url);
+    const names = readdirSync(folder);
+    expect(names).toHaveLength(3);
+    for (const name of names) {
+      const { files } = parseRecipe(name, readFileSync(new URL(name, folder), 'utf8'));
+      expect(files.filter(({ sha256 }) => sha256 !== undefined)).toHaveLength(1);
+    }
   });
 
   test.each([

@@ -34,6 +34,19 @@ export const NEEDED_BYTES = NEEDED.reduce((sum, name) => sum + FILES.get(name)!.
 /** Pieces are small, so that a file has several; nothing waits. */
 export const TUNING = { pieceBytes: 32 * 1024, connections: 4, attempts: 3, retryMs: 0, pollMs: 5 };
 
+/** What the machine of the test may have set, for processes that inherit it. */
+const UNSET = Object.fromEntries(
+  [
+    'HF_TOKEN',
+    'HUGGING_FACE_HUB_TOKEN',
+    'HF_TOKEN_PATH',
+    'HF_HUB_CACHE',
+    'HUGGINGFACE_HUB_CACHE',
+    'HF_HUB_OFFLINE',
+    'PARLEY_NO_INSTALL',
+  ].map((name) => [name, '']),
+);
+
 export interface HubBench {
   readonly hub: HubServer;
   /** HF_HOME. */
@@ -59,7 +72,13 @@ export function hubBench(): HubBench {
   afterEach(async () => hub.close());
   afterAll(() => rmSync(root, { recursive: true }));
   const home = (): string => join(root, String(count));
-  const env: HubBench['env'] = (more = {}) => ({ HF_HOME: home(), PARLEY_CACHE: join(home(), 'own'), HF_ENDPOINT: hub.url, ...more });
+  const env: HubBench['env'] = (more = {}) => ({
+    ...UNSET,
+    HF_HOME: home(),
+    PARLEY_CACHE: join(home(), 'own'),
+    HF_ENDPOINT: hub.url,
+    ...more,
+  });
   return {
     get hub() {
       return hub;

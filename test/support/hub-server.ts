@@ -31,6 +31,8 @@ export interface HubRules {
   status: number | undefined;
   /** Where the storage is, other than it is. */
   redirect: ((location: string) => string) | undefined;
+  /** How many downloads the storage refuses, as it does with addresses that are too old. */
+  refusals: number;
   /** Changes the listing of files. */
   listing: ((entries: TreeEntry[]) => unknown[]) | undefined;
   /** The storage gives whole files whatever is asked for. */
@@ -67,6 +69,7 @@ export async function serveHub(id: string, folder?: string): Promise<HubServer> 
     gated: false,
     status: undefined,
     redirect: undefined,
+    refusals: 0,
     listing: undefined,
     wholeOnly: false,
     hold: undefined,
@@ -177,7 +180,7 @@ function answerHub(state: State, request: IncomingMessage, response: ServerRespo
   const base = lfs ? state.storage : state.url;
   if (!url.searchParams.has('here')) {
     const location = lfs
-      ? `${base}/lfs/${sha('sha256', content)}?name=${encodeURIComponent(file)}`
+      ? `${base}/lfs/${lfs.oid}?name=${encodeURIComponent(file)}`
       : `/${id}/resolve/${commit}/${encodeURIComponent(file)}?here`;
     return void response.writeHead(lfs ? 302 : 307, { ...headers, location: rules.redirect?.(location) ?? location }).end();
   }
@@ -201,7 +204,7 @@ async function answerStorage(state: State, request: IncomingMessage, response: S
   state.requests.push({ host: 'storage', path: url.pathname, authorization: request.headers.authorization });
   const content = state.contents.get(url.pathname.replace('/lfs/', ''));
   await state.rules.hold;
-  if (content === undefined) return void response.writeHead(403).end();
+  if (content === undefined || state.rules.refusals-- > 0) return void response.writeHead(403).end();
   send(state, url.searchParams.get('name') ?? '', content, request, response, {});
 }
 
@@ -238,8 +241,18 @@ function send(
   else response.write(bytes.subarray(0, kept), () => void (fault === 'stall' || response.destroy()));
 }
 
-/** The hub keeps weights in LFS: git then holds a pointer, and `lfs.oid` is the SHA-256 of the content. */
+const treeEntries = new WeakMap<Buffer, Map<string, TreeEntry>>();
+
+/** The entry of a file; hashing it once is enough. */
 function treeEntry([path, content]: readonly [string, Buffer]): TreeEntry {
+  const known = treeEntries.get(content) ?? new Map<string, TreeEntry>();
+  const entry = known.get(path) ?? makeEntry(path, content);
+  treeEntries.set(content, known.set(path, entry));
+  return entry;
+}
+
+/** The hub keeps weights in LFS: git then holds a pointer, and `lfs.oid` is the SHA-256 of the content. */
+function makeEntry(path: string, content: Buffer): TreeEntry {
   const git = (bytes: Buffer): string => sha('sha1', `blob ${bytes.length}\0`, bytes);
   const { length: size } = content;
   if (!/\.(safetensors|gguf|bin|onnx|pth|pt)$/.test(path)) return { type: 'file', path, size, oid: git(content) };
