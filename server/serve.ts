@@ -18,6 +18,7 @@ import type { Listener } from './http/listen.ts';
 import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings/read.ts';
+import { inFlags } from './settings/remedies.ts';
 import { pulling, resolveModels } from './settings/sources.ts';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
@@ -89,7 +90,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     log,
     watchdogMs: config.watchdogMs,
     onGiveUp: (error) => {
-      process.stderr.write(`the engine cannot run: ${error.message}\n`);
+      process.stderr.write(`the engine cannot run: ${inFlags(error)}\n`);
       process.exit(EXIT_BY_CODE[error.code] ?? EXIT.crash);
     },
     ...(engineEntry && { entry: engineEntry }),

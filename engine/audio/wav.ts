@@ -28,7 +28,7 @@ const MAX_CHUNKS = 1_000;
 /** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 export const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
 
-const invalid = (message: string): EngineError => new EngineError('invalid_audio', message, { param: 'file' });
+const invalid = (message: string): EngineError => new EngineError('invalid_audio', message);
 
 /** Whether the bytes begin as a WAV file does (RIFF, or RF64 for files beyond 4 GiB). */
 export function isWav(bytes: Uint8Array): boolean {

@@ -1,6 +1,5 @@
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
-import type { Tensor } from '../gpu/tensor.ts';
 import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';

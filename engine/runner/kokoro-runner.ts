@@ -1,4 +1,4 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { KokoroConfig } from '../models/kokoro/config.ts';
@@ -71,7 +71,7 @@ export class KokoroRunner {
     });
     const ids = new Array<number>(WARM_UP_IDS).fill(0);
     const spoken = await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
-    if (spoken && indexBeyond(spoken.samples) >= 0) throw new EngineError('invalid_model', 'the first samples spoken are not finite: the weights are damaged, or too large for f16 (--dtype f32)'); // prettier-ignore
+    if (spoken && indexBeyond(spoken.samples) >= 0) throw new EngineError('invalid_model', 'the first samples spoken are not finite: the weights are damaged, or too large for f16', { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
   /**
@@ -132,7 +132,7 @@ export class KokoroRunner {
     rec.submit();
     const durations = new Float32Array(await readback.data());
     if (indexBeyond(durations) < 0) return durations;
-    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
+    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
   #decode(rec: Recorder, frames: number, noise: Parameters<typeof forwardSource>[5]): void {

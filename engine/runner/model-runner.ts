@@ -1,5 +1,5 @@
 import type { BlockTable } from '../cache/block-table.ts';
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -124,7 +124,7 @@ export class ModelRunner {
     let first = 'logits';
     for (const { stage, values } of stages.reverse())
       if (indexBeyond((await this.#device.read(values)) as Float32Array) >= 0) first = stage;
-    throw new EngineError('invalid_model', `the model's first values are not finite from '${first}' on: its weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
+    throw new EngineError('invalid_model', `the model's first values are not finite from '${first}' on: its weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
   /** Submits one step; its tokens are read later. */

@@ -1,5 +1,5 @@
 /** Runs Whisper: encodes windows into slots and steps the decoder over the tokens of any of them. */
-import { EngineError, assert } from '../errors.ts';
+import { EngineError, LOAD_AS_F32, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -162,7 +162,7 @@ export class WhisperRunner {
     const logits = rec.readback(this.#decoder.logits, this.model.config.vocabulary * 4);
     rec.submit();
     if (indexBeyond(new Float32Array(await logits.data())) < 0) return;
-    throw new EngineError('invalid_model', "the first token's logits are not finite: the weights are damaged, or too large for f16 (--dtype f32)"); // prettier-ignore
+    throw new EngineError('invalid_model', "the first token's logits are not finite: the weights are damaged, or too large for f16", { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
   /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */

@@ -196,7 +196,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
       throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
         param,
-        details: { n_prompt_tokens: prompt, n_ctx: context },
+        details: { promptTokens: prompt, contextLength: context },
       });
     }
     return Math.min(asked ?? Infinity, context - prompt);

@@ -16,6 +16,7 @@ import { MAX_STEP_COPIES, MAX_STEP_ROWS, WhisperRunner } from '../runner/whisper
 import type { MaskName, SampledToken, StepCopy, StepRow } from '../runner/whisper-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 import { BeamSearch } from './beam-search.ts';
 import { cutWindows, emitDone, isTimed, settle } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
@@ -61,16 +62,16 @@ export class Transcriber implements TaskOperations<'transcription'> {
     this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => slot);
   }
 
-  /** Loads a checkpoint folder, allocates its slots, compiles and warms up. */
+  /** Loads a model folder, allocates its slots, compiles and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
-    const folder = source.path;
+    const folder = await openModelFolder(platform, source.path, source.id);
     const dtype = storageType(config.dtype);
-    const model = await loadWhisperModel(device, platform, folder, dtype);
-    const tokenizer = await Tokenizer.load(platform, folder, model.config.vocabulary);
+    const model = await loadWhisperModel(device, folder, dtype);
+    const tokenizer = await Tokenizer.load(folder, model.config.vocabulary);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
     const runner = new WhisperRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
     await runner.warmUp();
-    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+    const { id } = folder;
     const { windows, mel } = model.config;
     platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
     const { parameters, weightBytes } = model;
@@ -105,10 +106,10 @@ export class Transcriber implements TaskOperations<'transcription'> {
     if (this.#closed) throw this.#closed;
     const { config, tokens } = this.#runner.model;
     const { hop } = config.mel;
-    if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'file' });
+    if (options.samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'samples' });
     if (this.#jobs.size >= this.#maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
     if (options.task === 'translate' && tokens.translate === undefined) {
-      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'model' });
+      throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'task' });
     }
     const language = this.#language(options.language);
     const text = options.prompt?.trim();

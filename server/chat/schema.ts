@@ -3,9 +3,12 @@ import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
 import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
-import { checkChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
+import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 const textPart = z
@@ -104,6 +107,35 @@ export interface ChatLimits {
   readonly maxRunningRequests: number;
 }
 
+/** The body of POST /chat/completions as JSON Schema. */
+export function describeChatBody({ maxRunningRequests, ...names }: ChatLimits & ModelNames): Json {
+  const { required, properties, example } = describeModel(names);
+  const choice = { not: { enum: ['none', null] } };
+  return describeBody(chatSchema, {
+    required,
+    example: { ...example, messages: [{ role: 'user', content: 'What is 2+2?' }] },
+    properties: {
+      ...properties,
+      n: describeChoices(maxRunningRequests),
+      modalities: { type: 'array', items: { const: 'text' } },
+      audio: NULL,
+      web_search_options: NULL,
+      moderation: NULL,
+    },
+    rules: [
+      DELIVERY_RULE,
+      { if: given('top_logprobs', { type: 'integer', minimum: 1 }), then: given('logprobs', { const: true }) },
+      { if: given('tool_choice', choice), then: SOME_TOOLS },
+      { if: { allOf: [given('function_call', choice), absent('tool_choice')] }, then: SOME_TOOLS },
+    ],
+  });
+}
+
+/** Every answer to choose tools but 'none' needs some. */
+const SOME_TOOLS: Json = {
+  anyOf: [given('tools', { type: 'array', minItems: 1 }), { allOf: [absent('tools'), given('functions', { type: 'array', minItems: 1 })] }],
+};
+
 /** Checks a body of POST /chat/completions; throws HttpError 400 that names the field. */
 export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): ChatCall {
   const fields = validate(chatSchema, body);
@@ -140,7 +172,7 @@ function toRequest(fields: Fields): ChatRequest {
     parallelToolCalls: fields.parallel_tool_calls,
     continueFinalMessage: fields.continue_final_message,
     separateReasoning: fields.separate_reasoning,
-  }) as ChatRequest;
+  });
 }
 
 /** `reasoning_effort` as template variables: 'none' switches thinking off, other levels are handed on. */
@@ -160,5 +192,5 @@ export function toMessage(fields: z.output<typeof messageSchema>): ChatMessage {
     tool_call_id: fields.tool_call_id ?? (legacy ? (fields.name ?? undefined) : undefined),
     tool_calls: fields.tool_calls ?? undefined,
     reasoning_content: fields.reasoning_content ?? fields.reasoning ?? undefined,
-  }) as ChatMessage;
+  });
 }

@@ -5,13 +5,14 @@ import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import type { CodecPool } from '../audio/pool.ts';
-import { addRoute } from '../http/common-routes.ts';
 import { decodedBytes } from '../audio/decode.ts';
 import { unsupportedValue } from '../http/errors.ts';
 import { countAudio, relay } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
+import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';
-import { parseTranscriptionForm } from './schema.ts';
+import { describeTranscriptionForm, parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
 import { sendTranscript } from './formats.ts';
 import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
@@ -53,10 +54,19 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
         upload.close();
       }
     });
-  return createApp(context, (router) => {
-    addRoute(router, 'post', '/audio/transcriptions', handle('transcribe'));
-    addRoute(router, 'post', '/audio/translations', handle('translate'));
+  const route = (task: 'transcribe' | 'translate', path: string, summary: string): Route => ({
+    method: 'post',
+    path,
+    summary,
+    tags: ['transcription'],
+    body: () => ({ 'multipart/form-data': describeTranscriptionForm(context.names) }),
+    answers: [JSON_TYPE, 'text/plain', 'text/vtt', EVENT_TYPE],
+    handler: handle(task),
   });
+  return createApp(context, [
+    route('transcribe', '/v1/audio/transcriptions', 'Writes down speech'),
+    route('translate', '/v1/audio/translations', 'Writes down speech in English, where the model can'),
+  ]);
 }
 
 /** 400 where the model writes only what it hears. */

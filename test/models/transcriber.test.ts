@@ -12,6 +12,7 @@ import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -178,10 +179,10 @@ describe('the transcriber', () => {
   });
 
   test('takes a prompt that precedes the audio where the checkpoint knows prompts', async () => {
-    const loaded = await loadWhisperModel(device, device.platform, BUNDLED, 'f16');
+    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), 'f16');
     const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
     const runner = new WhisperRunner(device, model, { maxRunning: 1 });
-    const prompted = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 1);
+    const prompted = new Transcriber(transcriber.info, runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
     const audioTokens = Math.ceil(clip.length / 320);
     const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
     const [start, ...rest] = await run('The porch cheers.');
@@ -202,7 +203,7 @@ describe('the transcriber', () => {
   test('refuses no samples and unknown languages before the first event', async () => {
     await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
     await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
-    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'model' });
+    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'task' });
     expect(transcriber.info.translates).toBe(false);
   });
 
@@ -216,17 +217,17 @@ describe('the transcriber', () => {
   });
 
   test('hears the language in the first window of a multilingual model, and ends windows that never end', async () => {
-    const model = await loadWhisperModel(device, device.platform, path('test/fixtures/whisper-tiny-random'), 'f32');
+    const model = await loadWhisperModel(device, await openModelFolder(device.platform, path('test/fixtures/whisper-tiny-random')), 'f32');
     const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     // The fixture has no tokenizer: any that knows its ids will do.
-    const tokenizer = await Tokenizer.load(device.platform, BUNDLED);
+    const tokenizer = await Tokenizer.load(await openModelFolder(device.platform, BUNDLED));
     const tiny = new Transcriber({ ...transcriber.info, id: 'tiny' }, runner, tokenizer, 1);
     const samples = twice(clip.subarray(0, 20000));
     const run = (language?: string): Promise<TranscriptionEvent[]> =>
       events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
     const [found, refused] = await Promise.allSettled([run(), run()]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
-    const heard = found!.status === 'fulfilled' ? found!.value : [];
+    const heard = found.status === 'fulfilled' ? found.value : [];
     expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
     // Its end is suppressed: two windows of half its 100 positions.
     expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });
@@ -241,12 +242,12 @@ describe('the transcriber', () => {
   test.skipIf(!existsSync(SAMPLES))(
     'writes what PyTorch wrote for the sample clips, in full windows (skipped without ../shared)',
     async () => {
-      const model = await loadWhisperModel(device, device.platform, BUNDLED, 'f16');
+      const model = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), 'f16');
       const { frames, mel } = model.config;
       // transformers pads every window.
       const windows = { samples: frames * mel.hop, frames, padding: undefined };
       const runner = new WhisperRunner(device, { ...model, config: { ...model.config, windows } }, { maxRunning: 4 });
-      const padding = new Transcriber(transcriber.info, runner, await Tokenizer.load(device.platform, BUNDLED), 5);
+      const padding = new Transcriber(transcriber.info, runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 5);
       const found = await Promise.all(golden.samples.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`), padding)));
       expect(found).toEqual(golden.samples.map(({ output }) => output.trim()));
       await padding.close();

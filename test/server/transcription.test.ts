@@ -96,7 +96,7 @@ describe('a good form', () => {
       ['file', CLIP],
     ];
     expect((await postForm(`${transcription}/audio/transcriptions`, parts)).status).toBe(200);
-    const { samples, ...rest } = engine.transcriptions[0]!;
+    const { samples: _, ...rest } = engine.transcriptions[0]!;
     expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
     for (const [text, value] of [
       ['1e-1', 0.1],

@@ -101,7 +101,7 @@ export class FakeEngine implements Engine {
 
   /** One token a character. */
   async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
-    const text = prompt ?? messages.map(({ content }) => content).join('\n');
+    const text = prompt ?? messages.map(({ content }) => (typeof content === 'string' ? content : '')).join('\n');
     return [...(addSpecialTokens && prompt !== undefined ? [1] : []), ...[...text].map((character) => character.codePointAt(0)!)];
   }
 

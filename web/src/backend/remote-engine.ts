@@ -5,7 +5,6 @@ import type {
   FinishReason,
   SpeechEvent,
   SpeechRequest,
-  TranscriptSegment,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../../engine/api.ts';
@@ -102,7 +101,7 @@ export class RemoteEngine implements TaskEngine {
     for (const [id, segment] of segments.entries()) {
       yield {
         type: 'segment',
-        segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0, ...segment } as TranscriptSegment,
+        segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0, ...segment },
       };
     }
     yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };
