@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { SourceError } from '../errors.ts';
 import type { PackageSource } from '../source.ts';
 import type { PullContext } from './context.ts';
+import { diskError } from './disk.ts';
 
 export type PackageName = Pick<PackageSource, 'registry' | 'name' | 'version'>;
 
@@ -102,8 +103,7 @@ async function runTool(
       child.on('close', (status) => resolve(status ?? 1));
     });
     if (code === undefined || (code !== 0 && /No module named pip/.test(said))) return undefined;
-    if (code !== 0)
-      throw new SourceError('tool', `${what}: ${argv.slice(0, argv.indexOf('download') + 1 || 2).join(' ')} failed: ${lastError(said)}`);
+    if (code !== 0) throw toolError(what, argv, said, folder);
     return said;
   } finally {
     clearInterval(watch);
@@ -123,7 +123,13 @@ function announcedBytes(said: string): number | undefined {
   return number === undefined ? undefined : Number(number) * { '': 1, k: 1e3, M: 1e6, G: 1e9 }[unit as '' | 'k' | 'M' | 'G'];
 }
 
-/** The line of a tool's output that says what is wrong. */
+function toolError(what: string, argv: readonly string[], said: string, folder: string): unknown {
+  if (/No space left on device|ENOSPC/.test(said)) return diskError(Object.assign(new Error(said), { code: 'ENOSPC' }), folder);
+  const command = argv.slice(0, argv.findIndex((word) => word === 'download' || word === 'pack') + 1).join(' ');
+  return new SourceError('tool', `${what}: ${command} failed: ${lastError(said)}`);
+}
+
+/** The line of a tool's output that says what is wrong: of Python's own traces the last. */
 function lastError(said: string): string {
   const lines = said
     .split('\n')
@@ -132,7 +138,7 @@ function lastError(said: string): string {
   const errors = lines.filter((line) => /^(ERROR|npm (ERR!|error))/i.test(line));
   const line =
     errors.find((text) => /No matching distribution|E404|code E|Could not/i.test(text)) ??
-    errors.at(-1) ??
+    errors.findLast((text) => !text.endsWith('Exception:')) ??
     lines.at(-1) ??
     'it said nothing';
   return line.replace(/^ERROR: /, '').slice(0, 300);

@@ -1,5 +1,5 @@
 /** A file that is not whole yet, and beside it a note of which bytes are there, so that any stop leaves something to go on from. */
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { addRange, rangeBytes, readRanges } from '../ranges.ts';
 import type { Range } from '../ranges.ts';
 import type { DiskAccess } from './disk.ts';
@@ -7,36 +7,47 @@ import { diskError } from './disk.ts';
 
 /** At most this much of what came is fetched again after a process was killed. */
 const NOTE_EVERY_MS = 1_000;
+/** Room for a note, taken at the beginning: it must be possible to write one when the disk is full. */
+const NOTE_BYTES = 4096;
 
 type Handle = Awaited<ReturnType<DiskAccess['open']>>;
 
+/** What a note says. Two notes are written in turns, so that one of them is whole at any time; the higher number holds. */
+interface Note {
+  readonly turn: number;
+  readonly size: number;
+  readonly version: string;
+  readonly done: readonly Range[];
+}
+
 /** `.incomplete` would be taken up by Hugging Face's own client, which knows of no holes. */
 export const partPath = (to: string): string => `${to}.parley-part`;
+const notePaths = (part: string): readonly [string, string] => [`${part}.0.json`, `${part}.1.json`];
 
 export class PartFile {
   readonly path: string;
-  readonly #note: string;
   readonly #size: number;
   readonly #version: string;
   readonly #handle: Handle;
+  #turn: number;
   #done: readonly Range[];
   #noted = performance.now();
   #noting: Promise<void> = Promise.resolve();
 
-  private constructor(path: string, size: number, version: string, handle: Handle, done: readonly Range[]) {
-    [this.path, this.#note, this.#size, this.#version, this.#handle, this.#done] = [path, `${path}.json`, size, version, handle, done];
+  private constructor(path: string, handle: Handle, { turn, size, version, done }: Note) {
+    [this.path, this.#handle, this.#turn, this.#size, this.#version, this.#done] = [path, handle, turn, size, version, done];
   }
 
   /** Takes up what is there of the same version of the file; anything else is thrown away. `version` names the content, by hash or ETag. */
   static async open(disk: DiskAccess, to: string, size: number, version: string): Promise<PartFile> {
     const path = partPath(to);
-    const kept = await keptRanges(`${path}.json`, size, version);
+    const kept = await readNote(path, size, version);
     try {
-      const handle = await disk.open(path, kept ? 'r+' : 'w+').catch((error: NodeJS.ErrnoException) => {
-        if (kept && error.code === 'ENOENT') return undefined;
-        throw error;
-      });
-      return new PartFile(path, size, version, handle ?? (await disk.open(path, 'w+')), handle ? (kept ?? []) : []);
+      const found = kept && (await disk.open(path, 'r+').catch(() => undefined));
+      const handle = found ?? (await disk.open(path, 'w+'));
+      const note: Note = found ? kept! : { turn: 0, size, version, done: [] };
+      for (const place of notePaths(path)) await writeNote(place, note);
+      return new PartFile(path, handle, note);
     } catch (error) {
       throw diskError(error, path);
     }
@@ -64,15 +75,13 @@ export class PartFile {
     if (performance.now() - this.#noted > NOTE_EVERY_MS) await this.note();
   }
 
-  /** Writes down what is here. The old note stays true when there is no room for the new one. */
+  /** Writes down what is here. */
   async note(): Promise<void> {
     this.#noted = performance.now();
-    this.#noting = this.#noting.then(async () => {
-      const next = `${this.#note}.new`;
-      const text = JSON.stringify({ size: this.#size, version: this.#version, done: this.#done });
-      await writeFile(next, text)
-        .then(() => rename(next, this.#note))
-        .catch(() => rm(next, { force: true }).catch(() => undefined));
+    this.#noting = this.#noting.then(() => {
+      const note: Note = { turn: ++this.#turn, size: this.#size, version: this.#version, done: this.#done };
+      // The note before this one stays true.
+      return writeNote(notePaths(this.path)[this.#turn % 2]!, note).catch(() => undefined);
     });
     return this.#noting;
   }
@@ -93,31 +102,50 @@ export class PartFile {
       throw diskError(error, to);
     }
     await this.#noting;
-    await rm(this.#note, { force: true });
+    for (const note of notePaths(this.path)) await rm(note, { force: true });
   }
 
   /** Throws away what came. */
   async discard(): Promise<void> {
     await this.#handle.close();
     await this.#noting;
-    await Promise.all([rm(this.path, { force: true }), rm(this.#note, { force: true })]);
+    for (const path of [this.path, ...notePaths(this.path)]) await rm(path, { force: true });
   }
 }
 
-async function keptRanges(path: string, size: number, version: string): Promise<Range[] | undefined> {
+/** Writes a note over what stands there, which needs no more room. */
+async function writeNote(path: string, note: Note): Promise<void> {
+  const text = Buffer.from(JSON.stringify(note).padEnd(NOTE_BYTES));
+  const handle = await open(path, 'r+').catch(() => open(path, 'w+'));
   try {
-    const note = JSON.parse(await readFile(path, 'utf8')) as {
-      readonly size?: unknown;
-      readonly version?: unknown;
-      readonly done?: unknown;
-    } | null;
-    return note?.size === size && note.version === version ? readRanges(note.done, size) : undefined;
-  } catch {
-    return undefined; // none, or one that cannot be read: then nothing is known of what is there
+    await handle.write(text, 0, text.length, 0);
+    // A longer one may have stood there.
+    await handle.truncate(text.length);
+  } finally {
+    await handle.close();
   }
+}
+
+/** The latest note of this version of a file; undefined when nothing is known of what is there. */
+async function readNote(part: string, size: number, version: string): Promise<Note | undefined> {
+  const notes = await Promise.all(
+    notePaths(part).map(async (path): Promise<Note | undefined> => {
+      try {
+        const note = JSON.parse(await readFile(path, 'utf8')) as Partial<Note> | null;
+        const done = readRanges(note?.done, size);
+        return done && note?.size === size && note.version === version && Number.isSafeInteger(note.turn)
+          ? { turn: note.turn!, size, version, done }
+          : undefined;
+      } catch {
+        return undefined; // none, or one that was being written when its process ended
+      }
+    }),
+  );
+  const [one, other] = notes;
+  return one && other ? (one.turn > other.turn ? one : other) : (one ?? other);
 }
 
 /** Bytes of a file that came before and were kept. */
 export async function keptBytes(to: string, size: number, version: string): Promise<number> {
-  return rangeBytes((await keptRanges(`${partPath(to)}.json`, size, version)) ?? []);
+  return rangeBytes((await readNote(partPath(to), size, version))?.done ?? []);
 }

