@@ -124,7 +124,9 @@ function unreachable(job: FileJob, error: unknown): SourceError {
 async function* bytesOf(job: FileJob, [from, to]: Range, downloads: Downloads, fromStart: boolean): AsyncGenerator<Uint8Array> {
   const { context, signal } = downloads;
   const idle = new AbortController();
-  let timer = setTimeout(() => idle.abort(), context.tuning.idleMs);
+  const { idleMs } = context.tuning;
+  const giveUp = (): void => idle.abort(new SourceError('network', `${job.name}: nothing came for ${idleMs / 1000} s`));
+  let timer = setTimeout(giveUp, idleMs);
   try {
     const headers: Record<string, string> = {
       'accept-encoding': 'identity',
@@ -137,7 +139,7 @@ async function* bytesOf(job: FileJob, [from, to]: Range, downloads: Downloads, f
     let left = to - from;
     for await (const bytes of answer.body ?? []) {
       clearTimeout(timer);
-      timer = setTimeout(() => idle.abort(), context.tuning.idleMs);
+      timer = setTimeout(giveUp, idleMs);
       const wanted = (bytes as Uint8Array).subarray(Math.min(skip, bytes.length)).subarray(0, left);
       skip -= Math.min(skip, bytes.length);
       left -= wanted.length;

@@ -59,6 +59,21 @@ describe('what breaks', () => {
     expect(fetched).toBeLessThanOrEqual(NEEDED_BYTES - kept);
   });
 
+  test('a connection that brings nothing more is given up and taken up again', async () => {
+    let stalls = 2;
+    bench.hub.fault = (name) => (name === 'model.safetensors' && stalls-- > 0 ? 'stall' : undefined);
+    const one = { ...TUNING, pieceBytes: 2 ** 20, idleMs: 50 };
+    // A busy machine may let more than two wait for so long.
+    const patient = { ...one, attempts: 100 };
+    expect(readFileSync(join((await bench.pull(ID, { tuning: patient })).path, 'model.safetensors')).equals(WEIGHTS)).toBe(true);
+    expect(bench.hub.downloads.filter(({ name }) => name === 'model.safetensors').length).toBeGreaterThanOrEqual(3);
+    bench.hub.commit(new Map([...FILES, ['model.safetensors', Buffer.alloc(1)]]));
+    stalls = Infinity;
+    expect((await failure(bench.pull(ID, { tuning: one, update: true }))).message).toMatch(
+      /^model.safetensors: nothing came for 0.05 s; what came is kept/,
+    );
+  });
+
   test('an address of the storage that has become too old is asked for again', async () => {
     bench.hub.refusals = 2;
     const { path } = await bench.pull(ID, { tuning: { ...TUNING, connections: 1 } });
