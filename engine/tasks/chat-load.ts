@@ -29,7 +29,6 @@ import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
-import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory } from '../util/memory.ts';
 import { bytesAs } from '../weights/checkpoint.ts';
