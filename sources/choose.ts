@@ -68,7 +68,7 @@ function nothingToRead(files: readonly RepoFile[]): string {
 
 /** model.safetensors or its shards; not the same weights again under another name, nor adapters for them. */
 function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
-  const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path) && !/^adapter_/.test(path));
+  const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path) && !path.startsWith('adapter_'));
   const single = top.find(({ path }) => path === 'model.safetensors');
   if (single) return [single];
   const index = files.find(({ path }) => path === 'model.safetensors.index.json');

@@ -9,7 +9,6 @@ const MAX_SEGMENT_BYTES = 255;
 export function pathProblem(path: string): string | undefined {
   if (path === '') return 'is empty';
   if (path.length > MAX_PATH) return `is longer than ${MAX_PATH} characters`;
-  // eslint-disable-next-line no-control-regex
   if (/[\0-\x1f\x7f]/.test(path)) return 'has a control character';
   if (path.includes('\\')) return 'has a backslash';
   if (path.startsWith('/')) return 'is an absolute path';

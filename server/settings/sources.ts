@@ -7,9 +7,9 @@ import type { SourceErrorKind } from '../../sources/index.ts';
 import { reportPull, resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
 import type { Task } from '../http/metrics.ts';
+import { TASKS } from './config.ts';
 import type { ServerConfig } from './config.ts';
 
-const TASKS: readonly Task[] = ['chat', 'speech', 'transcription'];
 /** What may be better at the next start has another exit code than what a person must mend. */
 const PASSING: readonly SourceErrorKind[] = ['unreachable', 'network', 'disk', 'tool'];
 

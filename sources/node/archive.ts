@@ -104,7 +104,11 @@ async function eachOfTar(archive: string, take: Take): Promise<void> {
   // The next entry comes when this one has been read to its end.
   const onReadEntry = (entry: ReadEntry): void => {
     const ended = visit(entry).catch((error: unknown) => (failure ??= error));
-    visits.push(ended.then(() => void entry.resume()));
+    visits.push(
+      ended.then(() => {
+        entry.resume();
+      }),
+    );
   };
   const parser = new Parser({ strict: true, onReadEntry });
   const ended = once(parser, 'end');

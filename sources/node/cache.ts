@@ -33,7 +33,7 @@ export async function listCache(settings: SourceSettings): Promise<CachedModel[]
 }
 
 async function listHub(cache: string): Promise<CachedModel[]> {
-  const names = (await readdir(cache).catch(() => [])).sort();
+  const names = (await readdir(cache).catch((): string[] => [])).sort();
   const found = await Promise.all(
     names.map(async (name): Promise<CachedModel[]> => {
       const id = repoOfFolder(name);

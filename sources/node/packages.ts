@@ -90,7 +90,7 @@ async function runTool(
   const [command, ...rest] = portable(argv);
   // What is not whole yet is to lie on the same disk, where it is counted.
   const environment = { ...env, TMPDIR: folder, TEMP: folder, TMP: folder };
-  const child = spawn(command!, rest, { env: environment as NodeJS.ProcessEnv, stdio: ['ignore', 'pipe', 'pipe'], signal });
+  const child = spawn(command!, rest, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], signal });
   let said = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8');

@@ -45,7 +45,7 @@ export class PartFile {
     try {
       const found = kept && (await disk.open(path, 'r+').catch(() => undefined));
       const handle = found ?? (await disk.open(path, 'w+'));
-      const note: Note = found ? kept! : { turn: 0, size, version, done: [] };
+      const note: Note = found ? kept : { turn: 0, size, version, done: [] };
       for (const place of notePaths(path)) await writeNote(place, note);
       return new PartFile(path, handle, note);
     } catch (error) {

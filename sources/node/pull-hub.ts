@@ -110,7 +110,7 @@ function resolved(repo: CachedRepo, source: HubSource, commit: string, choice: C
     choice.format !== 'ctranslate2';
   return {
     id: source.select === undefined ? source.id : `${source.id}:${source.select}`,
-    path: isFile ? join(folder, ...choice.main!.split('/')) : folder,
+    path: isFile ? join(folder, ...choice.main.split('/')) : folder,
     files: choice.files.map(({ path, size }) => ({ path, size })),
     format: choice.format,
     commit,

@@ -48,7 +48,8 @@ async function resolveParsed(source: Source, context: PullContext): Promise<Reso
       if (!here) throw new SourceError('missing', `no such file or folder: ${source.path}`);
       return here.isRecipe ? resolveRecipeFile(here.path, context) : ofPath(here);
     }
-    default:
+    case 'package':
+    case 'url':
       return resolveRecipe(recipeOf(source), shortSource(source), context);
   }
 }
