@@ -1,6 +1,6 @@
 """What the generators share: their random numbers, their small word functions the templates of data/*.txt and their command line."""
 
-import argparse, json, os, random, re
+import argparse, json, os, random, re, string
 
 R = random.Random(1)
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'data')
@@ -26,6 +26,10 @@ def cap(s):
     return s[:1].upper() + s[1:]
 
 
+def low(s):
+    return s[:1].lower() + s[1:]
+
+
 def art(n):
     return ('an ' if n[0].lower() in 'aeiou' else 'a ') + n
 
@@ -37,7 +41,7 @@ def join(xs):
 
 class Phrases(dict):
     """data/NAME.txt: section -> its lines. '[key]' begins a section, '[key: words]' one whose items are parted by spaces and line ends;
-    a line in double quotes is a JSON string; '#' begins a comment above the first section."""
+    a line in double quotes is a JSON string; one that begins with '# ' is a comment."""
 
     def __init__(self, name):
         super().__init__()
@@ -46,7 +50,7 @@ class Phrases(dict):
             head = re.fullmatch(r'\[([\w.]+)(: words)?\]', line)
             if head:
                 items, words = self.setdefault(head[1], []), bool(head[2])
-            elif line and self:
+            elif line and self and line[:2] != '# ':
                 items.extend(line.split() if words else [json.loads(line) if line[0] == '"' else line])
 
     def rows(self, key):
@@ -61,6 +65,90 @@ class Phrases(dict):
     def say_row(self, key, **names):
         """The columns of one line, drawn at random, each with {names} filled in."""
         return tuple(column.format(**names) for column in pick(self.rows(key)))
+
+
+def numbers(a, sign, b):
+    """The sum, difference or product of two whole numbers."""
+    a, b = int(a), int(b)
+    return a + b if sign == '+' else a - b if sign == '-' else a * b
+
+
+class Form(string.Formatter):
+    """Templates: '{name}', '{name:form.form}' (the word brought into one form after the other) and '{a+b}' ('-', '*'; names or digits)."""
+
+    def __init__(self, forms):
+        self.forms = {'a': art, 'cap': cap, 'low': low, 'upper': str.upper, 'lower': str.lower, **forms}
+
+    def get_field(self, field, args, values):
+        sum_ = re.fullmatch(r'(\w+)([-+*])(\w+)', field)
+        return (numbers(values.get(sum_[1], sum_[1]), sum_[2], values.get(sum_[3], sum_[3])) if sum_ else values[field]), field
+
+    def format_field(self, value, forms):
+        for form in filter(None, forms.split('.')):
+            value = self.forms[form](value)
+        return str(value)
+
+
+class Stage:
+    """Plays the sections of Phrases in which values are drawn, in the order of their lines:
+
+    x = SOURCE          one of a list by its name, of '2..9', of 'this|that' (filled in), or what a function returns: 'name' or 'name(x, y)'
+    x = list - y        the same without y; 'x y = 2 of list' draws two; 'x y = list' takes the columns of one row apart (tab, '/' or space)
+    x = @key            a line of another section, filled in
+    x = > TEMPLATE      filled in, then a choice made in every '[a|b]'
+    x = 0.3: A || B     A with this chance, else B, filled in
+    + TEMPLATE or @key  one more of v['lines'], as after '>'
+    tag<TAB>TEMPLATE... templates for whoever plays the section
+    """
+
+    def __init__(self, phrases, lists, functions, forms):
+        self.phrases, self.lists, self.functions, self.form = phrases, lists, functions, Form(forms)
+
+    def fill(self, template, v):
+        whole = re.fullmatch(r'\{(\w+)\}', template)
+        return v[whole[1]] if whole else self.form.vformat(template, (), v)
+
+    def pool(self, source, v):
+        name, *without = source.split(' - ') if re.fullmatch(r'[\w.]+( - \w+)*', source) else [source]
+        span = re.fullmatch(r'(\d+)\.\.(\d+)', name)
+        items = range(int(span[1]), int(span[2]) + 1) if span else v[name] if name in v else self.lists.get(name) or self.phrases.get(name)
+        if items is None:
+            return [self.form.vformat(item, (), v) for item in source.split('|')]
+        return [x for x in items if not any(v[y] in (x if isinstance(x, (tuple, list)) else (x, )) for y in without)] if without else items
+
+    def draw(self, source, v):
+        if source[0] == '@':
+            return self.fill(pick(self.phrases[source[1:]]), v)
+        if source[0] == '>':
+            return ex(self.form.vformat(source[2:], (), v))
+        call = re.fullmatch(r'(\w+)(?:\(([\w, ]+)\))?', source)
+        if call and call[1] in self.functions:
+            return self.functions[call[1]](*[v[x] for x in re.findall(r'\w+', call[2] or '')])
+        many = re.fullmatch(r'(\d) of (.+)', source)
+        if many:
+            return R.sample(self.pool(many[2], v), int(many[1]))
+        chance = re.fullmatch(r'([.\d]+): (.*) \|\| (.*)', source)
+        if chance:
+            return self.form.vformat(chance[2] if R.random() < float(chance[1]) else chance[3], (), v)
+        return pick(self.pool(source, v))
+
+    def play(self, key, **v):
+        """-> the values drawn, {tag: [its columns, for every line]}"""
+        parts, v = {}, {'lines': [], **v}
+        for line in self.phrases[key]:
+            tag, *columns = line.split('\t')
+            if columns:
+                parts.setdefault(tag, []).append(columns)
+            elif line[:2] == '+ ':
+                template = pick(self.phrases[line[3:]]) if line[2] == '@' else line[2:]
+                v['lines'].append(ex(self.form.vformat(template, (), v)))
+            else:
+                names, source = line.split(' = ', 1)
+                value, names = self.draw(source, v), names.split()
+                if len(names) > 1 and isinstance(value, str):
+                    value = value.split('\t' if '\t' in value else '/' if '/' in value else None)
+                v.update(zip(names, value) if len(names) > 1 else {names[0]: value})
+        return self.play(v.pop('go'), **v) if 'go' in v else (v, parts)
 
 
 def norm(s):
