@@ -8,8 +8,8 @@ short, plain English. Same --seed, same output.
   python3 generate_dialogues.py --n 120000 --seed 1 --out syn_train.jsonl [--exclude-prompts prompts.txt]
 """
 
-import json, re
-from phrases import Phrases, R, alt, arguments, art, cap, ex, join, pick, write
+import functools, json, re
+from phrases import Phrases, R, Stage, alt, arguments, art, cap, ex, join, pick, write
 
 F, I, T, W = (Phrases(k) for k in ('facts', 'intents', 'dialogues', 'words'))
 say, rows = T.say, T.rows
@@ -247,117 +247,35 @@ def g_odd():
     return [(noise(say('odd.ask', ', '.join(l)), True), '%s does not belong. The others are %s.' % (cap(o), s))]
 
 
-def g_capital():
-    c, k, cont = pick(CAPS)
-    r = R.random()
-    if r < 0.55:
-        u = say('capital.ask', c=c, C=cap(c))
-        return [(noise(u), 'The capital of %s is %s.' % (c, k))]
-    if r < 0.7:
-        u = say('capital.ask2', k=k)
-        return [(noise(u), '%s is the capital of %s.' % (k, c))]
-    if r < 0.8:
-        return [(noise(say('capital.ask3', c=c)), '%s is in %s.' % (cap(c), cont))]
-    c2, k2, _ = pick(CAPS)
-    if R.random() < 0.5 or k2 == k:
-        return [(noise('Is %s the capital of %s?' % (k, c)), 'Yes, %s is the capital of %s.' % (k, c))]
-    return [(noise('Is %s the capital of %s?' % (k2, c)), 'No, the capital of %s is %s.' % (c, k))]
-
-
 def g_qa():
     q, a = pick(QA)
     return [(noise(pick(q)), a[0] if R.random() < 0.7 else pick(a))]
 
 
-def g_animal():
-    n, snd, baby, home, eats, legs, fact = pick(ANI)
-    x = art(n)
-    r = R.random()
-
-    def sound_ans():
-        return ('%s makes no sound that we can hear.' % cap(x) if snd.startswith('no sound') else 'The sound of %s is called a %s.' %
-                (x, snd) if False else ('%ss %s.' % (cap(n), snd) if n not in T['animal.text'] else '%s can %s.' % (cap(x), snd)))
-
-    if r < 0.2:
-        return [(noise(say('animal.ask', x=x)), sound_ans())]
-    if r < 0.38:
-        return [(noise(say('animal.ask2', n=n, x=x)), 'A baby %s is called %s.' % (n, art(baby)))]
-    if r < 0.53:
-        return [(noise(say('animal.ask3', x=x)), '%s lives in %s.' % (cap(x), home) if not home.startswith(
-            ('the grass', 'a ')) else '%s lives %s %s.' % (cap(x), 'on' if home.startswith(('the grass', 'a farm')) else 'in', home))]
-    if r < 0.68:
-        return [(noise(say('animal.ask4', x=x)), '%s eats %s.' % (cap(x), eats))]
-    if r < 0.8:
-        return [(noise(say('animal.ask5', x=x)), '%s has %s legs.' % (cap(x), NUM[int(legs)] if legs != '0' else 'no'))]
-    return [(noise(say('animal.ask6', x=x)), fact)]
+def sound(n, snd):
+    """What the animal n does that one hears."""
+    if snd.startswith('no sound'):
+        return f'{cap(art(n))} makes no sound that we can hear.'
+    return f'{cap(n)}s {snd}.' if n not in T['animal.text'] else f'{cap(art(n))} can {snd}.'
 
 
-def g_words():
-    r = R.random()
-    if r < 0.3:
-        a, b = pick(OPP)
-        if R.random() < 0.5 and a != 'polite' and b not in ('full', 'right', 'answer', 'queen'):
-            a, b = b, a
-        if a in ('full', 'right', 'answer', 'polite', 'light', 'short', 'old', 'hard'):
-            b = dict(rows('words.b'))[a]
-        return [(noise(say('words.ask', w=a)), 'The opposite of %s is %s.' % (a, b))]
-    if r < 0.52:
-        a, b = pick(PLU)
-        if R.random() < 0.2:
-            return [(noise(say('words.ask2', w=b)), 'The singular of %s is %s.' % (b, a))]
-        return [(noise(say('words.ask3', w=a)), 'The plural of %s is %s.' % (a, b))]
-    if r < 0.72:
-        a, b = pick(PAST)
-        return [(noise(say('words.ask4', w=a)), 'The past tense of %s is %s.' % (a, b))]
-    if r < 0.88:
-        a, b = pick(SYN)
-        return [(noise(say('words.ask5', w=a)), 'Another word for %s is %s.' % (a, b))]
-    w, l = pick(RHY)
-    return [(noise(say('words.ask6', w=w)), '%s rhymes with %s.' % (cap(pick(l)), w))]
-
-
-def g_colour():
-    if R.random() < 0.7:
-        x, c = pick(COL)
-        return [(noise(say('colour.ask', x=x)), '%s is %s.' % (cap(x), c))]
-    a, b, c = pick(MIX)
-    if R.random() < 0.5:
+def opposite():
+    a, b = pick(OPP)
+    if R.random() < 0.5 and a != 'polite' and b not in ('full', 'right', 'answer', 'queen'):
         a, b = b, a
-    return [(noise(say('colour.ask2', a=a, b=b)), '%s and %s make %s.' % (cap(a), b, c))]
+    return a, OTHER_SIDE.get(a, b)
 
 
-def g_dates():
-    r = R.random()
-    if r < 0.5:
-        L, what = (DAYS, 'day') if R.random() < 0.5 else (MONTHS, 'month')
-        i = R.randrange(len(L))
-        d = L[i]
-        if R.random() < 0.55:
-            return [(noise(say('dates.ask', w=what, d=d)), '%s comes after %s.' % (L[(i + 1) % len(L)], d))]
-        return [(noise(say('dates.ask2', w=what, d=d)), '%s comes before %s.' % (L[i - 1], d))]
-    if r < 0.62:
-        i = R.randrange(7)
-        d = DAYS[i]
-        k = pick([1, -1, 2])
-        if k == 1:
-            return [(noise(say('dates.ask3', d=d)), 'Tomorrow is %s.' % DAYS[(i + 1) % 7])]
-        if k == -1:
-            return [(noise(say('dates.ask4', d=d)), 'Yesterday was %s.' % DAYS[i - 1])]
-        return [(noise(say('dates.ask5', d=d)), 'It will be %s.' % DAYS[(i + 2) % 7])]
-    if r < 0.8:
-        if R.random() < 0.5:
-            i = R.randrange(12)
-            return [(noise(say('dates.ask6', o=ORD[i])), 'The %s month of the year is %s.' % (ORD[i], MONTHS[i]))]
-        i = R.randrange(7)
-        return [(noise(say('dates.ask7', o=ORD[i])), 'The %s day of the week is %s, if the week starts on Monday.' % (ORD[i], DAYS[i]))]
-    if r < 0.92:
-        i = R.randrange(12)
-        n = MLEN[i]
-        return [(noise(say('dates.ask8', m=MONTHS[i])), '%s has %d days%s.' % (MONTHS[i], n, ', and 29 in a leap year' if i == 1 else ''))]
-    d = pick(DAYS)
-    we = d in ('Saturday', 'Sunday')
-    return [(noise('Is %s part of the weekend?' % d), '%s, %s is %spart of the weekend.' % ('Yes' if we else 'No', d, '' if we else 'not '))
-            ]
+def neighbours():
+    """What it is, a day or month, the one after it and the one before it."""
+    names, what = (DAYS, 'day') if R.random() < 0.5 else (MONTHS, 'month')
+    i = R.randrange(len(names))
+    return what, names[i], names[(i + 1) % len(names)], names[i - 1]
+
+
+def mix():
+    a, b, c = pick(F.rows('colour_mixes'))
+    return (b, a, c) if R.random() < 0.5 else (a, b, c)
 
 
 # ---------------------------------------------------------------- numbers
@@ -403,30 +321,7 @@ def g_math():
         if max(a, b) <= 12 and R.random() < 0.35:
             return [(noise(cap(u.format(a=NUM[a], b=NUM[b], w=w))), cap(f'{NUM[a]} {w} {NUM[b]} is {NUM[c] if c <= 12 else c}.'))]
         return [(noise(u.format(a=a, b=b, w=w)), f'{a} {w} {b} is {c}.')]
-    if r < 0.68:
-        a = R.randrange(1, 31)
-        return [(noise(say('math.ask3', a=a)), f'Double {a} is {2 * a}.')]
-    if r < 0.73:
-        a = 2 * R.randrange(1, 26)
-        return [(noise(say('math.ask4', a=a)), f'Half of {a} is {a // 2}.')]
-    if r < 0.80:
-        a, b = R.sample(range(0, 100), 2)
-        big = R.random() < 0.6
-        u = alt('Which is bigger, {a} or {b}?/Which number is larger, {a} or {b}?/What is more, {a} or {b}?/Is {a} or {b} bigger?'
-                if big else 'Which is smaller, {a} or {b}?/Which number is less, {a} or {b}?/Is {a} or {b} smaller?').format(a=a, b=b)
-        x, y = (max(a, b), min(a, b)) if big else (min(a, b), max(a, b))
-        return [(noise(u), f'{x} is {"bigger" if big else "smaller"} than {y}.')]
-    if r < 0.84:
-        a, b = R.sample(range(0, 60), 2)
-        return [(noise(f'Is {a} bigger than {b}?'), f'Yes, {a} is bigger than {b}.' if a > b else f'No, {a} is smaller than {b}.')]
-    if r < 0.89:
-        a = R.randrange(0, 101)
-        return [(noise(say('math.ask5', a=a)), f'{a} is {"even" if a % 2 == 0 else "odd"}.')]
-    if r < 0.95:
-        a = R.randrange(0, 99)
-        return [(noise(say('math.ask6', a=a)), f'{a + 1} comes after {a}.')]
-    a = R.randrange(1, 100)
-    return [(noise(say('math.ask7', a=a)), f'{a - 1} comes before {a}.')]
+    return scene('math', r=r)
 
 
 THINGS = T['things']
@@ -484,197 +379,76 @@ def g_count():
     return [(noise(say('count.ask7', s=s)), f'The smallest number is {min(xs)}.')]
 
 
-ALPHA = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
-SPELLW = [bare(x) for x, c, d in DEFS if ' ' not in bare(x) and len(bare(x)) <= 8]
-
-
-def g_letters():
-    r = R.random()
-    if r < 0.35:
-        i = R.randrange(25)
-        return [(noise(say('letters.ask', x=ALPHA[i]), R.random() < 0.8), f'{ALPHA[i + 1]} comes after {ALPHA[i]}.')]
-    if r < 0.6:
-        w = pick(SPELLW)
-        return [(noise(say('letters.ask2', w=w)), '-'.join(w.upper()) + '.')]
-    if r < 0.8:
-        w = pick(SPELLW)
-        return [(noise(say('letters.ask3', w=w)), f'The first letter of {w} is {w[0].upper()}.')]
-    if r < 0.9:
-        w = pick(SPELLW)
-        return [(noise(say('letters.ask4', w=w)), f'The last letter of {w} is {w[-1].upper()}.')]
-    xs = R.sample(SPELLW, 3)
-    return [(noise(say('letters.ask5', s=', '.join(xs)), True), ', '.join(sorted(xs)) + '.')]
-
-
 # ---------------------------------------------------------------- sentences with known contents
-TIMES = ['at %d o\'clock' % i for i in range(1, 13)] + ['in the morning', 'in the evening', 'in the afternoon']
-ACTS = [x.split('|') for x in T['acts']]
-PETS = T['pets']
-
-
 def plur(t):
     return dict(PLU).get(t, t + ('es' if t.endswith(('s', 'x', 'ch', 'sh')) else 's'))
 
 
+def date():
+    month = R.randrange(12)
+    return MONTHS[month], R.randrange(1, MLEN[month] + 1)
+
+
+PETS = T['pets']
+ALPHA = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+SPELLW = [bare(x) for x, c, d in DEFS if ' ' not in bare(x) and len(bare(x)) <= 8]
+OTHER_SIDE = dict(rows('words.b'))
+SOFT = re.compile(r'maybe ([.\d]+)')
+
+
+def user(v, template, how=''):
+    """how: '' noise, 'soft' little of it, 'maybe 0.8' little of it in so many turns."""
+    u = S.draw(template, v) if template[0] == '@' else S.fill(template, v)
+    chance = SOFT.fullmatch(how)
+    v.setdefault('turns', []).append([noise(u, R.random() < float(chance[1]) if chance else how == 'soft')])
+
+
+def answer(v, template):
+    v['turns'][-1].append(S.draw(template, v) if template[0] == '@' else S.fill(template, v))
+
+
+def turn(v, asked, answered, how=''):
+    user(v, asked, how)
+    answer(v, answered)
+
+
+S = Stage(
+    T, {**F, 'days': DAYS, 'months': MONTHS, 'people': GENDERED, 'short_words': SPELLW, 'easy_opposites': F['opposites'][:40]}, {
+        'chance': R.random, 'sound': sound, 'opposite': opposite, 'neighbours': neighbours, 'mix': mix, 'small': small, 'date': date,
+        'rhyme': lambda: pick(RHY), 'both': lambda n, m: [n, m], 'in_order': lambda a, b: (max(a, b), min(a, b)),
+        'bigger': lambda a, b: f'Yes, {a} is bigger' if a > b else f'No, {a} is smaller',
+        'yes_or_no': lambda k, k2: 'capital.yes' if R.random() < 0.5 or k2 == k else 'capital.no',
+        'phone': lambda: '%d%d%d-%d%d%d%d' % tuple(R.randrange(10) for _ in range(7))
+    }, {
+        'he': he, 'his': his, 'him': lambda n: 'him' if n in MALE else 'her', 'plural': plur, '0': lambda row: row.split('\t')[0],
+        '1': lambda row: row.split('\t')[1], 'in': lambda home: ('on ' if home.startswith(('the grass', 'a farm')) else 'in ') + home,
+        'legs': lambda n: NUM[int(n)] if n != '0' else 'no', 'day': lambda i: DAYS[int(i) % 7], 'month': lambda i: MONTHS[i],
+        'length': lambda i: f'{MLEN[i]} days' + (', and 29 in a leap year' if i == 1 else ''), 'th': lambda i: ORD[i],
+        'weekend': lambda d: f'Yes, {d} is' if d in ('Saturday', 'Sunday') else f'No, {d} is not', 'letter': lambda i: ALPHA[i],
+        'spelt': lambda w: '-'.join(w.upper()), 'first': lambda w: w[0].upper(), 'last': lambda w: w[-1].upper(),
+        'commas': ', '.join, 'sorted': lambda xs: ', '.join(sorted(xs)), 'even': lambda a: 'odd' if a % 2 else 'even'
+    }, dict(turn=turn, user=user, answer=answer))
+
+
+def scene(key, **v):
+    """The turns of a section of data/dialogues.txt."""
+    return [tuple(t) for t in S.play(key, **v)[0]['turns']]
+
+
+SCENES = {k: functools.partial(scene, k) for k in 'capital animal words colour dates letters fun howto like followcap'.split()}
+
+
 def sentence():
-    """-> text, [(question, short answer, full answer)], [(false statement question, correct full answer)], fields"""
+    """-> text, [(question, short answer, full answer)], [(true question, false question, what is so)], fields"""
     n = gname()
-    he(n)
-    k = R.randrange(17)
-    if k == 16:
-        k = 13
-    if k == 0:
-        c, o = pick(F['colours']), pick(F['objects'])
-        t = f'{n} has {art(c)} {o}.'
-        c2 = pick([x for x in F['colours'] if x != c])
-        o2 = pick([x for x in F['objects'] if x != o])
-        return (t, [(f'What colour is the {o}?', cap(c), f'The {o} is {c}.'),
-                    (f'What does {n} have?', cap(art(c)) + ' ' + o, f'{n} has {art(c)} {o}.'),
-                    (f'Who has {art(c)} {o}?', n, f'{n} has {art(c)} {o}.')],
-                [(f'Is the {o} {c}?', f'Is the {o} {c2}?', f'the {o} is {c}'),
-                 (f'Does {n} have {art(o)}?', f'Does {n} have {art(o2)}?', f'{n} has {art(o)}')], {'name': n, 'colour': c, 'object': o})
-    if k == 1:
-        a = R.randrange(3, 90)
-        c = pick(F['cities'])
-        t = f'{n} is {a} years old and lives in {c}.'
-        c2 = pick([x for x in F['cities'] if x != c])
-        a2 = a + pick([-2, -1, 1, 2, 5])
-        return (t, [(f'How old is {n}?', str(a), f'{n} is {a} years old.'), (f'Where does {n} live?', c, f'{n} lives in {c}.'),
-                    (f'Who lives in {c}?', n, f'{n} lives in {c}.')],
-                [(f'Does {n} live in {c}?', f'Does {n} live in {c2}?', f'{n} lives in {c}'),
-                 (f'Is {n} {a} years old?', f'Is {n} {a2} years old?', f'{n} is {a} years old')], {'name': n, 'age': a, 'city': c})
-    if k == 2:
-        j, c = pick(F['jobs']), pick(F['cities'])
-        t = f'{n} is {art(j)} in {c}.'
-        j2 = pick([x for x in F['jobs'] if x != j])
-        c2 = pick([x for x in F['cities'] if x != c])
-        return (t, [(f'What is the job of {n}?', cap(j), f'{n} is {art(j)}.'), (f'Where does {n} work?', c, f'{n} works in {c}.'),
-                    (f'Who is {art(j)}?', n, f'{n} is {art(j)}.'), (f'What does {n} do?', cap(j), f'{n} is {art(j)}.')
-                    ], [(f'Is {n} {art(j)}?', f'Is {n} {art(j2)}?', f'{n} is {art(j)}'),
-                        (f'Is {n} in {c}?', f'Is {n} in {c2}?', f'{n} is in {c}')], {'name': n, 'job': j, 'city': c})
-    if k == 3:
-        num, th = R.randrange(2, 30), pick(THINGS)
-        p = pick(F['places'])
-        t = f'{n} bought {num} {th} at the {p}.'
-        num2 = num + pick([-1, 1, 3])
-        p2 = pick([x for x in F['places'] if x != p])
-        return (t, [(f'How many {th} did {n} buy?', str(num), f'{n} bought {num} {th}.'),
-                    (f'What did {n} buy?', f'{num} {th}', f'{n} bought {num} {th}.'),
-                    (f'Where did {n} buy the {th}?', f'At the {p}', f'{n} bought the {th} at the {p}.'),
-                    (f'Who bought {num} {th}?', n, f'{n} bought {num} {th}.')], [
-                        (f'Did {n} buy {num} {th}?', f'Did {n} buy {num2} {th}?', f'{n} bought {num} {th}')
-                    ], {'name': n, 'number': num, 'item': th})
-    if k == 4:
-        d, tm, p = pick(DAYS), pick(TIMES), pick(F['places'])
-        t = f'{n} goes to the {p} on {d} {tm}.'
-        d2 = pick([x for x in DAYS if x != d])
-        p2 = pick([x for x in F['places'] if x != p])
-        return (t, [(f'When does {n} go to the {p}?', f'On {d} {tm}', f'{n} goes to the {p} on {d} {tm}.'),
-                    (f'Where does {n} go on {d}?', f'To the {p}', f'{n} goes to the {p} on {d}.'),
-                    (f'On which day does {n} go to the {p}?', d, f'{n} goes to the {p} on {d}.')],
-                [(f'Does {n} go to the {p} on {d}?', f'Does {n} go to the {p} on {d2}?', f'{n} goes to the {p} on {d}'),
-                 (f'Does {n} go to the {p}?', f'Does {n} go to the {p2}?', f'{n} goes to the {p}')], {'name': n, 'day': d, 'place': p})
-    if k == 5:
-        a = pick(PETS)
-        pn = name()
-        c = pick(F['colours'])
-        t = f'{n} has a {c} {a} called {pn}.' if c[0] not in 'aeiou' else f'{n} has an {c} {a} called {pn}.'
-        a2 = pick([x for x in PETS if x != a])
-        return (t, [
-            (f'What is the name of the {a}?', pn, f'The {a} is called {pn}.'),
-            (f'What pet does {n} have?', cap(art(a)), f'{n} has {art(a)}.'), (f'What colour is the {a}?', cap(c), f'The {a} is {c}.'),
-            (f'Who has {art(a)}?', n, f'{n} has {art(a)}.')
-        ], [(f'Does {n} have {art(a)}?', f'Does {n} have {art(a2)}?', f'{n} has {art(a)}')], {'owner': n, 'animal': a, 'pet': pn})
-    if k == 6:
-        f, f2 = R.sample(F['foods'], 2)
-        t = f'{n} likes {f} but does not like {f2}.'
-        return (t, [(f'What does {n} like?', cap(f), f'{n} likes {f}.'), (f'What does {n} not like?', cap(f2), f'{n} does not like {f2}.')],
-                [(f'Does {n} like {f}?', f'Does {n} like {f2}?', f'{n} likes {f}')], {'name': n, 'likes': f, 'dislikes': f2})
-    if k == 7:
-        o, p = pick(F['objects']), pick(F['places'])
-        t = f'{n} left {his(n)} {o} in the {p}.'
-        p2 = pick([x for x in F['places'] if x != p])
-        o2 = pick([x for x in F['objects'] if x != o])
-        return (t, [(f'Where is the {o}?', f'In the {p}', f'The {o} is in the {p}.'),
-                    (f'What did {n} leave in the {p}?', f'{cap(his(n))} {o}', f'{n} left {his(n)} {o} in the {p}.'),
-                    (f'Who left the {o} in the {p}?', n, f'{n} left the {o} in the {p}.')],
-                [(f'Is the {o} in the {p}?', f'Is the {o} in the {p2}?', f'the {o} is in the {p}')], {'name': n, 'object': o, 'place': p})
-    if k == 8:
-        m = pick([x for x in GENDERED if x != n])
-        o = pick(F['objects'])
-        p = pick(F['places'])
-        t = f'{n} gave {m} {art(o)} in the {p}.'
-        return (t, [(f'Who gave {m} {art(o)}?', n, f'{n} gave {m} {art(o)}.'),
-                    (f'What did {n} give {m}?', cap(art(o)), f'{n} gave {m} {art(o)}.'),
-                    (f'Where did {n} give {m} {art(o)}?', f'In the {p}', f'It was in the {p}.'),
-                    (f'Who got {art(o)}?', m, f'{m} got {art(o)}.')], [(f'Did {n} give {m} {art(o)}?', f'Did {m} give {n} {art(o)}?',
-                                                                        f'{n} gave {m} {art(o)}')], {'from': n, 'to': m, 'object': o})
-    if k == 9:
-        mo = R.randrange(12)
-        day = R.randrange(1, MLEN[mo] + 1)
-        ev = say('sentence.ev')
-        p = pick(F['cities'])
-        t = f'{ev} is on {MONTHS[mo]} {day} in {p}.'
-        m2 = pick([x for x in MONTHS if x != MONTHS[mo]])
-        return (t, [(f'When is {ev.lower()}?', f'On {MONTHS[mo]} {day}', f'{ev} is on {MONTHS[mo]} {day}.'),
-                    (f'Where is {ev.lower()}?', f'In {p}', f'{ev} is in {p}.'),
-                    (f'In which month is {ev.lower()}?', MONTHS[mo], f'{ev} is in {MONTHS[mo]}.')], [
-                        (f'Is {ev.lower()} in {MONTHS[mo]}?', f'Is {ev.lower()} in {m2}?', f'{ev.lower()} is in {MONTHS[mo]}')
-                    ], {'event': ev[4:], 'date': f'{MONTHS[mo]} {day}', 'city': p})
-    if k == 10:
-        o = pick(F['objects'])
-        pr = R.randrange(2, 100)
-        cur = pick(['dollars', 'pounds', 'euros'])
-        t = f'The {o} costs {pr} {cur}.'
-        p2 = pr + pick([1, 2, 5, 10])
-        return (t, [(f'How much does the {o} cost?', f'{pr} {cur}', f'The {o} costs {pr} {cur}.'),
-                    (f'What is the price of the {o}?', f'{pr} {cur}', f'The {o} costs {pr} {cur}.'),
-                    (f'What costs {pr} {cur}?', f'The {o}', f'The {o} costs {pr} {cur}.')], [
-                        (f'Does the {o} cost {pr} {cur}?', f'Does the {o} cost {p2} {cur}?', f'the {o} costs {pr} {cur}')
-                    ], {'item': o, 'price': pr, 'currency': cur})
-    if k == 11:
-        h, d = pick(F['hobbies']), pick(DAYS)
-        m = pick([x for x in GENDERED if x != n])
-        t = f'{n} and {m} enjoy {h} on {d}.'
-        h2 = pick([x for x in F['hobbies'] if x != h])
-        return (t, [(f'What do {n} and {m} enjoy?', cap(h), f'They enjoy {h}.'),
-                    (f'When do they enjoy {h}?', f'On {d}', f'They enjoy {h} on {d}.'),
-                    (f'Who enjoys {h}?', f'{n} and {m}', f'{n} and {m} enjoy {h}.')],
-                [(f'Do they enjoy {h}?', f'Do they enjoy {h2}?', f'they enjoy {h}')], {'people': [n, m], 'hobby': h, 'day': d})
-    if k == 13:
-        inf, v, o = pick(ACTS)
-        wh = pick(['Yesterday', 'Last week', 'This morning', 'On ' + pick(DAYS), 'Last summer', 'Today'])
-        low = wh[0].lower() + wh[1:]
-        t = f'{wh} {n} {v} {o}.' if R.random() < 0.6 else f'{n} {v} {o} {low}.'
-        i2, v2, o2 = pick([x for x in ACTS if x[2] != o])
-        m = pick([x for x in GENDERED if x != n])
-        return (t, [(f'Who {v} {o}?', n, f'{n} {v} {o}.'), (f'What did {n} do?', f'{n} {v} {o}', f'{n} {v} {o}.'),
-                    (f'When did {n} {inf} {o}?', wh, f'{n} {v} {o} {low}.'), ('Whose name is in the text?', n, f'The name is {n}.'),
-                    ('Which name do you see?', n, f'The name is {n}.'), ('Who is this about?', n, f'It is about {n}.')],
-                [(f'Did {n} {inf} {o}?', f'Did {n} {i2} {o2}?', f'{n} {v} {o}'),
-                 (f'Did {n} {inf} {o}?', f'Did {m} {inf} {o}?', f'{n} {v} {o}')], {'name': n, 'time': wh})
-    if k == 14:
-        th = say('sentence.th')
-        v = 'leaves' if th in ('bus', 'train', 'plane', 'boat') else 'opens' if th == 'shop' else 'starts'
-        h = R.randrange(1, 13)
-        h2 = pick([x for x in range(1, 13) if x != h])
-        d = pick(DAYS + [''])
-        t = f'The {th} {v} at {h}' + (f' on {d}.' if d else '.')
-        return (t, [(f'When does the {th} {v[:-1]}?', f'At {h}', f'The {th} {v} at {h}.'),
-                    (f'What {v} at {h}?', f'The {th}', f'The {th} {v} at {h}.'),
-                    (f'At what time does the {th} {v[:-1]}?', f'At {h}', f'The {th} {v} at {h}.')],
-                [(f'Does the {th} {v[:-1]} at {h}?', f'Does the {th} {v[:-1]} at {h2}?', f'the {th} {v} at {h}')], {'event': th, 'time': h})
-    ph = '%d%d%d-%d%d%d%d' % tuple(R.randrange(10) for _ in range(7))
-    t = f'You can call {n} at {ph}.'
-    return (t, [(f'What is the phone number of {n}?', ph, f'The phone number of {n} is {ph}.'),
-                ('What is the phone number?', ph, f'The phone number is {ph}.'), ('Whom can I call?', n, f'You can call {n}.')],
-            [(f'Can I call {n}?', f'Can I call {pick([x for x in GENDERED if x != n])}?', f'you can call {n}')], {'name': n, 'phone': ph})
+    v, parts = S.play(pick(T['sentence']), n=n)
+    filled = lambda rows: [[S.form.vformat(x, (), v) for x in row] for row in rows]
+    fields = {k: S.fill(x, v) for k, x in (f.split('=') for f in parts['fields'][0])}
+    return v['t'], filled(parts['ask']), filled(parts['not']), fields
 
 
 def frame(t, q):
-    return (alt(
-        '{t} {q}|{t} {q}|{t}\n{q}|Text: {t}\nQuestion: {q}|Read this: "{t}" {q}|"{t}" {q}|{q} "{t}"|Here is a sentence: {t} {q}|Read the sentence and answer. {t} {q}|Context: {t}\n\n{q}|{q} {t}'
-        .replace('/', '\0').replace('|', '/')).replace('\0', '/').format(t=t, q=q))
+    return say('frame', t=t, q=q)
 
 
 def g_extract():
@@ -704,12 +478,7 @@ def g_notsaid():
     n = f.get('name') or f.get('owner')
     if not n:
         return g_extract()
-    known = set(f)
-    cand = [
-        q for k, q in (('age', f'How old is {n}?'), ('city', f'Where does {n} live?'), ('job', f'What is the job of {n}?'),
-                       ('x', f'What is the last name of {n}?'), ('x', f'How tall is {n}?'), ('phone', f'What is the phone number of {n}?'),
-                       ('x', f'What is the favourite film of {n}?'), ('x', f'When was {n} born?')) if k not in known
-    ]
+    cand = [q.format(n=n) for k, q in rows('notsaid') if k not in f]
     u = frame(t, pick(cand))
     return [(noise(u, True) if R.random() < 0.4 else u, 'The text does not say that.')]
 
@@ -723,9 +492,7 @@ def g_pull():
         key2 = 'food that %s %s' % (f['name'], 'likes' if key == 'likes' else 'does not like')
     else:
         key2 = dict(rows('pull.key2')).get(key, key)
-    u = alt(
-        'Find the {k} in this sentence: {t}|What is the {k} in this sentence? {t}|Extract the {k}: {t}|Take the {k} out of this text: "{t}"|Which {k} is in this sentence: "{t}"|Give me only the {k}: {t}|Extract the {k} from: {t}|What is the {k} here? {t}|Tell me the {k}: {t}|{t} What is the {k}?|Read "{t}" and give me the {k}.'
-        .replace('|', '/')).format(k=key2, t=t)
+    u = say('pull.ask', k=key2, t=t)
     return [(u if R.random() < 0.7 else noise(u, True),
              str(v) if R.random() < 0.7 or key2.startswith('food') else 'The %s is %s.' % (key2, v))]
 
@@ -741,9 +508,7 @@ def g_json():
         ks = list(f)
         if R.random() < 0.4:
             ks = R.sample(ks, 2)
-        u = alt(
-            'Answer in JSON with the keys {k}: {t}|Extract {k} as JSON: {t}|Give me {k} as JSON. {t}|Return JSON with {k} for this text: "{t}"|{t} Write {k} as JSON.|Turn this into JSON with the keys {k}: {t}|Make JSON with {k} from: {t}|Put {k} into JSON: {t}|Put the {k} of this text in JSON: {t}|Write this as JSON with {k}: {t}|JSON please, with {k}: {t}|Turn {k} into JSON: {t}|I need {k} in JSON. {t}'
-            .replace('|', '/')).format(k=join(ks), t=t)
+        u = say('json.keys', k=join(ks), t=t)
         return [(u, J({k: f[k] for k in ks}))]
     if r < 0.65:
         c, k, cont = pick(CAPS)
@@ -778,36 +543,10 @@ def command():
     return v + ' ' + o
 
 
-ADJS = T['adjs']
-SUBJ = T['subjects']
-
-
 def statement():
     """-> positive, question, negative (present tense)"""
-    r = R.random()
-    if r < 0.35:
-        s, a = 'the ' + pick(SUBJ), pick(ADJS)
-        return f'{cap(s)} is {a}.', f'Is {s} {a}?', f'{cap(s)} is not {a}.'
-    if r < 0.5:
-        a = pick('tired hungry happy late ready busy sick alone'.split())
-        s = pick(['they', 'we', 'you'])
-        return f'{cap(s)} are {a}.', f'Are {s} {a}?', f'{cap(s)} are not {a}.'
-    if r < 0.75:
-        n = gname()
-        v, o = pick([('like', pick(F['foods'])), ('live', 'in ' + pick(F['cities'])),
-                     ('play', pick(['football', 'tennis', 'chess', 'the piano'])),
-                     ('work', 'in a ' + pick(['shop', 'school', 'hospital', 'bank', 'library'])),
-                     ('drink', pick(['tea', 'coffee', 'milk', 'juice'])), ('read', pick(['books', 'the newspaper', 'stories'])),
-                     ('speak', pick(['English', 'French', 'German', 'Spanish'])), ('want', art(pick(F['objects']))),
-                     ('need', art(pick(F['objects'])))])
-        return f'{n} {v}s {o}.', f'Does {n} {v} {o}?', f'{n} does not {v} {o}.'
-    if r < 0.88:
-        n = gname()
-        p = pick(F['places'])
-        return f'{n} is in the {p}.', f'Is {n} in the {p}?', f'{n} is not in the {p}.'
-    n = gname()
-    v = say('statement.answer')
-    return f'{n} can {v}.', f'Can {n} {v}?', f'{n} cannot {v}.'
+    v, parts = S.play('statement')
+    return [S.form.vformat(x, (), v) for x in parts['state'][0]]
 
 
 def q_(s):
@@ -820,38 +559,28 @@ def g_rewrite():
     if r < 0.3:
         c = command()
         s = cap(c) + pick(['.', '!', '.'])
-        u = alt(
-            'Make this polite: {s}|Make this more polite: {s}|Rewrite this politely: {s}|Say this politely: {s}|How can I say this in a polite way? {s}|Please make this sentence polite: {s}|Make it polite: {s}|Rewrite as a polite request: {s}|Make this sentence polite: {s}|Make this sentence more polite: {s}|Can you make this more polite? {s}|Put this politely: {s}|Turn this into a polite sentence: {s}'
-            .replace('|', '/')).format(s=q_(s))
+        u = say('rewrite.polite').format(s=q_(s))
         return [(noise(u, True) if R.random() < 0.3 else u, alt('Could you please {c}?').format(c=c))]
     p, q, n = statement()
     if r < 0.55:
-        u = alt(
-            'Make this a question: {s}|Turn this into a question: {s}|Change this sentence into a question: {s}|Rewrite this as a question: {s}|Make it a question: {s}|Ask this as a question: {s}|Change this to a question: {s}|Write this as a question: {s}|Form a question from this: {s}'
-            .replace('|', '/')).format(s=q_(p))
+        u = say('rewrite.question').format(s=q_(p))
         return [(noise(u, True) if R.random() < 0.2 else u, q)]
     if r < 0.7:
-        u = alt(
-            'Make this negative: {s}|Write the negative form: {s}|Say the opposite with not: {s}|Change this to a negative sentence: {s}|Put not into this sentence: {s}'
-            .replace('|', '/')).format(s=q_(p))
+        u = say('rewrite.negative').format(s=q_(p))
         return [(u, n)]
     if r < 0.8:
         s = pick([p, n, cap(command()) + '.'])
         bad = s[:1].lower() + s[1:-1]
-        u = alt(
-            'Fix this sentence: {s}|Correct this: {s}|Add a capital letter and a full stop: {s}|Please correct this sentence: {s}'.replace(
-                '|', '/')).format(s=q_(bad))
+        u = say('rewrite.mend').format(s=q_(bad))
         return [(u, s)]
     if r < 0.92:
         a, b = pick([x for x in PAST if x[0] in T['rewrite.text']])
         tail = dict(rows('rewrite.tail'))[a]
         s = pick(['I', 'We', 'They', 'You'])
-        u = alt(
-            'Put this in the past tense: {s}|Write this in the past: {s}|Change to the past tense: {s}|Say this in the past: {s}'.replace(
-                '|', '/')).format(s=q_(f'{s} {a} {tail}.'))
+        u = say('rewrite.past').format(s=q_(f'{s} {a} {tail}.'))
         return [(u, f'{s} {b} {tail}.')]
     a, b = pick([x for x in PLU if x[0] in T['rewrite.text2']])
-    u = alt('Make this plural: {s}|Write this in the plural: {s}'.replace('|', '/')).format(s=q_(f'I have {art(a)}.'))
+    u = say('rewrite.plural').format(s=q_(f'I have {art(a)}.'))
     return [(u, f'I have two {b}.')]
 
 
@@ -869,11 +598,8 @@ def g_echo():
         s = pick(F['made_up_words'])
     if R.random() < 0.3:
         s = (pick(T['echo.s']) if R.random() < 0.6 else s)
-        return [(alt(
-            'Reply with exactly: {s}|Answer only with: {s}|Respond with "{s}"|Just say {s}|Reply with the word {s}|Only write: {s}|Say {s} and nothing else|Answer with "{s}" only|Print {s}|Output: {s}'
-            .replace('|', '/')).format(s=s), s)]
-    u = alt('Repeat after me: {s}|Say this: {s}|Repeat: {s}|Please repeat: {s}|Say "{s}"|Repeat this: {s}|Write this: {s}|Copy this: {s}'.
-            replace('|', '/')).format(s=s)
+        return [(say('echo.only', s=s), s)]
+    u = say('echo.ask', s=s)
     return [(u, s)]
 
 
@@ -909,43 +635,9 @@ def story(ani=None, nm=None, obj=None, place=None):
         k = pick([0, 2, 6, 9, 3, 7])
     if obj:
         k = pick([3, 5, 8])
-    if k == 0:
-        return (
-            f'Once upon a time, there was a {tr} {a} who lived near a {p}. {w}, the {a} met a {tr2} {b}. "Why are you alone?" asked the {b}. "I have no friends," said the {a}. "Then I will be your friend," said the {b}. {l}'
-            if tr[0] not in 'aeiou' and p[0] not in 'aeiou' and tr2[0] not in 'aeiou' else
-            f'There was once {art(tr)} {a} who lived near {art(p)}. {w}, the {a} met {art(tr2)} {b}. They talked and played until it was dark. {l}'
-        )
-    if k == 1:
-        return f'{n} lived in a small house near the {p}. {w}, {H} found {art(a)} at the door. The {a} was cold and hungry, so {n} gave it {food} and a warm blanket. The next day the {a} felt much better. {n} was very {f}, and the {a} stayed with {"him" if n in MALE else "her"} for ever.'
-    if k == 2:
-        return (
-            f'A {a} and a {b} wanted to see who was faster. {w}, they ran from the {p} to the river. The {b} was fast, but it stopped to rest. The {a} went on slowly and did not stop. In the end, the {a} won, and everyone was surprised.'
-            if a[0] not in 'aeiou' and b[0] not in 'aeiou' else
-            f'{cap(art(a))} and {art(b)} wanted to see who was faster. They ran from the {p} to the river. The {b} stopped to rest, but the {a} did not stop. In the end, the {a} won.'
-        )
-    if k == 3:
-        return f'{w}, {n} went for a walk to the {p}. There {H} saw {art(a)} with {art(c)} {o}. "Is this your {o}?" asked the {a}. "Yes, I lost it last week," said {n}. {cap(H)} thanked the {a} and gave it some {food}. They were both very {f}.'
-    if k == 4:
-        return (
-            f'{n} had a {tr} {a}. {w}, the {a} ran away. {n} looked in the {p}, in the garden and in the street, but could not find it. Then {H} heard a soft sound under the bed. There it was, fast asleep! {n} laughed and felt {f}.'
-            if tr[0] not in 'aeiou' else
-            f'{n} had {art(tr)} {a}. {w}, the {a} ran away. {n} looked everywhere, and at last {H} found it under the bed. {n} laughed and felt {f}.'
-        )
-    if k == 5:
-        return f'{n} wanted {art(c)} {o} more than anything. {cap(H)} worked in the {p} every day and saved {his(n)} money. {w}, {H} had enough and went to the shop. On the way {H} met {m}, who had no money for food. {n} gave {m} the money and went home without the {o}. {cap(H)} had nothing, but {H} felt {f}.'
-    if k == 6:
-        return f'High in the hills lived {art(tr)} {a}. Every night it looked at the moon and wished for a friend. {w}, {art(b)} came by and asked for help. The {a} showed it the way to the {p}. "Thank you," said the {b}. "Will you come with me?" So they went on together. {l}'
-    if k == 7:
-        return (
-            f'{w}, a {tr} {a} came to the {p}. Nobody knew where it came from. {n} was not afraid and said hello. "I am lost," said the {a}. {n} helped it to find the way home. The family of the {a} was {f}, and they gave {n} {art(c)} {o}.'
-            if tr[0] not in 'aeiou' else
-            f'{w}, {art(tr)} {a} came to the {p}. {n} was not afraid and said hello. "I am lost," said the {a}. {n} helped it to find the way home, and the {a} was very {f}.'
-        )
-    if k == 8:
-        return f'{n} found an old map in the {p}. It showed the way to {art(c)} {o}. {n} and {his(n)} friend {m} walked all day, over a hill and across a river. At last they found a small box under a tree. In the box was the {o}. They were tired but very {f}.'
-    if k == 9:
-        return f'The {a} could not sleep. It counted the stars, but that did not help. {w}, the {b} next door began to sing a soft song. The {a} listened, closed its eyes and soon fell asleep. The next day it brought the {b} some {food} to say thank you.'
-    return f'{n} was afraid of the dark. {w}, the lights went out in the whole {p}. {n} heard {m} cry, so {H} took {"his" if n in MALE else "her"} friend by the hand. "Do not be afraid," said {n}. Together they found a candle and lit it. After that, {n} was never afraid of the dark again.'
+    key, words = T['story'][k], {0: (tr, p, tr2), 2: (a, b), 4: (tr, ), 7: (tr, )}.get(k, ())
+    key += '.vowel' if any(w[0] in 'aeiou' for w in words) else ''
+    return S.form.vformat(T[key][0], (), dict(a=a, b=b, n=n, tr=tr, tr2=tr2, o=o, p=p, c=c, f=f, w=w, l=l, m=m, food=food))
 
 
 def g_story():
@@ -993,22 +685,6 @@ def g_poem():
              t)]
 
 
-def g_fun():
-    r = R.random()
-    if r < 0.4:
-        return [(noise(say('fun.ask')), pick(JOKES))]
-    if r < 0.7:
-        return [(noise(say('fun.ask2')), pick(FUN))]
-    q, a = pick(RIDDLES)
-    return [(noise(say('fun.ask3')), q), (noise(say('fun.ask4')), f'The answer is: {a[0].lower() + a[1:]}')]
-
-
-def g_howto():
-    h, a = pick(HOW)
-    you = h
-    return [(noise(say('howto.ask', h=h, h2=you)), a)]
-
-
 # ---------------------------------------------------------------- limits
 def g_unknown():
     r = R.random()
@@ -1043,37 +719,13 @@ def g_unsafe():
 
 
 # ---------------------------------------------------------------- talk about the user
-def g_like():
-    r = R.random()
-    h = pick(F['hobbies'])
-    f = pick(F['foods'])
-    j = pick(F['jobs'])
-    c = pick(F['cities'])
-    an = pick(PETS)
-    if r < 0.2:
-        return [(noise(say('like.ask', h=h)), say('like.answer', h=h, H=cap(h)))]
-    if r < 0.35:
-        return [(noise(alt('Do you like {h}?/Do you enjoy {h}?').format(h=h)),
-                 f'I am a program, so I cannot do it myself, but many people enjoy {h}. Do you?')]
-    if r < 0.5:
-        return [(noise(say('like.ask2', f=f)), say('like.answer2', F=cap(f)))]
-    if r < 0.6:
-        return [(noise(say('like.ask3', j=art(j))), f'It must be interesting to be {art(j)}. What do you like about it?')]
-    if r < 0.72:
-        return [(noise(say('like.ask4', c=c), True), say('like.answer3', c=c))]
-    if r < 0.85:
-        return [(noise(say('like.ask5', a=an)), f'How nice! What is the name of your {an}?')]
-    a, b = R.sample(T['like.text'], 2)
-    return [(noise(say('like.ask6', a=a, A=cap(a), b=b)), f'Both {a} and {b} have their good sides. Which do you like better?')]
-
-
 def filler():
-    return pick([g_capital, g_math, g_define, g_qa, g_animal, g_words, g_talk, g_colour, g_dates, g_fun, g_list, g_like])()[:1]
+    return pick([SCENES['capital'], g_math, g_define, g_qa, SCENES['animal'], SCENES['words'], g_talk, SCENES['colour'], SCENES['dates'], SCENES['fun'], g_list, SCENES['like']])()[:1]
 
 
 def g_memory():
     """the user says something about themself and asks for it later"""
-    k = R.randrange(8)
+    k = min(R.randrange(8), 7)
     t = []
     if R.random() < 0.3:
         t += g_greet()
@@ -1093,33 +745,15 @@ def g_memory():
         if R.random() < 0.2:
             t.append((noise(alt('Bye!/Goodbye./I have to go./See you later.')), f'Goodbye, {n}! Have a nice day.'))
         return t
-    if k == 4:
-        c = pick(F['colours'])
-        t.append((noise(say('memory.ask3', c=c)), f'{cap(c)} is a nice colour.'))
-        q = say('memory.ask4')
-        a = f'Your favourite colour is {c}.'
-    elif k == 5:
-        an, pn = pick(PETS), name()
-        t.append((noise(say('memory.ask5', a=an, p=pn), True), f'{pn} is a lovely name for a {an}!'))
-        q = say('memory.ask6', a=an)
-        a = f'Your {an} is called {pn}.'
-    elif k == 6:
-        c = pick(F['cities'])
-        t.append((noise(alt('I live in {c}./I am from {c}.').format(c=c), True), say('like.answer3', c=c)))
-        q = say('memory.ask7')
-        a = f'You live in {c}.'
-    else:
-        n = R.randrange(6, 90)
-        t.append((noise(alt('I am {n} years old./My age is {n}.').format(n=n)), 'Thank you for telling me. How can I help you?'))
-        q = say('memory.ask8')
-        a = f'You are {n} years old.'
+    v, _ = S.play(T['memory'][k - 4])
+    t += map(tuple, v['turns'])
     for _ in range(pick([0, 0, 1, 1, 2])):
         t += filler()
-    return t + [(noise(q), a)]
+    return t + [(noise(v['q']), v['a'])]
 
 
 def g_followup():
-    base = pick([g_capital, g_define, g_qa, g_math, g_words, g_animal, g_colour, g_howto])()
+    base = pick([SCENES['capital'], g_define, g_qa, g_math, SCENES['words'], SCENES['animal'], SCENES['colour'], SCENES['howto']])()
     u, a = base[0]
     r = R.random()
     if r < 0.4:
@@ -1129,74 +763,9 @@ def g_followup():
     return base + [(noise(say('followup.ask3')), pick(INT['sure'][1]))]
 
 
-def g_followcap():
-    """short follow-up questions that lean on the turn before"""
-    r = R.random()
-    if r < 0.4:
-        (c, k, _), (c2, k2, _) = R.sample(CAPS, 2)
-        return [(noise(f'What is the capital of {c}?'), f'The capital of {c} is {k}.'),
-                (noise(say('followcap.ask', c=c2)), f'The capital of {c2} is {k2}.')]
-    if r < 0.6:
-        a, b = R.sample(OPP[:40], 2)
-        return [(noise(f'What is the opposite of {a[0]}?'), f'The opposite of {a[0]} is {a[1]}.'),
-                (noise(alt('And of {c}?/And {c}?/What about {c}?').format(c=b[0])), f'The opposite of {b[0]} is {b[1]}.')]
-    if r < 0.75:
-        a, b = R.sample(PLU, 2)
-        return [(noise(f'What is the plural of {a[0]}?'), f'The plural of {a[0]} is {a[1]}.'),
-                (noise(alt('And of {c}?/And {c}?/What about {c}?').format(c=b[0])), f'The plural of {b[0]} is {b[1]}.')]
-    if r < 0.9:
-        a, b, c = small(), small(), R.randrange(1, 11)
-        return [(noise(f'What is {a} + {b}?'), f'{a} + {b} = {a + b}.'), (noise(say('followcap.ask2',
-                                                                                    c=c)), f'{a + b} + {c} = {a + b + c}.')]
-    n = pick([2, 3])
-    j = R.sample(JOKES, n)
-    return [(noise('Tell me a joke.'), j[0])] + [(noise(say('followcap.ask3')), x) for x in j[1:]]
-
-
-def passage():
-    n = gname()
-    m = pick([x for x in GENDERED if x != n])
-    H = he(n)
-    a = pick(PETS)
-    c = pick(F['colours'])
-    p, p2 = R.sample(F['places'], 2)
-    o = pick(F['objects'])
-    f = pick(F['foods'])
-    d = pick(DAYS)
-    num = R.randrange(2, 13)
-    k = R.randrange(4)
-    if k == 0:
-        return f'On {d}, {n} went to the {p} with {his(n)} {a}. There {H} met {m}, who had {art(c)} {o}. Then they ate {f} together.', [
-            (f'When did {n} go to the {p}?', f'{n} went to the {p} on {d}.'), (f'Where did {n} go?', f'{n} went to the {p}.'),
-            (f'Whom did {n} meet?', f'{n} met {m}.'), ('What did they eat?', f'They ate {f}.'),
-            (f'Who had {art(o)}?', f'{m} had {art(o)}.'), (f'What colour was the {o}?', f'The {o} was {c}.')
-        ]
-    if k == 1:
-        return f'{n} has {num} {plur(a)}. They live in a {c} house near the {p}. Every {d}, {m} comes to feed them.' if c[
-            0] not in 'aeiou' else f'{n} has {num} {plur(a)}. They live in an {c} house near the {p}. Every {d}, {m} comes to feed them.', [
-                (f'How many {plur(a)} does {n} have?', f'{n} has {num} {plur(a)}.'), ('What colour is the house?', f'The house is {c}.'),
-                ('Who comes to feed them?', f'{m} comes to feed them.'), (f'Who has {plur(a)}?', f'{n} has {num} {plur(a)}.'),
-                ('Where is the house?', f'The house is near the {p}.')
-            ]
-    if k == 2:
-        return f'{n} lost {his(n)} {o} in the {p}. {cap(H)} looked for it for {num} hours. In the end, {m} found it in the {p2}.', [
-            (f'What did {n} lose?', f'{n} lost {his(n)} {o}.'), (f'Who found the {o}?', f'{m} found the {o}.'),
-            (f'Where was the {o} found?', f'It was found in the {p2}.'),
-            (f'How many hours did {n} look for it?', f'{n} looked for it for {num} hours.'),
-            (f'Where did {n} lose the {o}?', f'{n} lost it in the {p}.')
-        ]
-    j, j2 = R.sample(F['jobs'], 2)
-    c1, c2 = R.sample(F['cities'], 2)
-    return f'{n} is {art(j)} and lives in {c1}. {m} is {art(j2)} and lives in {c2}.', [(f'Where does {n} live?', f'{n} lives in {c1}.'),
-                                                                                       (f'Where does {m} live?', f'{m} lives in {c2}.'),
-                                                                                       (f'Who is {art(j)}?', f'{n} is {art(j)}.'),
-                                                                                       (f'Who lives in {c2}?', f'{m} lives in {c2}.'),
-                                                                                       (f'What is the job of {m}?', f'{m} is {art(j2)}.'),
-                                                                                       (f'What is the job of {n}?', f'{n} is {art(j)}.')]
-
-
 def g_passage():
-    t, qs = passage()
+    v, parts = S.play('passage')
+    t, qs = v['t'], [[S.form.vformat(x, (), v) for x in row] for row in parts['ask']]
     n = 1 if R.random() < 0.7 else min(3, len(qs))
     sel = R.sample(qs, n)
     u = frame(t, sel[0][0])
@@ -1205,12 +774,13 @@ def g_passage():
 
 KINDS = {  # generator: weight
     'greet': (g_greet, 5), 'talk': (g_talk, 8), 'self': (g_self, 8), 'parley': (g_parley, 9), 'define': (g_define, 13),
-    'list': (g_list, 3.5), 'class': (g_class, 3), 'odd': (g_odd, 1), 'capital': (g_capital, 6), 'qa': (g_qa, 10), 'animal': (g_animal, 5),
-    'words': (g_words, 8), 'colour': (g_colour, 2.5), 'dates': (g_dates, 3.5), 'math': (g_math, 10), 'wordproblem': (g_wordproblem, 2),
-    'count': (g_count, 2.5), 'letters': (g_letters, 1.5), 'extract': (g_extract, 6), 'yesno': (g_yesno, 4), 'notsaid': (g_notsaid, 1.5),
-    'pull': (g_pull, 3), 'json': (g_json, 3), 'rewrite': (g_rewrite, 5), 'echo': (g_echo, 2.5), 'story': (g_story, 4.5),
-    'poem': (g_poem, 1.5), 'fun': (g_fun, 2.5), 'howto': (g_howto, 2), 'unknown': (g_unknown, 5), 'unsafe': (g_unsafe, 2),
-    'like': (g_like, 3), 'memory': (g_memory, 6), 'followup': (g_followup, 2), 'followcap': (g_followcap, 2), 'passage': (g_passage, 3)
+    'list': (g_list, 3.5), 'class': (g_class, 3), 'odd': (g_odd, 1), 'capital': (SCENES['capital'], 6), 'qa': (g_qa, 10),
+    'animal': (SCENES['animal'], 5), 'words': (SCENES['words'], 8), 'colour': (SCENES['colour'], 2.5), 'dates': (SCENES['dates'], 3.5),
+    'math': (g_math, 10), 'wordproblem': (g_wordproblem, 2), 'count': (g_count, 2.5), 'letters': (SCENES['letters'], 1.5),
+    'extract': (g_extract, 6), 'yesno': (g_yesno, 4), 'notsaid': (g_notsaid, 1.5), 'pull': (g_pull, 3), 'json': (g_json, 3),
+    'rewrite': (g_rewrite, 5), 'echo': (g_echo, 2.5), 'story': (g_story, 4.5), 'poem': (g_poem, 1.5), 'fun': (SCENES['fun'], 2.5),
+    'howto': (SCENES['howto'], 2), 'unknown': (g_unknown, 5), 'unsafe': (g_unsafe, 2), 'like': (SCENES['like'], 3),
+    'memory': (g_memory, 6), 'followup': (g_followup, 2), 'followcap': (SCENES['followcap'], 2), 'passage': (g_passage, 3)
 }
 KEYS = list(KINDS)
 CUM = []

@@ -97,12 +97,14 @@ class Stage:
     x = @key            a line of another section, filled in
     x = > TEMPLATE      filled in, then a choice made in every '[a|b]'
     x = 0.3: A || B     A with this chance, else B, filled in
+    x = by r: 0.3 A, B  A where r is below, else B; "by chance" draws the number. 'go' names the section that comes next
     + TEMPLATE or @key  one more of v['lines'], as after '>'
     tag<TAB>TEMPLATE... templates for whoever plays the section
     """
 
-    def __init__(self, phrases, lists, functions, forms):
-        self.phrases, self.lists, self.functions, self.form = phrases, lists, functions, Form(forms)
+    def __init__(self, phrases, lists, functions, forms, acts={}):
+        """acts: {tag: what is done with the values and the columns, as soon as the line comes}"""
+        self.phrases, self.lists, self.functions, self.form, self.acts = phrases, lists, functions, Form(forms), acts
 
     def fill(self, template, v):
         whole = re.fullmatch(r'\{(\w+)\}', template)
@@ -114,11 +116,11 @@ class Stage:
         items = range(int(span[1]), int(span[2]) + 1) if span else v[name] if name in v else self.lists.get(name) or self.phrases.get(name)
         if items is None:
             return [self.form.vformat(item, (), v) for item in source.split('|')]
-        return [x for x in items if not any(v[y] in (x if isinstance(x, (tuple, list)) else (x, )) for y in without)] if without else items
+        return [x for x in items if not any(v[y] in (x.split('\t') if isinstance(x, str) else (x, )) for y in without)] if without else items
 
     def draw(self, source, v):
         if source[0] == '@':
-            return self.fill(pick(self.phrases[source[1:]]), v)
+            return self.fill(pick(self.phrases.get(source[1:]) or self.lists[source[1:]]), v)
         if source[0] == '>':
             return ex(self.form.vformat(source[2:], (), v))
         call = re.fullmatch(r'(\w+)(?:\(([\w, ]+)\))?', source)
@@ -130,6 +132,10 @@ class Stage:
         chance = re.fullmatch(r'([.\d]+): (.*) \|\| (.*)', source)
         if chance:
             return self.form.vformat(chance[2] if R.random() < float(chance[1]) else chance[3], (), v)
+        by = re.fullmatch(r'by (\w+): (.*)', source)
+        if by:
+            r = R.random() if by[1] == 'chance' else v[by[1]]
+            return next(way[-1] for way in map(str.split, by[2].split(', ')) if len(way) == 1 or r < float(way[0]))
         return pick(self.pool(source, v))
 
     def play(self, key, **v):
@@ -137,7 +143,9 @@ class Stage:
         parts, v = {}, {'lines': [], **v}
         for line in self.phrases[key]:
             tag, *columns = line.split('\t')
-            if columns:
+            if tag in self.acts:
+                self.acts[tag](v, *columns)
+            elif columns:
                 parts.setdefault(tag, []).append(columns)
             elif line[:2] == '+ ':
                 template = pick(self.phrases[line[3:]]) if line[2] == '@' else line[2:]

@@ -466,7 +466,7 @@ def g_system():
         return s, t + last
     if r < 0.8:
         s = ex(say('system.s'))
-        _, turns = pick([g_define, g_sum, lambda: (None, G.g_capital()), lambda: (None, G.g_qa()), lambda: (None, G.g_define()), g_talk])()
+        _, turns = pick([g_define, g_sum, lambda: (None, G.scene('capital')), lambda: (None, G.g_qa()), lambda: (None, G.g_define()), g_talk])()
         return s, turns[:1]
     c = city()
     s = pick(T['system.user']).format(n=n, c=c)
