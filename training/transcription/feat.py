@@ -1,6 +1,8 @@
 """Whisper log-mel features in numpy: 16 kHz, n_fft 400, hop 160, 80 Slaney mel bins, reflect-padded centred frames, last frame dropped."""
 
-import numpy as np
+from fractions import Fraction
+import numpy as np, scipy.fft, soundfile
+from scipy.signal import resample_poly
 
 SR, NFFT, HOP, NMEL = 16000, 400, 160, 80
 
@@ -33,8 +35,6 @@ def log10_mel(x):
     x = np.pad(np.asarray(x, np.float32), NFFT // 2, mode='reflect')
     n = (len(x) - NFFT) // HOP
     fr = np.lib.stride_tricks.as_strided(x, (n, NFFT), (x.strides[0] * HOP, x.strides[0]))
-    import scipy.fft
-
     p = scipy.fft.rfft(fr * WIN, axis=1)
     p = p.real**2 + p.imag**2
     return np.log10(np.maximum(p @ FILT, 1e-10))
@@ -53,26 +53,12 @@ def whisper_input(x, seconds=30):
 
 
 def read_wav(path):
-    from scipy.io import wavfile
-
-    sr, x = wavfile.read(path)
-    if x.dtype == np.int16:
-        x = x.astype(np.float32) / 32768
-    elif x.dtype == np.int32:
-        x = x.astype(np.float32) / 2147483648
-    elif x.dtype == np.uint8:
-        x = (x.astype(np.float32) - 128) / 128
-    else:
-        x = x.astype(np.float32)
-    if x.ndim > 1:
-        x = x.mean(1)
-    return sr, x
+    """-> rate, samples of one channel"""
+    x, sr = soundfile.read(path, dtype='float32')
+    return sr, x.mean(1) if x.ndim > 1 else x
 
 
 def to16k(x, sr, speed=1.0):
     """Resample to 16 kHz; speed > 1 also plays faster with higher pitch and formants."""
-    from fractions import Fraction
-    from scipy.signal import resample_poly
-
     f = Fraction(SR / (sr * speed)).limit_denominator(160)
     return x if f == 1 else resample_poly(x, f.numerator, f.denominator).astype(np.float32)

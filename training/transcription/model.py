@@ -1,8 +1,10 @@
 """Whisper encoder-decoder in plain PyTorch with Hugging Face parameter names (WhisperForConditionalGeneration), any size.
 Training extras (dropped at export): a CTC phone head, and timestamp embeddings expressed through a smooth sinusoid basis."""
 
-import math, json, torch, torch.nn as nn, torch.nn.functional as F
+import json, math
+import torch, torch.nn as nn, torch.nn.functional as F
 import fastops
+from paths import MODELS
 
 
 def gelu(x):
@@ -195,7 +197,6 @@ class Whisper(nn.Module):
             s.ctc = nn.Linear(c['d_model'], n_phones + 1)
             s.phone_enc = PhoneEncoder(n_phones, c['d_model'])
             nt = c['vocab_size'] - t0
-            torch.arange(s.N_BASIS // 2)[None]
             t = torch.arange(nt)[:, None] / nt
             w = torch.exp(torch.linspace(math.log(0.5), math.log(300.0), s.N_BASIS // 2))[None] * 2 * math.pi
             s.register_buffer('basis', torch.cat([(t * w).sin(), (t * w).cos()], 1))
@@ -228,78 +229,6 @@ class Whisper(nn.Module):
         return sd
 
 
-def config(d=256, heads=4, enc=4, dec=2, ffn=1024, vocab=2910, ids=None):
-    i = ids or dict(eot=1400, sot=1401)
-    return dict(
-        model_type='whisper',
-        architectures=['WhisperForConditionalGeneration'],
-        vocab_size=vocab,
-        num_mel_bins=80,
-        d_model=d,
-        encoder_layers=enc,
-        decoder_layers=dec,
-        num_hidden_layers=enc,
-        encoder_attention_heads=heads,
-        decoder_attention_heads=heads,
-        encoder_ffn_dim=ffn,
-        decoder_ffn_dim=ffn,
-        max_source_positions=1500,
-        max_target_positions=448,
-        activation_function='gelu',
-        scale_embedding=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        encoder_layerdrop=0.0,
-        decoder_layerdrop=0.0,
-        init_std=0.02,
-        is_encoder_decoder=True,
-        use_cache=True,
-        tie_word_embeddings=True,
-        bos_token_id=i['eot'],
-        eos_token_id=i['eot'],
-        pad_token_id=i['eot'],
-        decoder_start_token_id=i['sot'],
-        begin_suppress_tokens=None,
-        suppress_tokens=None,
-        forced_decoder_ids=None,
-        max_length=448,
-        torch_dtype='float16',
-    )
-
-
-# ---- minimal safetensors ----
-def save_st(path, tensors, dtype=torch.float16, meta=None):
-
-    names = {torch.float16: 'F16', torch.float32: 'F32', torch.int64: 'I64', torch.int32: 'I32'}
-    hdr, off, blobs = {'__metadata__': meta or {'format': 'pt'}}, 0, []
-    for k in sorted(tensors):
-        t = tensors[k]
-        t = t.to(dtype) if dtype and t.is_floating_point() else t
-        b = t.contiguous().numpy().tobytes()
-        hdr[k] = dict(dtype=names[t.dtype], shape=list(t.shape), data_offsets=[off, off + len(b)])
-        off += len(b)
-        blobs.append(b)
-    h = json.dumps(hdr, separators=(',', ':')).encode()
-    h += b' ' * (-len(h) % 8)
-    with open(path + '.tmp', 'wb') as f:
-        f.write(len(h).to_bytes(8, 'little') + h + b''.join(blobs))
-    import os
-
-    os.replace(path + '.tmp', path)
-
-
-def load_st(path):
-    import numpy as np
-
-    b = open(path, 'rb').read()
-    n = int.from_bytes(b[:8], 'little')
-    h = json.loads(b[8 : 8 + n])
-    h.pop('__metadata__', None)
-    dt = {'F16': np.float16, 'F32': np.float32, 'I64': np.int64, 'I32': np.int32}
-    return {
-        k: torch.from_numpy(
-            np.frombuffer(b[8 + n + v['data_offsets'][0] : 8 + n + v['data_offsets'][1]], dt[v['dtype']]).reshape(v['shape']).copy()
-        )
-        for k, v in h.items()
-    }
+def config():
+    """The bundled model's configuration."""
+    return json.load(open(MODELS + '/parley-transcribe/config.json'))
