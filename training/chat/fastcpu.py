@@ -1,32 +1,22 @@
 """Forward and backward of train.py's Llama by hand, on fused C kernels (fastcpu.c). About three times as fast as autograd on a CPU
 with AVX512-BF16. Same arithmetic as --bf16; head size 64 only. Fills .grad of every parameter."""
 
-import ctypes, os, subprocess, tempfile
+import ctypes
 import torch
+import paths
+from shared import native
+from shared.native import P
 
-P = lambda t: ctypes.c_void_p(t.data_ptr() if t is not None else 0)
 I, Fl = ctypes.c_int, ctypes.c_float
-
-
-def build():
-    src = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fastcpu.c')
-    so = os.path.join(tempfile.mkdtemp(), 'fastcpu.so')
-    subprocess.run(
-        ['gcc', '-O3', '-march=native', '-mprefer-vector-width=512', '-ffast-math', '-fopenmp', '-shared', '-fPIC', src, '-o', so, '-lm'],
-        check=True)
-    l = ctypes.CDLL(so)
-    l.ce.restype = ctypes.c_double
-    return l
 
 
 class Fast:
 
     def __init__(s, net):
-        s.net = net
-        s.c = net.c
-        s.l = build()
-        assert s.c['hidden_size'] // s.c['num_attention_heads'] == 64
-        s.rope = {}
+        s.net, s.c, s.rope = net, net.c, {}
+        s.l = native.load(paths.HERE + '/fastcpu.c', '-mprefer-vector-width=512', '-fopenmp')
+        s.l.ce.restype = ctypes.c_double
+        assert s.c['head_dim'] == 64
 
     def tables(s, T):
         if T not in s.rope:

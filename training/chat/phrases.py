@@ -1,9 +1,10 @@
 """What the generators share: their random numbers, their small word functions the templates of data/*.txt and their command line."""
 
-import argparse, json, os, random, re, string
+import argparse, json, random, re, string
+import paths
+from shared.sections import Sections, cap
 
 R = random.Random(1)
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'data')
 
 
 def pick(xs):
@@ -22,10 +23,6 @@ def alt(s):
     return pick(s.split('/'))
 
 
-def cap(s):
-    return s[:1].upper() + s[1:]
-
-
 def low(s):
     return s[:1].lower() + s[1:]
 
@@ -39,23 +36,11 @@ def join(xs):
     return xs[0] if len(xs) == 1 else ', '.join(xs[:-1]) + ' and ' + xs[-1]
 
 
-class Phrases(dict):
-    """data/NAME.txt: section -> its lines. '[key]' begins a section, '[key: words]' one whose items are parted by spaces and line ends;
-    a line in double quotes is a JSON string; one that begins with '# ' is a comment."""
+class Phrases(Sections):
+    """data/NAME.txt"""
 
     def __init__(self, name):
-        super().__init__()
-        items, words = [], False
-        for line in open(f'{DATA}/{name}.txt', encoding='utf-8').read().split('\n'):
-            head = re.fullmatch(r'\[([\w.]+)(: words)?\]', line)
-            if head:
-                items, words = self.setdefault(head[1], []), bool(head[2])
-            elif line and self and line[:2] != '# ':
-                items.extend(line.split() if words else [json.loads(line) if line[0] == '"' else line])
-
-    def rows(self, key):
-        """The lines of a section as tuples of their columns."""
-        return [tuple(line.split('\t')) for line in self[key]]
+        super().__init__(f'{paths.HERE}/data/{name}.txt')
 
     def say(self, key, *args, **names):
         """One line, drawn at random, with {names} filled in."""

@@ -1,10 +1,11 @@
-"""CPU-only fused AdaIN + snake (fastops.c), f32 or bf16; plain torch where the library is missing or the tensors live elsewhere."""
+"""CPU-only fused AdaIN + snake (fastops.c), f32 or bf16; plain torch where there is no gcc or the tensors live elsewhere."""
 
-import ctypes, os, torch
+import shutil, torch
+import paths
+from shared import native
+from shared.native import P
 
-_path = os.path.join(os.environ.get("PARLEY_WORK", "work"), "libfastops.so")
-lib = ctypes.CDLL(_path) if os.path.exists(_path) else None
-P = lambda t: ctypes.c_void_p(t.data_ptr())
+lib = native.load(paths.HERE + "/fastops.c") if shutil.which("gcc") else None
 LETTER = {torch.float32: "f", torch.bfloat16: "h"}
 
 

@@ -6,10 +6,11 @@ Everything is driven by config.json.  Extra keys that Kokoro's config does not h
 The decoder's output width is istftnet.upsample_initial_channel (512 in Kokoro).
 """
 
-import math, json
+import json, math
 import numpy as np
 import torch, torch.nn as nn, torch.nn.functional as F
 from fastops import adain_snake
+from shared.work import MODELS
 from torch.nn.utils import weight_norm
 
 SR = 24000
@@ -423,5 +424,6 @@ def seeded_noise(seed, T):
     return z.astype(np.float32).reshape(T, 9)
 
 
-def load_config(path):
+def load_config(path=MODELS + "/parley-speech/config.json"):
+    """The bundled model's configuration, or another's."""
     return json.load(open(path))
