@@ -17,8 +17,8 @@ def golden(folder, path):
     messages = [{'role': 'user', 'content': 'Tell me a short story about a fox.'}]
     ids, _ = tok.chat(messages)
     with torch.no_grad():
-        logits = net.logits(net.hidden(torch.tensor([ids])))[0, -1].tolist()
-    said = net.greedy(ids, 40)
+        logits = net(torch.tensor([ids])).logits[0, -1].tolist()
+    said = M.greedy(net, ids, 40)
     with open(path, 'w') as f:
         json.dump(dict(messages=messages, prompt=tok.decode(ids, False), prompt_ids=ids, logits_last=logits, greedy_ids=said,
                        greedy_text=tok.decode(said, False),
@@ -40,12 +40,12 @@ def main():
         share, old = float(a.blend[1]), M.load(a.blend[0]).state_dict()
         weights = {k: (1 - share) * v + share * old[k] for k, v in weights.items()}
     os.makedirs(a.out, exist_ok=True)
-    save_file({k: v.half().contiguous() for k, v in weights.items()}, a.out + '/model.safetensors', {'format': 'pt'})
+    save_file({k: v.half().contiguous() for k, v in weights.items() if k != 'lm_head.weight'}, a.out + '/model.safetensors', {'format': 'pt'})
     for name in ('config.json', 'generation_config.json'):
         shutil.copy(f'{MODELS}/parley-chat/{name}', a.out)
     for name in ('tokenizer.json', *CONFIGURATION):
         shutil.copy(f'{a.tok}/{name}', a.out)
-    print(sum(v.numel() for v in weights.values()), 'parameters ->', a.out)
+    print(sum(v.numel() for k, v in weights.items() if k != 'lm_head.weight'), 'parameters ->', a.out)
     if a.golden:
         golden(a.out, a.golden)
 

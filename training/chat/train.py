@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains model.py's Llama on packed rows.
+"""Trains the chat model on packed rows.
 
   python3 train.py --data PREFIX --ckpt DIR --total-tokens 16e6                       # pretraining mix, loss on all tokens
   python3 train.py --data PREFIX2 --ckpt DIR --total-tokens 16e6 --other-weight 0      # tuning, loss on assistant tokens
@@ -50,7 +50,6 @@ def arguments():
     A('--stop-at', default='inf', help='HH:MM (UTC) to save and stop')
     A('--device', default='cpu')
     A('--bf16', action='store_true')
-    A('--fast-cpu', action='store_true', help='fused C kernels (bfloat16; needs gcc)')
     A('--batch', type=int, default=8192, help='tokens per step')
     A('--other-weight', type=float, default=1.0, help='loss weight of tokens that the assistant does not write')
     A('--lr-muon', type=float, default=0.02)
@@ -70,7 +69,7 @@ def backward(net, x, y, wt, bf16):
     """Gradients of the mean loss of the targets y with the weights wt; -> the loss"""
     keep = wt > 0
     with torch.autocast(x.device.type, torch.bfloat16, enabled=bf16):
-        z = net.logits(net.hidden(x).flatten(0, 1)[keep]).float()
+        z = net.lm_head(M.hidden(net, x).flatten(0, 1)[keep]).float()
     loss = (F.cross_entropy(z, y[keep], reduction='none') * wt[keep]).sum() / wt.sum()
     loss.backward()
     return loss.item()
@@ -81,8 +80,8 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
     last = a.ckpt + '/last.pt'
-    net = M.Llama(M.config()).to(a.device)
-    matrices = [p for n, p in net.named_parameters() if p.ndim == 2 and 'embed' not in n]
+    net = M.new().to(a.device)
+    matrices = [p for n, p in net.named_parameters() if p.ndim == 2 and 'proj' in n]
     norms = [p for p in net.parameters() if p.ndim == 1]
     embedding = net.model.embed_tokens.weight
     muon = torch.optim.Muon(matrices, lr=a.lr_muon, weight_decay=0.01, momentum=0.95)
@@ -96,11 +95,6 @@ def main():
         seen, step = state['seen'], state['step']
     elif a.init:
         net.load_state_dict(M.load(a.init).state_dict())
-    fast = None
-    if a.fast_cpu:
-        import fastcpu
-
-        fast = fastcpu.Fast(net)
     data = Data(a.data, a.batch, 1 + step)
     print(sum(p.numel() for p in net.parameters()), 'parameters; start at', seen, 'tokens; data', json.dumps(data.info['buckets']), flush=True)
     run = Run(seconds_until(a.stop_at))
@@ -111,7 +105,7 @@ def main():
         whose = F.pad(own[:, 1:], (0, 1)).flatten()
         wt = (whose == 1).float() + (whose == 2).float() * a.other_weight
         y = F.pad(x[:, 1:], (0, 1)).flatten()
-        losses.append(fast(x, y, wt) if fast else backward(net, x, y, wt, a.bf16))
+        losses.append(backward(net, x, y, wt, a.bf16))
         torch.nn.utils.clip_grad_norm_([embedding, *norms], 1.0)
         for optimiser, lr in ((muon, a.lr_muon), (adam, a.lr)):
             for group in optimiser.param_groups:

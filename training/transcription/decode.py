@@ -35,63 +35,49 @@ def timestamp_rules(lo, said, tk):
         lo[:tk.t0] = off
 
 
+def allowed(lo, said, tk, stamps):
+    """The logits lo (V,) of what may follow; without `stamps` no times."""
+    lo[tk.eot + 1:tk.t0 if stamps else tk.size] = -1e9
+    if stamps:
+        timestamp_rules(lo, said, tk)
+    return lo
+
+
+def prompt(tk, stamps):
+    return [tk.sot, tk.en, tk.tr] + ([] if stamps else [tk.nots])
+
+
 @torch.no_grad()
-def greedy(net, tk, mels, stamps=False, max_len=220):
-    """mels (B, 80, T) -> list of token id lists (prompt excluded)."""
-    enc = net.model.encoder(mels)
-    B = len(mels)
-    e = net.emb()
-    pre = [tk.sot, tk.en, tk.tr] + ([] if stamps else [tk.nots])
-    ids = torch.tensor([pre] * B)
-    cache = net.new_cache()
-    pos = 0
-    done = torch.zeros(B, dtype=torch.bool)
-    out = []
-    x = ids
-    for _ in range(max_len):
-        lo = net.decode(x, enc, cache, pos, e=e, last=True)[:, -1]
-        pos += x.shape[1]
-        lo[:, tk.eot + 1:tk.t0 if stamps else tk.size] = -1e9
-        if stamps:
-            for i in range(B):
-                timestamp_rules(lo[i], [int(o[i]) for o in out], tk)
-        n = lo.argmax(-1)
-        n[done] = tk.eot
-        done |= n == tk.eot
-        out.append(n)
-        if done.all():
+def greedy(net, tk, mel, stamps=False, longest=220):
+    """mel (80, T) -> token ids (prompt excluded)"""
+    enc, cache, pos, said = net.model.encoder(mel[None]), net.new_cache(), 0, []
+    x = prompt(tk, stamps)
+    while len(said) < longest:
+        lo = net.decode(torch.tensor([x]), enc, cache, pos)[0, -1]
+        pos += len(x)
+        x = [int(allowed(lo, said, tk, stamps).argmax())]
+        if x[0] == tk.eot:
             break
-        x = n[:, None]
-    o = torch.stack(out, 1).tolist()
-    return [r[:r.index(tk.eot)] if tk.eot in r else r for r in o]
+        said += x
+    return said
 
 
 @torch.no_grad()
-def beam_search(net, tk, mel, width, stamps=False, max_len=224):
+def beam_search(net, tk, mel, width, stamps=False, longest=224):
     """mel (80, T) -> token ids; the plainest form of engine/tasks/beam-search.ts: every hypothesis is decoded anew at every step."""
-    enc, e = net.model.encoder(mel[None]), net.emb()
-    pre = [tk.sot, tk.en, tk.tr] + ([] if stamps else [tk.nots])
+    enc = net.model.encoder(mel[None])
     live, finished = [([], 0.0)], []
-    while len(finished) < width and live and len(live[0][0]) < max_len:
-        x = torch.tensor([pre + said for said, _ in live])
-        lo = net.decode(x, enc.expand(len(live), -1, -1), e=e, last=True)[:, -1]
-        lo[:, tk.eot + 1:tk.t0 if stamps else tk.size] = -1e9
+    while len(finished) < width and live and len(live[0][0]) < longest:
+        x = torch.tensor([prompt(tk, stamps) + said for said, _ in live])
+        logits = net.decode(x, enc.expand(len(live), -1, -1))[:, -1]
         ranked = []
-        for (said, score), row in zip(live, lo):
-            if stamps:
-                timestamp_rules(row, said, tk)
-            best = row.log_softmax(-1).topk(width + 1)
+        for (said, score), lo in zip(live, logits):
+            best = allowed(lo, said, tk, stamps).log_softmax(-1).topk(width + 1)
             ranked += [(said, t, score + p) for t, p in zip(best.indices.tolist(), best.values.tolist())]
         ranked.sort(key=lambda one: -one[2])
         silent = not live[0][0] and ranked[0][1] == tk.eot
-        live = []
-        for rank, (said, t, score) in enumerate(ranked):
-            if t != tk.eot:
-                live.append((said + [t], score))
-            elif rank < width:
-                finished.append((said, score))
-            if len(live) == width:
-                break
+        finished += [(said, score) for said, t, score in ranked[:width] if t == tk.eot]
+        live = [(said + [t], score) for said, t, score in ranked if t != tk.eot][:width]
         if silent:
             break
     return max(finished or live, key=lambda one: one[1] / (len(one[0]) + 1))[0]
