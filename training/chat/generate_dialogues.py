@@ -9,23 +9,22 @@ short, plain English. Same --seed, same output.
 """
 
 import functools, json, re
-from phrases import Phrases, R, Stage, alt, arguments, art, cap, ex, join, pick, write
+from phrases import Phrases, R, Stage, alt, arguments, art, cap, ex, join, low, pick, write
 
 F, I, T, W = (Phrases(k) for k in ('facts', 'intents', 'dialogues', 'words'))
 say, rows = T.say, T.rows
 NUM = T['numbers']
-DEFS, CAPS, ANI, MIX = F.rows('definitions'), F.rows('capitals'), F.rows('animals'), F.rows('colour_mixes')
+DEFS, CAPS, ANI = F.rows('definitions'), F.rows('capitals'), F.rows('animals')
 QA = [(q.split('/'), a) for q, *a in F.rows('questions')]
-OPP, PLU, PAST, SYN, COL = (F.rows(k) for k in ('opposites', 'plurals', 'past_tenses', 'synonyms', 'colour_of'))
+OPP, PLU, PAST, COL = (F.rows(k) for k in ('opposites', 'plurals', 'past_tenses', 'colour_of'))
 RHY = [(w, l) for w, *l in F.rows('rhymes')]
-JOKES, FUN, TOPICS, POEMS = F['jokes'], F['fun_facts'], F['hard_topics'], F['poems']
-RIDDLES, HOW, HAIKU = F.rows('riddles'), F.rows('how_to'), F.rows('haiku')
+JOKES, POEMS, HAIKU, SYSTEMS = F['jokes'], F['poems'], F.rows('haiku'), T['systems']
 UNK, UNS = ([(q.split('|'), a) for q, a in I.rows(k)] for k in ('cannot_know', 'refused'))
 DAYS, MONTHS = W['days'], W['months']
 MLEN = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
 ORD = T['ordinals']
-MALE, FEMALE = set(F['male_names']), set(F['female_names'])
-GENDERED = sorted((MALE | FEMALE) & set(F['names']))
+MALE = set(F['male_names'])
+GENDERED = sorted((MALE | set(F['female_names'])) & set(F['names']))
 
 
 def he(n):
@@ -132,13 +131,11 @@ def g_parley():
         v = pick(VOICES)
         if R.random() < 0.35:
             bad = say('parley.bad')
-            return [(noise(say('parley.ask', bad),
-                           True), 'No, there is no voice called %s. You can use nona or aus-female-1, for example.' % bad)]
-        kind = 'an Australian %s voice' % ('female' if 'female' in v else 'male') if v.startswith('aus') else "one of Parley's voices"
+            answer = f'No, there is no voice called {bad}. You can use nona or aus-female-1, for example.'
+            return [(noise(say('parley.ask', bad), True), answer)]
+        kind = f'an Australian {"fe" if "female" in v else ""}male voice' if v.startswith('aus') else "one of Parley's voices"
         u = say('parley.ask2', v)
-        if u.startswith('What'):
-            return [(noise(u, True), '%s is %s.' % (v, kind))]
-        return [(noise(u, True), 'Yes, %s is %s.' % (v, kind))]
+        return [(noise(u, True), f'{v} is {kind}.' if u.startswith('What') else f'Yes, {v} is {kind}.')]
     return g_intent(INT_PARLEY)
 
 
@@ -154,20 +151,14 @@ def is_(x):
     return 'are' if x in PLURAL_SUBJ else 'is'
 
 
-def def_answer(x, d):
-    return '%s %s %s.' % (cap(x), is_(x), d)
-
-
 def g_define():
     x, c, d = pick(DEFS)
-    n = bare(x)
-    v = is_(x)
     t = say('define.text')
     if c == 'job' and R.random() < 0.35:
         t = say('define.text2')
     if c in ('tool', 'machine') and R.random() < 0.3:
-        t = (say('define.text3') if x not in PLURAL_SUBJ else t)
-    return [(noise(cap(t.format(x=x, n=n, v=v))), def_answer(x, d))]
+        t = say('define.text3') if x not in PLURAL_SUBJ else t
+    return [(noise(cap(t.format(x=x, n=bare(x), v=is_(x)))), f'{cap(x)} {is_(x)} {d}.')]
 
 
 BYCLASS = {}
@@ -175,12 +166,10 @@ for x, c, d in DEFS:
     BYCLASS.setdefault(c, []).append(x)
 LISTC = dict(rows('class_plurals'))
 XLISTS = {
-    'colours': [c for c in F['colours']], 'days': DAYS, 'months': MONTHS,
-    'countries': [c[0] for c in CAPS if c[0] not in ('England', 'Scotland', 'Wales')], 'planets': T['members'], 'languages': T['members2'],
-    'names': F['names'], 'cities': F['cities'], 'hobbies': [h for h in F['hobbies'] if 'playing' not in h
-                                                            ], 'farm animals': 'cow pig sheep goat horse chicken duck donkey'.split(),
-    'wild animals': 'lion tiger bear wolf fox elephant giraffe zebra'.split(), 'pets': 'dog cat rabbit fish parrot hamster'.split(),
-    'voices': VOICES
+    'colours': F['colours'], 'days': DAYS, 'months': MONTHS, 'countries': [c[0] for c in CAPS if c[0] not in ('England', 'Scotland', 'Wales')],
+    'planets': T['members'], 'languages': T['members2'], 'names': F['names'], 'cities': F['cities'],
+    'hobbies': [h for h in F['hobbies'] if 'playing' not in h], 'farm animals': T['farm_animals'], 'wild animals': T['wild_animals'],
+    'pets': T['usual_pets'], 'voices': VOICES
 }
 
 
@@ -198,15 +187,11 @@ def g_list():
     xs = R.sample(items, n)
     w = say('list.ask')
     if n == 1:
-        u = say('list.ask2').replace('a {s}', art(sg))
-        a = cap(xs[0]) + '.'
-    else:
-        u = w.format(n=pick([NUM[n], NUM[n], str(n), 'some']) if n == 3 else pick([NUM[n], NUM[n], str(n)]), p=pl)
-        a = cap(join(xs)) + '.'
-        if R.random() < 0.12 and n > 2:
-            u = u + ' One per line.'
-            a = '\n'.join(cap(x) for x in xs)
-    return [(noise(u), a)]
+        return [(noise(say('list.ask2').replace('a {s}', art(sg))), cap(xs[0]) + '.')]
+    u = w.format(n=pick([NUM[n], NUM[n], str(n), *(['some'] if n == 3 else [])]), p=pl)
+    if R.random() < 0.12 and n > 2:
+        return [(noise(u + ' One per line.'), '\n'.join(cap(x) for x in xs))]
+    return [(noise(u), cap(join(xs)) + '.')]
 
 
 NOUNC = set(T['noun_classes'])
@@ -233,18 +218,12 @@ def g_class():
 
 def g_odd():
     a, b = R.sample(T['odd.text'], 2)
-    if {a, b} & {'animal'} and {a, b} & {'bird'}:
-        b = 'vehicle'
-        a = 'animal'
-    if {a, b} == {'fruit', 'vegetable'}:
-        b = 'tool'
-        a = 'fruit'
+    a, b = ('animal', 'vehicle') if {a, b} == {'animal', 'bird'} else ('fruit', 'tool') if {a, b} == {'fruit', 'vegetable'} else (a, b)
     xs = R.sample([bare(x) for x in BYCLASS[a]], 3)
     o = bare(pick(BYCLASS[b]))
     l = xs + [o]
     R.shuffle(l)
-    s = {'animal': 'animals', 'body part': 'body parts'}.get(a, a + 's')
-    return [(noise(say('odd.ask', ', '.join(l)), True), '%s does not belong. The others are %s.' % (cap(o), s))]
+    return [(noise(say('odd.ask', ', '.join(l)), True), f'{cap(o)} does not belong. The others are {a}s.')]
 
 
 def g_qa():
@@ -273,6 +252,23 @@ def neighbours():
     return what, names[i], names[(i + 1) % len(names)], names[i - 1]
 
 
+def next_one():
+    names = pick([DAYS, MONTHS])
+    i = R.randrange(len(names))
+    return names[i], names[(i + 1) % len(names)]
+
+
+def J(o):
+    return json.dumps(o, ensure_ascii=False)
+
+
+def json_list():
+    """What of, how many, and a list of as many."""
+    c = pick([k for k in LISTC if len(BYCLASS[k]) >= 4])
+    n = pick([2, 3, 3, 4])
+    return LISTC[c], NUM[n], J(R.sample([bare(x) for x in BYCLASS[c]], n))
+
+
 def mix():
     a, b, c = pick(F.rows('colour_mixes'))
     return (b, a, c) if R.random() < 0.5 else (a, b, c)
@@ -283,103 +279,89 @@ def small():
     return R.randrange(0, 13) if R.random() < 0.85 else R.randrange(0, 21)
 
 
+def operands():
+    """-> sign, numbers, result and the sign in words"""
+    op = pick('++++--**/')
+    if op == '+':
+        a, b = (small(), small()) if R.random() < 0.75 else (R.randrange(10, 90), R.randrange(1, 11) if R.random() < 0.6 else 10 * R.randrange(1, 6))
+        return op, a, b, a + b, 'plus'
+    if op == '-':
+        a, b = (small(), small()) if R.random() < 0.8 else (R.randrange(20, 100), R.randrange(1, 11))
+        return op, max(a, b), min(a, b), abs(a - b), 'minus'
+    if op == '*':
+        a, b = R.randrange(0, 13), R.randrange(0, 11)
+        return op, a, b, a * b, 'times'
+    b, c = R.randrange(1, 11), R.randrange(0, 11)
+    return op, b * c, b, c, 'divided by'
+
+
 def g_math():
     r = R.random()
-    if r < 0.62:
-        op = pick('++++--**/')
-        if op == '+':
-            a, b = ((small(), small()) if R.random() < 0.75 else
-                    (R.randrange(10, 90), R.randrange(1, 11) if R.random() < 0.6 else 10 * R.randrange(1, 6)))
-            c = a + b
-            w = 'plus'
-        elif op == '-':
-            a, b = (small(), small()) if R.random() < 0.8 else (R.randrange(20, 100), R.randrange(1, 11))
-            a, b = max(a, b), min(a, b)
-            c = a - b
-            w = 'minus'
-        elif op == '*':
-            a, b = R.randrange(0, 13), R.randrange(0, 11)
-            c = a * b
-            w = 'times'
-        else:
-            b = R.randrange(1, 11)
-            c = R.randrange(0, 11)
-            a = b * c
-            w = 'divided by'
-        s = {'*': pick(['x', '*', '×']), '/': pick(['/', '÷'])}.get(op, op)
-        if R.random() < 0.6:
-            sp = ' ' if R.random() < 0.8 else ''
-            e = f'{a}{sp}{s}{sp}{b}'
-            u = (alt(
-                'What is {e}?|What is {e}?|What is {e}?|{e}|{e} =|{e} = ?|Calculate {e}.|How much is {e}?|What does {e} make?|Solve {e}.|Can you work out {e}?|Compute {e}'
-                .replace('/', '\0').replace('|', '/')).replace('\0', '/').format(e=e))
-            return [(noise(u, R.random() < 0.5), f'{a} {s} {b} = {c}.')]
-        u = say('math.ask')
-        if R.random() < 0.4:
-            u = dict(rows('math.ask2'))[op]
-            return [(noise(alt(u).format(a=a, b=b)), f'{a} {w} {b} is {c}.')]
-        if max(a, b) <= 12 and R.random() < 0.35:
-            return [(noise(cap(u.format(a=NUM[a], b=NUM[b], w=w))), cap(f'{NUM[a]} {w} {NUM[b]} is {NUM[c] if c <= 12 else c}.'))]
-        return [(noise(u.format(a=a, b=b, w=w)), f'{a} {w} {b} is {c}.')]
-    return scene('math', r=r)
-
-
-THINGS = T['things']
+    if r >= 0.62:
+        return scene('math', r=r)
+    op, a, b, c, w = operands()
+    s = {'*': pick(['x', '*', '×']), '/': pick(['/', '÷'])}.get(op, op)
+    if R.random() < 0.6:
+        sp = ' ' if R.random() < 0.8 else ''
+        return [(noise(say('sum', e=f'{a}{sp}{s}{sp}{b}'), R.random() < 0.5), f'{a} {s} {b} = {c}.')]
+    u = say('math.ask')
+    if R.random() < 0.4:
+        return [(noise(alt(dict(rows('math.ask2'))[op]).format(a=a, b=b)), f'{a} {w} {b} is {c}.')]
+    if max(a, b) <= 12 and R.random() < 0.35:
+        return [(noise(cap(u.format(a=NUM[a], b=NUM[b], w=w))), cap(f'{NUM[a]} {w} {NUM[b]} is {NUM[c] if c <= 12 else c}.'))]
+    return [(noise(u.format(a=a, b=b, w=w)), f'{a} {w} {b} is {c}.')]
 
 
 def g_wordproblem():
     n = gname()
     n2 = pick([x for x in GENDERED if x != n])
-    t = pick(THINGS)
-    a = R.randrange(2, 13)
-    b = R.randrange(1, 10)
-    r = R.random()
-    N = lambda k: NUM[k] if k <= 12 and words else str(k)
+    t, a, b, r = pick(T['things']), R.randrange(2, 13), R.randrange(1, 10), R.random()
     words = R.random() < 0.4
+    N = lambda k: NUM[k] if k <= 12 and words else str(k)
     if r < 0.3:
-        return [(noise(say('wordproblem.ask').format(n=n, n2=n2, a=N(a), b=N(b), t=t, h=he(n), hm='him' if n in MALE else 'her'),
-                       True), f'{n} has {N(a + b) if a + b <= 12 else a + b} {t}.')]
+        u = say('wordproblem.ask').format(n=n, n2=n2, a=N(a), b=N(b), t=t, h=he(n), hm='him' if n in MALE else 'her')
+        return [(noise(u, True), f'{n} has {N(a + b)} {t}.')]
     if r < 0.6:
-        a, b = a + b, b
-        return [(noise(say('wordproblem.ask2').format(n=n, n2=n2, a=N(a) if a <= 12 else a, b=N(b), t=t),
-                       True), f'{cap(N(a - b) if a - b <= 12 else str(a - b))} {t} are left.' if a - b != 1 else f'{cap(N(1))} is left.')]
+        u = say('wordproblem.ask2').format(n=n, n2=n2, a=N(a + b), b=N(b), t=t)
+        return [(noise(u, True), f'{cap(N(a))} {t} are left.' if a != 1 else f'{cap(N(1))} is left.')]
     if r < 0.8:
         a = R.randrange(2, 6)
-        return [(noise(
-            f'There are {N(a)} boxes with {N(b)} {t} in each box. How many {t} are there?'
-            if b > 1 else f'I have {N(a)} {t}. You give me one more. How many {t} do I have?',
-            True), (f'There are {N(a * b) if a * b <= 12 else a * b} {t}.' if b > 1 else f'You have {N(a + 1)} {t}.'))]
-    return [(noise(say('wordproblem.ask3').format(a=N(a), b=N(b), t=t), True), f'You have {N(a + b) if a + b <= 12 else a + b} {t}.')]
+        if b > 1:
+            u = f'There are {N(a)} boxes with {N(b)} {t} in each box. How many {t} are there?'
+            return [(noise(u, True), f'There are {N(a * b)} {t}.')]
+        return [(noise(f'I have {N(a)} {t}. You give me one more. How many {t} do I have?', True), f'You have {N(a + 1)} {t}.')]
+    return [(noise(say('wordproblem.ask3').format(a=N(a), b=N(b), t=t), True), f'You have {N(a + b)} {t}.')]
+
+
+def commas(xs):
+    return ', '.join(map(str, xs)) + '.'
 
 
 def g_count():
     r = R.random()
     if r < 0.35:
         n = R.randrange(3, 21)
-        return [(noise(say('count.ask').format(n=n if n > 12 or R.random() < 0.5 else NUM[n])), ', '.join(map(str, range(1, n + 1))) + '.')]
+        return [(noise(say('count.ask').format(n=n if n > 12 or R.random() < 0.5 else NUM[n])), commas(range(1, n + 1)))]
     if r < 0.6:
         a = R.randrange(2, 60)
         b = a + R.randrange(3, 11)
-        return [(noise(say('count.ask2', a=a, b=b)), ', '.join(map(str, range(a, b + 1))) + '.')]
+        return [(noise(say('count.ask2', a=a, b=b)), commas(range(a, b + 1)))]
     if r < 0.75:
         a = R.randrange(3, 16)
-        return [(noise(say('count.ask3', a=a)), ', '.join(map(str, range(a, 0, -1))) + '.')]
+        return [(noise(say('count.ask3', a=a)), commas(range(a, 0, -1)))]
     if r < 0.87:
-        k = pick([2, 5, 10])
+        k, w = pick([(2, 'twos'), (5, 'fives'), (10, 'tens')])
         n = R.randrange(4, 10)
-        return [(noise(say('count.ask4', w={2: 'twos', 5: 'fives', 10: 'tens'}[k],
-                           n=k * n)), ', '.join(str(k * i) for i in range(1, n + 1)) + '.')]
+        return [(noise(say('count.ask4', w=w, n=k * n)), commas(k * i for i in range(1, n + 1)))]
     xs = R.sample(range(1, 60), pick([3, 3, 4]))
-    s = ', '.join(map(str, xs))
-    q = R.random()
+    s, q = ', '.join(map(str, xs)), R.random()
     if q < 0.4:
-        return [(noise(say('count.ask5', s=s)), ', '.join(map(str, sorted(xs))) + '.')]
+        return [(noise(say('count.ask5', s=s)), commas(sorted(xs)))]
     if q < 0.7:
         return [(noise(say('count.ask6', s=s)), f'The largest number is {max(xs)}.')]
     return [(noise(say('count.ask7', s=s)), f'The smallest number is {min(xs)}.')]
 
 
-# ---------------------------------------------------------------- sentences with known contents
 def plur(t):
     return dict(PLU).get(t, t + ('es' if t.endswith(('s', 'x', 'ch', 'sh')) else 's'))
 
@@ -413,11 +395,14 @@ def turn(v, asked, answered, how=''):
 
 
 S = Stage(
-    T, {**F, 'days': DAYS, 'months': MONTHS, 'people': GENDERED, 'short_words': SPELLW, 'easy_opposites': F['opposites'][:40]}, {
+    T, {**F, 'days': DAYS, 'months': MONTHS, 'people': GENDERED, 'short_words': SPELLW, 'easy_opposites': F['opposites'][:40],
+        'common_opposites': F['opposites'][:60]}, {
         'chance': R.random, 'sound': sound, 'opposite': opposite, 'neighbours': neighbours, 'mix': mix, 'small': small, 'date': date,
         'rhyme': lambda: pick(RHY), 'both': lambda n, m: [n, m], 'in_order': lambda a, b: (max(a, b), min(a, b)),
         'bigger': lambda a, b: f'Yes, {a} is bigger' if a > b else f'No, {a} is smaller',
         'yes_or_no': lambda k, k2: 'capital.yes' if R.random() < 0.5 or k2 == k else 'capital.no',
+        'never': lambda: never(), 'made_up': lambda: made_up(), 'made_up_country': lambda: made_up(True),
+        'next': next_one, 'json_of_capital': lambda c, k: J({'country': c.replace('the ', ''), 'capital': k}), 'json_list': json_list,
         'phone': lambda: '%d%d%d-%d%d%d%d' % tuple(R.randrange(10) for _ in range(7))
     }, {
         'he': he, 'his': his, 'him': lambda n: 'him' if n in MALE else 'her', 'plural': plur, '0': lambda row: row.split('\t')[0],
@@ -435,7 +420,7 @@ def scene(key, **v):
     return [tuple(t) for t in S.play(key, **v)[0]['turns']]
 
 
-SCENES = {k: functools.partial(scene, k) for k in 'capital animal words colour dates letters fun howto like followcap'.split()}
+SCENES = {k: functools.partial(scene, k) for k in 'capital animal words colour dates letters fun howto like followcap unknown'.split()}
 
 
 def sentence():
@@ -497,10 +482,6 @@ def g_pull():
              str(v) if R.random() < 0.7 or key2.startswith('food') else 'The %s is %s.' % (key2, v))]
 
 
-def J(o):
-    return json.dumps(o, ensure_ascii=False)
-
-
 def g_json():
     r = R.random()
     if r < 0.5:
@@ -510,37 +491,18 @@ def g_json():
             ks = R.sample(ks, 2)
         u = say('json.keys', k=join(ks), t=t)
         return [(u, J({k: f[k] for k in ks}))]
-    if r < 0.65:
-        c, k, cont = pick(CAPS)
-        return [(noise(say('json.ask', c=c), True), J({'country': c.replace('the ', ''), 'capital': k}))]
-    if r < 0.75:
-        a, b = small(), small()
-        return [(noise(say('json.ask2', a=a, b=b), True), J({'answer': a + b}))]
-    if r < 0.88:
-        c = pick([k for k in LISTC if len(BYCLASS[k]) >= 4])
-        n = pick([2, 3, 3, 4])
-        xs = R.sample([bare(x) for x in BYCLASS[c]], n)
-        return [(noise(say('json.ask3', n=NUM[n], p=LISTC[c]), True), J(xs))]
-    n, a = name(), R.randrange(3, 90)
-    return [(noise(say('json.ask4', n=n, a=a), True), J({'name': n, 'age': a}))]
+    return scene('json.about', r=r)
 
 
 # ---------------------------------------------------------------- rewriting
-VERBP = rows('verb_phrases')
-ME = {'bring', 'give', 'send', 'pass', 'tell', 'show'}
-
-
 def command():
-    v, objs = pick(VERBP)
+    v, objs = pick(rows('verb_phrases'))
     objs = [o.replace('_', ' ') for o in objs.split()]
-    if v in ME:
+    if v in ('bring', 'give', 'send', 'pass', 'tell', 'show'):
         o = 'me ' + pick(objs[1:])
-    elif v in ('open', 'close'):
-        o = 'the ' + pick(objs[1:])
     else:
-        o = pick(objs)
-    o = re.sub(r'^me the$', 'me the book', o)
-    return v + ' ' + o
+        o = 'the ' + pick(objs[1:]) if v in ('open', 'close') else pick(objs)
+    return v + ' ' + re.sub(r'^me the$', 'me the book', o)
 
 
 def statement():
@@ -549,39 +511,31 @@ def statement():
     return [S.form.vformat(x, (), v) for x in parts['state'][0]]
 
 
-def q_(s):
-    r = R.random()
-    return '"%s"' % s if r < 0.4 else s
-
-
 def g_rewrite():
+    def task(key, s):
+        t = say('rewrite.' + key)
+        return t.format(s=f'"{s}"' if R.random() < 0.4 else s)
+
     r = R.random()
     if r < 0.3:
         c = command()
-        s = cap(c) + pick(['.', '!', '.'])
-        u = say('rewrite.polite').format(s=q_(s))
-        return [(noise(u, True) if R.random() < 0.3 else u, alt('Could you please {c}?').format(c=c))]
+        u = task('polite', cap(c) + pick(['.', '!', '.']))
+        return [(noise(u, True) if R.random() < 0.3 else u, pick([f'Could you please {c}?']))]
     p, q, n = statement()
     if r < 0.55:
-        u = say('rewrite.question').format(s=q_(p))
+        u = task('question', p)
         return [(noise(u, True) if R.random() < 0.2 else u, q)]
     if r < 0.7:
-        u = say('rewrite.negative').format(s=q_(p))
-        return [(u, n)]
+        return [(task('negative', p), n)]
     if r < 0.8:
         s = pick([p, n, cap(command()) + '.'])
-        bad = s[:1].lower() + s[1:-1]
-        u = say('rewrite.mend').format(s=q_(bad))
-        return [(u, s)]
+        return [(task('mend', low(s)[:-1]), s)]
     if r < 0.92:
         a, b = pick([x for x in PAST if x[0] in T['rewrite.text']])
-        tail = dict(rows('rewrite.tail'))[a]
-        s = pick(['I', 'We', 'They', 'You'])
-        u = say('rewrite.past').format(s=q_(f'{s} {a} {tail}.'))
-        return [(u, f'{s} {b} {tail}.')]
+        s, tail = pick(['I', 'We', 'They', 'You']), dict(rows('rewrite.tail'))[a]
+        return [(task('past', f'{s} {a} {tail}.'), f'{s} {b} {tail}.')]
     a, b = pick([x for x in PLU if x[0] in T['rewrite.text2']])
-    u = say('rewrite.plural').format(s=q_(f'I have {art(a)}.'))
-    return [(u, f'I have two {b}.')]
+    return [(task('plural', f'I have {art(a)}.'), f'I have two {b}.')]
 
 
 def g_echo():
@@ -597,42 +551,27 @@ def g_echo():
     else:
         s = pick(F['made_up_words'])
     if R.random() < 0.3:
-        s = (pick(T['echo.s']) if R.random() < 0.6 else s)
+        s = pick(T['echo.s']) if R.random() < 0.6 else s
         return [(say('echo.only', s=s), s)]
-    u = say('echo.ask', s=s)
-    return [(u, s)]
+    return [(say('echo.ask', s=s), s)]
 
 
 # ---------------------------------------------------------------- stories, poems, fun
-STORY_X = T['story_heroes']
-STORY_ANI = [(a[0], a[3]) for a in ANI if ' ' not in a[0] or a[0] == 'polar bear']
-TRAIT = T['trait']
-FEEL = 'happy proud glad thankful calm cheerful'.split()
-WEA = T['weather']
-LESSON = T['lesson']
+STORY_ANI = [a[0] for a in ANI if ' ' not in a[0] or a[0] == 'polar bear']
 
 
-def story(ani=None, nm=None, obj=None, place=None):
-    a = ani or pick(STORY_ANI)[0]
-    b = pick([x[0] for x in STORY_ANI if x[0] != a])
+def story(ani=None, nm=None, obj=None):
+    a = ani or pick(STORY_ANI)
+    b = pick([x for x in STORY_ANI if x != a])
     n = nm or gname()
-    H = he(n)
-    tr, tr2 = R.sample(TRAIT, 2)
+    tr, tr2 = R.sample(T['trait'], 2)
     o = obj or pick(F['objects'])
-    p = place or pick(F['places'])
-    c = pick(F['colours'])
-    f = pick(FEEL)
-    w = pick(WEA)
-    l = pick(LESSON)
-    k = R.randrange(11)
+    p, c, f = pick(F['places']), pick(F['colours']), pick('happy proud glad thankful calm cheerful'.split())
+    w, l, k = pick(T['weather']), pick(T['lesson']), R.randrange(11)
     m = pick([x for x in GENDERED if x != n])
-    food = pick([x for x in F['foods']])
-    if nm and ani:
-        k = pick([1, 3, 4, 7])
-    elif nm:
-        k = pick([1, 3, 4, 5, 7, 8, 10])
-    elif ani:
-        k = pick([0, 2, 6, 9, 3, 7])
+    food = pick(F['foods'])
+    if nm or ani:
+        k = pick([1, 3, 4, 7] if nm and ani else [1, 3, 4, 5, 7, 8, 10] if nm else [0, 2, 6, 9, 3, 7])
     if obj:
         k = pick([3, 5, 8])
     key, words = T['story'][k], {0: (tr, p, tr2), 2: (a, b), 4: (tr, ), 7: (tr, )}.get(k, ())
@@ -647,22 +586,18 @@ def g_story():
     if r < 0.3:
         return [(noise(p + end), story())]
     if r < 0.6:
-        a = pick(STORY_ANI)[0] if R.random() < 0.7 else pick(STORY_X)
+        a = pick(STORY_ANI) if R.random() < 0.7 else pick(T['story_heroes'])
         return [(noise(f'{p} about {art(a)}{end}'), story(ani=a))]
     if r < 0.75:
         n = gname()
-        return [(noise(f'{p} about {alt("a boy/a child") if False else ""}{n}{end}', True), story(nm=n))]
+        return [(noise(f'{p} about {n}{end}', True), story(nm=n))]
     if r < 0.9:
         n = gname()
-        a = pick(STORY_ANI)[0]
-        g = 'boy' if n in MALE else 'girl'
-        who = say('story.who', n=n, art_a=art(a), g=g)
+        a = pick(STORY_ANI)
+        who = say('story.who', n=n, art_a=art(a), g='boy' if n in MALE else 'girl')
         return [(noise(f'{p} about {who}{end}', True), story(ani=a, nm=n))]
     o = pick(F['objects'])
     return [(noise(f'{p} about {art(o)}{end}'), story(obj=o))]
-
-
-POEM_T = 'spring summer autumn winter'.split()
 
 
 def g_poem():
@@ -672,45 +607,35 @@ def g_poem():
         return [(noise(say('poem.ask', x=x) if R.random() < 0.8 else say('poem.ask2')), h.replace('/', '\n'))]
     ask = say('poem.ask3')
     if r < 0.35:
-        x = pick(POEM_T + T['poem.x'])
-        y = say('poem.y')
-        p = POEMS[0].format(A=cap(x), B=y) if x not in POEM_T or R.random() < 0.3 else POEMS[1].format(a=x)
+        seasons = ['spring', 'summer', 'autumn', 'winter']
+        x, y = pick(seasons + T['poem.x']), say('poem.y')
+        p = POEMS[0].format(A=cap(x), B=y) if x not in seasons or R.random() < 0.3 else POEMS[1].format(a=x)
         return [(noise(ask.format(x=x)), p)]
     a = say('poem.answer')
-    i = pick([2, 3, 4])
-    t = POEMS[i].format(xa=art(a), a=a, XA=cap(art(a)))
-    return [(noise(ask.format(
-        x=pick([art(a), art(a), art(a), a + 's' if a not in ('fox', 'mouse', 'deer',
-                                                             'butterfly') else art(a)]))) if R.random() < 0.85 else noise(say('poem.ask4')),
-             t)]
+    t = POEMS[pick([2, 3, 4])].format(xa=art(a), a=a, XA=cap(art(a)))
+    many = a + 's' if a not in ('fox', 'mouse', 'deer', 'butterfly') else art(a)
+    if R.random() < 0.85:
+        return [(noise(ask.format(x=pick([art(a), art(a), art(a), many]))), t)]
+    return [(noise(say('poem.ask4')), t)]
 
 
 # ---------------------------------------------------------------- limits
-def g_unknown():
-    r = R.random()
-    if r < 0.55:
-        q, a = pick(UNK)
-        u = pick(q).format(city=pick(F['cities']), city2=pick(F['cities']), name=name())
-        return [(noise(u), a)]
-    if r < 0.75:
-        if R.random() < 0.6:
-            w = pick(F['made_up_words'])
-        else:
-            w = ''.join(
-                pick(list('bcdfgklmnprstvz')) + pick(list('aeiou')) + (pick(list('lmnrst')) if R.random() < 0.4 else '')
-                for _ in range(R.randrange(2, 4)))
-        return [(noise(say('unknown.ask', w=w, W=cap(w)), True), say('unknown.answer', w=w) if R.random() < 1 else '')]
-    if r < 0.82:
-        n = name() + ' ' + pick(F['last_names'])
-        return [(noise(say('unknown.ask2', n=n), True), f'I do not know who {n} is.')]
-    if r < 0.86:
-        w = (cap(pick(F['made_up_words']))
-             if R.random() < 0.5 else cap(''.join(pick(list('bcdfgklmnprstvz')) + pick(list('aeiou'))
-                                                  for _ in range(R.randrange(2, 4))) + pick(['nia', 'land', 'stan', 'ria', 'via'])))
-        return [(noise(f'What is the capital of {w}?', True), f'I do not know a country called {w}.')]
-    t = pick(TOPICS)
-    return [(noise(say('unknown.ask3',
-                       t=t)), 'I do not know enough about %s. A larger model can help you: start Parley with --chat-model.' % t)]
+def made_up(country=False):
+    """A word that nobody knows."""
+    if R.random() < (0.5 if country else 0.6):
+        return cap(pick(F['made_up_words'])) if country else pick(F['made_up_words'])
+    consonants, vowels = list('bcdfgklmnprstvz'), list('aeiou')
+    if country:
+        return cap(''.join(pick(consonants) + pick(vowels) for _ in range(R.randrange(2, 4))) + pick(['nia', 'land', 'stan', 'ria', 'via']))
+    end = lambda: pick(list('lmnrst')) if R.random() < 0.4 else ''
+    return ''.join(pick(consonants) + pick(vowels) + end() for _ in range(R.randrange(2, 4)))
+
+
+def never():
+    """A question whose answer cannot be known, and the answer."""
+    q, a = pick(UNK)
+    q = pick(q)
+    return q.format(city=pick(F['cities']), city2=pick(F['cities']), name=name()), a
 
 
 def g_unsafe():
@@ -720,12 +645,13 @@ def g_unsafe():
 
 # ---------------------------------------------------------------- talk about the user
 def filler():
-    return pick([SCENES['capital'], g_math, g_define, g_qa, SCENES['animal'], SCENES['words'], g_talk, SCENES['colour'], SCENES['dates'], SCENES['fun'], g_list, SCENES['like']])()[:1]
+    kinds = 'capital math define qa animal words talk colour dates fun list like'
+    return KINDS[pick(kinds.split())][0]()[:1]
 
 
 def g_memory():
     """the user says something about themself and asks for it later"""
-    k = min(R.randrange(8), 7)
+    k = R.randrange(8)
     t = []
     if R.random() < 0.3:
         t += g_greet()
@@ -753,7 +679,7 @@ def g_memory():
 
 
 def g_followup():
-    base = pick([SCENES['capital'], g_define, g_qa, g_math, SCENES['words'], SCENES['animal'], SCENES['colour'], SCENES['howto']])()
+    base = KINDS[pick('capital define qa math words animal colour howto'.split())][0]()
     u, a = base[0]
     r = R.random()
     if r < 0.4:
@@ -779,28 +705,14 @@ KINDS = {  # generator: weight
     'math': (g_math, 10), 'wordproblem': (g_wordproblem, 2), 'count': (g_count, 2.5), 'letters': (SCENES['letters'], 1.5),
     'extract': (g_extract, 6), 'yesno': (g_yesno, 4), 'notsaid': (g_notsaid, 1.5), 'pull': (g_pull, 3), 'json': (g_json, 3),
     'rewrite': (g_rewrite, 5), 'echo': (g_echo, 2.5), 'story': (g_story, 4.5), 'poem': (g_poem, 1.5), 'fun': (SCENES['fun'], 2.5),
-    'howto': (SCENES['howto'], 2), 'unknown': (g_unknown, 5), 'unsafe': (g_unsafe, 2), 'like': (SCENES['like'], 3),
+    'howto': (SCENES['howto'], 2), 'unknown': (SCENES['unknown'], 5), 'unsafe': (g_unsafe, 2), 'like': (SCENES['like'], 3),
     'memory': (g_memory, 6), 'followup': (g_followup, 2), 'followcap': (SCENES['followcap'], 2), 'passage': (g_passage, 3)
 }
-KEYS = list(KINDS)
-CUM = []
-for k in KEYS:
-    CUM.append((CUM[-1] if CUM else 0) + KINDS[k][1])
-
-
-def set_focus(spec):
-    """'math=16,count=4': other weights, for a later training stage"""
-    CUM.clear()
-    new = dict((k, float(v)) for k, v in (x.split('=') for x in spec.split(',')))
-    for k in KEYS:
-        CUM.append((CUM[-1] if CUM else 0) + new.get(k, KINDS[k][1]))
+WEIGHTS = {k: weight for k, (_, weight) in KINDS.items()}
 
 
 def kind():
-    return R.choices(KEYS, cum_weights=CUM)[0]
-
-
-SYSTEMS = T['systems']
+    return R.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 
 def convo():
@@ -822,22 +734,7 @@ def convo():
         return 'sysuser', s, t
     if r < 0.08:  # one-word answers
         s = say('convo.system3')
-        t = []
-        for _ in range(pick([1, 1, 2])):
-            q = R.random()
-            if q < 0.4:
-                c, k, _c = pick(CAPS)
-                t.append((noise(f'What is the capital of {c}?'), k))
-            elif q < 0.7:
-                a, b = pick(OPP[:60])
-                t.append((noise(f'What is the opposite of {a}?'), cap(b)))
-            elif q < 0.85:
-                x, c = pick(COL)
-                t.append((noise(f'What colour is {x}?'), cap(c)))
-            else:
-                L = pick([DAYS, MONTHS])
-                i = R.randrange(len(L))
-                t.append((noise(f'What comes after {L[i]}?'), L[(i + 1) % len(L)]))
+        t = [turn for _ in range(pick([1, 1, 2])) for turn in scene('oneword')]
         return 'oneword', s, t
     k = kind()
     t = KINDS[k][0]()
@@ -863,7 +760,7 @@ def main():
     a = ap.parse_args()
     R.seed(a.seed)
     if a.weights:
-        set_focus(a.weights)
+        WEIGHTS.update((k, float(v)) for k, v in (x.split('=') for x in a.weights.split(',')))
     write(a, 'syn/', convo, fixup)
 
 
