@@ -108,7 +108,7 @@ def speech(work, data):
 
 def stand_in_shards(work):
     """Shards of ten clips of LJ Speech with guessed phones, as synth.py and real_prep.py write them."""
-    code = ('import sys, numpy as np, soundfile, paths, feat, synth\n'
+    code = ('import os, sys\nsys.path[0] = os.getcwd()\nimport numpy as np, soundfile, paths, feat, synth\n'
             'rows = [l.rstrip("\\n").split("\\t") for _, l in zip(range(10), open(paths.DATA + "/speech/ljspeech/transcripts.tsv"))]\n'
             'mel = lambda f: feat.log10_mel(feat.to16k(*soundfile.read(f"{paths.DATA}/speech/ljspeech/{f}", dtype="float32"))).astype(np.float16)\n'
             'for name, voice in (("s0000", "slt"), ("real_lj_100", "real:lj"), ("own_0000", "own:nona")):\n'

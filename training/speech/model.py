@@ -1,17 +1,18 @@
 """Small Kokoro-architecture TTS model (own implementation, parameter names as in the Kokoro checkpoint).
 
-Everything is driven by config.json.  Extra keys that Kokoro's config does not have (defaults = Kokoro values):
-  decoder_dim (1024)  width of decoder.encode / decoder.decode blocks
-  asr_res_dim (64)    width of decoder.asr_res
+Everything is driven by config.json.  Extra keys that Kokoro's config does not have:
+  decoder_dim  width of decoder.encode / decoder.decode blocks (Kokoro 1024)
+  asr_res_dim  width of decoder.asr_res (Kokoro 64)
 The decoder's output width is istftnet.upsample_initial_channel (512 in Kokoro).
 """
 
 import json, math
 import numpy as np
 import torch, torch.nn as nn, torch.nn.functional as F
-from fastops import adain_snake
+import paths  # noqa: F401 (training/shared)
 from shared.work import MODELS
 from torch.nn.utils import weight_norm
+from transformers import AlbertConfig, AlbertModel
 
 SR = 24000
 COMPUTE = dict(dtype=torch.float32)  # dtype of the wide convolutions while training (bf16 where the CPU or GPU has it)
@@ -42,6 +43,12 @@ class AdaIN1d(nn.Module):
         return (1 + g) * F.instance_norm(x, eps=1e-5) + b
 
 
+def adain_snake(norm, x, s, alpha):
+    """snake(AdaIN(x, s)) with snake(y) = y + sin(alpha y)^2 / alpha, in COMPUTE's dtype"""
+    t = norm(x.float(), s)
+    return (t + torch.sin(alpha * t).square() / alpha).to(COMPUTE["dtype"])
+
+
 class AdaINResBlock1(nn.Module):
     """three (AdaIN, snake, dilated conv, AdaIN, snake, conv) residual units"""
 
@@ -57,8 +64,7 @@ class AdaINResBlock1(nn.Module):
 
     def forward(self, x, s):
         for c1, c2, n1, n2, a1, a2 in zip(self.convs1, self.convs2, self.adain1, self.adain2, self.alpha1, self.alpha2):
-            dt = COMPUTE["dtype"]
-            x = x + conv(c2, adain_snake(n2, conv(c1, adain_snake(n1, x, s, a1, dt)), s, a2, dt))  # snake: y + sin(a y)^2 / a
+            x = x + conv(c2, adain_snake(n2, conv(c1, adain_snake(n1, x, s, a1)), s, a2))
         return x
 
 
@@ -237,12 +243,8 @@ class TextEncoder(nn.Module):
     def __init__(self, c, k, depth, ntok):
         super().__init__()
         self.embedding = nn.Embedding(ntok, c)
-        self.cnn = nn.ModuleList(
-            [
-                nn.Sequential(weight_norm(nn.Conv1d(c, c, k, padding=(k - 1) // 2)), ChanNorm(c), nn.LeakyReLU(0.2), nn.Dropout(0.1))
-                for _ in range(depth)
-            ]
-        )
+        step = lambda: nn.Sequential(weight_norm(nn.Conv1d(c, c, k, padding=(k - 1) // 2)), ChanNorm(c), nn.LeakyReLU(0.2), nn.Dropout(0.1))
+        self.cnn = nn.ModuleList(step() for _ in range(depth))
         self.lstm = nn.LSTM(c, c // 2, batch_first=True, bidirectional=True)
 
     def forward(self, ids, lens=None, mask=None):
@@ -301,10 +303,8 @@ class ProsodyPredictor(nn.Module):
         self.lstm = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
         self.duration_proj = LinearNorm(d, max_dur)
         self.shared = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
-        mk = lambda: nn.ModuleList(
-            [AdainResBlk1d(d, d, sd, p=p), AdainResBlk1d(d, d // 2, sd, up=True, p=p), AdainResBlk1d(d // 2, d // 2, sd, p=p)]
-        )
-        self.F0, self.N = mk(), mk()
+        widths = ((d, d, False), (d, d // 2, True), (d // 2, d // 2, False))
+        self.F0, self.N = (nn.ModuleList(AdainResBlk1d(i, o, sd, up=up, p=p) for i, o, up in widths) for _ in range(2))
         self.F0_proj, self.N_proj = nn.Conv1d(d // 2, 1, 1), nn.Conv1d(d // 2, 1, 1)
 
     def durations(self, d, lens=None):
@@ -320,56 +320,15 @@ class ProsodyPredictor(nn.Module):
         return self.F0_proj(a).squeeze(1), self.N_proj(b).squeeze(1)
 
 
-class Albert(nn.Module):
-    """ALBERT encoder with the transformers parameter names (one shared layer, repeated)."""
+class Bert(AlbertModel):
+    """PL-BERT"""
 
     def __init__(self, ntok, c):
-        super().__init__()
-        E, H, I = c.get("embedding_size", 128), c["hidden_size"], c["intermediate_size"]
-        self.h, self.L = c["num_attention_heads"], c["num_hidden_layers"]
-        m = lambda **k: nn.ModuleDict(k)
-        self.embeddings = m(
-            word_embeddings=nn.Embedding(ntok, E),
-            position_embeddings=nn.Embedding(c["max_position_embeddings"], E),
-            token_type_embeddings=nn.Embedding(2, E),
-            LayerNorm=nn.LayerNorm(E, eps=1e-12),
-        )
-        layer = m(
-            full_layer_layer_norm=nn.LayerNorm(H, eps=1e-12),
-            ffn=nn.Linear(H, I),
-            ffn_output=nn.Linear(I, H),
-            attention=m(
-                query=nn.Linear(H, H),
-                key=nn.Linear(H, H),
-                value=nn.Linear(H, H),
-                dense=nn.Linear(H, H),
-                LayerNorm=nn.LayerNorm(H, eps=1e-12),
-            ),
-        )
-        self.encoder = m(
-            embedding_hidden_mapping_in=nn.Linear(E, H), albert_layer_groups=nn.ModuleList([m(albert_layers=nn.ModuleList([layer]))])
-        )
-        self.pooler = nn.Linear(H, H)
-        for p in self.modules():
-            if isinstance(p, nn.Embedding):
-                nn.init.normal_(p.weight, 0, 0.05)
+        kept = {k: v for k, v in c.items() if k != "dropout"}
+        super().__init__(AlbertConfig(vocab_size=ntok, hidden_dropout_prob=0, attention_probs_dropout_prob=0, **kept))
 
     def forward(self, ids, mask=None):
-        B, T = ids.shape
-        e = self.embeddings
-        x = e["word_embeddings"](ids) + e["position_embeddings"].weight[:T] + e["token_type_embeddings"].weight[0]
-        x = self.encoder["embedding_hidden_mapping_in"](e["LayerNorm"](x))
-        ly = self.encoder["albert_layer_groups"][0]["albert_layers"][0]
-        at = ly["attention"]
-        bias = 0 if mask is None else (1 - mask)[:, None, None, :] * -1e9
-        for _ in range(self.L):
-            sp = lambda t: t.view(B, T, self.h, -1).transpose(1, 2)
-            q, k, v = sp(at["query"](x)), sp(at["key"](x)), sp(at["value"](x))
-            w = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + bias, -1)
-            y = at["LayerNorm"](x + at["dense"]((w @ v).transpose(1, 2).reshape(B, T, -1)))
-            f = ly["ffn_output"](F.gelu(ly["ffn"](y), approximate="tanh"))  # gelu_new
-            x = ly["full_layer_layer_norm"](y + f)
-        return x
+        return super().forward(ids, attention_mask=None if mask is None else mask.bool()).last_hidden_state
 
 
 class Model(nn.Module):
@@ -378,36 +337,29 @@ class Model(nn.Module):
         self.cfg = cfg
         hid, sd = cfg["hidden_dim"], cfg["style_dim"]
         self.sd = sd
-        self.bert = Albert(cfg["n_token"], cfg["plbert"])
+        self.bert = Bert(cfg["n_token"], cfg["plbert"])
         self.bert_encoder = nn.Linear(cfg["plbert"]["hidden_size"], hid)
         self.predictor = ProsodyPredictor(sd, hid, cfg["n_layer"], cfg["max_dur"], cfg["dropout"])
         self.text_encoder = TextEncoder(hid, cfg["text_encoder_kernel_size"], cfg["n_layer"], cfg["n_token"])
-        self.decoder = Decoder(hid, sd, cfg["istftnet"], cfg.get("decoder_dim", 1024), cfg.get("asr_res_dim", 64))
+        self.decoder = Decoder(hid, sd, cfg["istftnet"], cfg["decoder_dim"], cfg["asr_res_dim"])
 
     @torch.no_grad()
-    def infer(self, ids, ref_s, speed=1.0, noise_seed=None, tap=None, dur=None, f0=None, n=None):
-        """ids: list incl. the 0 at both ends; ref_s [2*style_dim]: decoder half, then predictor half."""
-        t = tap if tap is not None else {}
-        ids = torch.tensor(ids)[None]
-        ref = ref_s[None]
-        sdec, sp = ref[:, : self.sd], ref[:, self.sd :]
+    def infer(self, ids, ref_s, noise_seed=None, tap=None):
+        """ids: list incl. the 0 at both ends; ref_s [2*style_dim]: decoder half, then predictor half. -> samples; tap gets what is on the way."""
+        t, ids = {} if tap is None else tap, torch.tensor(ids)[None]
+        sdec, sp = ref_s[None, :self.sd], ref_s[None, self.sd:]
         bert = self.bert(ids)
         den = self.bert_encoder(bert)
         d = self.predictor.text_encoder(den, sp)
-        dl = torch.sigmoid(self.predictor.durations(d)).sum(-1) / speed
-        pd = torch.round(dl).clamp(min=1).long()[0] if dur is None else dur
-        en = d.repeat_interleave(pd, 1)
-        fp, np_ = self.predictor.f0n(en, sp)
-        if f0 is None:
-            f0 = fp
-        if n is None:
-            n = np_
+        dl = torch.sigmoid(self.predictor.durations(d)).sum(-1)
+        pd = torch.round(dl).clamp(min=1).long()[0]
+        f0, n = self.predictor.f0n(d.repeat_interleave(pd, 1), sp)
         te = self.text_encoder(ids)
         asr = te.repeat_interleave(pd, -1)
         noise = None if noise_seed is None else torch.from_numpy(seeded_noise(noise_seed, f0.shape[1] * self.decoder.generator.scale))[None]
         wav = self.decoder(asr, f0, n, sdec, noise, t)
         t.update(bert=bert, d_en=den, d=d, duration=dl, pred_dur=pd, F0=f0, N=n, t_en=te, asr=asr, audio=wav)
-        return wav[0], t
+        return wav[0]
 
 
 def seeded_noise(seed, T):
