@@ -29,7 +29,7 @@ def step(recipe, name, *command, needs=(), work=None, data=DATA):
     env = dict(os.environ, PARLEY_WORK=work, PARLEY_DATA=data)
     start = time.time()
     done = subprocess.run(list(map(str, command)), cwd=f'{HERE}/{recipe}', env=env, capture_output=True, text=True, timeout=LIMIT)
-    said = (done.stdout + done.stderr).strip().splitlines() or ['']
+    said = [l for l in (done.stderr + done.stdout).splitlines() if l.strip() and 'leaked' not in l and 'nanobind' not in l] or ['']
     print(f'{"FAIL" if done.returncode else "ok":5} {recipe:13} {name:34} {time.time() - start:5.1f} s  {said[-1][:90]}', flush=True)
     if done.returncode:
         failed.append(name)

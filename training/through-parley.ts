@@ -11,9 +11,10 @@ const RECOGNISER_RATE = 16000;
 const SEED = 1;
 
 /** An engine with the models of these folders; the tasks not named are left out. */
-export function openEngine(models: { speech?: string; transcription?: string }): Promise<Engine> {
+export function openEngine(models: { chat?: string; speech?: string; transcription?: string }): Promise<Engine> {
   return createEngine(createNodePlatform(), {
     ...DEFAULT_ENGINE_CONFIG,
+    ...(models.chat !== undefined && { chat: { path: models.chat } }),
     ...(models.speech !== undefined && { speech: { path: models.speech } }),
     ...(models.transcription !== undefined && { transcription: { path: models.transcription } }),
   });

@@ -10,11 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { ChatMessage, ChatRequest, ResponseFormat } from '../../engine/api.ts';
 import type { Engine } from '../../engine/protocol.ts';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
-import { createEngine } from '../../engine/index.ts';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { DecoderHarness } from '../../test/support/decoder-harness.ts';
 import { testDevice } from '../../test/support/device.ts';
+import { openEngine } from '../through-parley.ts';
 import { isRepetitive, problemOf } from './grade.ts';
 import type { TestAnswer, TestPrompt } from './grade.ts';
 
@@ -182,7 +180,7 @@ const { values } = parseArgs({
     'grades-only': { type: 'boolean', default: false },
   },
 });
-const engine = await createEngine(createNodePlatform(), { ...DEFAULT_ENGINE_CONFIG, chat: { path: values.model } });
+const engine = await openEngine({ chat: values.model });
 const prompts = readLines<TestPrompt>(values.prompts);
 const graded = await gradePrompts(engine, prompts);
 printGrades(graded);
