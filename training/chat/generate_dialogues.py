@@ -371,7 +371,6 @@ def date():
     return MONTHS[month], R.randrange(1, MLEN[month] + 1)
 
 
-PETS = T['pets']
 ALPHA = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 SPELLW = [bare(x) for x, c, d in DEFS if ' ' not in bare(x) and len(bare(x)) <= 8]
 OTHER_SIDE = dict(rows('words.b'))

@@ -47,10 +47,6 @@ class Phrases(Sections):
         line = pick(self[key])
         return line.format(*args, **names) if args or names else line
 
-    def say_row(self, key, **names):
-        """The columns of one line, drawn at random, each with {names} filled in."""
-        return tuple(column.format(**names) for column in pick(self.rows(key)))
-
 
 def numbers(a, sign, b):
     """The sum, difference or product of two whole numbers."""

@@ -8,6 +8,7 @@ import io, json, os, subprocess, sys
 import numpy as np
 import soundfile
 import paths, feat
+from synth import write_shard
 
 SPEEDS = (0.9, 1.0, 1.1)
 
@@ -54,18 +55,12 @@ def make(name, clips):
     clips = [(soundfile.read(f, dtype='float32'), sentence(t)) for f, t in clips if t.isascii()]
     ph = phones([t for _, t in clips])
     for sp in SPEEDS:
-        mels, meta, off = [], [], 0
+        entries = []
         for ((x, sr), t), p in zip(clips, ph):
             x = feat.to16k(x, sr, sp)
-            m = feat.log10_mel(x / max(1e-3, abs(x).max()) * 0.6).astype(np.float16)
-            meta.append(dict(text=t, ph=p.strip(), voice='real:' + name, off=off, n=len(m)))
-            mels.append(m)
-            off += len(m)
+            entries.append((t, p.strip(), 'real:' + name, feat.log10_mel(x / max(1e-3, abs(x).max()) * 0.6).astype(np.float16)))
         base = f'data/real_{name}_{round(sp * 100)}'
-        np.concatenate(mels).tofile(base + '.f16')
-        with open(base + '.json', 'w') as f:
-            json.dump(meta, f)
-        print(base, len(meta), off / 100, 's', flush=True)
+        print(base, len(entries), write_shard(base, entries), 's', flush=True)
 
 
 def main():
