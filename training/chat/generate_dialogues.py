@@ -419,9 +419,6 @@ def scene(key, **v):
     return [tuple(t) for t in S.play(key, **v)[0]['turns']]
 
 
-SCENES = {k: functools.partial(scene, k) for k in 'capital animal words colour dates letters fun howto like followcap unknown'.split()}
-
-
 def sentence():
     """-> text, [(question, short answer, full answer)], [(true question, false question, what is so)], fields"""
     n = gname()
@@ -645,7 +642,7 @@ def g_unsafe():
 # ---------------------------------------------------------------- talk about the user
 def filler():
     kinds = 'capital math define qa animal words talk colour dates fun list like'
-    return KINDS[pick(kinds.split())][0]()[:1]
+    return KINDS[pick(kinds.split())]()[:1]
 
 
 def g_memory():
@@ -678,7 +675,7 @@ def g_memory():
 
 
 def g_followup():
-    base = KINDS[pick('capital define qa math words animal colour howto'.split())][0]()
+    base = KINDS[pick('capital define qa math words animal colour howto'.split())]()
     u, a = base[0]
     r = R.random()
     if r < 0.4:
@@ -697,17 +694,8 @@ def g_passage():
     return [(noise(u, True) if R.random() < 0.3 else u, sel[0][1])] + [(noise(q), a) for q, a in sel[1:]]
 
 
-KINDS = {  # generator: weight
-    'greet': (g_greet, 5), 'talk': (g_talk, 8), 'self': (g_self, 8), 'parley': (g_parley, 9), 'define': (g_define, 13),
-    'list': (g_list, 3.5), 'class': (g_class, 3), 'odd': (g_odd, 1), 'capital': (SCENES['capital'], 6), 'qa': (g_qa, 10),
-    'animal': (SCENES['animal'], 5), 'words': (SCENES['words'], 8), 'colour': (SCENES['colour'], 2.5), 'dates': (SCENES['dates'], 3.5),
-    'math': (g_math, 10), 'wordproblem': (g_wordproblem, 2), 'count': (g_count, 2.5), 'letters': (SCENES['letters'], 1.5),
-    'extract': (g_extract, 6), 'yesno': (g_yesno, 4), 'notsaid': (g_notsaid, 1.5), 'pull': (g_pull, 3), 'json': (g_json, 3),
-    'rewrite': (g_rewrite, 5), 'echo': (g_echo, 2.5), 'story': (g_story, 4.5), 'poem': (g_poem, 1.5), 'fun': (SCENES['fun'], 2.5),
-    'howto': (SCENES['howto'], 2), 'unknown': (SCENES['unknown'], 5), 'unsafe': (g_unsafe, 2), 'like': (SCENES['like'], 3),
-    'memory': (g_memory, 6), 'followup': (g_followup, 2), 'followcap': (SCENES['followcap'], 2), 'passage': (g_passage, 3)
-}
-WEIGHTS = {k: weight for k, (_, weight) in KINDS.items()}
+WEIGHTS = {k: float(weight) for k, weight in rows('kinds')}
+KINDS = {k: globals().get('g_' + k) or functools.partial(scene, k) for k in WEIGHTS}  # what code does not make is a scene
 
 
 def kind():
@@ -723,7 +711,7 @@ def convo():
         t = g_greet() if R.random() < 0.4 else []
         t.append((noise(say('convo.ask')), say('convo.answer', n=n)))
         if R.random() < 0.4:
-            t += KINDS[kind()][0]()
+            t += KINDS[kind()]()
         return 'sysname', s, t
     if r < 0.06:  # a system prompt names the user
         n = name()
@@ -736,10 +724,10 @@ def convo():
         t = [turn for _ in range(pick([1, 1, 2])) for turn in scene('oneword')]
         return 'oneword', s, t
     k = kind()
-    t = KINDS[k][0]()
+    t = KINDS[k]()
     n = R.choices([0, 1, 2, 3, 4], [62, 17, 11, 6, 4])[0]
     for _ in range(n):
-        x = KINDS[kind()][0]()
+        x = KINDS[kind()]()
         t = t + x if R.random() < 0.85 else x + t
     if n and R.random() < 0.25:
         t = g_intent(['greet', 'greet', 'morning', 'evening', 'how']) + t

@@ -160,13 +160,14 @@ def way_of_pair(a, r):
 
 
 S = Stage(
-    T, W, {
+    T, {**{k: G.F[k] for k in ('colour_of', 'capitals', 'opposites')}, **W}, {
         'person': person, 'surname': surname, 'city': city, 'thing': thing, 'word': word, 'clock': clock, 'phone': phone, 'mail': mail,
         'order': order, 'contrast': contrast, 'phrase': phrase, 'misspelt': misspelt, 'kind': kind, 'place_of': place_of,
         'way_of_pair': way_of_pair, 'chance': R.random,
         'any_word': lambda: pick(WORDS), 'words': lambda: words(2, 6), 'year': lambda: R.randrange(1890, 2026),
         'title': lambda: ' '.join(cap(word()) for _ in range(R.randrange(1, 4))),
         'secret': lambda: word() if R.random() < 0.5 else R.randrange(10, 10000),
+        'larger': lambda a, b: (max(a, b) + 1, min(a, b)),
         'dearer': lambda a, b, p, q: (a, b) if p > q else (b, a),
         'actors_and_things': lambda: pick(W['actors'] + THINGS),
         'verb_of': lambda subject, v, v3: v3 if subject in ('he', 'she') else v,
@@ -250,47 +251,39 @@ def json_array():
         if R.random() < 0.3:
             lead = ex(T['json.array'][1]).replace('{t}', t)
         return ask(lead, J(xs), soft=False)
-    name, seq = pick([('months of the year', W['months']), ('days of the week', W['days']),
-                      ('letters of the alphabet', [chr(97 + i) for i in range(26)]), ('numbers', list(range(1, 21)))])
+    name, seq = pick([('months of the year', W['months']), ('days of the week', W['days']), ('letters of the alphabet', T['alphabet']),
+                      ('numbers', list(range(1, 21)))])
     n = R.randrange(2, 6)
     last = R.random() < 0.15
-    u = ex(f'[Write|Give me|Make|Return] a JSON [list|array] [with|of] the {"last" if last else "first"} {NUMS[n]} {name}.')
+    u = ex(T['json.first'][0].format(which='last' if last else 'first', n=NUMS[n], name=name))
     return ask(u, J(seq[-n:] if last else seq[:n]), soft=False)
 
 
 def json_of_fact():
     """A fact or an opinion under a key."""
-    x, col = pick(G.COL)
-    asked = ex('[what colour is|the colour of]')
-    other = pick([c for c in W['colours'] if c != col])
-    c, a, b, opp = pick(G.CAPS), R.randrange(1, 20), R.randrange(1, 20), pick(G.OPP)
-    o, k, v = pick([(f'{asked} {x}', 'color', col), (f'is {x} {col}, yes or no', 'answer', 'yes'), (f'is {x} {other}', 'answer', 'no'),
-                    (f'what is the capital of {c[0]}', 'capital', c[1]), (f'what is {a} + {b}', 'result', a + b),
-                    (f'the opposite of {opp[0]}', 'opposite', opp[1])])
+    v, parts = S.play('json.fact')
+    o, k, answer = (S.fill(x, v) for x in pick(parts['fact']))
     k = pick([k, k, 'answer', 'value', pick(W['key_names'])])
-    return ask(ex(say('json.lead3', k=k, o=o, cap_o=cap(o))), J({k: v}), soft=False)
+    return ask(ex(say('json.lead3', k=k, o=o, cap_o=cap(o))), J({k: int(answer) if answer.isdigit() else answer}), soft=False)
 
 
 def json_of_thing():
-    w = pick(G.DEFS)
-    o, kind_ = G.bare(w[0]), w[1]
+    thing_, kind_, description = pick(G.DEFS)
     r = R.random()
     if r < 0.5:
-        f = {'name': o, 'kind': kind_, 'description': w[2]} if len(w[2]) < 60 else {'name': o, 'kind': kind_}
-        return ask(ex(f'[Give me|Write|Make] a JSON object [that describes|about|for] {w[0]}.'), J(f))
+        f = {'name': G.bare(thing_), 'kind': kind_, 'description': description}
+        if len(description) >= 60:
+            del f['description']
+        return ask(ex(T['json.describe'][0].format(thing=thing_)), J(f))
     if r < 0.75:
         kind_, xs = kind()
         n = R.randrange(2, 5)
         xs = R.sample(xs, n)
         k = pick(['items', kind_, 'list'])
-        return ask(ex(f'[List|Name|Give me] {NUMS[n]} {kind_} [in|as] [a JSON object|JSON][ with the key {k}|].'), J({k: xs}))
+        return ask(ex(T['json.kinds'][0].format(n=NUMS[n], kind=kind_, k=k)), J({k: xs}))
     if r < 0.87:
-        u = ex('[Tell me|Write|Give me|Say] [something|a little|a fact|what you know] about Parley [in|as] JSON.')
-        return ask(
-            u,
-            J(
-                pick([{'name': 'Parley', 'chat': 3000, 'speech': 3001, 'transcription': 3002}, {'name': 'Parley', 'voices': 19},
-                      {'name': 'Parley', 'runs': 'on your own machine'}])))
+        u = ex(T['json.parley'][0])
+        return ask(u, pick(T['parley']))
     return ask(ex(f'{cap(pick(W["unknowable"]))}? [Answer|Reply] in JSON.'), J({'answer': 'I do not know.'}))
 
 
@@ -357,27 +350,13 @@ def g_sum():
             ask(ex(f"[What is|What's|Tell me|] half of {2 * a}?"), f'Half of {2 * a} is {a}.'),
             ask(ex(f"[What is|What's|] [double|twice|two times] {a}?"), f'Double {a} is {2 * a}.')
         ])
-    n, o = person(), pick(W['plurals'])
-    v, third = pick([('give away', 'gives away'), ('eat', 'eats'), ('lose', 'loses'), ('sell', 'sells'), ('use', 'uses')])
-    a, b = R.randrange(2, 21), R.randrange(1, 13)
-    if r < 0.82:
-        a, b = max(a, b) + 1, min(a, b)
-        who, has = pick([('I', 'have'), ('You', 'have'), ('We', 'have'), (n, 'has'), ('There', 'are')])
-        left = f'{a} - {b} = {a - b}, so {a - b} {o} are left.'
-        if who == 'There':
-            return ask(ex(f'There are {a} {o}. {b} [are taken away|are sold|get lost|are broken]. How many are left?'), left)
-        do = v if has == 'have' else third
-        u = f'{who} {has} {a} {o}[ and|. {who}] {do} {b}[ of them|]. How many [are left|{o} are left|does that leave|remain]?'
-        return ask(ex(u), left)
-    if r < 0.9:
-        u = f'{n} has {a} {o} and [gets|buys|finds|is given] {b} more.'
-        u += f' How many [{o} does {n} have now|are there now|is that in all|is that together]?'
-        return ask(ex(u), f'{a} + {b} = {a + b}, so there are {a + b} {o}.')
-    k, p = R.randrange(2, 11), R.randrange(1, 13)
-    o, cur = pick(THINGS), pick(['dollars', 'euros', 'pounds', 'cents'])
-    many = f'How much do {k} {o}s cost|What do {k} {o}s cost|What is the price of {k} {o}s|How much is it for {k}'
-    u = ex(f'[One|A single|Each|A|An] {o} costs {p} {cur}. [{many}]?')
-    return ask(u.replace('A ' + o, cap(art(o))).replace('An ' + o, cap(art(o))), f'{k} x {p} = {k * p}, so it is {k * p} {cur}.')
+    v, parts = S.play('sum.rest', r=r)
+    u, a = (S.form.vformat(x, (), v) for x in parts['ask'][0])
+    if v.get('who') == 'There':
+        u = S.form.vformat(parts['there'][0][0], (), v)
+    article = cap(art(v['o']))
+    u = ex(u)
+    return ask(u.replace('A ' + v['o'], article).replace('An ' + v['o'], article) if 'cur' in v else u, a)
 
 
 # ---------------------------------------------------------------- stories
@@ -522,10 +501,7 @@ def g_json_answer():
     return ask(lead.replace('{u}', u), J({pick(['answer', 'answer', 'answer', 'text', 'reply']): v}), soft=False)
 
 
-SHARES = {
-    g_read: 19, g_json: 15, g_rewrite: 15, g_sum: 15, g_story: 11, g_talk: 7, g_memory: 7, g_system: 4, g_follow: 3, g_define: 4,
-    g_unknown: 5, g_json_answer: 4
-}
+SHARES = {globals()['g_' + k]: float(share) for k, share in T.rows('shares')}
 
 
 def main():

@@ -28,38 +28,25 @@ def sub(a, b):
         return 0.3
     if a in VOW and b in VOW:
         return 0.3 if a in REDUCED and b in REDUCED else 0.7
-    if (a in VOW) != (b in VOW):
-        return 1.6
-    return 1.0
+    return 1.6 if (a in VOW) != (b in VOW) else 1.0
 
 
 def dp(tok, ph):
+    """-> cost a token, pairs of the tokens and phones that belong together (None: alone)"""
     n, m = len(tok), len(ph)
-    D = np.zeros((n + 1, m + 1))
-    B = np.zeros((n + 1, m + 1), int)
-    D[:, 0] = np.arange(n + 1)
-    D[0] = np.arange(m + 1)
-    B[1:, 0] = 1
-    B[0, 1:] = 2
+    D, B = np.zeros((n + 1, m + 1)), np.zeros((n + 1, m + 1), int)
+    D[:, 0], D[0] = np.arange(n + 1), np.arange(m + 1)
+    B[1:, 0], B[0, 1:] = 1, 2
     for i in range(1, n + 1):
         for j in range(1, m + 1):
             c = (D[i - 1, j - 1] + sub(tok[i - 1], ph[j - 1]), D[i - 1, j] + 0.9, D[i, j - 1] + 0.9)
-            k = int(np.argmin(c))
-            D[i, j] = c[k]
-            B[i, j] = k
+            B[i, j] = np.argmin(c)
+            D[i, j] = min(c)
     i, j, out = n, m, []
     while i or j:
-        k = B[i, j]
-        if k == 0:
-            out.append((i - 1, j - 1))
-            i -= 1
-            j -= 1
-        elif k == 1:
-            out.append((i - 1, None))
-            i -= 1
-        else:
-            out.append((None, j - 1))
-            j -= 1
+        token, phone = B[i, j] != 2, B[i, j] != 1
+        i, j = i - token, j - phone
+        out.append((i if token else None, j if phone else None))
     return D[n, m] / max(n, 1), out[::-1]
 
 
@@ -81,30 +68,23 @@ def align(tokens, segs):
     ph = [(MAP.get(p, p), s, e) for p, s, e in segs if p not in SIL]
     pure = [(i, c) for i, c in enumerate(tokens) if c not in STRESS and c not in PUNCT and c != " "]
     cost, path = dp([c for _, c in pure], [p for p, _, _ in ph])
-    span = {}
-    last = None
-    pend = None
+    span, last, pend = {}, None, None
     for a, b in path:
-        if a is not None and b is not None:
-            s, e = ph[b][1], ph[b][2]
-            if pend is not None:
-                s = pend
+        if a is not None:
+            if b is None:
+                t = span[last][1] if last is not None else ph[0][1]
+                span[a] = [t, t]
+            else:
+                span[a] = [ph[b][1] if pend is None else pend, ph[b][2]]
                 pend = None
-            span[a] = [s, e]
             last = a
-        elif a is not None:
-            t = span[last][1] if last is not None else ph[0][1]
-            span[a] = [t, t]
-            last = a
-        else:
-            if last is None:
-                pend = ph[b][1] if pend is None else pend
-            elif ph[b][1] - span[last][1] < 1e-3:
-                span[last][1] = ph[b][2]  # contiguous: absorb the extra phone
+        elif last is None:
+            pend = ph[b][1] if pend is None else pend
+        elif ph[b][1] - span[last][1] < 1e-3:
+            span[last][1] = ph[b][2]  # contiguous: absorb the extra phone
     sp = {pure[a][0]: v for a, v in span.items()}
-    n = len(tokens)
+    n, total = len(tokens), ph[-1][2] + TAIL
     ends = [sp[pure[0][0]][0]]  # leading 0 token
-    total = ph[-1][2] + TAIL
     nxt = [None] * (n + 1)
     for i in range(n - 1, -1, -1):
         nxt[i] = sp[i] if i in sp else nxt[i + 1]
