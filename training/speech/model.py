@@ -22,22 +22,22 @@ def conv(c, x):
     """Conv1d in COMPUTE's dtype (its result keeps that dtype); weight_norm stays f32."""
     if COMPUTE["dtype"] == torch.float32:
         return c(x)
-    if hasattr(c, "weight_g"):
-        w = torch._weight_norm(c.weight_v, c.weight_g, 0)
-    else:
-        w = c.weight
-    dt = COMPUTE["dtype"]
+    w, dt = torch._weight_norm(c.weight_v, c.weight_g, 0) if hasattr(c, "weight_g") else c.weight, COMPUTE["dtype"]
     return F.conv1d(x.to(dt), w.to(dt), None if c.bias is None else c.bias.to(dt), c.stride, c.padding, c.dilation, c.groups)
 
 
 # ----------------------------------------------------------------------------- AdaIN building blocks
-class AdaIN1d(nn.Module):
+class Styled(nn.Module):
+    """Two numbers a channel out of a style vector: a gain beside 1 and a bias."""
+
     def __init__(self, sd, c):
         super().__init__()
         self.fc = nn.Linear(sd, 2 * c)
         nn.init.normal_(self.fc.weight, 0, 0.02)
         nn.init.zeros_(self.fc.bias)
 
+
+class AdaIN1d(Styled):
     def forward(self, x, s):
         g, b = self.fc(s).unsqueeze(-1).chunk(2, 1)
         return (1 + g) * F.instance_norm(x, eps=1e-5) + b
@@ -55,12 +55,9 @@ class AdaINResBlock1(nn.Module):
     def __init__(self, c, k, dil, sd):
         super().__init__()
         mk = lambda d: weight_norm(nn.Conv1d(c, c, k, dilation=d, padding=(k - 1) * d // 2))
-        self.convs1 = nn.ModuleList([mk(d) for d in dil])
-        self.convs2 = nn.ModuleList([mk(1) for _ in dil])
-        self.adain1 = nn.ModuleList([AdaIN1d(sd, c) for _ in dil])
-        self.adain2 = nn.ModuleList([AdaIN1d(sd, c) for _ in dil])
-        self.alpha1 = nn.ParameterList([nn.Parameter(torch.ones(1, c, 1)) for _ in dil])
-        self.alpha2 = nn.ParameterList([nn.Parameter(torch.ones(1, c, 1)) for _ in dil])
+        self.convs1, self.convs2 = nn.ModuleList(mk(d) for d in dil), nn.ModuleList(mk(1) for _ in dil)
+        self.adain1, self.adain2 = (nn.ModuleList(AdaIN1d(sd, c) for _ in dil) for _ in range(2))
+        self.alpha1, self.alpha2 = (nn.ParameterList(nn.Parameter(torch.ones(1, c, 1)) for _ in dil) for _ in range(2))
 
     def forward(self, x, s):
         for c1, c2, n1, n2, a1, a2 in zip(self.convs1, self.convs2, self.adain1, self.adain2, self.alpha1, self.alpha2):
@@ -102,11 +99,6 @@ class SourceModule(nn.Module):
         nn.init.zeros_(self.l_linear.bias)
 
 
-def stft_mag_phase(x, n, hop):
-    z = torch.stft(x, n, hop, n, window=torch.hann_window(n, device=x.device), return_complex=True)
-    return z.abs(), z.angle()
-
-
 class Generator(nn.Module):
     def __init__(self, sd, c):
         super().__init__()
@@ -115,7 +107,7 @@ class Generator(nn.Module):
         self.scale = math.prod(rates) * self.hop
         self.nk = len(c["resblock_kernel_sizes"])
         self.m_source = SourceModule()
-        self.noise_convs, self.noise_res, self.ups, self.resblocks = nn.ModuleList(), nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        self.noise_convs, self.noise_res, self.ups, self.resblocks = (nn.ModuleList() for _ in range(4))
         for i, (u, k) in enumerate(zip(rates, ks)):
             co = ch >> (i + 1)
             self.ups.append(weight_norm(nn.ConvTranspose1d(ch >> i, co, k, u, padding=(k - u) // 2)))
@@ -133,8 +125,7 @@ class Generator(nn.Module):
         n, kf = self.n_fft, self.n_fft // 2 + 1
         ang = 2 * math.pi * torch.arange(kf)[:, None] * torch.arange(n)[None] / n
         wk = torch.full((kf, 1), 2.0)
-        wk[0] = 1
-        wk[-1] = 1
+        wk[0] = wk[-1] = 1
         win = torch.hann_window(n)
         self.register_buffer("b_cos", wk * torch.cos(ang) / n * win, persistent=False)
         self.register_buffer("b_sin", -wk * torch.sin(ang) / n * win, persistent=False)
@@ -148,10 +139,7 @@ class Generator(nn.Module):
         ph = F.interpolate(ph, scale_factor=self.scale, mode="linear", align_corners=False)
         sines = torch.sin(2 * math.pi * (ph % 1).to(f0.dtype)).transpose(1, 2) * 0.1
         uv = (f0 > 10).to(f0.dtype).repeat_interleave(self.scale, -1).unsqueeze(-1)
-        if noise is None:
-            noise = torch.randn(sines.shape, device=f0.device)
-        src = sines * uv + (uv * 0.003 + (1 - uv) * 0.1 / 3) * noise
-        return src
+        return sines * uv + (uv * 0.003 + (1 - uv) * 0.1 / 3) * (torch.randn_like(sines) if noise is None else noise)
 
     def istft(self, mag, ph):
         re, im = mag * torch.cos(ph), mag * torch.sin(ph)
@@ -171,11 +159,10 @@ class Generator(nn.Module):
             sw = self.source(f0, noise)
         har = torch.tanh(self.m_source.l_linear(sw)).squeeze(-1)
         with torch.no_grad():
-            m, p = stft_mag_phase(har.detach(), self.n_fft, self.hop)
-            hs = torch.cat([m, p], 1)
-        if tap is not None:
-            tap["har_source"] = har
-            tap["har_spec_phase"] = hs
+            z = torch.stft(har.detach(), self.n_fft, self.hop, self.n_fft, torch.hann_window(self.n_fft, device=har.device), return_complex=True)
+            hs = torch.cat([z.abs(), z.angle()], 1)
+        tap = {} if tap is None else tap
+        tap.update(har_source=har, har_spec_phase=hs)
         for i, up in enumerate(self.ups):
             x = F.leaky_relu(x, 0.1)
             xs = self.noise_res[i](self.noise_convs[i](hs), s)
@@ -184,14 +171,11 @@ class Generator(nn.Module):
                 x = torch.cat([x[..., 1:2], x], -1)  # reflection pad (1, 0)
             x = x + xs
             x = sum(self.resblocks[i * self.nk + j](x, s) for j in range(self.nk)) / self.nk
-            if tap is not None:
-                tap["gen_stage%d" % i] = x
+            tap["gen_stage%d" % i] = x
         x = self.conv_post(F.leaky_relu(x))
         k = self.n_fft // 2 + 1
         mag, ph = torch.exp(x[:, :k].clamp(max=8)), torch.sin(x[:, k:])
-        if tap is not None:
-            tap["spec"] = mag
-            tap["phase"] = ph
+        tap.update(spec=mag, phase=ph)
         return self.istft(mag, ph)
 
 
@@ -213,12 +197,11 @@ class Decoder(nn.Module):
         a, b = self.F0_conv(f0.unsqueeze(1)), self.N_conv(n.unsqueeze(1))
         x = self.encode(torch.cat([asr, a, b], 1), s)
         r = self.asr_res(asr)
-        if tap is not None:
-            tap["decoder_encode"] = x
+        tap = {} if tap is None else tap
+        tap["decoder_encode"] = x
         for blk in self.decode:
             x = blk(torch.cat([x, r, a, b], 1), s)
-        if tap is not None:
-            tap["decoder_out"] = x
+        tap["decoder_out"] = x
         return x
 
 
@@ -248,23 +231,14 @@ class TextEncoder(nn.Module):
         self.lstm = nn.LSTM(c, c // 2, batch_first=True, bidirectional=True)
 
     def forward(self, ids, lens=None, mask=None):
-        x = self.embedding(ids).transpose(1, 2)
-        if mask is not None:
-            x = x * mask
+        mask = 1 if mask is None else mask
+        x = self.embedding(ids).transpose(1, 2) * mask
         for c in self.cnn:
-            x = c(x)
-            if mask is not None:
-                x = x * mask
+            x = c(x) * mask
         return run_lstm(self.lstm, x.transpose(1, 2), lens).transpose(1, 2)
 
 
-class AdaLayerNorm(nn.Module):
-    def __init__(self, sd, c):
-        super().__init__()
-        self.fc = nn.Linear(sd, 2 * c)
-        nn.init.normal_(self.fc.weight, 0, 0.02)
-        nn.init.zeros_(self.fc.bias)
-
+class AdaLayerNorm(Styled):
     def forward(self, x, s):
         g, b = self.fc(s).unsqueeze(1).chunk(2, -1)
         return (1 + g) * F.layer_norm(x, (x.shape[-1],)) + b
@@ -287,36 +261,25 @@ class DurationEncoder(nn.Module):
         return x
 
 
-class LinearNorm(nn.Module):
-    def __init__(self, i, o):
-        super().__init__()
-        self.linear_layer = nn.Linear(i, o)
-
-    def forward(self, x):
-        return self.linear_layer(x)
-
-
 class ProsodyPredictor(nn.Module):
     def __init__(self, sd, d, n, max_dur, p):
         super().__init__()
         self.text_encoder = DurationEncoder(sd, d, n, p)
         self.lstm = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
-        self.duration_proj = LinearNorm(d, max_dur)
+        self.duration_proj = nn.ModuleDict(dict(linear_layer=nn.Linear(d, max_dur)))  # as Kokoro calls it
         self.shared = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
         widths = ((d, d, False), (d, d // 2, True), (d // 2, d // 2, False))
         self.F0, self.N = (nn.ModuleList(AdainResBlk1d(i, o, sd, up=up, p=p) for i, o, up in widths) for _ in range(2))
         self.F0_proj, self.N_proj = nn.Conv1d(d // 2, 1, 1), nn.Conv1d(d // 2, 1, 1)
 
     def durations(self, d, lens=None):
-        return self.duration_proj(run_lstm(self.lstm, d, lens))
+        return self.duration_proj["linear_layer"](run_lstm(self.lstm, d, lens))
 
     def f0n(self, en, s):  # en [B, T, d+sd] at token-frame rate
         x = self.shared(en)[0].transpose(1, 2)
         a = b = x
-        for blk in self.F0:
-            a = blk(a, s)
-        for blk in self.N:
-            b = blk(b, s)
+        for f, n in zip(self.F0, self.N):
+            a, b = f(a, s), n(b, s)
         return self.F0_proj(a).squeeze(1), self.N_proj(b).squeeze(1)
 
 

@@ -46,7 +46,7 @@ def main():
     net, ema = (prosody_side(cfg).to(a.device) for _ in range(2))
     with torch.no_grad():
         net["predictor"].F0_proj.bias.fill_(1.0)
-        net["predictor"].duration_proj.linear_layer.bias.copy_(torch.linspace(1.5, -6, cfg["max_dur"]))
+        net["predictor"].duration_proj["linear_layer"].bias.copy_(torch.linspace(1.5, -6, cfg["max_dur"]))
     opt = torch.optim.AdamW(net.parameters(), a.lr, betas=(0.9, 0.98), weight_decay=0.01)
     trainer = Trainer(a, net, ema, dict(opt=opt), warm=100, clip=5.0)
     corpus, rng = Corpus(), np.random.default_rng(trainer.step + 5)
