@@ -89,7 +89,7 @@ def speech(work, data):
         ten = [next(f) for _ in range(10)]
     with open(work + '/data/texts.tsv', 'w') as f:
         f.writelines(ten)
-    run('phonemize', 'node', 'phonemize.mjs', work + '/data/texts.tsv', work + '/data/phones.tsv', needs=['node', ROOT + '/node_modules/phonemizer'])
+    run('phonemize.ts', 'npx', 'tsx', 'phonemize.ts', work + '/data/texts.tsv', work + '/data/phones.tsv', needs=['npx'])
     libraries = '-lflite_cmu_us_slt -lflite_cmu_us_rms -lflite_cmu_us_awb -lflite_cmu_us_kal16 -lflite_usenglish -lflite_cmulex -lflite -lm'
     run('flite_teacher', 'gcc', '-O2', '-o', work + '/flite_teacher', 'flite_teacher.c', *libraries.split(), needs=['gcc', 'flite'])
     run('synth', PY, 'synth.py', 10, needs=FLITE)
@@ -136,10 +136,10 @@ def transcription(work, data):
     train = PY, 'train.py', '--frames', 2000, '--text_batch', 10
     run('train --init --settle', *train, '--end', 10, '--init', bundled + '/model.safetensors', '--settle', 1, needs=[bundled])
     run('train --decay', *train, '--end', 10, '--decay', 0.1)
-    run('train --resume --only', *train, '--end', 10, '--resume', 'ckpt/trunk.pt', '--only', 'decoder.layers.*(fc|norm)', '--text_every', 1)
     if shutil.which('torchrun', path=os.path.dirname(PY)):
         torchrun = os.path.dirname(PY) + '/torchrun', '--standalone', '--nproc_per_node', 2
         run('train, two processes', *torchrun, *train[1:], '--end', 10)
+    run('train --resume --only', *train, '--end', 10, '--resume', 'ckpt/trunk.pt', '--only', 'decoder.layers.*(fc|norm)', '--text_every', 1)
     old = bundled + '/model.safetensors'
     run('export --blend --round', PY, 'export.py', '--blend', old, 0.5, '--round', old, 5)
     run('eval_make', PY, 'eval_make.py', needs=['flite', 'festival', 'espeak-ng'])

@@ -6,6 +6,7 @@ import { parseWav, wavToMono, writeWav } from '../engine/audio/wav.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../engine/config.ts';
 import { createEngine } from '../engine/index.ts';
 import { createNodePlatform } from '../engine/platform/node.ts';
+import { wordErrorRate } from '../test/support/word-error-rate.ts';
 
 const RECOGNISER_RATE = 16000;
 const SEED = 1;
@@ -47,3 +48,11 @@ export async function recognise(engine: Engine, path: string, timestamps = false
   }
   return { text, seconds: samples.length / RECOGNISER_RATE };
 }
+
+/** How many words were heard wrongly, and how many there are to hear. */
+export function wordErrors(text: string, heard: string): { errors: number; words: number } {
+  const words = countWords(text);
+  return { errors: words === 0 ? countWords(heard) : wordErrorRate(text, heard) * words, words };
+}
+
+const countWords = (text: string): number => text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;

@@ -10,8 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Engine } from '../../engine/protocol.ts';
-import { wordErrorRate } from '../../test/support/word-error-rate.ts';
-import { openEngine, recognise, speak } from '../through-parley.ts';
+import { openEngine, recognise, speak, wordErrors } from '../through-parley.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 /** Said by every voice, so that voices and not texts are compared; a question among them. */
@@ -33,9 +32,9 @@ async function recogniseAll(engine: Engine, folder: string, sentences: readonly 
   let [errors, words] = [0, 0];
   for (const { id, text } of sentences) {
     const { text: heard } = await recognise(engine, join(folder, `${id}.wav`));
-    const count = text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
-    errors += wordErrorRate(text, heard) * count;
-    words += count;
+    const found = wordErrors(text, heard);
+    errors += found.errors;
+    words += found.words;
     rows.push({ id, text, heard });
   }
   return { wer: errors / words, words, rows };

@@ -71,7 +71,7 @@ class Trainer:
         self.step += 1
         with torch.no_grad():
             torch._foreach_lerp_(list(self.ema.parameters()), list(self.net.parameters()), 1 - min(0.998, (self.step + 1) / (self.step + 50)))
-        self.sums.append([float(x) for x in parts])
+        self.sums.append([x.item() for x in parts])
         if self.step % every == 0:
             told, self.sums = form % tuple(np.mean(self.sums, 0)), []
             print(f"{time.strftime('%H:%M:%S')} step {self.step}  {self.run.spent:.0f} s  lr {self.lr:.2e}  gradient {norm:.2f}  {told}", flush=True)

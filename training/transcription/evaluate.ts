@@ -8,8 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { wordErrorRate } from '../../test/support/word-error-rate.ts';
-import { openEngine, recognise } from '../through-parley.ts';
+import { openEngine, recognise, wordErrors } from '../through-parley.ts';
 
 /** Clips in flight: the engine decodes them side by side. */
 const AT_ONCE = 8;
@@ -29,11 +28,10 @@ const refs = JSON.parse(readFileSync(join(work, 'eval/refs.json'), 'utf8')) as R
 const wanted = values.sets.split(',').filter((name) => name !== '');
 const engine = await openEngine({ transcription: values.model });
 
-const countWords = (text: string): number => text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;
 const report: Record<string, unknown> = {};
 for (const [name, clips] of Object.entries(refs)) {
   if (wanted.length > 0 && !wanted.some((part) => name.includes(part))) continue;
-  let [errors, words, audio, falseWords] = [0, 0, 0, 0];
+  let [errors, words, audio] = [0, 0, 0];
   const rows = [];
   const from = performance.now();
   const chosen = clips.slice(0, Number(values.limit));
@@ -42,20 +40,19 @@ for (const [name, clips] of Object.entries(refs)) {
     const heard = await Promise.all(group.map(([file]) => recognise(engine, join(work, file), values.timestamps)));
     for (const [k, [file, text]] of group.entries()) {
       const { text: hypothesis, seconds } = heard[k]!;
-      const count = countWords(text);
-      if (count === 0) falseWords += countWords(hypothesis);
-      else errors += wordErrorRate(text, hypothesis) * count;
-      words += count;
+      const found = wordErrors(text, hypothesis);
+      errors += found.errors;
+      words += found.words;
       audio += seconds;
       rows.push({ file, text, heard: hypothesis });
     }
   }
   const spent = (performance.now() - from) / 1000;
-  const result = words === 0 ? `${falseWords} words heard` : `${((100 * errors) / words).toFixed(1)} % of ${words} words`;
+  const result = words === 0 ? `${errors} words heard` : `${((100 * errors) / words).toFixed(1)} % of ${words} words`;
   console.log(
     `${name.padEnd(26)} ${String(rows.length).padStart(4)} clips  ${result}  (${audio.toFixed(0)} s of audio in ${spent.toFixed(0)} s)`,
   );
-  report[name] = { wer: words === 0 ? undefined : errors / words, falseWords, words, clips: rows.length, rows };
+  report[name] = { wer: words === 0 ? undefined : errors / words, errors, words, clips: rows.length, rows };
   if (values.out !== undefined) writeFileSync(values.out, JSON.stringify(report, undefined, 1));
 }
 await engine.close();

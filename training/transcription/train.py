@@ -32,7 +32,7 @@ def arguments():
     A('--resume', default=LAST, help='state to go on from')
     A('--init', help='model.safetensors of the same shape to start from')
     A('--settle', type=int, default=0, help='after --init: steps in which only what an export drops (phone head and stand-in encoder) learns')
-    A('--only', default='', help='pattern of the parameters that learn (what an export drops does too); the optimisers start anew')
+    A('--only', default='', help='pattern of the parameters that learn (what an export drops does too); where it changes the optimisers start anew')
     return ap.parse_args()
 
 
@@ -42,7 +42,7 @@ class Weights:
     def __init__(s, a, tk):
         shape = M.config(), len(data.PHONES), tk.t0
         s.net, s.low = M.Whisper(*shape).to(a.device), M.Whisper(*shape).to(a.device, torch.bfloat16).train()
-        s.step, s.heard, s.ranks = 0, 0.0, int(os.environ.get('WORLD_SIZE', 1))
+        s.step, s.heard, s.only, s.ranks = 0, 0.0, a.only, int(os.environ.get('WORLD_SIZE', 1))
         state = None
         if a.init:
             print('from', a.init, s.net.load_state_dict({k: v.float() for k, v in load_file(a.init).items()}, strict=False))
@@ -63,9 +63,9 @@ class Weights:
         groups = [dict(params=[p for p in s.rest if p.ndim >= 2], weight_decay=0.01), dict(params=[p for p in s.rest if p.ndim < 2], weight_decay=0.0)]
         s.adam = torch.optim.AdamW(groups, lr=a.lr, betas=(0.9, 0.98), eps=1e-8)
         s.muon = torch.optim.Muon(s.matrices, lr=a.muon, weight_decay=0.02, momentum=0.95) if s.matrices else None
-        if state and not a.only:
+        if state and state['only'] == a.only:
             s.adam.load_state_dict(state['adam'])
-            s.muon.load_state_dict(state['muon'])
+            s.muon and s.muon.load_state_dict(state['muon'])
         s.begun = s.step
         s.copy(copies)
         for x, y in zip(s.low.buffers(), s.net.buffers()):
@@ -77,7 +77,7 @@ class Weights:
 
     def save(s, path):
         optimisers = dict(adam=s.adam.state_dict(), muon=s.muon.state_dict() if s.muon else None)
-        save(dict(net=s.net.state_dict(), step=s.step, heard=s.heard, **optimisers), path)
+        save(dict(net=s.net.state_dict(), step=s.step, heard=s.heard, only=s.only, **optimisers), path)
 
     def average(s, share):
         """Averages the bf16 gradients over the ranks, in place; returns rank 0's share, which decides for all."""
@@ -212,7 +212,7 @@ def main():
         seen['norm'] = weights.update(a, share, settling)
         weights.heard += weights.ranks * B * T / 360000
         for name, x in seen.items():
-            sums.setdefault(name, []).append(float(x))
+            sums.setdefault(name, []).append(x.item() if torch.is_tensor(x) else x)
         if weights.step % 50 == 0 and not rank:
             means = ' '.join(f'{name} {sum(x) / len(x):.3f}' for name, x in sums.items())
             print(f'{time.strftime("%H:%M:%S", time.gmtime())} step {weights.step} rate {share:.2f} {means} | {(time.time() - told) / 50:.3f} s/step, '
