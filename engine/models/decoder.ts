@@ -4,7 +4,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { KVCache } from '../ops/kv.ts';
 import type { Range } from '../util/math.ts';
-import type { WeightLoader } from '../weights/weight-loader.ts';
+import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import type { Shard } from './shard.ts';
 

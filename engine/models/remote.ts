@@ -1,5 +1,6 @@
 /** Architectures that a model folder brings along as code of its own. */
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import * as activation from '../ops/activation.ts';
 import * as embedding from '../ops/embedding.ts';
 import * as kv from '../ops/kv.ts';
@@ -8,9 +9,12 @@ import * as norm from '../ops/norm.ts';
 import * as pagedAttention from '../ops/paged-attention.ts';
 import * as rope from '../ops/rope.ts';
 import * as rows from '../ops/rows.ts';
-import type { Platform } from '../platform/platform.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 import { decoderFor } from './registry.ts';
 import type { DecoderDefinition } from './decoder.ts';
+
+/** There is nothing else to do about such code. */
+const TRUST: Remedy = { does: 'read it, and allow it', settings: [{ name: 'trustRemoteCode', value: true }] };
 
 const FILE = 'parley_model.mjs';
 
@@ -21,22 +25,21 @@ const TOOLKIT = { decoderFor, EngineError, ops: { ...activation, ...embedding, .
 export type ModelToolkit = typeof TOOLKIT;
 
 /**
- * The definition of a checkpoint folder: that of its own code if it has some, else the one for its config.json. Code runs with all rights of
+ * The definition of a model folder: that of its own code if it has some, else the one for its config.json. Code runs with all rights of
  * this process, so without `trust` such a folder throws EngineError('invalid_model') that says so.
  */
 export async function definitionFor(
-  platform: Platform,
-  folder: string,
+  folder: ModelFolder,
   json: Readonly<Record<string, unknown>>,
   trust: boolean,
 ): Promise<DecoderDefinition> {
-  const path = platform.join(folder, FILE);
-  if (!(await platform.exists(path))) return decoderFor(json);
+  const path = folder.where(FILE);
+  if (!(await folder.has(FILE))) return decoderFor(json);
   if (!trust) {
-    throw new EngineError('invalid_model', `${path} is code of the model's own, which would run with all rights of this program; read it, and allow it with --trust-remote-code`); // prettier-ignore
+    throw new EngineError('invalid_model', `${path} is code of the model's own, which would run with all rights of this program`, { remedies: [TRUST] }); // prettier-ignore
   }
-  if (!platform.importModule) throw new EngineError('unsupported', `${path}: code of a model's own runs under Node only`);
-  const { createDecoder } = await platform.importModule(path);
+  if (!folder.importModule) throw new EngineError('unsupported', `${path}: code of a model's own runs under Node only`);
+  const { createDecoder } = await folder.importModule(FILE);
   if (typeof createDecoder !== 'function') throw new EngineError('invalid_model', `${path} exports no function createDecoder(toolkit)`);
   const definition = (createDecoder as (toolkit: ModelToolkit) => Partial<DecoderDefinition> | undefined)(TOOLKIT);
   if (typeof definition?.parseConfig !== 'function' || typeof definition.load !== 'function') {

@@ -5,13 +5,14 @@ import type { DeviceStats } from '../gpu/caps.ts';
 import { deviceMemory } from '../gpu/memory.ts';
 import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
+import { WeightLoader } from '../models/weight-loader.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { sizeOf } from '../util/math.ts';
-import { Checkpoint } from '../weights/safetensors.ts';
-import { WeightLoader } from '../weights/weight-loader.ts';
+import { withWeights } from '../weights/model-folder.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 import { GroupMemory } from './group-memory.ts';
 import { Link } from './link.ts';
 import type { RankPlace } from './link.ts';
@@ -64,11 +65,11 @@ export class RankHost implements RankOperations {
     this.#place = place;
     const device = this.#device;
     const others = device.stats.bufferBytes;
-    const checkpoint = await Checkpoint.open(this.#platform, model.folder);
-    const loader = new WeightLoader(device, checkpoint, model.dtype);
-    const definition = await definitionFor(this.#platform, model.folder, model.config, model.trustRemoteCode);
-    this.#decoder = await definition.load(loader, model.config, model.context, shard);
-    await checkpoint.close();
+    const folder = await openModelFolder(this.#platform, model.path);
+    const definition = await definitionFor(folder, model.config, model.trustRemoteCode);
+    this.#decoder = await withWeights(folder, (checkpoint) =>
+      definition.load(new WeightLoader(device, checkpoint, model.dtype), model.config, model.context, shard),
+    );
     const weights = device.stats.bufferBytes - others;
     this.#bytes = { others: others + model.otherBytes, weights };
     const { parameters, shape, tokens } = this.#decoder;

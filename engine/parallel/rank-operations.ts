@@ -12,7 +12,8 @@ import type { RankPlace } from './link.ts';
 /** The model and how it is stored; plain data, the same for all ranks. */
 export interface SplitModel {
   readonly id: string;
-  readonly folder: string;
+  /** The model folder's, which every rank opens for itself. */
+  readonly path: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly dtype: 'f32' | 'f16';
   readonly kvType: KVType;

@@ -1,8 +1,8 @@
-/** Everything a chat engine is made of, from a checkpoint folder. */
+/** Everything a chat engine is made of, from a model folder. */
 import type { MemoryUse, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, storageType } from '../config.ts';
+import { prefillChunkSize, promptLookup, splitOf, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -11,10 +11,10 @@ import { allocate, deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
+import { WeightLoader } from '../models/weight-loader.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-operations.ts';
-import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
@@ -23,16 +23,19 @@ import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
+import { samplingDefaults, shownDefaults } from '../sampling.ts';
+import type { SamplingDefaults } from '../sampling.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
-import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory } from '../util/memory.ts';
-import { readConfig } from '../weights/checkpoint-folder.ts';
-import { Checkpoint } from '../weights/safetensors.ts';
-import { WeightLoader } from '../weights/weight-loader.ts';
+import { bytesAs } from '../weights/checkpoint.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
+import { withWeights } from '../weights/model-folder.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 
 /** Runs batches: on one device (ModelRunner) or on all ranks of a split model (ParallelRunner), which may be lost and must be closed. */
 export interface ChatRunner {
@@ -51,7 +54,7 @@ export interface ChatParts {
   readonly scheduler: Scheduler;
   readonly pool: PagePool;
   readonly runner: ChatRunner;
-  readonly generation: Json;
+  readonly samplingDefaults: SamplingDefaults;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
   /** Answers that do not fit the context end at its edge instead of being refused. */
@@ -66,26 +69,26 @@ export interface ChatParts {
   readonly priorities: boolean;
 }
 
-/** Loads a checkpoint folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
+/** Loads a model folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
 export async function loadChat(
   device: Device,
   platform: Platform,
   source: ModelSource,
   config: EngineConfig,
 ): Promise<{ readonly info: ModelInfo; readonly parts: ChatParts }> {
-  const folder = source.path;
-  const json = await readConfig(platform, folder);
-  const generation = await readJsonFile(platform, platform.join(folder, 'generation_config.json'), { optional: true });
-  const definition = await definitionFor(platform, folder, json, config.trustRemoteCode);
+  const folder = await openModelFolder(platform, source.path, source.id);
+  const { id, path } = folder;
+  const json = await folder.json('config.json');
+  const generation = await folder.json('generation_config.json', { optional: true });
+  const definition = await definitionFor(folder, json, config.trustRemoteCode);
   const shape = definition.parseConfig(json);
-  const tokenizer = await Tokenizer.load(platform, folder, shape.vocabulary);
-  const template = await ChatTemplate.load(platform, folder, tokenizer);
-  const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
+  const tokenizer = await Tokenizer.load(folder, shape.vocabulary);
+  const template = await ChatTemplate.load(folder, tokenizer);
   const dtype = storageType(config.dtype);
   const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
   const model: ChatModel = {
     id,
-    folder,
+    path,
     config: json,
     dtype,
     kvType,
@@ -96,30 +99,34 @@ export async function loadChat(
     otherBytes: 0,
     trustRemoteCode: config.trustRemoteCode,
   };
-  const split = config.tpSize * config.ppSize > 1;
-  const loaded = split ? await loadSplitModel(device, model, shape, config) : await loadModel(device, definition, model, shape, config);
+  const { tpSize, ppSize } = splitOf(config);
+  const loaded =
+    tpSize * ppSize > 1
+      ? await loadSplitModel(device, model, shape, config)
+      : await loadModel(device, folder, definition, model, shape, config);
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const sampling = samplingDefaults(generation, config.samplingDefaults);
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
-    texts: new LongTexts(platform, tokenizer, { folder, size: vocabulary }),
+    texts: new LongTexts(platform, tokenizer, { path, size: vocabulary }),
     template,
     scheduler,
     pool,
     runner,
-    generation,
+    samplingDefaults: sampling,
     eos,
     context,
     vocabulary,
     thinks: tokenizer.tokenId('<think>') !== undefined,
     grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),
-    overlap: config.overlapSchedule,
-    priorities: config.priorityScheduling,
+    overlap: !config.disableOverlapSchedule,
+    priorities: config.enablePriorityScheduling,
     truncates: config.autoTruncateMaxTokens,
   };
   return { info, parts };
@@ -144,12 +151,13 @@ interface LoadedModel {
 /** On one device. */
 async function loadModel(
   device: Device,
+  folder: ModelFolder,
   definition: DecoderDefinition,
   model: ChatModel,
   shape: DecoderShape,
   config: EngineConfig,
 ): Promise<LoadedModel> {
-  const { id, folder, dtype, kvType, pageSize, context: wanted } = model;
+  const { id, dtype, kvType, pageSize, context: wanted } = model;
   const { layers, kvHeads, headDim } = shape;
   const kvShape = { layers, kvHeads, headDim, pageSize, dtype: kvType };
   const { maxBindingBytes, software } = device.caps;
@@ -158,13 +166,12 @@ async function loadModel(
   const memory = await deviceMemory(device, config.deviceMemory);
   const plan = (weights: number, activations: number): MemoryUse =>
     planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes }); // prettier-ignore
-  const checkpoint = await Checkpoint.open(device.platform, folder);
-  const load = async (): Promise<Decoder> => {
+  const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
     // Before anything is loaded that cannot fit.
-    plan(checkpoint.bytesAs(dtype), 0);
+    plan(bytesAs(checkpoint, dtype), 0);
     return await definition.load(new WeightLoader(device, checkpoint, dtype), model.config, wanted);
   };
-  const decoder = await allocate(device, `the weights of ${id}`, load).finally(() => checkpoint.close());
+  const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => load(checkpoint)));
   const weightBytes = device.stats.bufferBytes - others;
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
   const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
@@ -198,9 +205,9 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerO
     pageSize: config.pageSize,
     maxQueued: config.maxQueuedRequests,
     policy: schedulePolicy(config.schedulePolicy),
-    prefixCache: config.radixCache,
-    promptLookup: config.promptLookup,
-    preemptionThreshold: config.priorityScheduling ? config.preemptionThreshold : undefined,
+    prefixCache: !config.disableRadixCache,
+    promptLookup: promptLookup(config),
+    preemptionThreshold: config.enablePriorityScheduling ? config.prioritySchedulingPreemptionThreshold : undefined,
   };
 }
 
@@ -211,7 +218,7 @@ const GUESSING = 8;
 function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
+  const draftRows = Math.min(GUESSING * (promptLookup(config)?.draftTokens ?? 0), logitRows - maxRunning);
   const rows = Math.floor(maxBindingBytes / 4 / widestRow);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {

@@ -3,20 +3,21 @@ import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
-import { readJsonFile } from '../platform/json-file.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { DEFAULT_PHONEME_RULES, parsePhonemeRules } from '../text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../text/speech-text.ts';
-import { readConfig } from '../weights/checkpoint-folder.ts';
-import { Checkpoint } from '../weights/safetensors.ts';
+import { withWeights } from '../weights/model-folder.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 
 /** Longest piece in one go, in seconds; the workspace is made for it. */
 const MAX_PIECE_SECONDS = 20;
@@ -26,6 +27,11 @@ const MAX_PIECE_IDS = 160;
 const PAUSE = { sentence: 0.2, paragraph: 0.45, clause: 0.06 } as const;
 /** Ramp at both ends of a piece, in seconds: joins with silence must not click. */
 const FADE_SECONDS = 0.004;
+
+/** How a text's phonemes are spelled for the model. */
+const RULES = 'phoneme_rules.json';
+
+const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
 const SPEED_RANGE = [0.25, 4] as const;
 
@@ -54,20 +60,18 @@ export class Synthesizer implements TaskOperations<'speech'> {
     this.#parts = parts;
   }
 
-  /** Loads a checkpoint folder (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json) and warms up. */
+  /** Loads a model folder (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json) and warms up. */
   static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
-    const folder = source.path;
-    const json = await readConfig(platform, folder);
+    const folder = await openModelFolder(platform, source.path, source.id);
+    const json = await folder.json('config.json');
+    const architecture = expectFamily(json, 'speech');
     const config = parseKokoroConfig(json);
-    const rulesPath = platform.join(folder, 'phoneme_rules.json');
-    const rules = (await platform.exists(rulesPath)) ? parsePhonemeRules(await readJsonFile(platform, rulesPath)) : DEFAULT_PHONEME_RULES;
+    const rules = (await folder.has(RULES)) ? parsePhonemeRules(await folder.json(RULES)) : DEFAULT_PHONEME_RULES;
     const dtype = storageType(engine.dtype);
     const before = device.stats.bufferBytes;
-    const checkpoint = await Checkpoint.open(platform, folder);
-    const weights = await loadKokoro(device, checkpoint, config, dtype).finally(() => checkpoint.close());
+    const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, dtype));
     const weightBytes = device.stats.bufferBytes - before;
-    const voiceFile = await Checkpoint.open(platform, folder, 'voices.safetensors');
-    const voices = await loadVoices(voiceFile, config.styleDim).finally(() => voiceFile.close());
+    const voices = await withWeights(folder, (checkpoint) => loadVoices(checkpoint, config.styleDim), 'voices.safetensors');
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
     const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
     const runner = new KokoroRunner(device, config, weights, workspace);
@@ -76,11 +80,9 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const phonemizer = new Phonemizer(platform, rules, config.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
-    const id = source.id ?? folder.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
-    const architecture = String(json['model_type'] ?? 'kokoro');
     const { sampleRate } = config;
     const info: ModelInfo = {
-      id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
+      id: folder.id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
     }; // prettier-ignore
     return new Synthesizer(info, { runner, voices, phonemizer, maxPhonemes: engine.maxSpeechPhonemes });
   }
@@ -151,8 +153,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
       count += piece.ids.length;
       if (count > limit) {
         const at = speed < 1 ? ` at speed ${speed}` : '';
-        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request (--max-speech-phonemes)`;
-        throw new EngineError('invalid_request', message, { param: 'text' });
+        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request`;
+        throw new EngineError('invalid_request', message, { param: 'text', remedies: [ALLOW_MORE] });
       }
       yield piece;
     }

@@ -1,10 +1,11 @@
 import type { ChatMessage } from '../api.ts';
 import { EngineError } from '../errors.ts';
-import { readTextFile } from '../platform/json-file.ts';
-import type { Platform } from '../platform/platform.ts';
 import { describe, isObject } from '../util/json.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 import { BoundedTemplate, BudgetError } from './bounded-template.ts';
 import type { Tokenizer } from './tokenizer.ts';
+
+const FILE = 'chat_template.jinja';
 
 /** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
 export class ChatTemplate {
@@ -28,9 +29,8 @@ export class ChatTemplate {
   }
 
   /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several). */
-  static async load(platform: Platform, folder: string, tokenizer: Tokenizer): Promise<ChatTemplate> {
-    const path = platform.join(folder, 'chat_template.jinja');
-    const source = (await platform.exists(path)) ? await readTextFile(platform, path) : configuredTemplate(tokenizer.config.chat_template);
+  static async load(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate> {
+    const source = (await folder.has(FILE)) ? await folder.text(FILE) : configuredTemplate(tokenizer.config.chat_template);
     const template = new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' }); // prettier-ignore
     template.#tryOut();
     return template;

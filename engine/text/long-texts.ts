@@ -13,14 +13,14 @@ const SHORT = 4096;
 
 export class LongTexts {
   readonly #tokenizer: Tokenizer;
-  readonly #source: { readonly folder: string; readonly size: number };
+  readonly #source: { readonly path: string; readonly size: number };
   readonly #thread: LazyThread<typeof TOKENIZER_OPERATIONS> | undefined;
 
   /** `source` is what `tokenizer` was loaded from. */
   constructor(
     { startWorker }: Pick<Platform, 'startWorker'>,
     tokenizer: Tokenizer,
-    source: { readonly folder: string; readonly size: number },
+    source: { readonly path: string; readonly size: number },
   ) {
     this.#tokenizer = tokenizer;
     this.#source = source;
@@ -40,7 +40,7 @@ export class LongTexts {
     const least = Math.ceil(text.length / this.#tokenizer.longest);
     if (least <= most) return;
     const message = `the prompt has ${text.length} characters, which are at least ${least} tokens; the context holds ${most}`;
-    throw new EngineError('context_length_exceeded', message, { param, details: { n_prompt_tokens: least, n_ctx: most } });
+    throw new EngineError('context_length_exceeded', message, { param, details: { promptTokens: least, contextLength: most } });
   }
 
   async close(): Promise<void> {

@@ -2,11 +2,12 @@
 import type { Platform, WorkerPort } from '../platform/platform.ts';
 import { serveThread } from '../platform/thread.ts';
 import { value } from '../util/rpc.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
 import { Tokenizer } from './tokenizer.ts';
 
 export interface EncodeRequest {
-  /** The checkpoint's folder, and the number of tokens its model has. */
-  readonly folder: string;
+  /** The model folder's, and the number of tokens its model has. */
+  readonly path: string;
   readonly size: number;
   readonly text: string;
   readonly addSpecialTokens: boolean;
@@ -17,9 +18,9 @@ export const TOKENIZER_OPERATIONS = { encode: value<EncodeRequest, readonly numb
 /** Serves the port until the thread is ended. */
 export function main(platform: Platform, port: WorkerPort): void {
   const tokenizers = new Map<string, Promise<Tokenizer>>();
-  const encode = async ({ folder, size, text, addSpecialTokens }: EncodeRequest): Promise<readonly number[]> => {
-    const tokenizer = tokenizers.get(folder) ?? Tokenizer.load(platform, folder, size);
-    tokenizers.set(folder, tokenizer);
+  const encode = async ({ path, size, text, addSpecialTokens }: EncodeRequest): Promise<readonly number[]> => {
+    const tokenizer = tokenizers.get(path) ?? openModelFolder(platform, path).then((folder) => Tokenizer.load(folder, size));
+    tokenizers.set(path, tokenizer);
     return (await tokenizer).encode(text, { addSpecialTokens });
   };
   serveThread(TOKENIZER_OPERATIONS, { encode }, port, (line) => platform.log(line));

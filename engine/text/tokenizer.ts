@@ -1,9 +1,8 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { EngineError } from '../errors.ts';
-import { readJsonFile } from '../platform/json-file.ts';
-import type { Platform } from '../platform/platform.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 
 /** tokenizer_config.json, as far as we read it; the rest is the tokenizer library's. */
 export interface TokenizerConfig {
@@ -13,6 +12,8 @@ export interface TokenizerConfig {
   readonly eos_token?: unknown;
   readonly [key: string]: unknown;
 }
+
+const FILE = 'tokenizer.json';
 
 /** Text <-> token ids by a checkpoint's tokenizer.json. */
 export class Tokenizer {
@@ -34,10 +35,10 @@ export class Tokenizer {
    * Reads tokenizer.json and, if there, tokenizer_config.json of a folder; throws EngineError('invalid_model'). `size` is the number of tokens that
    * the model has: a tokenizer with more is another model's, but a text may spell added tokens that the model never learned.
    */
-  static async load(platform: Platform, folder: string, size = Infinity): Promise<Tokenizer> {
-    const path = platform.join(folder, 'tokenizer.json');
-    const json = await readTokenizerFile(platform, folder);
-    const config = await readJsonFile(platform, platform.join(folder, 'tokenizer_config.json'), { optional: true });
+  static async load(folder: ModelFolder, size = Infinity): Promise<Tokenizer> {
+    const path = folder.where(FILE);
+    const json = await readTokenizerFile(folder);
+    const config = await folder.json('tokenizer_config.json', { optional: true });
     const largest = largestId(json);
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
@@ -106,12 +107,9 @@ export interface AddedToken {
 }
 
 /** Reads tokenizer.json and checks what is read of it here; throws EngineError('invalid_model'). */
-export async function readTokenizerFile(
-  platform: Platform,
-  folder: string,
-): Promise<Json & { readonly added_tokens: readonly AddedToken[] }> {
-  const path = platform.join(folder, 'tokenizer.json');
-  const json = await readJsonFile(platform, path);
+export async function readTokenizerFile(folder: ModelFolder): Promise<Json & { readonly added_tokens: readonly AddedToken[] }> {
+  const path = folder.where(FILE);
+  const json = await folder.json(FILE);
   const refuse = (why: string): EngineError => new EngineError('invalid_model', `${path}: ${why}`);
   const { model, added_tokens: added = [] } = json;
   if (!isObject(model)) throw refuse(`model is ${describe(model)}, expected an object`);

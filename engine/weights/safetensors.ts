@@ -6,15 +6,16 @@ import { fromBF16, fromF16 } from '../util/f16.ts';
 import { describeForeignFile } from '../util/foreign-format.ts';
 import { describe, isObject, parseJsonObject } from '../util/json.ts';
 import type { JsonLimits } from '../util/json.ts';
-import { indexBeyond, product } from '../util/math.ts';
+import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import { describeMissing } from './checkpoint-folder.ts';
+import { finite, missingTensor } from './checkpoint.ts';
+import type { Checkpoint, TensorInfo } from './checkpoint.ts';
+import { describeMissing } from './missing.ts';
+import { MODEL_WEIGHTS } from './model-folder.ts';
 
-interface Entry {
+interface Entry extends TensorInfo {
   readonly source: ByteSource;
   readonly path: string;
-  readonly dtype: string;
-  readonly shape: readonly number[];
   readonly start: number;
   readonly end: number;
 }
@@ -28,67 +29,55 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 /** A header is an object of entries of lists. 26,000 tensors, which take half a second to parse; published shards have hundreds, and single files thousands. */
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
-/** The tensors of a checkpoint folder by name. */
-export class Checkpoint {
+/**
+ * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. Throws EngineError('invalid_model') with
+ * the file and what is wrong with it.
+ */
+export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS): Promise<Checkpoint> {
+  const entries = new Map<string, Entry>();
+  const sources: ByteSource[] = [];
+  try {
+    for (const name of await shardsOf(platform, folder, file)) {
+      const path = platform.join(folder, name);
+      const source = await platform.open(path);
+      sources.push(source);
+      await readHeader(path, source, entries);
+    }
+  } catch (error) {
+    await Promise.all(sources.map((source) => source.close()));
+    throw error;
+  }
+  return new SafetensorsCheckpoint(entries, sources);
+}
+
+class SafetensorsCheckpoint implements Checkpoint {
   readonly #entries: ReadonlyMap<string, Entry>;
   readonly #sources: readonly ByteSource[];
 
-  private constructor(entries: ReadonlyMap<string, Entry>, sources: readonly ByteSource[]) {
+  constructor(entries: ReadonlyMap<string, Entry>, sources: readonly ByteSource[]) {
     this.#entries = entries;
     this.#sources = sources;
   }
 
-  /**
-   * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. Throws EngineError('invalid_model') with
-   * the file and what is wrong with it.
-   */
-  static async open(platform: Platform, folder: string, file = 'model.safetensors'): Promise<Checkpoint> {
-    const entries = new Map<string, Entry>();
-    const sources: ByteSource[] = [];
-    try {
-      for (const name of await shardsOf(platform, folder, file)) {
-        const path = platform.join(folder, name);
-        const source = await platform.open(path);
-        sources.push(source);
-        await readHeader(path, source, entries);
-      }
-    } catch (error) {
-      await Promise.all(sources.map((source) => source.close()));
-      throw error;
-    }
-    return new Checkpoint(entries, sources);
-  }
-
-  names(): string[] {
+  names(): readonly string[] {
     return [...this.#entries.keys()];
   }
 
-  /** Shape of a tensor, or undefined when the checkpoint does not have it. */
-  shape(name: string): readonly number[] | undefined {
-    return this.#entries.get(name)?.shape;
+  tensor(name: string): TensorInfo | undefined {
+    return this.#entries.get(name);
   }
 
-  /** About the bytes its tensors take on a device: matrices in `dtype`, vectors in f32. */
-  bytesAs(dtype: 'f32' | 'f16'): number {
-    const matrix = dtype === 'f16' ? 2 : 4;
-    return [...this.#entries.values()].reduce((sum, { shape }) => sum + product(shape) * (shape.length > 1 ? matrix : 4), 0);
-  }
-
-  /** Values of a tensor, or of the elements [from, to) of it, widened to f32. Throws EngineError('invalid_model') unless all are finite. */
   async read(name: string, elements?: Range): Promise<Float32Array> {
     const entry = this.#entries.get(name);
-    if (!entry) throw new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
+    if (!entry) throw missingTensor(name);
     const widen = WIDEN.get(entry.dtype);
     if (!widen) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} has dtype ${entry.dtype}${noteOn(entry.dtype)}, expected F32, F16, BF16 or F64`); // prettier-ignore
     const size = ELEMENT_BYTES.get(entry.dtype)!;
     const { from, to } = elements ?? { from: 0, to: product(entry.shape) };
-    const values = widen(await entry.source.read(entry.start + from * size, (to - from) * size));
-    const bad = indexBeyond(values);
-    if (bad >= 0) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} holds ${values[bad]} at element ${from + bad}, expected finite values`); // prettier-ignore
-    return values;
+    return finite(widen(await entry.source.read(entry.start + from * size, (to - from) * size)), entry.path, name, from);
   }
 
-  /** Values of a tensor of ids (I32); no weight is one. */
+  /** Of I32. */
   async readIds(name: string): Promise<Int32Array> {
     const entry = this.#entries.get(name);
     if (entry?.dtype !== 'I32') throw new EngineError('invalid_model', `tensor ${name} is ${entry?.dtype ?? 'missing'}, expected I32`);

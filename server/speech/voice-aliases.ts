@@ -20,8 +20,8 @@ export const VOICE_ALIASES: ReadonlyMap<string, string> = new Map([
   ['verse', 'aus-male-1'], // 102
 ]);
 
-/** The table as the flag has it: name=voice, ... */
-export const VOICE_ALIAS_LIST: string = [...VOICE_ALIASES].map((pair) => pair.join('=')).join(',');
+/** The table as the flag has it, in items of name=voice. */
+export const VOICE_ALIAS_LIST: readonly string[] = [...VOICE_ALIASES].map((pair) => pair.join('='));
 
 /** Reads items of `name=voice`; undefined when one is none or a name comes twice. */
 export function parseVoiceAliases(items: readonly string[]): ReadonlyMap<string, string> | undefined {

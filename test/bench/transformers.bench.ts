@@ -13,6 +13,7 @@ import { resolveConfig } from '../../engine/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { framesOf } from '../support/chat-body.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
@@ -68,7 +69,7 @@ async function transformersOn(library: Transformers, folder: string, device: 'we
 
 async function parley(dtype: 'f16' | 'f32'): Promise<Contender> {
   const device = await benchDevice('default');
-  const config = resolveConfig({ dtype, radixCache: false, maxRunningRequests: 4 });
+  const config = resolveConfig({ dtype, disableRadixCache: true, maxRunningRequests: 4 });
   const engine = await ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: MODEL }, config);
   return {
     name: `Parley, ${dtype} weights`,
@@ -121,7 +122,7 @@ try {
   console.log('transformers.js is not installed: npm install --no-save @huggingface/transformers@4.3.1');
   process.exit(0);
 }
-const tokenizer = await Tokenizer.load(createNodePlatform(), MODEL);
+const tokenizer = await Tokenizer.load(await openModelFolder(createNodePlatform(), MODEL));
 const prompts = PROMPTS.map((text) => tokenizer.encode(text, { addSpecialTokens: false }));
 const folder = process.argv[2] === undefined ? await exportModel() : resolve(process.argv[2]);
 const machine = await benchDevice('default');

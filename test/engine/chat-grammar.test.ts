@@ -9,6 +9,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
 import type { StepResult } from '../../engine/runner/model-runner.ts';
 import type { Batch } from '../../engine/scheduler/batch.ts';
+import { samplingDefaults } from '../../engine/sampling.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
@@ -17,6 +18,7 @@ import { Grammars } from '../../engine/text/grammar.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
 import { LongTexts } from '../../engine/text/long-texts.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { createRng } from '../../engine/util/rng.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
@@ -62,18 +64,19 @@ const URL_OF_WORKER = new URL('../../engine/text/grammar-worker.ts', import.meta
 /** The bundled chat model's engine, all but the model. */
 async function load(startWorker = (): PlatformWorker => createNodePlatform().startGrammarWorker!(URL_OF_WORKER)): Promise<ChatEngine> {
   const platform = createNodePlatform({ log: () => undefined });
-  const tokenizer = await Tokenizer.load(platform, FOLDER);
+  const folder = await openModelFolder(platform, FOLDER);
+  const tokenizer = await Tokenizer.load(folder);
   const pool = new PagePool(1024);
   const limits = { pageSize: 16, maxRunning: 8, prefillChunk: 256, maxQueued: 8 };
   const vocabulary = { ...tokenizer.vocabulary, stopTokenIds: [STOP] };
   const parts: ChatParts = {
     tokenizer,
-    texts: new LongTexts({}, tokenizer, { folder: FOLDER, size: WORDS * 32 }),
-    template: await ChatTemplate.load(platform, FOLDER, tokenizer),
+    texts: new LongTexts({}, tokenizer, { path: FOLDER, size: WORDS * 32 }),
+    template: await ChatTemplate.load(folder, tokenizer),
     scheduler: new Scheduler(pool, new BlockTable(8, 128), limits),
     pool,
     runner: runner(),
-    generation: {},
+    samplingDefaults: samplingDefaults({}, 'openai'),
     eos: new Set([STOP]),
     context: 2048,
     truncates: false,
@@ -132,7 +135,7 @@ describe('grammars of a chat engine', () => {
       ]);
       expect(beside).toMatchObject({ value: expect.stringMatching(/\w/) });
       expect(large).toMatchObject({ value: expect.stringMatching(/^\{/) });
-      const param = 'response_format.json_schema.schema';
+      const param = 'responseFormat.schema';
       for (const refused of [deep, wide]) expect(refused).toMatchObject({ reason: { code: 'invalid_json_schema', param } });
       for (const answer of items as PromiseFulfilledResult<string>[]) {
         const { price, sold } = JSON.parse(answer.value) as { readonly price: number; readonly sold: boolean | null };

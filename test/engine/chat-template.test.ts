@@ -6,16 +6,16 @@ import type { ChatMessage } from '../../engine/api.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const user = (content: ChatMessage['content']): ChatMessage => ({ role: 'user', content });
 
 describe('ChatTemplate', () => {
   test('the bundled model gets the prompt and the ids it was trained on', async () => {
-    const platform = createNodePlatform();
-    const folder = join(ROOT, 'models', 'parley-chat');
-    const tokenizer = await Tokenizer.load(platform, folder);
-    const template = await ChatTemplate.load(platform, folder, tokenizer);
+    const folder = await openModelFolder(createNodePlatform(), join(ROOT, 'models', 'parley-chat'));
+    const tokenizer = await Tokenizer.load(folder);
+    const template = await ChatTemplate.load(folder, tokenizer);
     const golden = JSON.parse(readFileSync(join(ROOT, 'test', 'fixtures', 'parley-chat', 'golden.json'), 'utf8')) as {
       messages: ChatMessage[];
       prompt: string;

@@ -5,12 +5,13 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Detokenizer, StopMatcher } from '../../engine/text/detokenizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
 
 let tokenizer: Tokenizer;
 beforeAll(async () => {
-  tokenizer = await Tokenizer.load(createNodePlatform(), FOLDER);
+  tokenizer = await Tokenizer.load(await openModelFolder(createNodePlatform(), FOLDER));
 });
 
 /** Every delta of a list of ids. */

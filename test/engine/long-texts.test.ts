@@ -5,14 +5,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { LongTexts } from '../../engine/text/long-texts.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const folder = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
 const platform = createNodePlatform();
-const source = { folder, size: 4096 };
+const source = { path: folder, size: 4096 };
 let tokenizer: Tokenizer;
 let texts: LongTexts;
 beforeAll(async () => {
-  tokenizer = await Tokenizer.load(platform, folder, source.size);
+  tokenizer = await Tokenizer.load(await openModelFolder(platform, folder), source.size);
   texts = new LongTexts(platform, tokenizer, source);
 });
 afterAll(() => texts.close());
@@ -37,7 +38,7 @@ test('short ones, and all where there are no threads, are tokenised at once', as
 });
 
 test('the bound never refuses what fits', () => {
-  const longest = tokenizer.vocabulary.tokens.reduce((most, token) => (token!.length > most.length ? token! : most), '');
+  const longest = tokenizer.vocabulary.tokens.reduce((most, token) => (token.length > most.length ? token : most), '');
   const text = longest.repeat(100);
   expect(() => texts.refuseLonger(text, 100, 'prompt')).not.toThrow();
   expect(() => texts.refuseLonger(text, 99, 'prompt')).toThrow(/at least 100 tokens; the context holds 99/);

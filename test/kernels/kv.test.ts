@@ -133,7 +133,7 @@ async function storeInt8(device: Device, { rows, heads, kvHeads, headDim }: Shap
   }
 }
 
-const flavours = [{ title: 'all features', disable: [] }, { title: 'no f16, no subgroups', disable: ['f16', 'subgroups'] }] as const; // prettier-ignore
+const flavours = [{ title: 'all features', disable: [] }, { title: 'no subgroups', disable: ['subgroups'] }] as const; // prettier-ignore
 describe.each(flavours)('int8 pages ($title)', ({ disable }) => {
   let device: Device;
   beforeAll(async () => {

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Device } from '../../engine/gpu/device.ts';
+import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
@@ -13,9 +13,12 @@ import {
   createKokoroWorkspace, forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText, loadKokoro,
 } from '../../engine/models/kokoro/model.ts'; // prettier-ignore
 import type { KokoroWeights, KokoroWorkspace } from '../../engine/models/kokoro/model.ts';
-import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
-import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
+import { readJsonFile } from '../../engine/platform/json-file.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
 import { testDevice } from '../support/device.ts';
 import { logMelDistance } from '../support/log-mel.ts';
@@ -25,7 +28,7 @@ const platform = createNodePlatform();
 
 /** A golden tensor as [rows, channels]: PyTorch keeps [1, channels, rows]. */
 async function timeMajor(golden: Checkpoint, name: string): Promise<Float32Array> {
-  const [, channels = 0, rows = 0] = golden.shape(name)!;
+  const [, channels = 0, rows = 0] = golden.tensor(name)!.shape;
   const data = await golden.read(name);
   const out = new Float32Array(data.length);
   for (let c = 0; c < channels; c++) for (let r = 0; r < rows; r++) out[r * channels + c] = data[c * rows + r]!;
@@ -49,11 +52,10 @@ interface Model {
 }
 
 async function load(device: Device, folder: string, fixture: string): Promise<Model> {
-  const config = parseKokoroConfig(await readJsonFile(platform, join(ROOT, folder, 'config.json')));
-  const checkpoint = await Checkpoint.open(platform, join(ROOT, folder));
-  const weights = await loadKokoro(device, checkpoint, config, 'f32');
-  await checkpoint.close();
-  const golden = await Checkpoint.open(platform, join(ROOT, fixture), 'golden.safetensors');
+  const model = await openModelFolder(platform, join(ROOT, folder));
+  const config = parseKokoroConfig(await model.json('config.json'));
+  const weights = await withWeights(model, (checkpoint) => loadKokoro(device, checkpoint, config, 'f32'));
+  const golden = await openSafetensors(platform, join(ROOT, fixture), 'golden.safetensors');
   return { config, weights, ws: createKokoroWorkspace(device, config, 64, 128), golden };
 }
 
@@ -137,7 +139,7 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
     await run(device, 'source', (rec) => forwardSource(rec, weights, config, ws, frames, NO_NOISE));
     await close('har_source', ws.generator.source, 2 * frames * config.samplesPerF0Frame, 1, await golden.read('har_source'));
     const columns = config.generator.nFft + 2;
-    const rows = golden.shape('har')!.at(-1)!;
+    const rows = golden.tensor('har')!.shape.at(-1)!;
     const complex = (polar: Float32Array): Float32Array => polar.map((value, i) => toComplexPart(polar, value, i, columns));
     const ours = complex(await slice(device, ws.generator.harmonics, rows, columns));
     expectClose('har', ours, complex(await timeMajor(golden, 'har')), 1e-6);

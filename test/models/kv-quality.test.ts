@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
-import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
-import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { nmse } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
@@ -47,7 +47,7 @@ const harnesses = new Map<KVType, DecoderHarness>();
 
 beforeAll(async () => {
   device = await testDevice();
-  tokenizer = await Tokenizer.load(createNodePlatform(), FOLDER);
+  tokenizer = await Tokenizer.load(await openModelFolder(createNodePlatform(), FOLDER));
   for (const kvType of ['f32', 'f16', 'int8'] as const) {
     harnesses.set(kvType, await DecoderHarness.load(device, FOLDER, { kvType, sequences: QUESTIONS.length, context: CONTEXT }));
   }
@@ -131,20 +131,20 @@ describe('keys and values in fewer bits', () => {
 
 /** The bundled model as a Qwen2 whose keys all have `keyBias` in one channel of a head; no query, value or other key has a bias. */
 async function writeBiased(folder: string, keyBias: number, channel: number): Promise<void> {
-  const platform = createNodePlatform();
-  const config = await readJsonFile(platform, join(FOLDER, 'config.json'));
-  const checkpoint = await Checkpoint.open(platform, FOLDER);
+  const model = await openModelFolder(createNodePlatform(), FOLDER);
+  const config = await model.json('config.json');
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
-  for (const name of checkpoint.names()) {
-    const shape = checkpoint.shape(name)!;
-    tensors[name] = { shape, data: await checkpoint.read(name) };
-    const projection = /^(.*self_attn\.([qkv])_proj)\.weight$/.exec(name);
-    if (!projection) continue;
-    const value = projection[2] === 'k' ? keyBias : 0;
-    const data = Float32Array.from({ length: shape[0]! }, (_, d) => (d % HEAD_DIM === channel ? value : 0));
-    tensors[`${projection[1]}.bias`] = { shape: [data.length], data };
-  }
-  await checkpoint.close();
+  await withWeights(model, async (checkpoint) => {
+    for (const name of checkpoint.names()) {
+      const { shape } = checkpoint.tensor(name)!;
+      tensors[name] = { shape, data: await checkpoint.read(name) };
+      const projection = /^(.*self_attn\.([qkv])_proj)\.weight$/.exec(name);
+      if (!projection) continue;
+      const value = projection[2] === 'k' ? keyBias : 0;
+      const data = Float32Array.from({ length: shape[0]! }, (_, d) => (d % HEAD_DIM === channel ? value : 0));
+      tensors[`${projection[1]}.bias`] = { shape: [data.length], data };
+    }
+  });
   writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, model_type: 'qwen2' }));
 }

@@ -16,7 +16,9 @@ import { logMel, melInput } from '../../engine/ops/spectral.ts';
 import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import type { SampledToken, StepRow } from '../../engine/runner/whisper-runner.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
-import { Checkpoint } from '../../engine/weights/safetensors.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
 import { testDevice } from '../support/device.ts';
 
@@ -26,8 +28,8 @@ const json = <T>(name: string): T => JSON.parse(readFileSync(path(name), 'utf8')
 /** Device, model and golden values of a folder. */
 async function open(folder: string, golden: string): Promise<{ device: Device; model: WhisperModel; golden: Checkpoint }> {
   const device = await testDevice();
-  const model = await loadWhisperModel(device, device.platform, path(folder), 'f32');
-  return { device, model, golden: await Checkpoint.open(device.platform, path(golden), 'golden.safetensors') };
+  const model = await loadWhisperModel(device, await openModelFolder(device.platform, path(folder)), 'f32');
+  return { device, model, golden: await openSafetensors(device.platform, path(golden), 'golden.safetensors') };
 }
 
 /** Records, submits and reads one tensor back. */
@@ -193,7 +195,7 @@ describe('a tiny random checkpoint', () => {
   test('encodes a window that is not padded to its full length as transformers does with as many positions', async () => {
     const { config } = model;
     const [samples, frames] = [6400, 64];
-    const short = await Checkpoint.open(device.platform, path(folder), 'golden_short.safetensors');
+    const short = await openSafetensors(device.platform, path(folder), 'golden_short.safetensors');
     const workspace = createEncoderWorkspace(device, config, frames);
     device.write(workspace.samples, melInput(config.mel, audio.subarray(0, samples), frames * config.mel.hop));
     const encoded = await compute(device, workspace.normed, (rec) => encodeAudio(rec, { ...model, workspace, frames }));
@@ -324,7 +326,7 @@ describe('the bundled checkpoint', () => {
   });
 
   test('half-precision weights change the encoder output by rounding only', async () => {
-    const half = await loadWhisperModel(device, device.platform, path('models/parley-transcribe'), 'f16');
+    const half = await loadWhisperModel(device, await openModelFolder(device.platform, path('models/parley-transcribe')), 'f16');
     const { config } = half;
     const workspace = createEncoderWorkspace(device, config);
     device.write(workspace.samples, melInput(config.mel, audio, config.frames * config.mel.hop));

@@ -1,16 +1,15 @@
 /** Runs a decoder without scheduler and sampler: rows in, logits out, stages traced. */
-import { join } from 'node:path';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
 import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
+import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import { createKVCache } from '../../engine/ops/kv.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
-import { readJsonFile } from '../../engine/platform/json-file.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
-import { Checkpoint } from '../../engine/weights/safetensors.ts';
-import { WeightLoader } from '../../engine/weights/weight-loader.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const PAGE = 16;
 const MAX_ROWS = 600;
@@ -47,12 +46,11 @@ export class DecoderHarness {
       context = 512,
     }: { dtype?: 'f32' | 'f16'; kvType?: KVType; sequences?: number; context?: number } = {},
   ): Promise<DecoderHarness> {
-    // prettier-ignore
-    const platform = createNodePlatform();
-    const json = await readJsonFile(platform, join(folder, 'config.json'));
-    const checkpoint = await Checkpoint.open(platform, folder);
-    const decoder = await decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context);
-    await checkpoint.close();
+    const model = await openModelFolder(createNodePlatform(), folder);
+    const json = await model.json('config.json');
+    const decoder = await withWeights(model, (checkpoint) =>
+      decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context),
+    );
     const { layers, kvHeads, headDim } = decoder.shape;
     const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType }, sequences * ceilDiv(context, PAGE));
     return new DecoderHarness(device, decoder, kv, context);

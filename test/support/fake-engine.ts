@@ -1,10 +1,12 @@
 /** An Engine without a GPU: answers at once, or as slowly as a test wants, and remembers what it was asked. */
+import { readFileSync } from 'node:fs';
 import type {
   ChatEvent,
   ChatRequest,
   EngineInfo,
   EngineStatus,
   ProfileEntry,
+  SampleFile,
   SpeechEvent,
   SpeechRequest,
   TokenizeRequest,
@@ -94,14 +96,19 @@ export class FakeEngine implements Engine {
     return this.#paced(speechEvents(request), signal);
   }
 
-  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
+  transcribe(
+    { samples, ...asked }: TranscriptionRequest<Float32Array | SampleFile>,
+    signal: AbortSignal,
+  ): AsyncIterable<TranscriptionEvent> {
+    // A file of samples is there for as long as its call.
+    const request = { ...asked, samples: samples instanceof Float32Array ? samples : readSamples(samples) };
     this.transcriptions.push(request);
     return this.#paced(transcriptionEvents(request), signal);
   }
 
   /** One token a character. */
   async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
-    const text = prompt ?? messages.map(({ content }) => content).join('\n');
+    const text = prompt ?? messages.map(({ content }) => (typeof content === 'string' ? content : '')).join('\n');
     return [...(addSpecialTokens && prompt !== undefined ? [1] : []), ...[...text].map((character) => character.codePointAt(0)!)];
   }
 
@@ -142,6 +149,12 @@ export class FakeEngine implements Engine {
       if (!finished && signal.aborted) this.aborted++;
     }
   }
+}
+
+function readSamples({ path, encoding }: SampleFile): Float32Array {
+  const bytes = new Uint8Array(readFileSync(path));
+  if (encoding === 'f32') return new Float32Array(bytes.buffer);
+  return Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 0x8000);
 }
 
 function* chatEvents(request: ChatRequest, words: readonly string[]): Generator<ChatEvent> {

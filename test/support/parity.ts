@@ -8,6 +8,7 @@ import { logMel, melInput } from '../../engine/ops/spectral.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 export interface ParityResult {
   /** Labels of every pipeline that was compiled, sorted: which kernels were taken, in which variants. */
@@ -81,7 +82,7 @@ async function chat(device: Device, models: string): Promise<ParityResult['answe
 }
 
 async function melOf(device: Device, folder: string, samples: Float32Array): Promise<readonly number[]> {
-  const { config, logMel: mel } = await loadWhisperModel(device, device.platform, folder, 'f16');
+  const { config, logMel: mel } = await loadWhisperModel(device, await openModelFolder(device.platform, folder), 'f16');
   const { frames } = config;
   const workspace = createEncoderWorkspace(device, config);
   device.write(workspace.samples, melInput(config.mel, samples, frames * config.mel.hop));

@@ -7,7 +7,7 @@ import { embedding } from '../../ops/embedding.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
 import { layerNorm } from '../../ops/norm.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import type { AlbertConfig } from './config.ts';
 
 const EPS = 1e-12;

@@ -1,5 +1,6 @@
 import { EngineError } from '../../errors.ts';
-import type { Checkpoint } from '../../weights/safetensors.ts';
+import { shapeOf } from '../../weights/checkpoint.ts';
+import type { Checkpoint } from '../../weights/checkpoint.ts';
 
 /** A voice: style vectors by the number of phonemes (public voices have 510), or one for every length. */
 export interface Voice {
@@ -12,7 +13,7 @@ export interface Voice {
 export async function loadVoices(checkpoint: Checkpoint, styleDim: number): Promise<ReadonlyMap<string, Voice>> {
   const voices = new Map<string, Voice>();
   for (const name of [...checkpoint.names()].sort()) {
-    const shape = checkpoint.shape(name) ?? [];
+    const shape = shapeOf(checkpoint, name);
     if (shape.at(-1) !== 2 * styleDim) {
       throw new EngineError(
         'invalid_model',

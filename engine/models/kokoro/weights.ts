@@ -10,7 +10,7 @@ import type { LinearWeight } from '../../ops/linear.ts';
 import { packLstm } from '../../ops/lstm.ts';
 import type { LstmDirection, LstmWeight } from '../../ops/lstm.ts';
 import { alignUp } from '../../util/math.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 
 /** What the parts of the model load from: the checkpoint and the two projections of the style that they add their rows to. */
 export interface KokoroLoader {

@@ -11,7 +11,7 @@ import { qkNorm } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import { headShare } from '../shard.ts';
 import type { Shard } from '../shard.ts';

@@ -2,7 +2,7 @@
 import type { Tensor } from '../../gpu/tensor.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
 import type { Range } from '../../util/math.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import { shareOf } from '../shard.ts';
 import type { Shard } from '../shard.ts';
 

@@ -19,7 +19,6 @@ export function parseLlamaConfig(json: Json): PreNormConfig {
   if (headDim % 8 !== 0 || hidden % 4 !== 0 || intermediate % 4 !== 0) {
     throw new EngineError('unsupported', `config.json: head dim ${headDim} (multiple of 8), hidden ${hidden}, intermediate ${intermediate} (multiples of 4)`); // prettier-ignore
   }
-  expectValue(json, 'hidden_act', 'silu');
   expectValue(json, 'mlp_bias', false);
   const positions = integer(json, 'max_position_embeddings', 2048);
   const layers = integer(json, 'num_hidden_layers');
@@ -74,7 +73,7 @@ function parseRope(json: Json, headDim: number): RopeConfig {
 }
 
 function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
-  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort()];
+  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))];
   return JSON.stringify(fields(a)) === JSON.stringify(fields(b));
 }
 

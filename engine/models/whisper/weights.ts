@@ -3,7 +3,7 @@ import { packConv1d } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
 import { packLinear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
-import type { WeightLoader } from '../../weights/weight-loader.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import type { StackConfig, WhisperConfig } from './config.ts';
 
 export interface Norm {

@@ -5,7 +5,7 @@ import { connectEngine } from '../../../engine/client.ts';
 import type { EngineClient } from '../../../engine/client.ts';
 import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
-import { EngineError } from '../../../engine/errors.ts';
+import { EngineError, fromPlainError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { manifestBytes } from '../models/manifest.ts';
@@ -127,7 +127,7 @@ export class EngineSession {
     const failed = new Promise<never>((_, reject) => {
       worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
         if (data.type === 'log') this.#note(data.line);
-        else if (data.type === 'failed') reject(new EngineError(data.error.code, data.error.message));
+        else if (data.type === 'failed') reject(fromPlainError(data.error));
         else if (data.type === 'lost') this.#lose();
       });
       // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.

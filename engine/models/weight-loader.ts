@@ -1,11 +1,12 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { packLinear } from '../ops/linear.ts';
 import type { LinearWeight, WeightType } from '../ops/linear.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import type { Checkpoint } from './safetensors.ts';
+import { shapeOf } from '../weights/checkpoint.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
 export interface Slice {
@@ -43,14 +44,12 @@ export class WeightLoader {
   }
 
   has(name: string): boolean {
-    return this.#checkpoint.shape(name) !== undefined;
+    return this.#checkpoint.tensor(name) !== undefined;
   }
 
   /** Shape in the checkpoint; throws when the tensor is missing. */
   shape(name: string): readonly number[] {
-    const shape = this.#checkpoint.shape(name);
-    if (!shape) throw new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
-    return shape;
+    return shapeOf(this.#checkpoint, name);
   }
 
   /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
@@ -90,8 +89,10 @@ export class WeightLoader {
     const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
     const bad = indexBeyond(values, most);
     if (bad < 0) return values;
-    const advice = dtype === 'f16' && Number.isFinite(values[bad]) ? `, which f16 cannot hold (at most ${LARGEST_F16}); load it with --dtype f32` : ', expected finite values'; // prettier-ignore
-    throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}${advice}`);
+    if (dtype === 'f16' && Number.isFinite(values[bad])) {
+      throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, which f16 cannot hold (at most ${LARGEST_F16})`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
+    }
+    throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, expected finite values`);
   }
 
   /** A vector or small table as an f32 tensor. */

@@ -1,0 +1,47 @@
+/** A model as transformers publishes it: a folder (in a page, a base URL) with config.json, tokenizer.json and safetensors. */
+import { EngineError } from '../errors.ts';
+import { readJsonFile, readTextFile } from '../platform/json-file.ts';
+import { describeQuantization } from '../util/foreign-format.ts';
+import type { Json } from '../util/json.ts';
+import { describeMissing } from './missing.ts';
+import type { ModelFolder } from './model-folder.ts';
+import type { ModelFormat, ModelPlace } from './model-format.ts';
+import { openSafetensors } from './safetensors.ts';
+
+const CONFIG = 'config.json';
+
+/** Whatever has a config.json that no other format claims. */
+export const HUGGING_FACE: ModelFormat = {
+  recognises: ({ platform, path }) => platform.exists(platform.join(path, CONFIG)),
+  open: async (place) => huggingFaceFolder(place),
+};
+
+/** The files of a folder as they stand there. */
+export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'platform' | 'path' | 'id'>): ModelFolder {
+  const { importModule } = platform;
+  const where = (name: string): string => platform.join(path, name);
+  return {
+    id,
+    path,
+    where,
+    has: (name) => platform.exists(where(name)),
+    json: async (name, options) => {
+      const json = await readJsonFile(platform, where(name), options);
+      if (name === CONFIG) refuseQuantized(where(name), json);
+      return json;
+    },
+    text: (name) => readTextFile(platform, where(name)),
+    weights: (file) => openSafetensors(platform, path, file),
+    importModule: importModule && ((name) => importModule(where(name))),
+  };
+}
+
+/** Throws EngineError('invalid_model') that says what stands at a path instead of a model that can be read. */
+export async function refusePlace({ platform, path }: ModelPlace): Promise<never> {
+  throw new EngineError('invalid_model', await describeMissing(platform, path, platform.join(path, CONFIG)));
+}
+
+function refuseQuantized(path: string, config: Json): void {
+  const quantized = describeQuantization(config);
+  if (quantized !== undefined) throw new EngineError('invalid_model', `${path}: ${quantized}`);
+}

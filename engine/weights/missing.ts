@@ -1,0 +1,32 @@
+/** What stands where a model's file is expected, and what to do. */
+import type { Platform } from '../platform/platform.ts';
+import { describeForeignFile, describeForeignFolder, describeHubId } from '../util/foreign-format.ts';
+
+/** Why a folder lacks one of its files, as far as what is there tells. */
+export async function describeMissing(platform: Platform, folder: string, path: string): Promise<string> {
+  const missing = `file not found: ${path}`;
+  if (!platform.list) return missing;
+  const names = await platform.list(folder);
+  if (names) {
+    const found = describeForeignFolder(names);
+    return found === undefined ? missing : `${missing}; ${found}`;
+  }
+  if (!(await platform.exists(folder))) {
+    const hub = describeHubId(folder);
+    return `no such folder: ${folder}${hub === undefined ? '' : `; ${hub}`}`;
+  }
+  const found = describeForeignFile(folder, await headOf(platform, folder));
+  return `${folder} ${found ?? 'is no folder; a checkpoint is a folder with config.json and model.safetensors'}`;
+}
+
+const HEAD_BYTES = 8;
+
+/** The first bytes of a file, by which formats are told apart. */
+export async function headOf(platform: Platform, path: string): Promise<Uint8Array> {
+  const source = await platform.open(path);
+  try {
+    return await source.read(0, Math.min(HEAD_BYTES, source.size));
+  } finally {
+    await source.close();
+  }
+}

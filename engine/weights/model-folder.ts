@@ -1,0 +1,37 @@
+/** A model as everything above sees it, whatever it was published as. */
+import type { Json } from '../util/json.ts';
+import type { Checkpoint } from './checkpoint.ts';
+
+/**
+ * The files of a Hugging Face checkpoint by name: config.json, tokenizer.json, model.safetensors and so on. Other formats make them up from what
+ * they hold. Nothing stays open but what `weights` gave. Everything throws EngineError('invalid_model') that says what is wrong with which file.
+ */
+export interface ModelFolder {
+  /** The name it is served by. */
+  readonly id: string;
+  /** Where it stands, for messages and for threads that open it again. */
+  readonly path: string;
+  /** Where one of its files stands, for messages. */
+  where(name: string): string;
+  has(name: string): Promise<boolean>;
+  /** The object in a JSON file; `{}` where an optional one is absent. config.json is refused when it is of weights that cannot be read. */
+  json(name: string, options?: { readonly optional?: boolean }): Promise<Json>;
+  text(name: string): Promise<string>;
+  /** Opens the tensors of a file, by default model.safetensors; the caller closes them (withWeights does). */
+  weights(file?: string): Promise<Checkpoint>;
+  /** Runs one of its files as a module; absent where nothing may be run. */
+  readonly importModule?: ((name: string) => Promise<Readonly<Record<string, unknown>>>) | undefined;
+}
+
+/** The weights that are read where no file is named. */
+export const MODEL_WEIGHTS = 'model.safetensors';
+
+/** Opens the weights of a folder for as long as `use` takes. */
+export async function withWeights<T>(folder: ModelFolder, use: (checkpoint: Checkpoint) => Promise<T>, file?: string): Promise<T> {
+  const checkpoint = await folder.weights(file);
+  try {
+    return await use(checkpoint);
+  } finally {
+    await checkpoint.close();
+  }
+}

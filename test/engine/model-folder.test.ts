@@ -1,0 +1,196 @@
+/** What stands where a checkpoint is expected: each thing is named as what it is, with what to do. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { WeightLoader } from '../../engine/models/weight-loader.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatTemplate } from '../../engine/text/chat-template.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import type { Json } from '../../engine/util/json.ts';
+import { bytesAs, finite, missingTensor } from '../../engine/weights/checkpoint.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
+import { huggingFaceFolder } from '../../engine/weights/hugging-face-folder.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
+import type { ModelFolder } from '../../engine/weights/model-folder.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+
+const platform = createNodePlatform();
+
+/** A folder whose files are what a test looks at, with or without a config.json. */
+const at = (path: string): ModelFolder => huggingFaceFolder({ platform, path, id: 'model' });
+
+const readConfig = async (path: string): Promise<unknown> => (await openModelFolder(platform, path)).json('config.json');
+
+function folder(files: Record<string, string>): string {
+  const path = mkdtempSync(join(tmpdir(), 'parley-'));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text);
+  return path;
+}
+
+async function refusal(promise: Promise<unknown>): Promise<string> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toMatchObject({ name: 'EngineError', code: 'invalid_model' });
+  const { message } = error as Error;
+  expect(message).not.toMatch(/\n|TypeError|Cannot read/);
+  return message;
+}
+
+test.each([
+  ['tiny.Q4_1.gguf', 'GGUF\x03', /is a GGUF file, which this version does not read; take the repository .*gguf_file=name/],
+  ['weights', 'GGUF\x03', /is a GGUF file/],
+  ['model.onnx', '\x08\x07', /is an ONNX model, which is not read; take the repository it was made from/],
+  ['kokoro-v1_0.pth', 'PK\x03\x04', /pickled PyTorch weights.*unpickling can run code; write them as safetensors/],
+  ['weights.bin', 'xx', /weights in a format that is not read/],
+  ['model.safetensors', '\x08\0\0\0\0\0\0\0', /is a single file; give the folder that holds it/],
+  ['notes.txt', 'hello', /is no folder; a checkpoint is a folder with config.json/],
+])('the file %s is named', async (name, text, message) => {
+  const path = folder({ [name]: text });
+  expect(await refusal(openModelFolder(platform, join(path, name)))).toMatch(message);
+  expect(await refusal(readConfig(path))).toMatch(/file not found: .*config.json/);
+});
+
+test.each([
+  [{ 'tiny.gguf': 'GGUF' }, /config.json; tiny.gguf is a GGUF file/],
+  [{ 'model.onnx': '' }, /model.onnx is an ONNX model/],
+  [{ 'pytorch_model.bin': '' }, /pytorch_model.bin holds pickled PyTorch weights/],
+])('a folder without config.json, but with %o', async (files, message) => {
+  expect(await refusal(readConfig(folder(files)))).toMatch(message);
+});
+
+test('a folder without safetensors says what it has instead', async () => {
+  expect(await refusal(at(folder({ 'config.json': '{}', 'model.bin': '' })).weights())).toMatch(
+    /file not found: .*model.safetensors; model.bin holds weights in a format that is not read/,
+  );
+});
+
+test('a hub id is known as one, another path is not', async () => {
+  expect(await refusal(readConfig('Qwen/Qwen3-0.6B'))).toBe(
+    "no such folder: Qwen/Qwen3-0.6B; it looks like a model of the Hugging Face hub, which this version does not download: fetch it with 'hf download Qwen/Qwen3-0.6B --local-dir FOLDER' and give that folder",
+  );
+  expect(await refusal(readConfig('/nowhere/at/all'))).toBe('no such folder: /nowhere/at/all');
+});
+
+test.each([
+  ['gptq', 'GPTQ'],
+  ['awq', 'AWQ'],
+  ['fp8', 'FP8'],
+  ['something', '"something"'],
+])('weights quantised with %s are refused before they are read', async (method, name) => {
+  const path = folder({ 'config.json': JSON.stringify({ quantization_config: { quant_method: method } }) });
+  expect(await refusal(readConfig(path))).toMatch(
+    `the weights are quantised with ${name}, which is not read; take the model they were made from`,
+  );
+});
+
+test('config.json is a JSON object of bounded size', async () => {
+  expect(await refusal(readConfig(folder({ 'config.json': 'null' })))).toMatch(/config.json holds null, expected a JSON object/);
+  expect(await refusal(readConfig(folder({ 'config.json': '[1]' })))).toMatch(/holds a list of 1/);
+  expect(await refusal(readConfig(folder({ 'config.json': '{"a": }' })))).toMatch(/config.json is not JSON$/);
+  expect(await refusal(readConfig(folder({ 'config.json': '['.repeat(1000) })))).toMatch(/nests JSON deeper than 64 levels/);
+  const path = folder({});
+  mkdirSync(join(path, 'config.json'));
+  expect(await refusal(readConfig(path))).toMatch(/a folder stands where a file is expected: .*config.json/);
+  expect(await at(folder({})).json('none.json', { optional: true })).toEqual({});
+});
+
+test.each([
+  ['null', /tokenizer.json holds null/],
+  ['{}', /model is undefined, expected an object/],
+  ['{"model":{"vocab":{"a":"b"}}}', /model.vocab is an object, expected tokens with ids/],
+  ['{"model":{"vocab":{"a":4000000000}}}', /model.vocab is an object, expected tokens with ids below/],
+  ['{"model":{"vocab":{}},"added_tokens":[null]}', /added_tokens must be a list of/],
+  ['{"model":{"vocab":{}},"added_tokens":[{"id":-1,"content":"x"}]}', /added_tokens must be a list of/],
+  ['{"model":{"type":"Nothing","vocab":{}}}', /tokenizer.json is no tokenizer that can be used \(/],
+])('tokenizer.json %s', async (json, message) => {
+  expect(await refusal(Tokenizer.load(at(folder({ 'tokenizer.json': json }))))).toMatch(message);
+});
+
+test("a text's tokens are checked against the model's", async () => {
+  const path = folder({});
+  writeNumberTokenizer(path, 20);
+  expect(await refusal(Tokenizer.load(at(path), 19))).toMatch(
+    /has a token with id 19, but the model has 19 tokens; they do not belong together/,
+  );
+  const json = await at(path).json('tokenizer.json');
+  const added = [{ id: 25, content: '<far>', special: true, single_word: false, lstrip: false, rstrip: false, normalized: false }];
+  writeFileSync(join(path, 'tokenizer.json'), JSON.stringify({ ...json, added_tokens: added }));
+  const tokenizer = await Tokenizer.load(at(path), 20);
+  expect(tokenizer.encode('3 4')).toEqual([3, 4]);
+  expect(() => tokenizer.encode('3 <far> 4')).toThrow('the text spells the token "<far>" (id 25); this model has tokens 0 to 19');
+});
+
+test.each([
+  ['5', /chat_template is 5, expected a text/],
+  ['[]', /chat_template is a list of 0/],
+  ['[{"name":"default","template":{}}]', /chat_template is a list of 1/],
+  [
+    '"{% for i in range(10**9) %}x{% endfor %}"',
+    /the chat template cannot be used: for one short message it takes more than 1000000 steps/,
+  ],
+])('chat_template %s', async (template, message) => {
+  const path = folder({});
+  writeNumberTokenizer(path, 20);
+  writeFileSync(join(path, 'tokenizer_config.json'), `{"chat_template":${template}}`);
+  const tokenizer = await Tokenizer.load(at(path));
+  expect(await refusal(ChatTemplate.load(at(path), tokenizer))).toMatch(message);
+});
+
+/** A model that lies in no folder: its files are made up, and its weights are numbers. */
+function madeUp(files: Readonly<Record<string, Json>>, tensors: Readonly<Record<string, Float32Array>>, closed: () => void): ModelFolder {
+  const checkpoint: Checkpoint = {
+    names: () => Object.keys(tensors),
+    tensor: (name) =>
+      tensors[name] && { dtype: 'made up', shape: name.endsWith('weight') ? [2, tensors[name].length / 2] : [tensors[name].length] },
+    read: async (name, { from, to } = { from: 0, to: Infinity }) => finite(tensors[name]!.subarray(from, to), 'numbers', name, from),
+    readIds: async (name) => Promise.reject(missingTensor(name)),
+    close: async () => closed(),
+  };
+  return {
+    id: 'made-up',
+    path: 'nowhere',
+    where: (name) => `nowhere: ${name}`,
+    has: async (name) => name in files,
+    json: async (name) => files[name] ?? {},
+    text: async (name) => JSON.stringify(files[name]),
+    weights: async () => checkpoint,
+  };
+}
+
+test('what is above needs no file: a model that is made up has tokens, a template and weights', async () => {
+  const path = folder({});
+  writeNumberTokenizer(path, 20);
+  const closed = vi.fn();
+  const tokens = await at(path).json('tokenizer.json');
+  const model = madeUp(
+    { 'tokenizer.json': tokens, 'tokenizer_config.json': { chat_template: '{{ messages[0].content }} 5' } },
+    { 'a.weight': Float32Array.of(1, 2, 3, 4), 'a.bias': Float32Array.of(5, NaN) },
+    closed,
+  );
+  const tokenizer = await Tokenizer.load(model, 20);
+  const template = await ChatTemplate.load(model, tokenizer);
+  expect(tokenizer.encode(template.render([{ role: 'user', content: '3 4' }]))).toEqual([3, 4, 5]);
+  expect(await refusal(Tokenizer.load(model, 19))).toMatch(/^nowhere: tokenizer.json has a token with id 19/);
+  const loading = withWeights(model, async (checkpoint) => {
+    expect([bytesAs(checkpoint, 'f32'), bytesAs(checkpoint, 'f16')]).toEqual([24, 16]);
+    const loader = new WeightLoader(undefined as unknown as Device, checkpoint, 'f32');
+    expect([...(await loader.data('a.weight', [2, 2], { columns: { from: 1, to: 2 } }))]).toEqual([2, 4]);
+    expect(() => loader.shape('b')).toThrow('tensor b is missing in the checkpoint');
+    expect(closed).not.toHaveBeenCalled();
+    await loader.data('a.bias', [2]);
+  });
+  expect(await refusal(loading)).toBe('numbers: tensor a.bias holds NaN at element 1, expected finite values');
+  expect(closed).toHaveBeenCalledOnce();
+});
+
+test('a model is served by the last name of its path, unless it is given another', async () => {
+  const path = folder({ 'config.json': '{}' });
+  expect(await openModelFolder(platform, `${path}//`)).toMatchObject({ id: basename(path) });
+  expect(await openModelFolder(platform, path, 'mine')).toMatchObject({ id: 'mine', path });
+});
