@@ -35,16 +35,7 @@ def his(n):
     return 'his' if n in MALE else 'her'
 
 
-def name():
-    return pick(F['names'])
-
-
-def gname():
-    return pick(GENDERED)
-
-
-AU = ['aus-female-%d' % i for i in range(1, 7)] + ['aus-male-%d' % i for i in range(1, 8)]
-VOICES = AU + ['charter', 'gaius', '_gantry', 'nona', 'oni', 'vulcan']
+VOICES = T['voices']
 
 # ---------------------------------------------------------------- user noise
 TYPOS = dict(rows('typos'))
@@ -55,14 +46,14 @@ def noise(u, soft=False):
     if not soft:
         r = R.random()
         if r < 0.05:
-            u = alt('Hey, /Hi, /Hello, /Ok, /So, /Well, ') + (u if u.startswith(('I ', "I'")) else u[:1].lower() + u[1:])
+            u = alt('Hey, /Hi, /Hello, /Ok, /So, /Well, ') + (u if u.startswith(('I ', "I'")) else low(u))
         elif r < 0.08 and u.endswith('?'):
             u = u[:-1] + ', please?'
         elif r < 0.10 and u.endswith('.'):
             u = u[:-1] + ', please.'
         elif r < 0.16:
             w = say('noise.ask')
-            u = w + (u if u.startswith(('I ', "I'")) else u[:1].lower() + u[1:])
+            u = w + (u if u.startswith(('I ', "I'")) else low(u))
         elif r < 0.19 and u[-1] in '?.':
             u = u[:-1] + say('noise.ask2') + u[-1]
         elif r < 0.26:
@@ -74,7 +65,7 @@ def noise(u, soft=False):
             if m:
                 u = lead + m.group(1)[0].lower() + m.group(1)[1:] + ' ' + m.group(3) + ' ' + m.group(2)
             elif m2 and m2.group(2) not in ('is', 'does', 'has', 'was'):
-                u = lead + u[:1].lower() + u[1:-1]
+                u = lead + low(u)[:-1]
             if m or m2:
                 u = u.rstrip('?') + ('?' if lead[:2] in ('Ca', 'Co', 'Do') else '.')
         if R.random() < 0.25:
@@ -95,7 +86,7 @@ def noise(u, soft=False):
     if r < 0.16:
         u = u.lower()
     elif r < 0.19:
-        u = u[:1].lower() + u[1:]
+        u = low(u)
     elif r < 0.20 and not soft:
         u = u.upper()
     if R.random() < 0.22 and u[-1:] in '?.!':
@@ -161,9 +152,7 @@ def g_define():
     return [(noise(cap(t.format(x=x, n=bare(x), v=is_(x)))), f'{cap(x)} {is_(x)} {d}.')]
 
 
-BYCLASS = {}
-for x, c, d in DEFS:
-    BYCLASS.setdefault(c, []).append(x)
+BYCLASS = {c: [x for x, k, _ in DEFS if k == c] for _, c, _ in DEFS}
 LISTC = dict(rows('class_plurals'))
 XLISTS = {
     'colours': F['colours'], 'days': DAYS, 'months': MONTHS, 'countries': [c[0] for c in CAPS if c[0] not in ('England', 'Scotland', 'Wales')],
@@ -194,15 +183,12 @@ def g_list():
     return [(noise(u), cap(join(xs)) + '.')]
 
 
-NOUNC = set(T['noun_classes'])
-
-
 def a_class(c):
     return c if c in ('clothing', 'furniture', 'weather', 'food') else art(c)
 
 
 def g_class():
-    x, c, d = pick([e for e in DEFS if e[1] in NOUNC and e[0] not in PLURAL_SUBJ])
+    x, c, d = pick([e for e in DEFS if e[1] in T['noun_classes'] and e[0] not in PLURAL_SUBJ])
     r = R.random()
     if r < 0.45:
         return [(noise(say('class.ask', x=x, c=a_class(c))), 'Yes, %s is %s.' % (x, a_class(c)))]
@@ -313,7 +299,7 @@ def g_math():
 
 
 def g_wordproblem():
-    n = gname()
+    n = pick(GENDERED)
     n2 = pick([x for x in GENDERED if x != n])
     t, a, b, r = pick(T['things']), R.randrange(2, 13), R.randrange(1, 10), R.random()
     words = R.random() < 0.4
@@ -421,7 +407,7 @@ def scene(key, **v):
 
 def sentence():
     """-> text, [(question, short answer, full answer)], [(true question, false question, what is so)], fields"""
-    n = gname()
+    n = pick(GENDERED)
     v, parts = S.play(pick(T['sentence']), n=n)
     filled = lambda rows: [[S.form.vformat(x, (), v) for x in row] for row in rows]
     fields = {k: S.fill(x, v) for k, x in (f.split('=') for f in parts['fields'][0])}
@@ -559,7 +545,7 @@ STORY_ANI = [a[0] for a in ANI if ' ' not in a[0] or a[0] == 'polar bear']
 def story(ani=None, nm=None, obj=None):
     a = ani or pick(STORY_ANI)
     b = pick([x for x in STORY_ANI if x != a])
-    n = nm or gname()
+    n = nm or pick(GENDERED)
     tr, tr2 = R.sample(T['trait'], 2)
     o = obj or pick(F['objects'])
     p, c, f = pick(F['places']), pick(F['colours']), pick('happy proud glad thankful calm cheerful'.split())
@@ -585,10 +571,10 @@ def g_story():
         a = pick(STORY_ANI) if R.random() < 0.7 else pick(T['story_heroes'])
         return [(noise(f'{p} about {art(a)}{end}'), story(ani=a))]
     if r < 0.75:
-        n = gname()
+        n = pick(GENDERED)
         return [(noise(f'{p} about {n}{end}', True), story(nm=n))]
     if r < 0.9:
-        n = gname()
+        n = pick(GENDERED)
         a = pick(STORY_ANI)
         who = say('story.who', n=n, art_a=art(a), g='boy' if n in MALE else 'girl')
         return [(noise(f'{p} about {who}{end}', True), story(ani=a, nm=n))]
@@ -631,7 +617,7 @@ def never():
     """A question whose answer cannot be known, and the answer."""
     q, a = pick(UNK)
     q = pick(q)
-    return q.format(city=pick(F['cities']), city2=pick(F['cities']), name=name()), a
+    return q.format(city=pick(F['cities']), city2=pick(F['cities']), name=pick(F['names'])), a
 
 
 def g_unsafe():
@@ -652,7 +638,7 @@ def g_memory():
     if R.random() < 0.3:
         t += g_greet()
     if k <= 3:
-        n = name()
+        n = pick(F['names'])
         pre = pick(['', '', 'Hi, ', 'Hello, ', 'Hey! '])
         s = pre + say('memory.s', n=n)
         t.append((noise(cap(s), True) if R.random() < 0.6 else cap(s), say('memory.answer', n=n)))
@@ -688,8 +674,7 @@ def g_followup():
 def g_passage():
     v, parts = S.play('passage')
     t, qs = v['t'], [[S.form.vformat(x, (), v) for x in row] for row in parts['ask']]
-    n = 1 if R.random() < 0.7 else min(3, len(qs))
-    sel = R.sample(qs, n)
+    sel = R.sample(qs, 1 if R.random() < 0.7 else 3)
     u = frame(t, sel[0][0])
     return [(noise(u, True) if R.random() < 0.3 else u, sel[0][1])] + [(noise(q), a) for q, a in sel[1:]]
 
@@ -706,7 +691,7 @@ def convo():
     """-> src, system or None, turns"""
     r = R.random()
     if r < 0.035:  # a system prompt gives the assistant another name
-        n = name()
+        n = pick(F['names'])
         s = say('convo.system', n=n)
         t = g_greet() if R.random() < 0.4 else []
         t.append((noise(say('convo.ask')), say('convo.answer', n=n)))
@@ -714,7 +699,7 @@ def convo():
             t += KINDS[kind()]()
         return 'sysname', s, t
     if r < 0.06:  # a system prompt names the user
-        n = name()
+        n = pick(F['names'])
         s = say('convo.system2', n=n)
         t = [(noise(alt('Hello!/Hi./Hey there./Good morning.'), True), f'Hello, {n}! How can I help you?')] if R.random() < 0.6 else []
         t.append((noise(say('convo.ask2')), f'Your name is {n}.'))

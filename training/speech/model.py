@@ -121,14 +121,6 @@ class Generator(nn.Module):
                 self.noise_convs.append(nn.Conv1d(self.n_fft + 2, co, 1))
                 self.noise_res.append(AdaINResBlock1(co, 11, [1, 3, 5], sd))
         self.conv_post = weight_norm(nn.Conv1d(co, self.n_fft + 2, 7, padding=3))
-        # inverse real DFT basis with the Hann window, for a differentiable overlap-add iSTFT
-        n, kf = self.n_fft, self.n_fft // 2 + 1
-        ang = 2 * math.pi * torch.arange(kf)[:, None] * torch.arange(n)[None] / n
-        wk = torch.full((kf, 1), 2.0)
-        wk[0] = wk[-1] = 1
-        win = torch.hann_window(n)
-        self.register_buffer("b_cos", wk * torch.cos(ang) / n * win, persistent=False)
-        self.register_buffer("b_sin", -wk * torch.sin(ang) / n * win, persistent=False)
 
     def source(self, f0, noise=None):
         """f0 [B, T] in Hz per F0 frame -> merged excitation [B, T*scale]. noise: standard normals [B, T*scale, 9]."""
@@ -140,19 +132,6 @@ class Generator(nn.Module):
         sines = torch.sin(2 * math.pi * (ph % 1).to(f0.dtype)).transpose(1, 2) * 0.1
         uv = (f0 > 10).to(f0.dtype).repeat_interleave(self.scale, -1).unsqueeze(-1)
         return sines * uv + (uv * 0.003 + (1 - uv) * 0.1 / 3) * (torch.randn_like(sines) if noise is None else noise)
-
-    def istft(self, mag, ph):
-        re, im = mag * torch.cos(ph), mag * torch.sin(ph)
-        fr = re.transpose(1, 2) @ self.b_cos + im.transpose(1, 2) @ self.b_sin  # [B, T, n]
-        B, T, n = fr.shape
-
-        def ola(f):  # overlap-add, n = q * hop
-            q = n // self.hop
-            return sum(F.pad(f[:, :, k * self.hop : (k + 1) * self.hop], (0, 0, k, q - 1 - k)) for k in range(q)).flatten(1)
-
-        env = ola((torch.hann_window(n, device=fr.device) ** 2).expand(1, T, n))
-        c = n // 2
-        return ola(fr)[:, c:-c] / env[:, c:-c]
 
     def forward(self, x, s, f0, noise=None, tap=None):
         with torch.no_grad():
@@ -176,7 +155,7 @@ class Generator(nn.Module):
         k = self.n_fft // 2 + 1
         mag, ph = torch.exp(x[:, :k].clamp(max=8)), torch.sin(x[:, k:])
         tap.update(spec=mag, phase=ph)
-        return self.istft(mag, ph)
+        return torch.istft(torch.polar(mag, ph), self.n_fft, self.hop, self.n_fft, torch.hann_window(self.n_fft, device=x.device))
 
 
 class Decoder(nn.Module):

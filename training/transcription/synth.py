@@ -9,13 +9,10 @@ import numpy as np
 from scipy.signal import fftconvolve
 import paths, feat
 from shared.htsvoice import edit_htsvoice
+from shared.sections import Sections
 
 SHARD = 400
-ACCENTS = ['en-us'] * 4 + ['en-gb'] * 4 + ['en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
-VARIANTS = (
-    'f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
-    'edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'
-).split()
+ESPEAK = Sections(paths.HERE + '/data/espeak.txt')  # accents and variants, some more often
 HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
 
 
@@ -62,7 +59,7 @@ def festival(jobs, tmp, r):
 
 
 def espeak(wav, stretch, text, r):
-    v = r.choice(ACCENTS) + ('+' + r.choice(VARIANTS) if r.random() < 0.85 else '')
+    v = r.choice(ESPEAK['accents']) + ('+' + r.choice(ESPEAK['variants']) if r.random() < 0.85 else '')
     subprocess.run(['espeak-ng', '-v', v, '-s', str(int(165 / stretch)), '-p', str(r.randint(20, 80)), '-w', wav, text], capture_output=True)
 
 
