@@ -37,7 +37,6 @@ def his(n):
 
 VOICES = T['voices']
 
-# ---------------------------------------------------------------- user noise
 TYPOS = dict(rows('typos'))
 
 
@@ -94,7 +93,6 @@ def noise(u, soft=False):
     return u
 
 
-# ---------------------------------------------------------------- intents with fixed wording (questions ; answers)
 # questions and answers; the patterns multiply the ways to ask for the things that matter most
 INT = {k: (q.split('/'), a) for k, q, *a in I.rows('fixed')}
 PAT_EXTRA = {k: v for k, *v in I.rows('patterns')}
@@ -130,7 +128,6 @@ def g_parley():
     return g_intent(INT_PARLEY)
 
 
-# ---------------------------------------------------------------- facts
 PLURAL_SUBJ = {'scissors', 'stairs', 'the lungs'}
 
 
@@ -260,7 +257,6 @@ def mix():
     return (b, a, c) if R.random() < 0.5 else (a, b, c)
 
 
-# ---------------------------------------------------------------- numbers
 def small():
     return R.randrange(0, 13) if R.random() < 0.85 else R.randrange(0, 21)
 
@@ -445,8 +441,7 @@ def g_notsaid():
     n = f.get('name') or f.get('owner')
     if not n:
         return g_extract()
-    cand = [q.format(n=n) for k, q in rows('notsaid') if k not in f]
-    u = frame(t, pick(cand))
+    u = frame(t, pick([q.format(n=n) for k, q in rows('notsaid') if k not in f]))
     return [(noise(u, True) if R.random() < 0.4 else u, 'The text does not say that.')]
 
 
@@ -454,29 +449,21 @@ def g_pull():
     t, qs, yn, f = sentence()
     R.random()
     key = pick([k for k in f if not isinstance(f[k], list)])
-    v = f[key]
-    if key in ('likes', 'dislikes'):
-        key2 = 'food that %s %s' % (f['name'], 'likes' if key == 'likes' else 'does not like')
-    else:
-        key2 = dict(rows('pull.key2')).get(key, key)
-    u = say('pull.ask', k=key2, t=t)
-    return [(u if R.random() < 0.7 else noise(u, True),
-             str(v) if R.random() < 0.7 or key2.startswith('food') else 'The %s is %s.' % (key2, v))]
+    what = dict(rows('pull.key2')).get(key, key).format(n=f.get('name'))
+    u = say('pull.ask', k=what, t=t)
+    u = u if R.random() < 0.7 else noise(u, True)
+    return [(u, str(f[key]) if R.random() < 0.7 or what.startswith('food') else f'The {what} is {f[key]}.')]
 
 
 def g_json():
     r = R.random()
     if r < 0.5:
         t, qs, yn, f = sentence()
-        ks = list(f)
-        if R.random() < 0.4:
-            ks = R.sample(ks, 2)
-        u = say('json.keys', k=join(ks), t=t)
-        return [(u, J({k: f[k] for k in ks}))]
+        ks = R.sample(list(f), 2) if R.random() < 0.4 else list(f)
+        return [(say('json.keys', k=join(ks), t=t), J({k: f[k] for k in ks}))]
     return scene('json.about', r=r)
 
 
-# ---------------------------------------------------------------- rewriting
 def command():
     v, objs = pick(rows('verb_phrases'))
     objs = [o.replace('_', ' ') for o in objs.split()]
@@ -538,7 +525,6 @@ def g_echo():
     return [(say('echo.ask', s=s), s)]
 
 
-# ---------------------------------------------------------------- stories, poems, fun
 STORY_ANI = [a[0] for a in ANI if ' ' not in a[0] or a[0] == 'polar bear']
 
 
@@ -601,7 +587,6 @@ def g_poem():
     return [(noise(say('poem.ask4')), t)]
 
 
-# ---------------------------------------------------------------- limits
 def made_up(country=False):
     """A word that nobody knows."""
     if R.random() < (0.5 if country else 0.6):
@@ -625,7 +610,6 @@ def g_unsafe():
     return [(noise(pick(q)), a)]
 
 
-# ---------------------------------------------------------------- talk about the user
 def filler():
     kinds = 'capital math define qa animal words talk colour dates fun list like'
     return KINDS[pick(kinds.split())]()[:1]

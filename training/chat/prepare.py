@@ -61,25 +61,18 @@ def f_oasst(d):
     for l in gz(d, 'oasst_model_eval_permissive.jsonl.gz'):
         r = json.loads(l)
         p, a = clean(r['p']), clean(r['r'])
-        if not (3 <= len(p) <= 120 and 12 <= len(a) <= 260) or '\n' in p + a:
-            continue
-        if not WORDY.match(p) or not WORDY.match(a) or BAD.search(p + ' ' + a) or IDENT.search(p + ' ' + a):
-            continue
-        if a[-1] not in '.!?' or not a[0].isupper() or re.match(r'\d[.)]', a) or 'http' in a:
-            continue
         ws = a.lower().split()
-        if len(set(ws)) < 0.6 * len(ws) or len(ws) < 3:
-            continue
-        if '1b' in r['m'] or 'open-llama-chat' in r['m']:
-            continue  # the weakest writers
-        best.setdefault(p, []).append(a)
+        short = 3 <= len(p) <= 120 and 12 <= len(a) <= 260 and '\n' not in p + a
+        clean_ = short and WORDY.match(p) and WORDY.match(a) and not BAD.search(p + ' ' + a) and not IDENT.search(p + ' ' + a)
+        whole = clean_ and a[-1] in '.!?' and a[0].isupper() and 'http' not in a
+        weak = '1b' in r['m'] or 'open-llama-chat' in r['m']  # the weakest writers
+        if whole and not re.match(r'\d[.)]', a) and len(ws) > 2 and len(set(ws)) >= 0.6 * len(ws) and not weak:
+            best.setdefault(p, []).append(a)
     for p, xs in best.items():
-        seen = set()
+        different = {}
         for a in sorted(dict.fromkeys(xs), key=len)[:6]:
-            if a[:25] in seen:
-                continue
-            seen.add(a[:25])
-            yield chat('oasst', [p, a])
+            different.setdefault(a[:25], a)
+        yield from (chat('oasst', [p, a]) for a in different.values())
 
 
 def spoken(d, source, longest, good=lambda turns: True):

@@ -211,7 +211,6 @@ def g_read():
     return ask(pick(T['frames']).format(t=t, q=q), a)
 
 
-# ---------------------------------------------------------------- JSON
 def record():
     """-> a sentence and its fields, with the keys in a natural order"""
     v, parts = S.play('record')
@@ -305,7 +304,6 @@ def g_rewrite():
     return ask(say('rewrite.ask', i=cap(i), t=t), a, soft=False)
 
 
-# ---------------------------------------------------------------- sums
 def two(small, op):
     """Operands, the result and its sign in words."""
     if op in '+-':
@@ -359,7 +357,6 @@ def g_sum():
     return ask(u.replace('A ' + v['o'], article).replace('An ' + v['o'], article) if 'cur' in v else u, a)
 
 
-# ---------------------------------------------------------------- stories
 def new(noun):
     """how a story brings a noun in, and how it speaks of it later"""
     if noun[0].isupper():
@@ -405,7 +402,6 @@ def g_story():
     return ask(cap(u) + pick(['.', '', '?', '!']), ' '.join(plot(k, v['a'], v['b'] if k in ('pair', 'two') else None, v['t'])))
 
 
-# ---------------------------------------------------------------- talk, remembering, system prompts, following up
 def g_talk():
     v, parts = S.play('talk')
     q, a = (S.fill(x, v) for x in pick(parts['say']))
@@ -468,7 +464,6 @@ def g_follow():
     return None, first + last
 
 
-# ---------------------------------------------------------------- definitions, and not knowing
 def g_define():
     w, d, kind = pick(MORE_DEFS)
     q = dict(T.rows('define.ask'))[kind].replace('{w}', w)

@@ -145,8 +145,6 @@ def measure(out):
           f"(log); lengths: correlation {length:.3f}, mean error {percent(length_error)}")
     n = len(NAMES)
     print(f"pairs not separable: {len(bad)} of {n * (n - 1) // 2} {bad}; clips nearest to their own voice {percent(named)}")
-    closest = sorted((apart[a, b], NAMES[a], NAMES[b]) for a in range(n) for b in range(a))
-    print("closest pairs:", [(round(float(d), 2), a, b) for d, a, b in closest[:5]], "median", round(float(closest[len(closest) // 2][0]), 2))
     print("\n| voice | mean F0, Hz | teacher | F0 correlation | word errors | teacher | nearest voice (distance) |\n|---|---|---|---|---|---|---|")
     for k, v in enumerate(NAMES):
         d, other = min((apart[k, j], NAMES[j]) for j in range(n) if j != k)

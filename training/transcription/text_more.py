@@ -102,8 +102,7 @@ def salad(vocabulary):
 def held_out():
     """Every text that any test set uses."""
     out = [l.rstrip('\n') for f in ('eval.txt', 'eval_numbers.txt') for l in open(f'text/{f}')]
-    f = f'text/real_heldout.json'
-    out += [t for v in json.load(open(f)).values() for _, t in v]
+    out += [t for v in json.load(open('text/real_heldout.json')).values() for _, t in v]
     out += ['The quick brown fox jumps over the lazy dog.']
     P.random.seed(4242)
     out += [P.everyday() for _ in range(60)]  # eval_make.py takes its everyday sentences from these
@@ -136,7 +135,7 @@ def main():
                  oasst=take(oasst(), 30000),
                  trivia=take(trivia(), 25000),
                  plain=take((cap(SLOTS.draw('plain', {})) for _ in range(14000)), 12000))
-    count = collections.Counter(w for v in parts.values() for t in v for w in set(key(t)))
+    count = collections.Counter(w for v in parts.values() for t in v for w in dict.fromkeys(key(t)))
     vocabulary = [w for w, n in count.items() if n >= 4 and w.isalpha() and (len(w) > 1 or w in 'ai')]
     parts['salad'] = [salad(vocabulary) for _ in range(16000)]
     parts = {k: [t for t in v if free(t)] for k, v in parts.items()}
