@@ -410,10 +410,6 @@ def sentence():
     return v['t'], filled(parts['ask']), filled(parts['not']), fields
 
 
-def frame(t, q):
-    return say('frame', t=t, q=q)
-
-
 def g_extract():
     t, qs, yn, f = sentence()
     if R.random() < 0.35:  # two sentences, question about one
@@ -421,8 +417,8 @@ def g_extract():
         t = t + ' ' + t2 if R.random() < 0.5 else t2 + ' ' + t
     q, s, full = pick(qs)
     if R.random() < 0.12:
-        return [(frame(t, q + ' ' + say('extract.ask')), s + ('.' if R.random() < 0.5 else ''))]
-    u = frame(t, q)
+        return [(say('frame', t=t, q=q + ' ' + say('extract.ask')), s + ('.' if R.random() < 0.5 else ''))]
+    u = say('frame', t=t, q=q)
     return [(noise(u, True) if R.random() < 0.5 else u, full)]
 
 
@@ -432,7 +428,7 @@ def g_yesno():
     if R.random() < 0.15:
         t = t + ' ' + sentence()[0]
     yes = R.random() < 0.5
-    u = frame(t, (a if yes else b) + say('yesno.ask'))
+    u = say('frame', t=t, q=(a if yes else b) + say('yesno.ask'))
     return [(noise(u, True) if R.random() < 0.5 else u, ('Yes, ' if yes else 'No, ') + full + '.')]
 
 
@@ -441,7 +437,7 @@ def g_notsaid():
     n = f.get('name') or f.get('owner')
     if not n:
         return g_extract()
-    u = frame(t, pick([q.format(n=n) for k, q in rows('notsaid') if k not in f]))
+    u = say('frame', t=t, q=pick([q.format(n=n) for k, q in rows('notsaid') if k not in f]))
     return [(noise(u, True) if R.random() < 0.4 else u, 'The text does not say that.')]
 
 
@@ -659,7 +655,7 @@ def g_passage():
     v, parts = S.play('passage')
     t, qs = v['t'], [[S.form.vformat(x, (), v) for x in row] for row in parts['ask']]
     sel = R.sample(qs, 1 if R.random() < 0.7 else 3)
-    u = frame(t, sel[0][0])
+    u = say('frame', t=t, q=sel[0][0])
     return [(noise(u, True) if R.random() < 0.3 else u, sel[0][1])] + [(noise(q), a) for q, a in sel[1:]]
 
 

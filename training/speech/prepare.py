@@ -6,6 +6,7 @@ import glob, json, os, subprocess
 import numpy as np, scipy.io.wavfile as wf, scipy.signal as ss
 import paths
 from model import load_config
+from scipy.optimize import isotonic_regression
 from shared.work import WORK
 from voices import NAMES, VOICES
 
@@ -48,19 +49,6 @@ def dp(tok, ph):
         i, j = i - token, j - phone
         out.append((i if token else None, j if phone else None))
     return D[n, m] / max(n, 1), out[::-1]
-
-
-def pav(y):
-    """isotonic (non-decreasing) least-squares fit"""
-    v, w = [], []
-    for x in y:
-        v.append(float(x))
-        w.append(1)
-        while len(v) > 1 and v[-2] > v[-1]:
-            s = w[-2] + w[-1]
-            v[-2:] = [(v[-2] * w[-2] + v[-1] * w[-1]) / s]
-            w[-2:] = [s]
-    return np.repeat(v, w)
 
 
 def align(tokens, segs):
@@ -108,7 +96,7 @@ def align(tokens, segs):
 def frames_of(ends):
     t = np.array(ends) / (FR / SR)
     k = np.arange(1, len(t) + 1)
-    b = np.rint(pav(t - k)).astype(int) + k  # rounding a monotone sequence keeps every duration >= 1
+    b = np.rint(isotonic_regression(t - k).x).astype(int) + k  # rounding a monotone sequence keeps every duration >= 1
     return np.diff(np.r_[0, b])
 
 

@@ -3,30 +3,13 @@
 from fractions import Fraction
 import numpy as np, scipy.fft, soundfile
 from scipy.signal import resample_poly
+from transformers.audio_utils import mel_filter_bank
 
 SR, NFFT, HOP, NMEL = 16000, 400, 160, 80
 
 
-def _hz2mel(f):
-    f = np.asarray(f, np.float64)
-    return np.where(f < 1000, f * 3 / 200, 15 + 27 * np.log(np.maximum(f, 1e-9) / 1000) / np.log(6.4))
-
-
-def _mel2hz(m):
-    m = np.asarray(m, np.float64)
-    return np.where(m < 15, m * 200 / 3, 1000 * np.exp(np.log(6.4) * (m - 15) / 27))
-
-
-def mel_filters(n_mels=NMEL):
-    """(201, n_mels) triangular filters, Slaney scale, area-normalised, 0..8000 Hz."""
-    fft = np.linspace(0, SR / 2, NFFT // 2 + 1)
-    pts = _mel2hz(np.linspace(_hz2mel(0.0), _hz2mel(SR / 2), n_mels + 2))
-    lo, mid, hi = pts[:-2], pts[1:-1], pts[2:]
-    w = np.maximum(0, np.minimum((fft[:, None] - lo) / (mid - lo), (hi - fft[:, None]) / (hi - mid)))
-    return (w * (2 / (hi - lo))).astype(np.float32)
-
-
-FILT = mel_filters()
+# (201, 80) triangular filters, Slaney scale, area-normalised, 0 to 8000 Hz
+FILT = mel_filter_bank(NFFT // 2 + 1, NMEL, 0, SR / 2, SR, norm='slaney', mel_scale='slaney').astype(np.float32)
 WIN = (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(NFFT) / NFFT)).astype(np.float32)
 
 
