@@ -15,20 +15,18 @@ FLITE = 'festival flite praat'.split()
 failed = []
 
 
-def missing(needs):
-    """Why a step cannot run: a command or a file that is not there."""
-    return [n for n in needs if not (os.path.exists(n) if '/' in n else shutil.which(n))]
-
-
 def step(recipe, name, *command, needs=(), work=None, data=DATA):
-    """Runs a command in a recipe's folder; -> whether it went well."""
-    lacking = missing(needs)
+    """Runs a command in a recipe's folder; -> whether it went well. needs: the commands and files without which it cannot run."""
+    lacking = [n for n in needs if not (os.path.exists(n) if '/' in n else shutil.which(n))]
     if lacking:
         print(f'skip  {recipe:13} {name:34} needs {", ".join(lacking)}', flush=True)
         return False
     env = dict(os.environ, PARLEY_WORK=work, PARLEY_DATA=data)
     start = time.time()
     done = subprocess.run(list(map(str, command)), cwd=f'{HERE}/{recipe}', env=env, capture_output=True, text=True, timeout=LIMIT)
+    if done.returncode and 'no_adapter' in done.stderr:
+        print(f'skip  {recipe:13} {name:34} needs a WebGPU adapter', flush=True)
+        return False
     said = [l for l in (done.stderr + done.stdout).splitlines() if l.strip() and 'leaked' not in l and 'nanobind' not in l] or ['']
     print(f'{"FAIL" if done.returncode else "ok":5} {recipe:13} {name:34} {time.time() - start:5.1f} s  {said[-1][:90]}', flush=True)
     if done.returncode:

@@ -35,15 +35,12 @@ export async function speak(engine: Engine, text: string, voice: string, path: s
   return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
 }
 
-/** What the recogniser hears in a WAV file, and the file's length in seconds. With `timestamps` it also writes times, as subtitles need them. */
-export async function recognise(engine: Engine, path: string, timestamps = false): Promise<{ text: string; seconds: number }> {
+/** What the recogniser hears in a WAV file, and the file's length in seconds. */
+export async function recognise(engine: Engine, path: string): Promise<{ text: string; seconds: number }> {
   const wav = parseWav(readFileSync(path));
   const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
   let text = '';
-  for await (const event of engine.transcribe(
-    { samples, language: 'en', ...(timestamps && { timestamps: 'segment' as const }) },
-    new AbortController().signal,
-  )) {
+  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
     if (event.type === 'finish') text = event.text;
   }
   return { text, seconds: samples.length / RECOGNISER_RATE };

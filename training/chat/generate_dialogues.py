@@ -22,7 +22,6 @@ JOKES, POEMS, HAIKU, SYSTEMS = F['jokes'], F['poems'], F.rows('haiku'), T['syste
 UNK, UNS = ([(q.split('|'), a) for q, a in I.rows(k)] for k in ('cannot_know', 'refused'))
 DAYS, MONTHS = W['days'], W['months']
 MLEN = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-ORD = T['ordinals']
 MALE = set(F['male_names'])
 GENDERED = sorted((MALE | set(F['female_names'])) & set(F['names']))
 
@@ -68,8 +67,7 @@ def noise(u, soft=False):
             if m or m2:
                 u = u.rstrip('?') + ('?' if lead[:2] in ('Ca', 'Co', 'Do') else '.')
         if R.random() < 0.25:
-            for a, b in (('What is', "What's"), ('what is', "what's"), ('I am ', "I'm "), ('do not', "don't"), ('Who is', "Who's"),
-                         ('cannot', "can't"), ('Where is', "Where's")):
+            for a, b in rows('contractions'):
                 u = u.replace(a, b)
         if R.random() < 0.03:
             ws = u.split(' ')
@@ -97,8 +95,7 @@ def noise(u, soft=False):
 INT = {k: (q.split('/'), a) for k, q, *a in I.rows('fixed')}
 PAT_EXTRA = {k: v for k, *v in I.rows('patterns')}
 INT_PARLEY = [k for k in INT if k in T['about_parley']]
-INT_SELF = T['about_itself']
-INT_TALK = [k for k in INT if k not in INT_PARLEY and k not in INT_SELF]
+INT_TALK = [k for k in INT if k not in INT_PARLEY and k not in T['about_itself']]
 
 
 def g_intent(keys):
@@ -112,7 +109,7 @@ def g_intent(keys):
 
 g_talk = lambda: g_intent(INT_TALK)
 g_greet = lambda: g_intent(['greet', 'how', 'thanks', 'bye', 'morning', 'greet', 'evening', 'fine'])
-g_self = lambda: g_intent(INT_SELF)
+g_self = lambda: g_intent(T['about_itself'])
 
 
 def g_parley():
@@ -135,10 +132,6 @@ def bare(x):
     return re.sub(r'^(an?|the) ', '', x)
 
 
-def is_(x):
-    return 'are' if x in PLURAL_SUBJ else 'is'
-
-
 def g_define():
     x, c, d = pick(DEFS)
     t = say('define.text')
@@ -146,7 +139,8 @@ def g_define():
         t = say('define.text2')
     if c in ('tool', 'machine') and R.random() < 0.3:
         t = say('define.text3') if x not in PLURAL_SUBJ else t
-    return [(noise(cap(t.format(x=x, n=bare(x), v=is_(x)))), f'{cap(x)} {is_(x)} {d}.')]
+    v = 'are' if x in PLURAL_SUBJ else 'is'
+    return [(noise(cap(t.format(x=x, n=bare(x), v=v))), f'{cap(x)} {v} {d}.')]
 
 
 BYCLASS = {c: [x for x, k, _ in DEFS if k == c] for _, c, _ in DEFS}
@@ -228,17 +222,15 @@ def opposite():
     return a, OTHER_SIDE.get(a, b)
 
 
+def around(names):
+    """One of the names, the one after it and the one before it."""
+    i = R.randrange(len(names))
+    return names[i], names[(i + 1) % len(names)], names[i - 1]
+
+
 def neighbours():
-    """What it is, a day or month, the one after it and the one before it."""
     names, what = (DAYS, 'day') if R.random() < 0.5 else (MONTHS, 'month')
-    i = R.randrange(len(names))
-    return what, names[i], names[(i + 1) % len(names)], names[i - 1]
-
-
-def next_one():
-    names = pick([DAYS, MONTHS])
-    i = R.randrange(len(names))
-    return names[i], names[(i + 1) % len(names)]
+    return what, *around(names)
 
 
 def J(o):
@@ -383,13 +375,13 @@ S = Stage(
         'bigger': lambda a, b: f'Yes, {a} is bigger' if a > b else f'No, {a} is smaller',
         'yes_or_no': lambda k, k2: 'capital.yes' if R.random() < 0.5 or k2 == k else 'capital.no',
         'never': lambda: never(), 'made_up': lambda: made_up(), 'made_up_country': lambda: made_up(True),
-        'next': next_one, 'json_of_capital': lambda c, k: J({'country': c.replace('the ', ''), 'capital': k}), 'json_list': json_list,
+        'next': lambda: around(pick([DAYS, MONTHS]))[:2], 'json_of_capital': lambda c, k: J({'country': c.replace('the ', ''), 'capital': k}), 'json_list': json_list,
         'phone': lambda: '%d%d%d-%d%d%d%d' % tuple(R.randrange(10) for _ in range(7))
     }, {
         'he': he, 'his': his, 'him': lambda n: 'him' if n in MALE else 'her', 'plural': plur, '0': lambda row: row.split('\t')[0],
         '1': lambda row: row.split('\t')[1], 'in': lambda home: ('on ' if home.startswith(('the grass', 'a farm')) else 'in ') + home,
         'legs': lambda n: NUM[int(n)] if n != '0' else 'no', 'day': lambda i: DAYS[int(i) % 7], 'month': lambda i: MONTHS[i],
-        'length': lambda i: f'{MLEN[i]} days' + (', and 29 in a leap year' if i == 1 else ''), 'th': lambda i: ORD[i],
+        'length': lambda i: f'{MLEN[i]} days' + (', and 29 in a leap year' if i == 1 else ''), 'th': lambda i: T['ordinals'][i],
         'weekend': lambda d: f'Yes, {d} is' if d in ('Saturday', 'Sunday') else f'No, {d} is not', 'letter': lambda i: ALPHA[i],
         'spelt': lambda w: '-'.join(w.upper()), 'first': lambda w: w[0].upper(), 'last': lambda w: w[-1].upper(),
         'commas': ', '.join, 'sorted': lambda xs: ', '.join(sorted(xs)), 'even': lambda a: 'odd' if a % 2 else 'even'
@@ -642,8 +634,7 @@ def g_memory():
 
 def g_followup():
     base = KINDS[pick('capital define qa math words animal colour howto'.split())]()
-    u, a = base[0]
-    r = R.random()
+    (u, a), r = base[0], R.random()
     if r < 0.4:
         return base + [(noise(say('followup.ask')), a)]
     if r < 0.7:

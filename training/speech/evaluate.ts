@@ -3,7 +3,7 @@
  * i mod 19 (OUT/sentences), a few sentences in every voice (OUT/voices/VOICE), and how Parley's own recogniser understands OUT/sentences
  * and, for comparison, the teachers' recordings of the same sentences (OUT/recognised.json).
  *
- *   npx tsx training/speech/evaluate.ts OUT [--teacher FOLDER] [--model models/parley-speech] [--recogniser models/parley-transcribe] [--limit N]
+ *   npx tsx training/speech/evaluate.ts OUT [--teacher FOLDER] [--model models/parley-speech] [--limit N]
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,6 @@ const { values, positionals } = parseArgs({
   options: {
     teacher: { type: 'string' },
     model: { type: 'string', default: join(HERE, '../../models/parley-speech') },
-    recogniser: { type: 'string', default: join(HERE, '../../models/parley-transcribe') },
     limit: { type: 'string', default: 'Infinity' },
   },
 });
@@ -54,7 +53,7 @@ if (out === undefined) throw new Error('give the folder to write to');
 const limit = Number(values.limit);
 const lines = readFileSync(join(HERE, 'eval_texts.tsv'), 'utf8').trimEnd().split('\n').slice(0, limit);
 const sentences = lines.map((line): Sentence => ({ id: line.split('\t')[0]!, text: line.split('\t')[1]! }));
-const engine = await openEngine({ speech: values.model, transcription: values.recogniser });
+const engine = await openEngine({ speech: values.model, transcription: join(HERE, '../../models/parley-transcribe') });
 // In the order of voices.json, as the teachers' recordings are.
 const voices = Object.keys(JSON.parse(readFileSync(join(HERE, 'data/voices.json'), 'utf8')) as object);
 const folder = join(out, 'sentences');

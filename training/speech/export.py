@@ -5,7 +5,7 @@ usage: export.py [--keep MODEL_FOLDER]   (a model whose prosody side stays bit-i
 
 import argparse, json, os, shutil
 import torch
-import paths  # noqa: F401 (training/shared)
+import paths
 from common import assemble, ids_of, load_export
 from model import seeded_noise
 from safetensors.torch import load_file, save_file
@@ -15,12 +15,7 @@ from voices import APART, NAMES
 OUT = WORK + "/out"
 NORM = "unfolded: weight_g, weight_v (w = g * v / ||v||, norm over all dims but the first)"
 SAID = dict(text="Hello world.", tokens="həlˈO wˈɚld.", voice="aus-female-1", seed=1234)
-ORDER = ("bert d_en d duration pred_dur F0 N t_en asr decoder_encode decoder_out har_source har_spec_phase gen_stage0 gen_stage1 spec phase "
-         "audio").split()
-NOTES = dict(weights="model.safetensors f16 values widened to f32, f32 arithmetic (source phases in f64)",
-             noise="see README: mulberry32 + Box-Muller; noise[t][h], 9 per sample",
-             tolerance="f32 engine: bert..N rel 1e-3, audio max abs 5e-3 typical; pred_dur exact; a phase bin of har_spec_phase may differ by "
-             "2*pi where the value is at +-pi")
+GOLDEN = json.load(open(paths.HERE + "/data/golden.json"))  # what is said about the tensors
 
 
 def weights(keep):
@@ -54,7 +49,7 @@ def golden():
     examples = [l.rstrip("\n").split("\t") for l in open(phones)][:8] if os.path.exists(phones) else []
     with open(OUT + "/golden.json", "w") as f:
         json.dump(dict(SAID, phonemize_examples=[dict(text=r[1], phonemizer=r[3], tokens=r[2]) for r in examples],
-                       shapes={k: list(v.shape) for k, v in g.items()}, order=ORDER, notes=NOTES), f, ensure_ascii=False, indent=1)
+                       shapes={k: list(v.shape) for k, v in g.items()}, **GOLDEN), f, ensure_ascii=False, indent=1)
     print("golden", len(g), "tensors, durations", g["pred_dur"].tolist(), "audio rms", float(g["audio"].square().mean().sqrt()))
 
 

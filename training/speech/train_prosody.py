@@ -9,7 +9,7 @@ from model import load_config
 from shared.work import WORK
 from trainer import Trainer, arguments, prosody_side
 
-PARTS = ("duration bce %.3f l1 %.3f frames | F0 %.3f voiced %.1f Hz | N %.3f | uv err %.3f")
+PARTS = "duration bce %.3f l1 %.3f frames | F0 %.3f voiced %.1f Hz | N %.3f | uv err %.3f"
 
 
 def losses(net, b):
