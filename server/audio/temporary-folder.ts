@@ -42,7 +42,7 @@ export class TemporaryFolder {
 
 /** Removes what processes of this machine left behind that were killed; for the start, before this process has a folder. */
 export function removeAbandoned(parent = tmpdir()): void {
-  for (const name of readdirSync(parent)) {
+  for (const name of namesIn(parent)) {
     const [, pid] = name.startsWith(PREFIX) ? (/^(\d+)-\w+$/.exec(name.slice(PREFIX.length)) ?? []) : [];
     if (pid === undefined || isRunning(Number(pid))) continue;
     try {
@@ -50,6 +50,15 @@ export function removeAbandoned(parent = tmpdir()): void {
     } catch {
       // Another user's are theirs.
     }
+  }
+}
+
+/** Nothing where there is no such folder or it cannot be read: an upload says so when it needs one. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }
 

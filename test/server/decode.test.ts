@@ -146,5 +146,6 @@ describe('a folder for temporary files', () => {
     writeFileSync(join(parent, dead, 'samples'), 'x');
     removeAbandoned(parent);
     expect(readdirSync(parent).sort()).toEqual([...others].sort());
+    expect(() => removeAbandoned(join(parent, 'no such folder'))).not.toThrow();
   });
 });

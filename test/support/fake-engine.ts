@@ -13,7 +13,8 @@ import type {
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../engine/api.ts';
-import type { Engine } from '../../engine/protocol.ts';
+import { operations } from '../../engine/protocol.ts';
+import type { Engine, Operations } from '../../engine/protocol.ts';
 import { EMPTY_STATUS } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 
@@ -56,8 +57,21 @@ export interface FakeOptions {
   readonly failWith?: Error;
 }
 
+/** Every operation, refused: an engine's class says for itself what it fakes. */
+class Refusing {}
+Object.assign(
+  Refusing.prototype,
+  operations((name) => () => {
+    throw new Error(`the fake engine has no ${name}`);
+  }),
+);
+
+/** It has every operation; those that the class does not fake refuse. */
+// eslint-disable-next-line typescript/no-unsafe-declaration-merging -- the prototype of Refusing has them all
+export interface FakeEngine extends Operations {}
+
 /** Answers chat with `words`, speech with a tone whose pitch depends on the voice, transcription with the length it heard. */
-export class FakeEngine implements Engine {
+export class FakeEngine extends Refusing implements Engine {
   options: FakeOptions;
   state: EngineStatus['state'] = 'ready';
   readonly chats: ChatRequest[] = [];
@@ -71,6 +85,7 @@ export class FakeEngine implements Engine {
   #running = 0;
 
   constructor(options: FakeOptions = {}) {
+    super();
     this.options = options;
   }
 
