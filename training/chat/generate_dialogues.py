@@ -374,8 +374,8 @@ S = Stage(
         'rhyme': lambda: pick(RHY), 'both': lambda n, m: [n, m], 'in_order': lambda a, b: (max(a, b), min(a, b)),
         'bigger': lambda a, b: f'Yes, {a} is bigger' if a > b else f'No, {a} is smaller',
         'yes_or_no': lambda k, k2: 'capital.yes' if R.random() < 0.5 or k2 == k else 'capital.no',
-        'never': lambda: never(), 'made_up': lambda: made_up(), 'made_up_country': lambda: made_up(True),
-        'next': lambda: around(pick([DAYS, MONTHS]))[:2], 'json_of_capital': lambda c, k: J({'country': c.replace('the ', ''), 'capital': k}), 'json_list': json_list,
+        'never': lambda: never(), 'made_up': lambda: made_up(), 'made_up_country': lambda: made_up(True), 'json_list': json_list,
+        'next': lambda: around(pick([DAYS, MONTHS]))[:2], 'json_of_capital': lambda c, k: J({'country': c.replace('the ', ''), 'capital': k}),
         'phone': lambda: '%d%d%d-%d%d%d%d' % tuple(R.randrange(10) for _ in range(7))
     }, {
         'he': he, 'his': his, 'him': lambda n: 'him' if n in MALE else 'her', 'plural': plur, '0': lambda row: row.split('\t')[0],

@@ -74,6 +74,6 @@ class Trainer:
         self.sums.append([x.item() for x in parts])
         if self.step % every == 0:
             told, self.sums = form % tuple(np.mean(self.sums, 0)), []
-            print(f"{time.strftime('%H:%M:%S')} step {self.step}  {self.run.spent:.0f} s  lr {self.lr:.2e}  gradient {norm:.2f}  {told}", flush=True)
+            print(f"{time.strftime('%H:%M:%S')} step {self.step} {self.run.spent:.0f} s lr {self.lr:.2e} gn {norm:.2f} {told}", flush=True)
         if self.run.due():
             self.save()

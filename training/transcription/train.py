@@ -60,7 +60,7 @@ class Weights:
         s.named = [c for c in copies if c[1].requires_grad]
         s.matrices = [p for n, p, _ in s.named if p.ndim == 2 and 'layers.' in n]
         s.rest = [p for n, p, _ in s.named if p.ndim != 2 or 'layers.' not in n]
-        groups = [dict(params=[p for p in s.rest if p.ndim >= 2], weight_decay=0.01), dict(params=[p for p in s.rest if p.ndim < 2], weight_decay=0.0)]
+        groups = [dict(params=[p for p in s.rest if (p.ndim > 1) == wide], weight_decay=decay) for wide, decay in ((True, 0.01), (False, 0.0))]
         s.adam = torch.optim.AdamW(groups, lr=a.lr, betas=(0.9, 0.98), eps=1e-8)
         s.muon = torch.optim.Muon(s.matrices, lr=a.muon, weight_decay=0.02, momentum=0.95) if s.matrices else None
         if state and state['only'] == a.only:
@@ -215,8 +215,8 @@ def main():
             sums.setdefault(name, []).append(x.item() if torch.is_tensor(x) else x)
         if weights.step % 50 == 0 and not rank:
             means = ' '.join(f'{name} {sum(x) / len(x):.3f}' for name, x in sums.items())
-            print(f'{time.strftime("%H:%M:%S", time.gmtime())} step {weights.step} rate {share:.2f} {means} | {(time.time() - told) / 50:.3f} s/step, '
-                  f'{weights.heard:.1f} h', flush=True)
+            print(f'{time.strftime("%H:%M:%S", time.gmtime())} step {weights.step} rate {share:.2f} {means} | '
+                  f'{(time.time() - told) / 50:.3f} s/step, {weights.heard:.1f} h', flush=True)
             told, sums = time.time(), {}
         if run.due() and not rank:
             weights.save(LAST)
