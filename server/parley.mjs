@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npx parley`: `adapters` lists the GPUs, `pull`, `models` and `rm` are about models; `serve`, or no command, starts the server, as `npm start` does. */
+/** `npx parley`: `adapters` lists the GPUs, `doctor` looks at the machine, `pull`, `models`, `rm` and `run` are about models; `serve`, or no command, starts the server, as `npm start` does. */
 import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
@@ -9,6 +9,8 @@ const COMMANDS = {
   pull: ['./commands/models.ts', 'runPull'],
   models: ['./commands/models.ts', 'runModels'],
   rm: ['./commands/models.ts', 'runRemove'],
+  run: ['./commands/run.ts', 'runPrompt'],
+  doctor: ['./commands/doctor.ts', 'runDoctor'],
 };
 
 const [name, ...rest] = process.argv.slice(2);

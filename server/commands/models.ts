@@ -72,7 +72,7 @@ export async function runRemove(argv: readonly string[]): Promise<void> {
 const isAskingForHelp = (argv: readonly string[]): boolean => argv.length === 0 || argv.some((argument) => argument.startsWith('-'));
 
 /** Help that was asked for is an answer; without being asked for it is a mistake. */
-function usage(argv: readonly string[], text: string): void {
+export function usage(argv: readonly string[], text: string): void {
   const isAsked = argv.includes('--help') || argv.includes('-h');
   (isAsked ? process.stdout : process.stderr).write(`${text}\n`);
   process.exitCode = isAsked ? 0 : 2;

@@ -147,7 +147,7 @@ export function helpText(): string {
   }
   lines.push('', 'Each can also be set in the environment, as PARLEY_ and its name in capitals (PARLEY_PORT=4000), or in a --config file.');
   lines.push(
-    "'npx parley' has more commands: pull, models and rm are about models, adapters about GPUs; 'npx parley pull --help' says what a MODEL may be.",
+    "'npx parley' has more commands: pull, models, rm and run are about models, adapters and doctor about this machine; 'npx parley pull --help' says what a MODEL may be.",
   );
   return lines.join('\n');
 }

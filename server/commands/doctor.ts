@@ -1,0 +1,150 @@
+/** `parley doctor`: what of this machine would stop or slow the server, and what mends it. */
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { availableParallelism, freemem, totalmem } from 'node:os';
+import { dirname } from 'node:path';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { formatBytes } from '../../sources/index.ts';
+import { sourceSettings } from '../../sources/node/index.ts';
+import type { SourceSettings } from '../../sources/node/index.ts';
+import { FLAGS } from '../settings/flags.ts';
+import { ROOT } from '../setup/setup.mjs';
+import { usage } from './models.ts';
+
+/** `wrong` stops the server from starting as it is, `note` is worth knowing. */
+export interface Finding {
+  readonly what: string;
+  readonly state: 'ok' | 'note' | 'wrong';
+  readonly found: string;
+  /** What to do, where something is to be done. */
+  readonly mend?: string;
+}
+
+const GIB = 2 ** 30;
+/** Below this much free memory the bundled models and their driver do not fit. */
+const LEAST_MEMORY = 1.5 * GIB;
+/** The smallest models for real work take about 400 MB. */
+const LEAST_DISK = 1 * GIB;
+const REACH_MS = 5_000;
+
+/** Prints every finding; exits with 1 when one would stop the server. */
+export async function runDoctor(argv: readonly string[]): Promise<void> {
+  if (argv.length > 0)
+    return usage(
+      argv,
+      'Usage: parley doctor\n\nLooks at Node, adapter, memory, ports, disk and the sources of models, and says what mends what is wrong.',
+    );
+  const findings = await examine(sourceSettings(process.env));
+  for (const line of describeFindings(findings)) process.stdout.write(`${line}\n`);
+  process.exitCode = findings.some(({ state }) => state === 'wrong') ? 1 : 0;
+}
+
+/** Looks at everything that can be looked at without loading a model; `ports` with the flags that choose them. */
+export async function examine(settings: SourceSettings, ports = standardPorts()): Promise<readonly Finding[]> {
+  const found = [
+    {
+      what: 'Node',
+      state: 'ok',
+      found: `${process.versions.node} on ${process.platform} ${process.arch}, ${availableParallelism()} processors`,
+    } as const,
+    await adapter(),
+    memory(freemem(), totalmem()),
+    ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
+    await disk(settings),
+    ...(await Promise.all([hub(settings), tool('npm', 'npm:'), tool('pip', 'pypi:')])),
+  ];
+  return found;
+}
+
+/** A line each, with what to do below it. */
+export function describeFindings(findings: readonly Finding[]): readonly string[] {
+  const width = Math.max(...findings.map(({ what }) => what.length));
+  return findings.flatMap(({ what, state, found, mend }) => [
+    `${state.padEnd(5)}  ${what.padEnd(width)}  ${found}`,
+    ...(mend === undefined ? [] : [`${' '.repeat(9 + width)}${mend}`]),
+  ]);
+}
+
+async function adapter(): Promise<Finding> {
+  const what = 'adapter';
+  try {
+    const { info } = await createNodePlatform({ log: () => undefined }).requestAdapter({});
+    const name = info.description || info.device || info.vendor;
+    const isSoftware = /llvmpipe|swiftshader|software|basic render/i.test(`${name} ${info.architecture}`);
+    if (!isSoftware) return { what, state: 'ok', found: name };
+    return {
+      what,
+      state: 'note',
+      found: `${name}, in software: right, and many times slower than a GPU`,
+      mend: "a GPU needs its vendor's Vulkan driver; 'parley adapters' shows what is seen",
+    };
+  } catch (error) {
+    return {
+      what,
+      state: 'wrong',
+      found: (error as Error).message.split('\n')[0]!,
+      mend: "'npm start' fetches a software driver; 'parley adapters' shows what is seen",
+    };
+  }
+}
+
+/** Free memory, in bytes. */
+export function memory(free: number, total: number): Finding {
+  const found = `${formatBytes(free)} free of ${formatBytes(total)}`;
+  if (free >= LEAST_MEMORY) return { what: 'memory', state: 'ok', found };
+  return {
+    what: 'memory',
+    state: 'note',
+    found,
+    mend: '--speech-model none and --transcription-model none leave those two out; --mem-fraction-static takes fewer pages',
+  };
+}
+
+const standardPorts = (): readonly (readonly [flag: string, port: number])[] =>
+  FLAGS.filter(({ name }) => /^(.+-)?port$/.test(name)).flatMap(({ name, default: port }) =>
+    typeof port === 'number' ? [[`--${name}`, port] as const] : [],
+  );
+
+async function portFree(flag: string, port: number): Promise<Finding> {
+  const problem = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+    const server = createServer().once('error', resolve);
+    server.listen(port, () => server.close(() => resolve(undefined)));
+  });
+  const what = `port ${port}`;
+  if (!problem) return { what, state: 'ok', found: 'free' };
+  const found =
+    problem.code === 'EADDRINUSE'
+      ? 'taken by another program, perhaps a server of Parley that runs'
+      : `cannot be listened on (${problem.code})`;
+  return { what, state: 'wrong', found, mend: `${flag} chooses another` };
+}
+
+async function disk({ hubCache }: SourceSettings): Promise<Finding> {
+  let folder = hubCache;
+  while (!existsSync(folder)) folder = dirname(folder);
+  const { bavail, bsize } = await statfs(folder);
+  const found = `${formatBytes(bavail * bsize)} free for models in ${hubCache}`;
+  if (bavail * bsize >= LEAST_DISK) return { what: 'disk', state: 'ok', found };
+  return { what: 'disk', state: 'note', found, mend: "HF_HOME and PARLEY_CACHE name folders of another disk; 'parley rm' removes models" };
+}
+
+async function hub({ endpoint, offline }: SourceSettings): Promise<Finding> {
+  const what = 'hub';
+  if (offline !== undefined) return { what, state: 'note', found: `not asked: ${offline} is set` };
+  try {
+    const { status } = await fetch(`${endpoint}/api/models?limit=1`, { signal: AbortSignal.timeout(REACH_MS) });
+    if (status < 500) return { what, state: 'ok', found: `${endpoint} answers` };
+    return { what, state: 'note', found: `${endpoint} answers ${status}`, mend: 'models that are in the cache load without it' };
+  } catch {
+    const mend = 'models of packages (pypi:, npm:) and of the cache load without it; HF_ENDPOINT names a mirror';
+    return { what, state: 'note', found: `${endpoint} cannot be reached`, mend };
+  }
+}
+
+async function tool(name: string, prefix: string): Promise<Finding> {
+  const { status, stdout } = spawnSync(name, ['--version'], { cwd: ROOT, encoding: 'utf8', shell: process.platform === 'win32' });
+  if (status === 0) return { what: name, state: 'ok', found: `${stdout.trim().split('\n').at(-1)}, for models from ${prefix}` };
+  return { what: name, state: 'note', found: `not found; models from ${prefix} need it` };
+}

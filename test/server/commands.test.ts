@@ -1,0 +1,62 @@
+/** `parley run` as a process, and what `parley doctor` finds. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { homedir } from 'node:os';
+import { expect, onTestFinished, test } from 'vitest';
+import { describeFindings, examine, memory } from '../../server/commands/doctor.ts';
+import { startParley } from '../support/run-source.ts';
+
+/** Runs `parley run`; returns its exit code and what it wrote. */
+async function run(...argv: string[]) {
+  const command = startParley(['run', ...argv], {});
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  return { code: await command.exit, out: command.out.text, err: command.err.text };
+}
+
+test('run answers on stdout, and says how long it took elsewhere', async () => {
+  const { code, out, err } = await run('models/parley-chat', 'What is the capital of France?', '--temperature', '0');
+  expect([code, out]).toEqual([0, 'The capital of France is Paris.\n']);
+  expect(err).toMatch(/^\(first token after \d+\.\d\d s, \d+\.\d tokens\/s\)\n$/);
+});
+
+test.each([
+  [['models/parley-chat', 'Hi', '--temperature', '9'], /^--temperature 9: expected a number from 0 to 2; .*\n$/],
+  [['models/parley-chat', 'Hi', '--max-tokens', '1.5'], /^--max-tokens 1\.5: expected a whole number from 1 /],
+  [['models/parley-chat', 'Hi', 'there'], /^2 prompts are given; put one into quotation marks/],
+  [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
+  [['--seed', '1'], /^no model is named; /],
+  [['no-such-model', 'Hi'], /^no such file or folder: no-such-model\n$/],
+  [['models/parley-speech', 'Hi'], /^models\/parley-speech: .*is not a chat model this build knows: llama, /],
+])('run %j is refused in a line', async (argv, message) => {
+  const { code, out, err } = await run(...argv);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toMatch(message);
+  expect(err.trimEnd()).not.toContain('\n');
+});
+
+test('doctor finds a port that is taken and a hub that is away, and says what helps', async () => {
+  const hub = createServer((_request, response) => response.writeHead(503).end());
+  const taken = createServer();
+  for (const server of [hub, taken]) onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => taken.listen(0, resolve));
+  const [hubPort, takenPort] = [hub, taken].map((server) => (server.address() as AddressInfo).port) as [number, number];
+  const settings = { hubCache: `${homedir()}/no/such/folder`, ownCache: homedir(), endpoint: `http://127.0.0.1:${hubPort}` };
+  const findings = await examine(settings, [['--port', takenPort]]);
+  const of = (what: string) => findings.find((finding) => finding.what === what);
+  expect(of(`port ${takenPort}`)).toMatchObject({ state: 'wrong', mend: '--port chooses another' });
+  expect(of('hub')).toMatchObject({ state: 'note', found: expect.stringContaining('answers 503') as string });
+  expect(of('Node')?.state).toBe('ok');
+  expect(of('adapter')?.found).toMatch(/\S/);
+  expect(of('disk')?.found).toMatch(/free for models in .*no.such.folder$/);
+  expect((await examine({ ...settings, offline: 'HF_HUB_OFFLINE' }, [])).find(({ what }) => what === 'hub')?.found).toBe(
+    'not asked: HF_HUB_OFFLINE is set',
+  );
+});
+
+test('doctor says what to leave out where memory is short, below what it is about', () => {
+  expect(memory(8e9, 16e9)).toEqual({ what: 'memory', state: 'ok', found: expect.stringMatching(/^8.* GB free of 16.* GB$/) as string });
+  const [first, second] = describeFindings([memory(5e8, 16e9)]);
+  expect(first).toMatch(/^note {3}memory {2}500 MB free/);
+  expect(second).toMatch(/^ +--speech-model none/);
+});
