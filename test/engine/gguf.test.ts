@@ -220,7 +220,11 @@ describe('what is refused, by name', () => {
     const content = tensor({ data: new Uint8Array(Float32Array.of(...Array.from({ length: 15 }, () => 1), NaN).buffer) });
     const read = async (model: ModelFolder): Promise<void> => {
       const weights = await model.weights();
-      await weights.read('model.norm.weight').finally(() => weights.close());
+      try {
+        await weights.read('model.norm.weight');
+      } finally {
+        await weights.close();
+      }
     };
     expect(await refusal(content, read)).toBe('FILE: tensor output_norm.weight holds NaN at element 15, expected finite values');
   });
