@@ -52,5 +52,5 @@ function describeModel({ architecture, format, parameters, contextLength, sampli
   const size = parameters >= 1e9 ? `${(parameters / 1e9).toFixed(1)} B` : `${(parameters / 1e6).toFixed(1)} M`;
   const more = contextLength === undefined ? (voices ? `, ${voices.length} voices` : '') : `, context ${contextLength}`;
   const sampled = sampling ? `, ${Object.entries(sampling).map(([name, value]) => `${name} ${value}`).join(', ')}` : ''; // prettier-ignore
-  return `${architecture}${format === undefined ? '' : ` (${format})`}, ${size} parameters${more}${sampled}${adapter ? `, on ${adapter.name}` : ''}`;
+  return `${architecture}${format === undefined ? '' : `, ${format}`}, ${size} parameters${more}${sampled}${adapter ? `, on ${adapter.name}` : ''}`;
 }

@@ -26,7 +26,7 @@ function serve(model: string): Spawned {
 
 test('a GGUF file is served by its name without the quantisation, with its format', async () => {
   const { urls, lines } = await whenReady(serve(join(TINY, 'qwen3-Q4_K_M.gguf')));
-  expect(lines.join('\n')).toMatch(/qwen3 +.*qwen3 \(GGUF Q4_K_M\)/);
+  expect(lines.join('\n')).toMatch(/qwen3 +.*qwen3, GGUF Q4_K_M, /);
   const [model] = (await send(`${urls['chat']}/models`)).json.data as { id: string; meta: object }[];
   expect(model).toMatchObject({ id: 'qwen3', meta: { architecture: 'qwen3', format: 'GGUF Q4_K_M' } });
   const body = { model: 'qwen3', messages: [{ role: 'user', content: 'the boat' }], max_tokens: 8, temperature: 0, ignore_eos: true };

@@ -26,7 +26,7 @@ interface Golden {
 const FLIPS_BELOW = 0.013;
 const weights = process.env['PARLEY_WEIGHTS'] ?? '';
 
-describe.each(['smollm2-135m-q4_1'])('%s', (name) => {
+describe.each(['smollm2-135m-q4_1', 'qwen2.5-coder-0.5b'])('%s', (name) => {
   const golden = JSON.parse(readFileSync(new URL(`../fixtures/gguf/${name}.json`, import.meta.url), 'utf8')) as Golden;
   const path = join(weights, golden.file);
   const absent =
@@ -49,7 +49,7 @@ describe.each(['smollm2-135m-q4_1'])('%s', (name) => {
     });
 
     test('greedy tokens are the same', async () => {
-      const harness = await DecoderHarness.load(device, path, { dtype: 'f16', context: 256, sequences: golden.cases.length });
+      const harness = await DecoderHarness.load(device, path, { dtype: 'f16', context: 256, sequences: golden.cases.length, rows: 96 });
       for (const [sequence, { prompt_ids, ids, gaps }] of golden.cases.entries()) {
         const rows = await harness.step([{ sequence, start: 0, tokens: [...prompt_ids, ...ids.slice(0, -1)] }]);
         const found = rows.slice(prompt_ids.length - 1).map((row, i) => (gaps[i]! < FLIPS_BELOW ? ids[i]! : argmax(row)));

@@ -12,7 +12,8 @@ import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const PAGE = 16;
-const MAX_ROWS = 600;
+/** Rows of a step, each with logits, unless a test says otherwise. */
+const ROWS = 600;
 
 /** Tokens of one sequence at consecutive positions. */
 export interface Chunk {
@@ -28,11 +29,11 @@ export class DecoderHarness {
   readonly #workspace: DecoderWorkspace;
   readonly #context: number;
 
-  private constructor(device: Device, decoder: Decoder, kv: KVCache, context: number) {
+  private constructor(device: Device, decoder: Decoder, kv: KVCache, context: number, rows: number) {
     this.device = device;
     this.decoder = decoder;
     this.#kv = kv;
-    this.#workspace = decoder.createWorkspace(device, MAX_ROWS, MAX_ROWS);
+    this.#workspace = decoder.createWorkspace(device, rows, rows);
     this.#context = context;
   }
 
@@ -44,7 +45,8 @@ export class DecoderHarness {
       kvType = dtype,
       sequences = 4,
       context = 512,
-    }: { dtype?: 'f32' | 'f16'; kvType?: KVType; sequences?: number; context?: number } = {},
+      rows = ROWS,
+    }: { dtype?: 'f32' | 'f16'; kvType?: KVType; sequences?: number; context?: number; rows?: number } = {},
   ): Promise<DecoderHarness> {
     const model = await openModelFolder(createNodePlatform(), folder);
     const json = await model.json('config.json');
@@ -54,7 +56,7 @@ export class DecoderHarness {
     const { layers, kvHeads, headDim } = decoder.shape;
     const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
     const kv = await createDecoderKV(device, decoder, shape, sequences * ceilDiv(context, PAGE));
-    return new DecoderHarness(device, decoder, kv, context);
+    return new DecoderHarness(device, decoder, kv, context, rows);
   }
 
   /**
