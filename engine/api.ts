@@ -132,9 +132,21 @@ export type SpeechEvent =
   | { readonly type: 'audio'; readonly samples: Float32Array; readonly text: string }
   | { readonly type: 'finish'; readonly inputTokens: number; readonly frames: number; readonly seconds: number };
 
-export interface TranscriptionRequest {
+/**
+ * Mono samples at 16 kHz in a file that caller and engine can both read, without a header and little-endian. The engine reads windows of it as
+ * it needs them; the caller removes it once the call has ended.
+ */
+export interface SampleFile {
+  readonly path: string;
+  /** `s16` = 16-bit integers of full scale 0x8000: what the source held, so that nothing is lost. */
+  readonly encoding: 's16' | 'f32';
+  /** Samples. */
+  readonly length: number;
+}
+
+export interface TranscriptionRequest<Samples extends Float32Array | SampleFile = Float32Array> {
   /** Mono samples at 16 kHz, -1..1 (engine/audio does decoding and resampling). */
-  readonly samples: Float32Array;
+  readonly samples: Samples;
   /** ISO-639-1; absent = the model's own detection or only language. */
   readonly language?: string;
   /** Text that precedes the audio (spelling hints). */

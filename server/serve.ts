@@ -8,6 +8,7 @@ import { describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
 import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './audio/pool.ts';
+import { removeAbandoned } from './audio/temporary-folder.ts';
 import { parseServerConfig } from './settings/config.ts';
 import type { ListenerSettings, ServerConfig } from './settings/config.ts';
 import { superviseEngine } from './engine/supervisor.ts';
@@ -83,6 +84,7 @@ const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = {
 
 function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
   const lifecycle = new Lifecycle();
+  removeAbandoned();
   const codec = new CodecPool();
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({

@@ -33,7 +33,7 @@ function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes: only when asked for.
-  const byName = ['fuzz.bench.ts', 'soak.bench.ts'];
+  const byName = ['audio-memory.bench.ts', 'fuzz.bench.ts', 'soak.bench.ts'];
   const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);

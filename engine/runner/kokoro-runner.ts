@@ -8,6 +8,7 @@ import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import { FairQueue } from '../util/fair-queue.ts';
 import { indexBeyond } from '../util/math.ts';
+import { warmUp } from './warm-up.ts';
 
 /** One piece of text to speak. */
 export interface SpeechPiece {
@@ -63,15 +64,19 @@ export class KokoroRunner {
   async warmUp(voice: Voice): Promise<void> {
     const [tokens, frames] = [4, 8];
     const noise = { seed: 0, firstSample: 0, scale: 1 };
-    await this.#device.warmUp((rec) => {
+    const piece = (rec: Recorder): void => {
       forwardText(rec, this.#weights, this.config, this.#ws, tokens);
       this.#decode(rec, frames, noise);
       this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
       forwardHead(rec, this.#weights, this.#ws, frames);
-    });
+    };
+    await warmUp(this.#device, { work: [piece], tryOut: () => this.#tryOut(voice) });
+  }
+
+  async #tryOut(voice: Voice): Promise<string | undefined> {
     const ids = new Array<number>(WARM_UP_IDS).fill(0);
     const spoken = await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
-    if (spoken && indexBeyond(spoken.samples) >= 0) throw new EngineError('invalid_model', 'the first samples spoken are not finite: the weights are damaged, or too large for f16', { remedies: [LOAD_AS_F32] }); // prettier-ignore
+    return spoken && indexBeyond(spoken.samples) >= 0 ? 'the first samples spoken are not finite' : undefined;
   }
 
   /**

@@ -30,15 +30,15 @@ interface ModelContext {
  */
 export async function encodePrompt(
   { texts, template, vocabulary }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary'>,
-  options: ChatRequest,
+  request: ChatRequest,
   check: (text: string, param: string) => void,
 ): Promise<{ readonly tokens: readonly number[]; readonly text: string }> {
-  const { prompt } = options;
+  const { prompt } = request;
   if (typeof prompt === 'object') {
     checkTokens(prompt, vocabulary, 'prompt');
     return { tokens: prompt, text: '' };
   }
-  const text = prompt ?? renderPrompt(template, options);
+  const text = prompt ?? renderPrompt(template, request);
   check(text, prompt === undefined ? 'messages' : 'prompt');
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
 }
@@ -51,11 +51,11 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, param
 }
 
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
-function renderPrompt(template: ChatTemplate, options: ChatRequest): string {
-  const tools = options.toolChoice === 'none' ? [] : (options.tools ?? []);
-  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(options.messages, tools) : options.messages;
-  const variables = { ...options.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
-  if (!options.continueFinalMessage) return template.render(messages, variables);
+function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
+  const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
+  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(request.messages, tools) : request.messages;
+  const variables = { ...request.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
+  if (!request.continueFinalMessage) return template.render(messages, variables);
   if (messages.at(-1)?.role !== 'assistant') {
     const param = { param: 'continueFinalMessage' };
     throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
@@ -130,11 +130,11 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
 }
 
 /** How the answer's text is taken apart. */
-export function parserOptions(options: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
-  if (options.prompt !== undefined) return {};
-  const { toolChoice } = options;
-  const tools = toolChoice === 'none' ? undefined : options.tools?.map(({ name }) => name);
-  const reasoning = thinks && options.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
+export function parserOptions(request: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
+  if (request.prompt !== undefined) return {};
+  const { toolChoice } = request;
+  const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
+  const reasoning = thinks && request.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
   return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced };
 }

@@ -39,8 +39,7 @@ const toolCall = z.object({
   function: z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) }),
 });
 
-/** One message of a conversation. */
-export const messageSchema = z
+const messageFields = z
   .object({
     role: z.enum(ROLES, { error: () => `must be one of ${ROLES.slice(0, 5).join(', ')}` }),
     content: z.union([z.string(), z.array(textPart).min(1, 'must have at least one part')]).nullish(),
@@ -71,6 +70,9 @@ export const messageSchema = z
       },
     ],
   });
+
+/** One message of a conversation; what comes out is what the engine takes. */
+export const messageSchema = messageFields.transform(toMessage);
 
 /** The body of POST /chat/completions. */
 export const chatSchema = z.object({
@@ -163,7 +165,7 @@ function refuseUnsupported(fields: Fields): void {
 
 function toRequest(fields: Fields): ChatRequest {
   return defined({
-    messages: fields.messages.map(toMessage),
+    messages: fields.messages,
     ...toGeneration(fields, fields.max_completion_tokens ?? fields.max_tokens),
     templateKwargs: templateKwargs(fields),
     logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
@@ -183,7 +185,7 @@ function templateKwargs({ reasoning_effort: effort, chat_template_kwargs: kwargs
 }
 
 /** A checked message as the engine takes it. */
-export function toMessage(fields: z.output<typeof messageSchema>): ChatMessage {
+function toMessage(fields: z.output<typeof messageFields>): ChatMessage {
   const legacy = fields.role === 'function';
   return defined({
     role: fields.role === 'function' ? ('tool' as const) : fields.role,

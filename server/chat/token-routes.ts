@@ -1,7 +1,6 @@
 /** SGLang's routes around chat: /tokenize, /detokenize, and for administration /flush_cache and /abort_request. */
 import type { Request, Response } from 'express';
 import type { ListenerContext } from '../http/context.ts';
-import { toMessage } from './schema.ts';
 import type { Route } from '../http/route.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';
 import { readJsonObject } from '../body/json-body.ts';
@@ -35,7 +34,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           const tokens = await Promise.all(prompt.map(one));
           response.json({ tokens, count: tokens.map(({ length }) => length), ...limit });
         } else {
-          const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages!.map(toMessage) }) : one(prompt));
+          const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
           response.json({ tokens, count: tokens.length, ...limit });
         }
       }),

@@ -1,6 +1,7 @@
 /** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
 import type { TranscriptionRequest } from '../../engine/api.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import type { Blocks } from '../body/blocks.ts';
 import type { Form } from '../body/multipart.ts';
 import { describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
@@ -24,7 +25,7 @@ type Task = NonNullable<TranscriptionRequest['task']>;
 
 export interface TranscriptionCall {
   readonly model: string | undefined;
-  readonly file: Uint8Array;
+  readonly file: Blocks;
   /** Everything of the request but its samples. */
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly format: TranscriptFormat;

@@ -99,9 +99,10 @@ writeNumberTokenizer(random, 160);
 afterAll(() => rmSync(random, { recursive: true }));
 
 describe.each([
-  { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS },
-  { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX },
-])('$name', ({ folder, requests, configs }) => {
+  { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS, kvCacheDtype: 'auto' },
+  { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX, kvCacheDtype: 'auto' },
+  { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'int8' },
+] as const)('$name', ({ folder, requests, configs, kvCacheDtype }) => {
   let device: Device;
   let alone: Answer[];
   const reporting = requests.map((request) => ({ ...request, logprobs: 0 }));
@@ -110,7 +111,7 @@ describe.each([
       device,
       createNodePlatform({ log: () => undefined }),
       { path: folder },
-      resolveConfig({ maxRunningRequests: COUNT, ...config }),
+      resolveConfig({ maxRunningRequests: COUNT, kvCacheDtype, ...config }),
     );
 
   beforeAll(async () => {

@@ -23,6 +23,7 @@ import { shareOf, wholeShard } from '../shard.ts';
 import type { Shard } from '../shard.ts';
 import { attend, attentionShare, attentionWorkspace, loadAttention } from './attention.ts';
 import type { Attention, AttentionConfig, AttentionShare, AttentionWorkspace } from './attention.ts';
+import { planLayerKeys } from './key-plan.ts';
 import { MLP_UNIT } from './mlp.ts';
 import type { MlpConfig, MlpKind } from './mlp.ts';
 import { loadVocabulary, tokenShare } from './vocabulary.ts';
@@ -109,6 +110,9 @@ function decoderOf<W, S>(family: PreNormFamily<W, S>, part: Part, weights: Weigh
     shape: { ...config, layers: sizeOf(shard.layers), heads, kvHeads, widestRow: widestRow(family, part) },
     tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
     parameters,
+    async prepareKV(device, kv) {
+      if (kv.dtype === 'int8') await planLayerKeys(device, weights.layers, config, attention, kv.layers);
+    },
     createWorkspace(device, rows, logitRows) {
       const ws = createWorkspace(family, device, part, rows, logitRows);
       const cut = (input: ForwardInput, kv: KVCache): readonly Stage[] => stages(family, part, weights, ws, input, kv);

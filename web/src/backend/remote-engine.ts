@@ -19,7 +19,9 @@ import type { ModelTask } from '../models/manifest.ts';
 import { sseData } from './sse.ts';
 
 /** What a view computes with: the tab's engine or the listeners. */
-export type TaskEngine = Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>;
+export type TaskEngine = Pick<Engine, 'chat' | 'synthesize'> & {
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
+};
 
 export interface RemoteOptions {
   /** Base URLs ending in /v1. */
