@@ -198,6 +198,8 @@ export interface ModelInfo {
   readonly task: ModelTask;
   /** config.json's model_type, e.g. `llama`. */
   readonly architecture: string;
+  /** What its weights are published as where that is not safetensors, e.g. `GGUF Q4_K_M`. */
+  readonly format?: string;
   readonly parameters: number;
   /** Bytes of weights on the device. */
   readonly weightBytes: number;

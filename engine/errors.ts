@@ -55,6 +55,23 @@ export class EngineError extends Error {
   }
 }
 
+/** What `loading` gives; its refusals name the model's place, where they do not name a file there. */
+export async function namingModel<T>(path: string, loading: Promise<T>): Promise<T> {
+  try {
+    return await loading;
+  } catch (error) {
+    if (!(error instanceof EngineError) || !['invalid_model', 'unsupported'].includes(error.code) || error.message.includes(path))
+      throw error;
+    const { code, message, param, details, remedies, cause } = error;
+    throw new EngineError(code, `${path}: ${message}`, {
+      remedies,
+      cause,
+      ...(param !== undefined && { param }),
+      ...(details && { details }),
+    });
+  }
+}
+
 /** A programmer's mistake: throws with both sides of the broken expectation in the message. */
 export function assert(condition: unknown, message: string): asserts condition {
   if (!condition) throw new EngineError('internal', `assertion failed: ${message}`);

@@ -77,7 +77,7 @@ export async function loadChat(
   config: EngineConfig,
 ): Promise<{ readonly info: ModelInfo; readonly parts: ChatParts }> {
   const folder = await openModelFolder(platform, source.path, source.id);
-  const { id, path } = folder;
+  const { id, path, format } = folder;
   const json = await folder.json('config.json');
   const generation = await folder.json('generation_config.json', { optional: true });
   const definition = await definitionFor(folder, json, config.trustRemoteCode);
@@ -110,7 +110,7 @@ export async function loadChat(
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults);
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,

@@ -1,8 +1,8 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
 import type { EngineInfo, EngineStatus, ProfileEntry } from '../api.ts';
 import { chatAdapters } from '../config.ts';
-import type { EngineConfig } from '../config.ts';
-import { EngineError } from '../errors.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError, namingModel } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
 import type { ModelTask } from '../model-types.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -16,11 +16,17 @@ import { Transcriber } from './transcriber.ts';
 export async function createEngine(platform: Platform, config: EngineConfig): Promise<Engine> {
   const devices = new TaskDevices(platform, config);
   try {
-    const transcription =
-      config.transcription && (await Transcriber.load(await devices.of('transcription'), platform, config.transcription, config));
-    const speech = config.speech && (await Synthesizer.load(await devices.of('speech'), platform, config.speech, config));
+    const load = async <T>(
+      task: ModelTask,
+      kind: { load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<T> },
+    ): Promise<T | undefined> => {
+      const source = config[task];
+      return source && (await namingModel(source.path, kind.load(await devices.of(task), platform, source, config)));
+    };
+    const transcription = await load('transcription', Transcriber);
+    const speech = await load('speech', Synthesizer);
     // Chat comes last: its KV pages take what the others leave of the memory budget.
-    const chat = config.chat && (await ChatEngine.load(await devices.of('chat'), platform, config.chat, config));
+    const chat = await load('chat', ChatEngine);
     const engine = new LocalEngine(devices, { chat, speech, transcription });
     return Object.assign(engine, engine.operations());
   } catch (error) {

@@ -13,8 +13,8 @@ interface Format {
 const FORMATS: readonly Format[] = [
   {
     pattern: /\.gguf$/i,
-    what: 'is a GGUF file, which this version does not read',
-    advice: `${ORIGIN}, or convert it with transformers: AutoModelForCausalLM.from_pretrained(folder, gguf_file=name).save_pretrained(out)`,
+    what: 'is a GGUF file',
+    advice: 'give the file itself, not the folder that it is in',
   },
   { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read', advice: ORIGIN },
   {

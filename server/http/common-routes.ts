@@ -95,7 +95,14 @@ function probe({ engine }: ListenerContext, health: Handler): Handler {
 export function modelRoutes(context: ListenerContext): Route[] {
   const describe = (id: string): Record<string, unknown> => {
     const model = context.model();
-    const meta = model ? { architecture: model.architecture, parameters: model.parameters, weight_bytes: model.weightBytes } : null;
+    const meta = model
+      ? {
+          architecture: model.architecture,
+          parameters: model.parameters,
+          weight_bytes: model.weightBytes,
+          ...(model.format !== undefined && { format: model.format }),
+        }
+      : null;
     return {
       id,
       object: 'model',

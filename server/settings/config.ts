@@ -1,9 +1,10 @@
 /** Settings as the rest of the server uses them. */
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
+import { modelName } from '../../engine/util/model-name.ts';
 import type { Task } from '../http/metrics.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
@@ -145,11 +146,11 @@ function checkSplit(engine: EngineConfig): EngineConfig {
   return engine;
 }
 
-/** A folder below the working directory, else below the repository; what is neither stays as it was written, for the engine to say what it looks like. */
+/** A folder or file below the working directory, else below the repository; what is neither stays as it was written, for the engine to say what it looks like. */
 function modelSource(path: string | undefined, id?: string): (ModelSource & { readonly id: string }) | undefined {
   if (path === undefined || path === 'none') return undefined;
   const folder = [resolve(path), resolve(ROOT, path)].find((place) => existsSync(place)) ?? path;
-  return { path: folder, id: id ?? basename(folder) };
+  return { path: folder, id: id ?? modelName(folder) };
 }
 
 /** Three listeners need three ports; 0 takes any free one. */

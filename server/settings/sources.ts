@@ -1,7 +1,7 @@
 /** Models named by a source (the hub, a package, an address, a recipe) become folders and files before the engine starts. */
 import { existsSync } from 'node:fs';
-import { basename } from 'node:path';
 import type { EngineConfig } from '../../engine/config.ts';
+import { modelName } from '../../engine/util/model-name.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
 import type { Task } from '../http/metrics.ts';
@@ -15,7 +15,7 @@ export async function resolveModels(config: ServerConfig, options: ResolveOption
     const path = config.engine[task]?.path;
     // A folder or file that is there is taken first, and needs no look at caches.
     if (path === undefined || (existsSync(path) && !path.endsWith('.json'))) continue;
-    found.set(task, { ...(await resolveSource(path, options)), named: basename(path) });
+    found.set(task, { ...(await resolveSource(path, options)), named: modelName(path) });
   }
   if (found.size === 0) return config;
   const engine: Record<string, unknown> = { ...config.engine };

@@ -116,7 +116,10 @@ export class EngineSession {
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
-    const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
+    const folder = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
+    // A model that is files of its own, and no folder of them, is named by the first.
+    const [first] = manifest.files;
+    const path = first?.name.endsWith('.gguf') ? `${folder.replace(/\/$/, '')}/${first.name}` : folder;
     const config: Partial<EngineConfig> = { ...TAB_CONFIG, ...this.#settings(), [manifest.task]: { path, id: manifest.id } };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));

@@ -1,8 +1,9 @@
-/** Models from elsewhere: a folder of the person's, or a repository of the Hugging Face hub. */
+/** Models from elsewhere: a folder or a GGUF file of the person's, or a repository of the Hugging Face hub. */
 import { modelTypeOf, taskOf, typesOf } from '../../../engine/model-types.ts';
 import { describeForeignFolder, describeQuantization } from '../../../engine/util/foreign-format.ts';
 import { parseJsonObject } from '../../../engine/util/json.ts';
 import type { Json } from '../../../engine/util/json.ts';
+import { modelName } from '../../../engine/util/model-name.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';
 
 /** What a checkpoint consists of; other files of a folder are left where they are. */
@@ -16,8 +17,43 @@ export function describeType(config: Json): Pick<ModelManifest, 'task' | 'modelT
   throw new Error(`config.json says model_type ${modelType ?? '(nothing)'}; known are ${typesOf().join(', ')}`);
 }
 
+/** A model of files that the person picked. */
+export interface PickedModel {
+  readonly manifest: ModelManifest;
+  readonly blobs: ReadonlyMap<string, Blob>;
+}
+
+/** Describes a GGUF file, or the parts of one. What is in it is the engine's to read, when it is loaded. Throws a readable Error for other files. */
+export async function describeGguf(picked: readonly File[]): Promise<PickedModel> {
+  const files = [...picked].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const [first] = files;
+  if (!first) throw new Error('no file was picked');
+  for (const file of files) {
+    const magic = new TextDecoder().decode(await file.slice(0, 4).arrayBuffer());
+    if (!GGUF.test(file.name) || magic !== 'GGUF') throw new Error(`${file.name} is no GGUF file`);
+  }
+  const parts = Number(/-of-(\d{5})\.gguf$/i.exec(first.name)?.[1] ?? 1);
+  const others = files.filter(({ name }) => modelName(name) !== modelName(first.name));
+  if (others.length > 0 || files.length !== parts) {
+    throw new Error(
+      `${files.map(({ name }) => name).join(', ')}: open one model, ${parts > 1 ? `all its ${parts} parts` : 'which is one file'}`,
+    );
+  }
+  const described: ManifestFile[] = files.map(({ name, size }) => ({ name, size, sha256: [] }));
+  const manifest: ModelManifest = {
+    id: `local/${modelName(first.name)}`,
+    task: 'chat',
+    modelType: 'GGUF',
+    source: 'local',
+    files: described,
+  };
+  return { manifest, blobs: new Map(files.map((file) => [file.name, file])) };
+}
+
+const GGUF = /\.gguf$/i;
+
 /** Describes the files of a picked folder. Throws a readable Error when it is no checkpoint. */
-export async function describeFolder(files: readonly File[]): Promise<{ manifest: ModelManifest; blobs: ReadonlyMap<string, Blob> }> {
+export async function describeFolder(files: readonly File[]): Promise<PickedModel> {
   const own = files.filter((file) => file.webkitRelativePath.split('/').length <= 2 && WANTED.test(file.name));
   const config = own.find((file) => file.name === 'config.json');
   const foreign = describeForeignFolder(files.map(({ name }) => name));
