@@ -5,7 +5,7 @@
 import { modelName } from '../engine/util/model-name.ts';
 import { SourceError } from './errors.ts';
 import { compareNatural, pathProblem, quoteName } from './names.ts';
-import { fileNameOf, formatSource, parseSource } from './source.ts';
+import { fileNameOf, parseSource, shortSource } from './source.ts';
 import type { PackageSource, Source, UrlSource } from './source.ts';
 
 export interface RecipeFile {
@@ -78,9 +78,9 @@ export function recipeOf(source: PackageSource | UrlSource): Recipe {
   return { name: modelName(path).replace(/\.[a-z]\w*$/i, ''), files: [{ path, parts: [source], ...(sha256 !== undefined && { sha256 }) }] };
 }
 
-/** A line that is equal for equal recipes, and only for these. */
+/** A line that is equal for recipes of the same files. Their hashes are no part of it: they say what the files must be, not where they are from. */
 export function formatRecipe(recipe: Recipe): string {
-  return JSON.stringify(recipe.files.map(({ path, parts, sha256 }) => [path, parts.map(formatSource), sha256 ?? '']));
+  return JSON.stringify(recipe.files.map(({ path, parts }) => [path, parts.map(shortSource)]));
 }
 
 const folderName = ({ name, path }: PackageSource): string => path.split('/').at(-2) || name.replace(/^@.*\//, '');
