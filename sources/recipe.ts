@@ -2,9 +2,10 @@
  * A model put together from parts: files of packages and addresses, joined where a publisher had to cut them, each with its hash. A recipe is a
  * JSON file, so that one can be written for any model; a single package or address is a recipe of one file. Pure.
  */
+import { modelName } from '../engine/util/model-name.ts';
 import { SourceError } from './errors.ts';
 import { compareNatural, pathProblem, quoteName } from './names.ts';
-import { fileNameOf, formatSource, parseSource } from './source.ts';
+import { fileNameOf, parseSource, shortSource } from './source.ts';
 import type { PackageSource, Source, UrlSource } from './source.ts';
 
 export interface RecipeFile {
@@ -74,16 +75,15 @@ export function recipeOf(source: PackageSource | UrlSource): Recipe {
   const { sha256 } = source;
   if (source.kind === 'package' && source.path.endsWith('/')) return { name: folderName(source), files: [{ path: './', parts: [source] }] };
   const path = source.kind === 'url' ? fileNameOf(source.url)! : joinedName(source.path);
-  return { name: stem(path), files: [{ path, parts: [source], ...(sha256 !== undefined && { sha256 }) }] };
+  return { name: modelName(path).replace(/\.[a-z]\w*$/i, ''), files: [{ path, parts: [source], ...(sha256 !== undefined && { sha256 }) }] };
 }
 
-/** A line that is equal for equal recipes, and only for these. */
+/** A line that is equal for recipes of the same files. Their hashes are no part of it: they say what the files must be, not where they are from. */
 export function formatRecipe(recipe: Recipe): string {
-  return JSON.stringify(recipe.files.map(({ path, parts, sha256 }) => [path, parts.map(formatSource), sha256 ?? '']));
+  return JSON.stringify(recipe.files.map(({ path, parts }) => [path, parts.map(shortSource)]));
 }
 
 const folderName = ({ name, path }: PackageSource): string => path.split('/').at(-2) || name.replace(/^@.*\//, '');
-const stem = (path: string): string => path.replace(/^.*\//, '').replace(/\.[a-z]\w*$/i, '');
 
 /** model.bin.part* -> model.bin, part0*.bin -> .bin -> model.bin; a name without a * is its own. */
 function joinedName(path: string): string {

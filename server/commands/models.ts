@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { SourceError, formatBytes, formatSeconds } from '../../sources/index.ts';
 import { listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
 import type { CachedModel } from '../../sources/node/index.ts';
-import { exitCodeOf, pulling } from '../settings/sources.ts';
+import { exitCodeOf, pulling } from '../settings/pulling.ts';
 
 const BUNDLED = fileURLToPath(new URL('../../models', import.meta.url));
 const SOURCES = `A SOURCE is

@@ -11,7 +11,7 @@ import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
 import { inFlags } from '../settings/remedies.ts';
-import { pulling } from '../settings/sources.ts';
+import { pulling } from '../settings/pulling.ts';
 import { usage } from './models.ts';
 
 const HELP = `Usage: parley run MODEL ["prompt"] [options]

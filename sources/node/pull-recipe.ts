@@ -31,15 +31,14 @@ export const RECORD = '.parley-source.json';
 export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
   const { settings, onProgress } = context;
   const folder = folderOfRecipe(recipe, settings.ownCache);
-  const cached = await readRecord(folder);
-  // What a package or a hash names never changes; an address without a hash may.
+  const cached = await findModel(folder, recipe);
   if (cached) return { ...resolved(cached, folder), fetched: 0 };
   if (settings.offline !== undefined)
     throw new SourceError('offline', `${what} is not, or not wholly, in ${settings.ownCache}, and ${settings.offline} forbids to fetch it`);
   const onWait = ({ pid, done, total }: { readonly pid: number; readonly done: number; readonly total: number }): void =>
     onProgress({ what, step: 'fetching', done, ...(total > 0 && { total }), process: pid });
   return withLock(`${folder}.lock`, { signal: context.signal, pollMs: context.tuning.pollMs, onWait }, async (lock) => {
-    const done = await readRecord(folder);
+    const done = await findModel(folder, recipe);
     if (done) return { ...resolved(done, folder), fetched: 0 };
     const signal = AbortSignal.any([context.signal, lock.lost]);
     const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
@@ -58,6 +57,13 @@ export function folderOfRecipe(recipe: Recipe, cache: string): string {
   const hash = createHash('sha256').update(formatRecipe(recipe)).digest('hex').slice(0, 16);
   const name = recipe.name.replace(/[^\w.-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '');
   return join(cache, 'models', `${name.slice(0, 80) || 'model'}-${hash}`);
+}
+
+/** A recipe's model where it is whole and has the hashes that the recipe asks for; an address may have had other content before. */
+async function findModel(folder: string, recipe: Recipe): Promise<RecipeRecord | undefined> {
+  const record = await readRecord(folder);
+  const hashes = new Map(record?.files.map(({ path, sha256 }) => [path, sha256]));
+  return recipe.files.every(({ path, sha256 }) => sha256 === undefined || hashes.get(path) === sha256) ? record : undefined;
 }
 
 /** The model that a folder holds; undefined when there is none, or not all of it. */

@@ -2,6 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
+import { modelName } from '../../engine/util/model-name.ts';
 import { SourceError } from '../errors.ts';
 import { parseRecipe, recipeOf } from '../recipe.ts';
 import { parseSource, shortSource } from '../source.ts';
@@ -78,7 +79,7 @@ async function findPath(text: string): Promise<FoundPath | undefined> {
 }
 
 const ofPath = ({ path, size }: FoundPath): Resolved => ({
-  id: basename(path),
+  id: modelName(path),
   path,
   files: size > 0 ? [{ path: basename(path), size }] : [],
   fetched: 0,

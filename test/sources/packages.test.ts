@@ -246,9 +246,14 @@ describe('an address', () => {
     expect(readFileSync(path).equals(A)).toBe(true);
     expect(fetched).toBeLessThan(A.length);
     expect(ranges[1]).toBe(`bytes=${A.length - fetched}-${A.length - 1}`);
+    // With a hash it is what was there before, or what is there now, or nothing.
     content = B;
-    expect((await failure(pull(`${source}#sha256=${sha256(A)}`))).message).toMatch(/^m.gguf did not arrive as published/);
+    expect((await pull(`${source}#sha256=${sha256(A)}`)).fetched).toBe(0);
+    const wrong = await failure(pull(`${source}#sha256=${'0'.repeat(64)}`));
+    expect([wrong.kind, wrong.message]).toEqual(['damaged', expect.stringMatching(/^m.gguf did not arrive as published/)]);
+    expect(readFileSync(path).equals(A)).toBe(true);
     expect(readFileSync((await pull(`${source}#sha256=${sha256(B)}`)).path).equals(B)).toBe(true);
+    expect((await pull(source)).fetched).toBe(0);
     server.close();
   });
 });

@@ -156,7 +156,7 @@ describe('recipes', () => {
   });
 
   test.each([
-    ['a.gguf', 'a.gguf', 'a'],
+    ['a.Q4_1.gguf', 'a.Q4_1.gguf', 'a'],
     ['d/model.bin.part*', 'model.bin', 'model'],
     ['d/part0*.bin', 'model.bin', 'model'],
     ['d/x-chunk-*', 'x', 'x'],

@@ -1,0 +1,33 @@
+/** How a pull ends for whoever started it: its line of progress, its signals, its exit codes. Knows nothing of settings, so that commands start fast. */
+import { SourceError } from '../../sources/index.ts';
+import type { SourceErrorKind } from '../../sources/index.ts';
+import { reportPull } from '../../sources/node/index.ts';
+import type { ResolveOptions } from '../../sources/node/index.ts';
+
+/** What may be better at the next start has another exit code than what a person must mend. */
+const PASSING: readonly SourceErrorKind[] = ['unreachable', 'network', 'disk', 'tool'];
+
+/** The exit code for a source that gives no model. */
+export function exitCodeOf(error: SourceError): number {
+  if (error.kind === 'aborted') return 130;
+  return PASSING.includes(error.kind) ? 1 : 2;
+}
+
+/** Runs `work` with a line of progress on stderr, stopped by the first signal; ends the process when a source gives no model. */
+export async function pulling<T>(work: (options: ResolveOptions) => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const report = reportPull(process.stderr);
+  const onSignal = (): void => stop.abort();
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  for (const signal of signals) process.on(signal, onSignal);
+  try {
+    return await work({ signal: stop.signal, onProgress: report.onProgress, onNote: report.line });
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    report.line(error.message);
+    return process.exit(exitCodeOf(error));
+  } finally {
+    report.end();
+    for (const signal of signals) process.off(signal, onSignal);
+  }
+}
