@@ -4,7 +4,7 @@ import type { ByteSource } from '../../platform/platform.ts';
 import { fromBF16, fromF16 } from '../../util/f16.ts';
 import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
-import { ByteCursor } from '../byte-cursor.ts';
+import { ByteCursor, ReadAhead } from '../byte-cursor.ts';
 
 /** A variable's place in the file. */
 export interface Variable {
@@ -49,7 +49,7 @@ const MAX_VARIABLES = 1 << 16;
 
 /** Reads where everything lies, in ranges of a few kilobytes; throws EngineError('invalid_model') with the file and what is wrong with it. */
 export async function readModelBin(path: string, source: ByteSource): Promise<ModelBin> {
-  const cursor = new ByteCursor(path, source);
+  const cursor = new ByteCursor(path, new ReadAhead(source), 0, source.size);
   const version = await u32(cursor, 'the version');
   if (version < 2 || version > 6) throw broken(path, `its version is ${version}, expected 2 to 6`);
   const spec = await text(cursor, "the model's kind");
