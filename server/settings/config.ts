@@ -10,6 +10,7 @@ import { SettingsError, givenSettings, readSettings } from './read.ts';
 import type { Value } from './read.ts';
 import type { SpeechFormat } from '../speech/schema.ts';
 import { defined } from '../body/validate.ts';
+import type { VoiceTable } from '../../engine/util/voices.ts';
 import { parseVoiceAliases } from '../speech/voice-aliases.ts';
 
 /** The repository; bundled models and the built playground lie below it, wherever the server is started. */
@@ -38,7 +39,7 @@ export interface ServerConfig {
   readonly reasoningField: ReasoningField;
   readonly legacySpeech: boolean;
   readonly speechDefaultFormat: SpeechFormat;
-  readonly voiceAliases: ReadonlyMap<string, string>;
+  readonly voiceAliases: VoiceTable;
   readonly maxInputChars: number;
   readonly maxUploadBytes: number;
   /** Milliseconds. */
@@ -95,9 +96,10 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   };
 }
 
-function voiceAliases(items: readonly string[]): ReadonlyMap<string, string> {
+function voiceAliases(items: readonly string[]): VoiceTable {
   const aliases = parseVoiceAliases(items);
-  if (!aliases) throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice,... with each name once`);
+  if (!aliases)
+    throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice(0.5)+voice(0.5),... with each name once`);
   return aliases;
 }
 

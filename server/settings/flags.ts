@@ -143,7 +143,7 @@ const GROUPS: Readonly<Record<string, readonly Fields[]>> = {
     list(
       'voice-alias',
       'NAME=VOICE,...',
-      "other names of voices: OpenAI's; what is given replaces all of them, and '' is none",
+      "other names of voices, or of blends such as a(0.5)+b(0.5); after | what a model without these has; what is given replaces all of them, and '' is none",
       VOICE_ALIAS_LIST,
     ),
     choice('speech-default-format', ['mp3', 'wav', 'pcm'], 'speech when response_format is absent', 'mp3'),

@@ -15,7 +15,8 @@ import type { SpeechCall, SpeechFormat, SpeechLimits } from './schema.ts';
 import { countAudio, failureOf } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
-import { VOICE_ALIASES } from './voice-aliases.ts';
+import { VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
+import type { VoiceTable } from '../../engine/util/voices.ts';
 
 export interface SpeechAppOptions extends AppOptions {
   readonly codec: CodecPool;
@@ -23,7 +24,7 @@ export interface SpeechAppOptions extends AppOptions {
   readonly defaultFormat?: SpeechFormat;
   readonly legacy?: boolean;
   /** Other names of voices; those whose voice the model lacks are left out. */
-  readonly voiceAliases?: ReadonlyMap<string, string>;
+  readonly voiceAliases?: VoiceTable;
 }
 
 /** The app of the speech listener; no side effects until it is listened on. */
@@ -45,7 +46,7 @@ export function createSpeechApp(options: SpeechAppOptions): Express {
     );
     addRoute(router, 'get', '/audio/voices', (_request, response) => {
       const { voices, aliases } = limitsOf(context, options);
-      const others = [...aliases].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+      const others = [...aliases].map(([name, voice]) => describeAlias(name, voice));
       response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
     });
   };
@@ -56,16 +57,22 @@ function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLi
   const model = context.model();
   if (!model) throw modelLoading();
   const voices = model.voices ?? [];
-  const aliases = [...(options.voiceAliases ?? VOICE_ALIASES)].filter(([name, voice]) => voices.includes(voice) && !voices.includes(name));
   return {
     voices,
-    aliases: new Map(aliases),
+    aliases: resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices),
     sampleRate: model.sampleRate ?? 24_000,
     maxInput: options.maxInput ?? 4096,
     defaultFormat: options.defaultFormat ?? 'mp3',
     modelOptional: options.modelOptional ?? false,
     legacy: options.legacy ?? true,
   };
+}
+
+/** A name that stands for others: `made_of` says for what, and `alias_of` too where that is one voice. */
+function describeAlias(name: string, voice: string): Readonly<Record<string, unknown>> {
+  const parts = parseBlend(voice) ?? new Map([[voice, 1]]);
+  const single = parts.size === 1 ? { alias_of: voice } : {};
+  return { id: name, name, ...single, made_of: Object.fromEntries(parts) };
 }
 
 /** The engine calls the text `text`, as the earlier form does; the current form calls it `input`. */

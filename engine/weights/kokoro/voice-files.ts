@@ -1,6 +1,8 @@
 /** Voices as they are published: a file for each (.pt, .bin), or one archive of all (.npz; kokoro-onnx calls it voices-v1.0.bin). */
 import { EngineError } from '../../errors.ts';
 import type { Platform } from '../../platform/platform.ts';
+import { product } from '../../util/math.ts';
+import { finite } from '../checkpoint.ts';
 import type { Checkpoint } from '../checkpoint.ts';
 import { ComputedCheckpoint, wholeTensor } from '../computed-checkpoint.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
@@ -48,13 +50,13 @@ async function readVoice(platform: Platform, path: string, columns: number): Pro
     if (source.size > MAX_VOICE_BYTES) throw new EngineError('invalid_model', `${path} has ${source.size} bytes; a voice has at most ${MAX_VOICE_BYTES}`); // prettier-ignore
     if (path.endsWith('.pt')) {
       const tensor = await voiceTensor(path, source);
-      const values = await tensor.read({ from: 0, to: tensor.shape.reduce((a, b) => a * b, 1) });
+      const values = finite(await tensor.read({ from: 0, to: product(tensor.shape) }), path, 'of the voice', 0);
       return wholeTensor(tensor.dtype, tensor.shape, () => Promise.resolve(values));
     }
     const row = 4 * columns;
     if (source.size === 0 || source.size % row !== 0) throw new EngineError('invalid_model', `${path} has ${source.size} bytes, expected rows of ${row} (${columns} numbers in f32)`); // prettier-ignore
     const { buffer, byteOffset } = await source.read(0, source.size);
-    const values = new Float32Array(buffer, byteOffset, source.size / 4);
+    const values = finite(new Float32Array(buffer, byteOffset, source.size / 4), path, 'of the voice', 0);
     return wholeTensor('F32', [source.size / row, 1, columns], () => Promise.resolve(values));
   } finally {
     await source.close();
