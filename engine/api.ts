@@ -4,6 +4,7 @@
  * in the browser. `protocol.ts` says which operation takes and gives which of them.
  */
 
+import type { ModelTask } from './model-types.ts';
 import type { SamplingParams } from './sampling.ts';
 
 export type { SamplingParams };
@@ -131,9 +132,21 @@ export type SpeechEvent =
   | { readonly type: 'audio'; readonly samples: Float32Array; readonly text: string }
   | { readonly type: 'finish'; readonly inputTokens: number; readonly frames: number; readonly seconds: number };
 
-export interface TranscriptionRequest {
+/**
+ * Mono samples at 16 kHz in a file that caller and engine can both read, without a header and little-endian. The engine reads windows of it as
+ * it needs them; the caller removes it once the call has ended.
+ */
+export interface SampleFile {
+  readonly path: string;
+  /** `s16` = 16-bit integers of full scale 0x8000: what the source held, so that nothing is lost. */
+  readonly encoding: 's16' | 'f32';
+  /** Samples. */
+  readonly length: number;
+}
+
+export interface TranscriptionRequest<Samples extends Float32Array | SampleFile = Float32Array> {
   /** Mono samples at 16 kHz, -1..1 (engine/audio does decoding and resampling). */
-  readonly samples: Float32Array;
+  readonly samples: Samples;
   /** ISO-639-1; absent = the model's own detection or only language. */
   readonly language?: string;
   /** Text that precedes the audio (spelling hints). */
@@ -182,9 +195,11 @@ export type TranscriptionEvent =
 export interface ModelInfo {
   /** Served id, e.g. `parley-chat`. */
   readonly id: string;
-  readonly task: 'chat' | 'speech' | 'transcription';
+  readonly task: ModelTask;
   /** config.json's model_type, e.g. `llama`. */
   readonly architecture: string;
+  /** What its weights are published as where that is not safetensors, e.g. `GGUF Q4_K_M`. */
+  readonly format?: string;
   readonly parameters: number;
   /** Bytes of weights on the device. */
   readonly weightBytes: number;
@@ -192,6 +207,8 @@ export interface ModelInfo {
   readonly contextLength?: number;
   /** chat: tokens the model itself is made for; the settings and the memory may allow fewer. */
   readonly ownContextLength?: number;
+  /** chat: what a request that says nothing is sampled with, by HTTP names; numbers that change nothing are left out. */
+  readonly sampling?: Readonly<Record<string, number>>;
   /** chat: what it takes of the device's memory. */
   readonly memory?: MemoryUse;
   /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */
@@ -208,7 +225,7 @@ export interface ModelInfo {
 /** A device's memory and what a chat model takes of it, in bytes. */
 export interface MemoryUse {
   readonly deviceBytes: number;
-  /** Who says how much the device has, e.g. `--device-memory`, `nvidia-smi`. */
+  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
   readonly source: string;
   /** Share of the device's memory that may be taken. */
   readonly fraction: number;
@@ -228,7 +245,8 @@ export interface AdapterInfo {
   readonly vendor: string;
   readonly architecture: string;
   readonly software: boolean;
-  readonly family: 'cpu' | 'generic' | 'tensor';
+  /** What kernels are shaped for: SIMD units that a driver makes a GPU of, or workgroups with memory of their own. */
+  readonly family: 'cpu' | 'generic';
   readonly features: readonly string[];
   readonly limits: Readonly<Record<string, number>>;
 }

@@ -1,4 +1,6 @@
-/** Every engine setting with its unit and default; the only place a setting is interpreted. */
+/** Every engine setting, and the only place a setting is interpreted. */
+import { defaultsOf, defineSettings } from './util/setting.ts';
+import type { SettingsOf } from './util/setting.ts';
 
 export interface ModelSource {
   /** Folder (Node) or base URL (browser) of a checkpoint in its public format. */
@@ -16,108 +18,268 @@ export interface PromptLookup {
   readonly maxMatch: number;
 }
 
-/** Guesses as verified where nothing else is asked for: eight rows a sequence, what one dispatch of the software adapters' kernels takes. */
-export const DEFAULT_PROMPT_LOOKUP: PromptLookup = { draftTokens: 7, minMatch: 3, maxMatch: 5 };
+/** Every setting of the engine: its name, which is SGLang's where SGLang has it, type, default, bounds and meaning; all else derives from the row. */
+export const ENGINE_SETTINGS = defineSettings({
+  trustRemoteCode: {
+    type: 'boolean',
+    default: false,
+    group: 'Models',
+    help: "run a chat model folder's own parley_model.mjs, with all rights of this program",
+  },
+  maxRunningRequests: {
+    type: 'int',
+    default: 128,
+    min: 1,
+    max: 4096,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'sequences in one batch',
+  },
+  contextLength: {
+    type: 'int',
+    default: 32768,
+    min: 16,
+    group: 'Chat scheduling',
+    value: 'TOKENS',
+    help: "prompt + output; the model's own limit also holds",
+  },
+  /** See `prefillChunkSize`. */
+  chunkedPrefillSize: {
+    type: 'int',
+    words: ['auto'],
+    default: 'auto',
+    min: 16,
+    group: 'Chat scheduling',
+    value: 'TOKENS',
+    help: 'prompt tokens computed in one step; auto = 4096, on software adapters 256',
+  },
+  maxQueuedRequests: {
+    type: 'int',
+    default: 512,
+    min: 1,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'waiting requests beyond which new ones are refused',
+  },
+  pageSize: { type: 'int', default: 16, min: 1, max: 256, group: 'Chat scheduling', value: 'TOKENS', help: 'tokens a KV page' },
+  schedulePolicy: {
+    type: 'string',
+    choices: ['lpm', 'fcfs'],
+    default: 'lpm',
+    group: 'Chat scheduling',
+    help: 'order of waiting requests: longest cached prefix first (with ageing), or first come, first served',
+  },
+  disableRadixCache: {
+    type: 'boolean',
+    default: false,
+    group: 'Chat scheduling',
+    help: 'compute every prompt anew instead of sharing equal prefixes',
+  },
+  disableOverlapSchedule: {
+    type: 'boolean',
+    default: false,
+    group: 'Chat scheduling',
+    help: 'submit a step only after the tokens of the one before were read',
+  },
+  enablePriorityScheduling: {
+    type: 'boolean',
+    default: false,
+    group: 'Chat scheduling',
+    help: "heed the requests' 'priority': higher goes first",
+  },
+  prioritySchedulingPreemptionThreshold: {
+    type: 'int',
+    default: 10,
+    min: 0,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'with priorities: one higher by more than this takes a running place',
+  },
+  /** Sequences with penalties or a format go without. */
+  speculativeNgram: {
+    type: 'boolean',
+    default: false,
+    group: 'Chat scheduling',
+    help: 'guess tokens from earlier text and verify several a step: same answers, sooner where they repeat it',
+  },
+  /** Seven guesses and the token itself are eight rows a sequence: what one dispatch of the software adapters' kernels takes. */
+  speculativeNumDraftTokens: {
+    type: 'int',
+    default: 7,
+    min: 1,
+    max: 64,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'guesses a sequence has verified in one step',
+  },
+  speculativeNgramMinMatchWindowSize: {
+    type: 'int',
+    default: 3,
+    min: 1,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'last tokens that must have come before',
+  },
+  speculativeNgramMaxMatchWindowSize: {
+    type: 'int',
+    default: 5,
+    min: 1,
+    group: 'Chat scheduling',
+    value: 'N',
+    help: 'last tokens compared at most',
+  },
+  adapter: {
+    type: 'string',
+    group: 'Device',
+    value: 'NAME',
+    help: "part of the GPU's name, #1 for a second of one name; default: the best",
+  },
+  chatAdapter: { type: 'string', group: 'Device', value: 'NAME', help: 'GPU of the chat model; default: as {adapter}' },
+  speechAdapter: { type: 'string', group: 'Device', value: 'NAME', help: 'GPU of the speech model' },
+  transcriptionAdapter: { type: 'string', group: 'Device', value: 'NAME', help: 'GPU of the transcription model' },
+  adapters: {
+    type: 'list',
+    default: [],
+    group: 'Device',
+    value: 'NAMES',
+    help: 'GPUs the chat model is split across, in the order of the parts; one may come twice',
+  },
+  memFractionStatic: {
+    type: 'number',
+    default: 0.8,
+    min: 0.05,
+    max: 1,
+    group: 'Device',
+    value: 'SHARE',
+    help: 'share of the device memory for weights and KV pages',
+  },
+  /** Bytes. */
+  deviceMemory: {
+    type: 'number',
+    min: 0.1,
+    scale: 2 ** 30,
+    group: 'Device',
+    value: 'GIB',
+    help: 'device memory, which WebGPU does not report; default: probed',
+  },
+  tpSize: {
+    type: 'int',
+    words: ['auto'],
+    default: 'auto',
+    min: 1,
+    max: 99,
+    group: 'Device',
+    value: 'N',
+    help: 'parts of every layer of the chat model, each on a GPU; auto = 2 where {adapters} has two, else 1',
+  },
+  ppSize: {
+    type: 'int',
+    words: ['auto'],
+    default: 1,
+    min: 1,
+    max: 99,
+    group: 'Device',
+    value: 'N',
+    help: 'groups of consecutive layers of the chat model, each on a GPU (or on {tpSize} of them)',
+  },
+  ppSplit: {
+    type: 'ints',
+    words: ['auto'],
+    default: 'auto',
+    min: 1,
+    group: 'Device',
+    value: 'LAYERS',
+    help: 'layers of each group, as 12,12; auto = in proportion to measured speed',
+  },
+  /** See `storageType`; f16 is read through unpack2x16float and so needs no adapter feature. */
+  dtype: {
+    type: 'string',
+    choices: ['auto', 'f32', 'f16'],
+    default: 'auto',
+    group: 'Device',
+    help: 'storage of weights; arithmetic is f32',
+  },
+  /** 'auto' = that of the weights. */
+  kvCacheDtype: {
+    type: 'string',
+    choices: ['auto', 'f32', 'f16', 'int8'],
+    default: 'auto',
+    group: 'Device',
+    help: 'storage of KV pages; int8 holds nearly twice the tokens of f16',
+  },
+  samplingDefaults: {
+    type: 'string',
+    choices: ['model', 'openai'],
+    default: 'model',
+    group: 'API behaviour',
+    help: "sampling where a request says nothing: the model's generation_config.json, or temperature 0.7 and top_p 0.95 without; openai = 1 and 1",
+  },
+  autoTruncateMaxTokens: {
+    type: 'boolean',
+    default: false,
+    group: 'API behaviour',
+    help: 'answer to the edge of the context where more tokens are asked for, instead of refusing',
+  },
+  maxSpeechPhonemes: {
+    type: 'int',
+    default: 8192,
+    min: 160,
+    group: 'API behaviour',
+    value: 'N',
+    help: 'phonemes of a speech request, 16 a second; slower speech counts for more',
+  },
+  rankThreads: {
+    type: 'boolean',
+    default: true,
+    help: "a thread for each rank of a split model, where the platform has threads; else the ranks share the engine's",
+  },
+});
 
-export interface EngineConfig {
+/** What an engine is made with: the models it has, and every setting. */
+export interface EngineConfig extends SettingsOf<typeof ENGINE_SETTINGS> {
   readonly chat?: ModelSource;
   readonly speech?: ModelSource;
   readonly transcription?: ModelSource;
-  /** Part of the adapter's name, or absent for the platform's best. */
-  readonly adapter?: string;
-  /** The same for single tasks; those without take `adapter`. */
-  readonly taskAdapters: { readonly chat?: string; readonly speech?: string; readonly transcription?: string };
-  /** Adapters every layer of the chat model is split over (SGLang: tp-size), and groups of consecutive layers (pp-size). */
-  readonly tpSize: number;
-  readonly ppSize: number;
-  /** Layers of each group; 'auto' = in proportion to the adapters' measured speed. */
-  readonly ppSplit: 'auto' | readonly number[];
-  /** Names of the adapters the ranks take in turn; empty = all take `adapter`. */
-  readonly adapters: readonly string[];
-  /** A thread for each rank of a split model, where the platform has threads; else the ranks share the engine's. */
-  readonly rankThreads: boolean;
-  /** Sequences in one batch (SGLang: max-running-requests). */
-  readonly maxRunningRequests: number;
-  /** Tokens of prompt + output; the effective context is the smaller of this and the model's own. */
-  readonly contextLength: number;
-  /** Where prompt and asked-for answer exceed the context, answer as far as it goes instead of refusing. */
-  readonly autoTruncateMaxTokens: boolean;
-  /** Prompt tokens computed in one step; 'auto' = by the adapter (`prefillChunkSize`). */
-  readonly chunkedPrefillSize: number | 'auto';
-  /** Share of `deviceMemory` for weights + KV pages. */
-  readonly memFractionStatic: number;
-  /** Bytes; absent = probed. */
-  readonly deviceMemory?: number;
-  /** Waiting requests beyond which new ones are refused. */
-  readonly maxQueuedRequests: number;
-  /** Order of the waiting queue: longest cached prefix first (with ageing), or first come, first served. */
-  readonly schedulePolicy: 'lpm' | 'fcfs';
-  /** Share the KV pages of equal prefixes between requests. */
-  readonly radixCache: boolean;
-  /** Heed the priorities of requests: higher goes first. Off, they are ignored. */
-  readonly priorityScheduling: boolean;
-  /** With priorities: a waiting request takes the place of a running one whose priority is lower by more than this. */
-  readonly preemptionThreshold: number;
-  /** Submit a step before the tokens of the one before are read. */
-  readonly overlapSchedule: boolean;
-  /** Verify guesses beside each next token: the same tokens in fewer steps where text repeats. Sequences with penalties or a format go without. Absent = off. */
-  readonly promptLookup?: PromptLookup;
-  /** Tokens a KV page. */
-  readonly pageSize: number;
-  /** Weight storage; 'auto' = f16, which is read through unpack2x16float and so needs no adapter feature. */
-  readonly dtype: 'auto' | 'f32' | 'f16';
-  /** Storage of keys and values; 'auto' = that of the weights. int8 takes about half the memory of f16. */
-  readonly kvCacheDtype: 'auto' | 'f32' | 'f16' | 'int8';
-  /** Phonemes that one speech request may have; slower speech counts for more. */
-  readonly maxSpeechPhonemes: number;
-  /** Run the code that a model folder brings along (models/remote.ts). */
-  readonly trustRemoteCode: boolean;
 }
 
-export const DEFAULT_ENGINE_CONFIG: EngineConfig = {
-  taskAdapters: {},
-  tpSize: 1,
-  ppSize: 1,
-  ppSplit: 'auto',
-  adapters: [],
-  rankThreads: true,
-  maxRunningRequests: 128,
-  contextLength: 32768,
-  autoTruncateMaxTokens: false,
-  chunkedPrefillSize: 'auto',
-  memFractionStatic: 0.8,
-  maxQueuedRequests: 512,
-  schedulePolicy: 'lpm',
-  radixCache: true,
-  priorityScheduling: false,
-  preemptionThreshold: 10,
-  overlapSchedule: true,
-  pageSize: 16,
-  dtype: 'auto',
-  kvCacheDtype: 'auto',
-  maxSpeechPhonemes: 8192,
-  trustRemoteCode: false,
-};
+/** No models, and the default of every setting. */
+export const DEFAULT_ENGINE_CONFIG: EngineConfig = defaultsOf(ENGINE_SETTINGS);
 
 /** Fills in defaults. */
 export function resolveConfig(config: Partial<EngineConfig>): EngineConfig {
   return { ...DEFAULT_ENGINE_CONFIG, ...config };
 }
 
+/** Adapters that every layer of the chat model is split over, and groups of layers; naming several adapters asks for a split. */
+export function splitOf({ tpSize, ppSize, adapters }: EngineConfig): { readonly tpSize: number; readonly ppSize: number } {
+  const groups = ppSize === 'auto' ? 1 : ppSize;
+  return { tpSize: tpSize === 'auto' ? (adapters.length > 1 && groups === 1 ? 2 : 1) : tpSize, ppSize: groups };
+}
+
 /** The adapter of each rank of the chat model, which is one unless it is split; undefined = the platform's best. */
 export function chatAdapters(config: EngineConfig): readonly (string | undefined)[] {
-  const { tpSize, ppSize, adapters, taskAdapters, adapter } = config;
-  const names = tpSize * ppSize > 1 && adapters.length > 0 ? adapters : [taskAdapters.chat ?? adapter];
+  const { tpSize, ppSize } = splitOf(config);
+  const names = tpSize * ppSize > 1 && config.adapters.length > 0 ? config.adapters : [config.chatAdapter ?? config.adapter];
   return Array.from({ length: tpSize * ppSize }, (_, rank) => names[rank % names.length]);
 }
 
+/** How speculative decoding guesses; undefined = not at all. */
+export function promptLookup(config: EngineConfig): PromptLookup | undefined {
+  if (!config.speculativeNgram) return undefined;
+  return {
+    draftTokens: config.speculativeNumDraftTokens,
+    minMatch: config.speculativeNgramMinMatchWindowSize,
+    maxMatch: config.speculativeNgramMaxMatchWindowSize,
+  };
+}
+
 /** Prompt tokens a step. A step of 4096 takes seconds on a software adapter, and the decodes beside it as long: 'auto' is less there. */
-export function prefillChunkSize(setting: number | 'auto', software: boolean): number {
+export function prefillChunkSize(setting: EngineConfig['chunkedPrefillSize'], software: boolean): number {
   if (setting !== 'auto') return setting;
   return software ? 256 : 4096;
 }
 
 /** The storage a setting stands for. */
-export function storageType(setting: 'auto' | 'f32' | 'f16'): 'f32' | 'f16' {
+export function storageType(setting: EngineConfig['dtype']): 'f32' | 'f16' {
   return setting === 'auto' ? 'f16' : setting;
 }

@@ -1,3 +1,5 @@
+import type { ENGINE_SETTINGS } from './config.ts';
+
 /**
  * The one error class of the engine. `code` is a stable slug that callers map to their own world
  * (the server maps it to an HTTP status, the playground to a message).
@@ -17,11 +19,23 @@ export type EngineErrorCode =
   | 'invalid_model' // a checkpoint that cannot be loaded: says which file, what was found, what is expected
   | 'internal'; // a bug
 
+/** What its operator can do: whoever shows the error spells the settings as they are set there, or leaves out what cannot be set. */
+export interface Remedy {
+  /** Such as "load it". */
+  readonly does: string;
+  /** Any of them will do; a value is one that helps. */
+  readonly settings: readonly { readonly name: keyof typeof ENGINE_SETTINGS; readonly value?: string | number | boolean }[];
+}
+
+/** For values that f16 cannot hold. */
+export const LOAD_AS_F32: Remedy = { does: 'load it', settings: [{ name: 'dtype', value: 'f32' }] };
+
 export interface EngineErrorOptions {
-  /** Dotted path of the offending request field. */
+  /** Dotted path of the offending field of the engine's request, e.g. `sampling.logitBias`. */
   readonly param?: string;
-  /** Extra numbers for the client (e.g. n_prompt_tokens, n_ctx); plain JSON values only. */
+  /** Its numbers, by name; plain JSON values only. */
   readonly details?: Readonly<Record<string, number | string>>;
+  readonly remedies?: readonly Remedy[];
   readonly cause?: unknown;
 }
 
@@ -29,6 +43,7 @@ export class EngineError extends Error {
   readonly code: EngineErrorCode;
   readonly param: string | undefined;
   readonly details: Readonly<Record<string, number | string>> | undefined;
+  readonly remedies: readonly Remedy[];
 
   constructor(code: EngineErrorCode, message: string, options: EngineErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -36,6 +51,24 @@ export class EngineError extends Error {
     this.code = code;
     this.param = options.param;
     this.details = options.details;
+    this.remedies = options.remedies ?? [];
+  }
+}
+
+/** What `loading` gives; its refusals name the model's place, where they do not name a file there. */
+export async function namingModel<T>(path: string, loading: Promise<T>): Promise<T> {
+  try {
+    return await loading;
+  } catch (error) {
+    if (!(error instanceof EngineError) || !['invalid_model', 'unsupported'].includes(error.code) || error.message.includes(path))
+      throw error;
+    const { code, message, param, details, remedies, cause } = error;
+    throw new EngineError(code, `${path}: ${message}`, {
+      remedies,
+      cause,
+      ...(param !== undefined && { param }),
+      ...(details && { details }),
+    });
   }
 }
 
@@ -50,16 +83,17 @@ export interface PlainError {
   readonly message: string;
   readonly param?: string;
   readonly details?: Readonly<Record<string, number | string>>;
+  readonly remedies?: readonly Remedy[];
 }
 
 /** Anything thrown, as plain data; what is no EngineError is a bug and becomes `internal`. */
 export function toPlainError(error: unknown): PlainError {
   if (!(error instanceof EngineError)) return { code: 'internal', message: error instanceof Error ? error.message : String(error) };
-  const { code, message, param, details } = error;
-  return { code, message, ...(param !== undefined && { param }), ...(details && { details }) };
+  const { code, message, param, details, remedies } = error;
+  return { code, message, ...(param !== undefined && { param }), ...(details && { details }), ...(remedies.length > 0 && { remedies }) };
 }
 
 /** The EngineError that a PlainError was made from. */
-export function fromPlainError({ code, message, param, details }: PlainError): EngineError {
-  return new EngineError(code, message, { ...(param !== undefined && { param }), ...(details && { details }) });
+export function fromPlainError({ code, message, ...options }: PlainError): EngineError {
+  return new EngineError(code, message, options);
 }

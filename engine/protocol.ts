@@ -3,7 +3,7 @@
  * replay of the server all derive from this table. A new operation is a row here, a method of its name in the task, and its route.
  */
 import type {
-  ChatEvent, ChatRequest, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
+  ChatEvent, ChatRequest, EngineInfo, EngineStatus, ModelInfo, ProfileEntry, SampleFile, SpeechEvent, SpeechRequest, TokenizeRequest, TranscriptionEvent, TranscriptionRequest,
 } from './api.ts'; // prettier-ignore
 import { methodsOf, stream, value } from './util/rpc.ts';
 import type { Method, Methods, ValueOperation } from './util/rpc.ts';
@@ -29,7 +29,7 @@ export const OPERATIONS = {
     // The seed that was announced is the seed that is spoken with.
     again: (request: SpeechRequest, first: SpeechEvent) => (first.type === 'start' ? { ...request, seed: first.seed } : request),
   },
-  transcribe: { task: 'transcription', ...stream<TranscriptionRequest, TranscriptionEvent>({ window: 16 }) },
+  transcribe: { task: 'transcription', ...stream<TranscriptionRequest<Float32Array | SampleFile>, TranscriptionEvent>({ window: 16 }) },
   /** The chat model's token ids of a text. */
   tokenize: { task: 'chat', ...value<TokenizeRequest, readonly number[]>() },
   /** Text of the chat model's token ids, special tokens included; throws EngineError('invalid_request') for ids it does not have. */

@@ -40,6 +40,8 @@ interface SamplingField {
   readonly default?: number;
   /** generation_config.json may give another default. */
   readonly configured?: true;
+  /** The default where that file says nothing of how to sample: at 1, small models write gibberish. */
+  readonly unsaid?: number;
   /** The smallest logit that a cut keeps, for cuts that are a distance from the largest; needs no order of the tokens. */
   readonly floor?: (value: number, row: CutRow) => number;
   /** `floor` needs the logits of the whole vocabulary: ranks that share one exchange such rows whole. */
@@ -60,7 +62,7 @@ function deviation(logits: Float32Array): number {
 
 /** The table. Cuts apply in the order of sample_threshold.wgsl: top-k, top-p, then those with a floor. */
 export const SAMPLING = {
-  /** >= 0; below 1e-6 means greedy. Default 1. */
+  /** >= 0; below 1e-6 means greedy. */
   temperature: {
     wire: 'temperature',
     meaning: 'Divides the logits; 0 is greedy.',
@@ -68,10 +70,11 @@ export const SAMPLING = {
     min: 0,
     max: 2,
     default: 1,
+    unsaid: 0.7,
     configured: true,
     control: { label: 'Temperature', max: 2, step: 0.05, initial: 0.7 },
   },
-  /** 0..1; 0 keeps only the best token. Default 1. */
+  /** 0..1; 0 keeps only the best token. */
   topP: {
     wire: 'top_p',
     meaning: 'Keeps the likeliest tokens that together have this probability.',
@@ -80,6 +83,7 @@ export const SAMPLING = {
     min: 0,
     max: 1,
     default: 1,
+    unsaid: 0.95,
     configured: true,
     control: { label: 'Top-p', max: 1, step: 0.01 },
   },
@@ -171,7 +175,7 @@ export type ControlName = Having<{ readonly control: SamplingControl }>;
 /** The numbers by their names in the HTTP API. */
 export type WireSampling = { readonly [K in SamplingName as Table[K]['wire']]?: number | undefined };
 
-/** Sampling settings of one sequence. Absent fields take the model's generation_config, then the defaults. */
+/** Sampling settings of one sequence. Absent fields take the model's defaults (samplingDefaults). */
 export type SamplingParams = { readonly [K in SamplingName]?: number } & {
   /** Token id -> -100..100, added to the logit. */
   readonly logitBias?: Readonly<Record<string, number>>;
@@ -190,6 +194,33 @@ export const CONTROL_NAMES = SAMPLING_NAMES.filter((name): name is ControlName =
 /** A number for each of these names. */
 export function samplingNumbers<K extends SamplingName>(names: readonly K[], of: (name: K) => number): Record<K, number> {
   return Object.fromEntries(names.map((name) => [name, of(name)])) as Record<K, number>;
+}
+
+/** A number for every row that has one, used where a request says nothing. */
+export type SamplingDefaults = Readonly<Record<Exclude<SamplingName, 'seed'>, number>>;
+
+/**
+ * What a model is sampled with: its generation_config.json's numbers, or where that gives no temperature, ones at which a model stays sensible. `openai`
+ * ignores the file, as OpenAI's API has fixed defaults.
+ */
+export function samplingDefaults(generation: Readonly<Record<string, unknown>>, policy: 'model' | 'openai'): SamplingDefaults {
+  const isSaid = policy === 'openai' || typeof generation['temperature'] === 'number';
+  const names = SAMPLING_NAMES.filter((name) => name !== 'seed');
+  const numbers = samplingNumbers(names, (name) => {
+    const { wire, configured, unsaid }: SamplingField = SAMPLING[name];
+    const value = policy === 'model' && configured ? generation[wire] : undefined;
+    return typeof value === 'number' ? value : ((isSaid ? undefined : unsaid) ?? SAMPLING[name].default);
+  });
+  return policy === 'model' && generation['do_sample'] === false ? { ...numbers, temperature: 0 } : numbers;
+}
+
+/** The defaults that change anything, under their HTTP names; of a greedy model that is the temperature alone. */
+export function shownDefaults(defaults: SamplingDefaults): Readonly<Record<string, number>> {
+  const isGreedy = defaults.temperature === 0;
+  const names = SAMPLING_NAMES.filter((name) => name !== 'seed').filter(
+    (name) => name === 'temperature' || (defaults[name] !== SAMPLING[name].default && !(isGreedy && SAMPLING[name].stage === 'cut')),
+  );
+  return Object.fromEntries(names.map((name) => [SAMPLING[name].wire, defaults[name]]));
 }
 
 /** Cuts that keep every token. */

@@ -48,8 +48,9 @@ function shortContext({ engine, contextAsked }: ServerConfig, models: readonly M
   return [`the chat model's own context is ${own} tokens, below the ${engine.contextLength} asked for (--context-length)`];
 }
 
-function describeModel({ architecture, parameters, contextLength, voices, adapter }: ModelInfo): string {
+function describeModel({ architecture, format, parameters, contextLength, sampling, voices, adapter }: ModelInfo): string {
   const size = parameters >= 1e9 ? `${(parameters / 1e9).toFixed(1)} B` : `${(parameters / 1e6).toFixed(1)} M`;
   const more = contextLength === undefined ? (voices ? `, ${voices.length} voices` : '') : `, context ${contextLength}`;
-  return `${architecture}, ${size} parameters${more}${adapter ? `, on ${adapter.name}` : ''}`;
+  const sampled = sampling ? `, ${Object.entries(sampling).map(([name, value]) => `${name} ${value}`).join(', ')}` : ''; // prettier-ignore
+  return `${architecture}${format === undefined ? '' : ` (${format})`}, ${size} parameters${more}${sampled}${adapter ? `, on ${adapter.name}` : ''}`;
 }

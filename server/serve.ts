@@ -8,6 +8,7 @@ import { describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
 import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './audio/pool.ts';
+import { removeAbandoned } from './audio/temporary-folder.ts';
 import { parseServerConfig } from './settings/config.ts';
 import type { ListenerSettings, ServerConfig } from './settings/config.ts';
 import { superviseEngine } from './engine/supervisor.ts';
@@ -18,6 +19,7 @@ import type { Listener } from './http/listen.ts';
 import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings/read.ts';
+import { inFlags } from './settings/remedies.ts';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
 import { defined } from './body/validate.ts';
@@ -80,6 +82,7 @@ const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = {
 
 function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
   const lifecycle = new Lifecycle();
+  removeAbandoned();
   const codec = new CodecPool();
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({
@@ -87,7 +90,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     log,
     watchdogMs: config.watchdogMs,
     onGiveUp: (error) => {
-      process.stderr.write(`the engine cannot run: ${error.message}\n`);
+      process.stderr.write(`the engine cannot run: ${inFlags(error)}\n`);
       process.exit(EXIT_BY_CODE[error.code] ?? EXIT.crash);
     },
     ...(engineEntry && { entry: engineEntry }),

@@ -14,7 +14,7 @@ const MAX_FUNCTION_LINES = 60;
 
 /** Rank of a folder or file of engine/: it imports only from lower ranks and from its own group. */
 const RANKS: readonly (readonly string[])[] = [
-  ['api.ts', 'config.ts', 'errors.ts', 'protocol.ts', 'sampling.ts', 'util'],
+  ['api.ts', 'config.ts', 'errors.ts', 'model-types.ts', 'protocol.ts', 'sampling.ts', 'util'],
   ['platform', 'audio', 'cache'],
   ['weights'],
   ['text', 'gpu'],
@@ -128,6 +128,21 @@ describe('engine/', () => {
     expect(problems).toEqual([]);
   });
 
+  test('speaks neither the command line nor HTTP: no flag in what it says, no field of the API in its errors', () => {
+    const OTHERS = ['--query-gpu', '--format', '--local-dir'];
+    const said = engineFiles.flatMap((path) => {
+      const text = withoutComments(read(path));
+      const flags = [...text.matchAll(/(?<=['"`\s(])--[a-z][\w-]*(?![\w.[-])/g)]
+        .map(([flag]) => flag)
+        .filter((flag) => !OTHERS.includes(flag));
+      const fields = [...text.matchAll(/\bparam: ['"`][^'"`]*_[^'"`]*['"`]|\bdetails: \{[^}]*\w_\w[^}]*\}|\bnpx parley\b/g)].map(
+        ([field]) => field,
+      );
+      return [...flags, ...fields].map((word) => `${path}: ${word}`);
+    });
+    expect(said).toEqual([]);
+  });
+
   test('no globals of one runtime, no console', () => {
     const runtimeGlobal = /(?<![\w.#'"/-])(process\.|Buffer\.|document\.|console\.|require\()/;
     const problems = engineFiles
@@ -138,7 +153,7 @@ describe('engine/', () => {
 
   test('every folder it names in README.md as a rank exists in the rule and the other way round', () => {
     const rows = read('engine/README.md').match(/^\| \d+ \|.*$/gm)!;
-    const named = rows.map((row) => [...row.split('|')[2]!.matchAll(/[\w.]+/g)].map(([word]) => word).sort());
+    const named = rows.map((row) => [...row.split('|')[2]!.matchAll(/[\w.-]+/g)].map(([word]) => word).sort());
     expect(named).toEqual(RANKS.map((groups) => [...groups].sort()));
   });
 });

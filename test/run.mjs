@@ -33,7 +33,7 @@ function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes: only when asked for.
-  const byName = ['fuzz.bench.ts', 'soak.bench.ts'];
+  const byName = ['audio-memory.bench.ts', 'fuzz.bench.ts', 'soak.bench.ts'];
   const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);
@@ -42,14 +42,21 @@ function runBenches([name = '', ...rest]) {
   return chosen.map((file) => runTool('tsx/dist/cli.mjs', join(folder, file), ...rest)).some(Boolean) ? 1 : 0;
 }
 
+/** What a script of package.json passes to its tool. */
+function argumentsOf(script) {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  return scripts[script].split(' ').slice(1);
+}
+
 function runTests(filters) {
   console.log('type check');
   if (runTool('typescript/bin/tsc', '-p', 'tsconfig.json') !== 0) return 1;
   // Who asks for a few tests is at work on them.
   if (filters.length === 0) {
     console.log('format check');
-    const [, ...check] = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts['format:check'].split(' ');
-    if (runTool('prettier/bin/prettier.cjs', '--log-level=warn', ...check) !== 0) return 1;
+    if (runTool('prettier/bin/prettier.cjs', '--log-level=warn', ...argumentsOf('format:check')) !== 0) return 1;
+    console.log('lint');
+    if (runTool('oxlint/bin/oxlint', ...argumentsOf('lint')) !== 0) return 1;
   }
   const report = join(ROOT, '.parley', 'test-results.json');
   rmSync(report, { force: true });

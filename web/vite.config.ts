@@ -18,9 +18,11 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
+import type { Json } from '../engine/util/json.ts';
 import { PACKED_SUFFIXES } from '../server/http/packed.ts';
+import { describeType } from './src/models/import-model.ts';
 import { CHUNK_BYTES } from './src/models/manifest.ts';
-import type { ModelIndex, ModelManifest, ModelTask } from './src/models/manifest.ts';
+import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
@@ -43,8 +45,6 @@ const CSP = [
   'trusted-types parley',
 ].join('; ');
 
-const TASKS: Readonly<Record<string, ModelTask>> = { kokoro: 'speech', whisper: 'transcription' };
-
 /** Describes every checkpoint of models/: files, sizes, SHA-256 of each chunk. */
 function bundledModels(): ModelIndex {
   const folder = join(ROOT, 'models');
@@ -55,7 +55,7 @@ function bundledModels(): ModelIndex {
 }
 
 function describeModel(id: string, folder: string): ModelManifest {
-  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as { model_type?: string };
+  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Json;
   const files = readdirSync(folder)
     .filter((name) => name !== 'README.md' && statSync(join(folder, name)).isFile())
     .map((name) => {
@@ -70,7 +70,7 @@ function describeModel(id: string, folder: string): ModelManifest {
       }
       return { name, size: bytes.length, url: `models/${id}/${name}`, sha256 };
     });
-  return { id, task: TASKS[config.model_type ?? ''] ?? 'chat', modelType: config.model_type ?? 'unknown', source: 'bundled', files };
+  return { id, ...describeType(config), source: 'bundled', files };
 }
 
 /** Serves models/ while developing; links (or copies) it into the build. */

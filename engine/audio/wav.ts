@@ -19,6 +19,8 @@ export interface WavFile {
 const PCM = 1;
 const FLOAT = 3;
 const EXTENSIBLE = 0xfffe;
+/** The longest fmt chunk, an extensible one. */
+const FORMAT_BYTES = 40;
 const MAX_CHANNELS = 32;
 const MIN_RATE = 4_000;
 const MAX_RATE = 384_000;
@@ -28,7 +30,7 @@ const MAX_CHUNKS = 1_000;
 /** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 export const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
 
-const invalid = (message: string): EngineError => new EngineError('invalid_audio', message, { param: 'file' });
+const invalid = (message: string): EngineError => new EngineError('invalid_audio', message);
 
 /** Whether the bytes begin as a WAV file does (RIFF, or RF64 for files beyond 4 GiB). */
 export function isWav(bytes: Uint8Array): boolean {
@@ -36,27 +38,50 @@ export function isWav(bytes: Uint8Array): boolean {
   return (magic === 'RIFF' || magic === 'RF64') && latin1(bytes, 8, 12) === 'WAVE';
 }
 
+/** Bytes of a file that need not lie in one piece. */
+export interface FileBytes {
+  readonly length: number;
+  /** Those from `from` to before `to`, or to the end; what does not lie in one piece is copied. */
+  subarray(from: number, to?: number): Uint8Array;
+}
+
+/** What a WAV file's headers say, and where in it the samples lie. */
+export interface WavHeader extends Omit<WavFile, 'data'> {
+  /** First byte of the samples, how many there are, and bytes a frame. */
+  readonly from: number;
+  readonly dataBytes: number;
+  readonly frameBytes: number;
+}
+
 /** Reads the headers of a WAV file; throws EngineError('invalid_audio') for what is no WAV, is cut in its headers, or has an unknown encoding. */
 export function parseWav(bytes: Uint8Array): WavFile {
-  if (!isWav(bytes)) throw invalid('the file does not begin with a RIFF/WAVE header');
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const { encoding, sampleRate, channels, frames, from, dataBytes, missingBytes } = parseWavHeader(bytes);
+  return { encoding, sampleRate, channels, frames, missingBytes, data: bytes.subarray(from, from + dataBytes) };
+}
+
+/** The same without its samples, which may lie anywhere. */
+export function parseWavHeader(bytes: FileBytes): WavHeader {
+  if (!isWav(bytes.subarray(0, 12))) throw invalid('the file does not begin with a RIFF/WAVE header');
   let format: Format | undefined;
   let chunks = 0;
   for (let at = 12; at + 8 <= bytes.length;) {
     if (++chunks > MAX_CHUNKS) throw invalid(`the WAV file has more than ${MAX_CHUNKS} chunks before its samples`);
-    const id = latin1(bytes, at, at + 4);
-    const size = view.getUint32(at + 4, true);
+    const head = bytes.subarray(at, at + 8);
+    const id = latin1(head, 0, 4);
+    const size = viewOf(head).getUint32(4, true);
     const body = at + 8;
     if (id === 'data') {
       if (!format) throw invalid('the WAV file has its data chunk before its fmt chunk');
-      return describe(format, bytes.subarray(body), size);
+      return describe(format, body, bytes.length - body, size);
     }
     if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
-    if (id === 'fmt ') format = parseFormat(view, body, size);
+    if (id === 'fmt ') format = parseFormat(viewOf(bytes.subarray(body, body + Math.min(size, FORMAT_BYTES))), size);
     at = body + size + (size & 1);
   }
   throw invalid(format ? 'the WAV file has no data chunk' : 'the WAV file has no fmt chunk');
 }
+
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView => new DataView(buffer, byteOffset, byteLength);
 
 interface Format {
   readonly encoding: WavEncoding;
@@ -65,15 +90,16 @@ interface Format {
   readonly blockAlign: number;
 }
 
-function parseFormat(view: DataView, at: number, size: number): Format {
+/** `view` = the fmt chunk, which declares `size` bytes, as far as it is looked at. */
+function parseFormat(view: DataView, size: number): Format {
   if (size < 16) throw invalid(`the WAV file's fmt chunk has ${size} bytes; at least 16 are needed`);
-  const channels = view.getUint16(at + 2, true);
-  const sampleRate = view.getUint32(at + 4, true);
-  const blockAlign = view.getUint16(at + 12, true);
-  const bits = view.getUint16(at + 14, true);
-  let tag = view.getUint16(at, true);
+  const channels = view.getUint16(2, true);
+  const sampleRate = view.getUint32(4, true);
+  const blockAlign = view.getUint16(12, true);
+  const bits = view.getUint16(14, true);
+  let tag = view.getUint16(0, true);
   // Extensible: the real tag is the first field of the sub-format GUID.
-  if (tag === EXTENSIBLE && size >= 40) tag = view.getUint16(at + 24, true);
+  if (tag === EXTENSIBLE && size >= 40) tag = view.getUint16(24, true);
   const encoding = encodingOf(tag, bits);
   if (!encoding)
     throw invalid(`WAV encoding ${tag} with ${bits} bits is not read; PCM of 8, 16, 24 or 32 bits and float of 32 or 64 bits are`);
@@ -94,16 +120,16 @@ function encodingOf(tag: number, bits: number): WavEncoding | undefined {
   return bits === 8 ? 'u8' : bits === 16 ? 's16' : bits === 24 ? 's24' : bits === 32 ? 's32' : undefined;
 }
 
-/** `rest` is what follows the header of the data chunk, which declares `size` bytes. */
-function describe({ encoding, channels, sampleRate, blockAlign }: Format, rest: Uint8Array, size: number): WavFile {
-  const declared = isPlaceholder(size) ? rest.length : size;
-  const data = rest.subarray(0, declared);
-  const frames = Math.floor(data.length / blockAlign);
-  return { encoding, channels, sampleRate, frames, data, missingBytes: declared - data.length };
+/** `rest` bytes follow the header of the data chunk, which ends at `from` and declares `size`. */
+function describe({ encoding, channels, sampleRate, blockAlign }: Format, from: number, rest: number, size: number): WavHeader {
+  const declared = isPlaceholder(size) ? rest : size;
+  const dataBytes = Math.min(declared, rest);
+  const frames = Math.floor(dataBytes / blockAlign);
+  return { encoding, channels, sampleRate, frames, from, dataBytes, frameBytes: blockAlign, missingBytes: declared - dataBytes };
 }
 
 /** Averages the channels: [frames] in -1..1 (float files may exceed it). Samples that are not finite become 0. */
-export function wavToMono(wav: WavFile): Float32Array {
+export function wavToMono(wav: Pick<WavFile, 'encoding' | 'channels' | 'frames' | 'data'>): Float32Array {
   const { data, encoding, channels, frames } = wav;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const read = READERS[encoding];

@@ -1,4 +1,5 @@
 /** Cutting long audio into windows an encoder takes, at pauses, and telling silence from sound. No model. */
+import type { SampleSource } from './sample-source.ts';
 
 export interface AudioWindow {
   /** First sample. */
@@ -20,17 +21,34 @@ const SILENCE_RMS = 1e-3;
 /** Consecutive windows of at most `maxSeconds` that together are all of `samples`. */
 export function splitAtPauses(samples: Float32Array, sampleRate: number, maxSeconds: number): AudioWindow[] {
   const most = Math.floor(maxSeconds * sampleRate);
-  const least = Math.floor(Math.max(most - SEARCH_SECONDS * sampleRate, most * LEAST_SHARE));
-  const frame = Math.round(FRAME_SECONDS * sampleRate);
   const windows: AudioWindow[] = [];
   for (let start = 0; start < samples.length;) {
-    const rest = samples.length - start;
-    const length = rest <= most ? rest : quietest(samples.subarray(start, start + most), frame, least);
-    const part = samples.subarray(start, start + length);
-    windows.push({ start, samples: part, silent: isSilent(part, sampleRate) });
-    start += length;
+    const window = firstWindow(samples.subarray(start, start + most + 1), sampleRate, maxSeconds);
+    windows.push({ ...window, start });
+    start += window.samples.length;
   }
   return windows;
+}
+
+/** The same windows of audio that is read as it is cut; no more than one of them is held. */
+export async function* cutAtPauses(source: SampleSource, sampleRate: number, maxSeconds: number): AsyncGenerator<AudioWindow> {
+  const most = Math.floor(maxSeconds * sampleRate);
+  for (let start = 0; start < source.length;) {
+    const ahead = await source.read(start, Math.min(start + most + 1, source.length));
+    const window = firstWindow(ahead, sampleRate, maxSeconds);
+    yield { ...window, start };
+    start += window.samples.length;
+  }
+}
+
+/** The first window of `samples`, which hold at least one sample more than a window unless they end the audio. */
+function firstWindow(samples: Float32Array, sampleRate: number, maxSeconds: number): AudioWindow {
+  const most = Math.floor(maxSeconds * sampleRate);
+  const least = Math.floor(Math.max(most - SEARCH_SECONDS * sampleRate, most * LEAST_SHARE));
+  const frame = Math.round(FRAME_SECONDS * sampleRate);
+  const length = samples.length <= most ? samples.length : quietest(samples.subarray(0, most), frame, least);
+  const part = samples.subarray(0, length);
+  return { start: 0, samples: part, silent: isSilent(part, sampleRate) };
 }
 
 /** Whether nothing in the samples is loud enough to be speech. */

@@ -1,12 +1,13 @@
+import type { AdapterInfo } from '../api.ts';
+
 /** What the adapter can do; ops choose their variants from it. */
 export interface Caps {
-  readonly f16: boolean;
   readonly subgroups: boolean;
   readonly subgroupMinSize: number;
   readonly subgroupMaxSize: number;
   readonly timestamps: boolean;
   readonly software: boolean;
-  readonly family: 'cpu' | 'generic' | 'tensor';
+  readonly family: AdapterInfo['family'];
   readonly maxBindingBytes: number;
   readonly maxBufferBytes: number;
   readonly maxWorkgroupBytes: number;

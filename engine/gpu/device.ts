@@ -15,7 +15,7 @@ import type { DType, TypedArray } from './tensor.ts';
 
 export interface DeviceOptions extends AdapterRequest {
   /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
-  readonly disable?: readonly ('f16' | 'subgroups' | 'timestamps')[];
+  readonly disable?: readonly ('subgroups' | 'timestamps')[];
 }
 
 const WANTED_LIMITS = [
@@ -73,14 +73,12 @@ export class Device implements BufferOwner {
   /** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
   static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
     const adapter = await platform.requestAdapter(options);
-    const has = (feature: string, name: 'f16' | 'subgroups' | 'timestamps'): boolean =>
-      adapter.features.has(feature as GPUFeatureName) && !options.disable?.includes(name);
-    const f16 = has('shader-f16', 'f16');
+    const has = (feature: string, name: 'subgroups' | 'timestamps'): boolean =>
+      adapter.features.has(feature) && !options.disable?.includes(name);
     const subgroups = has('subgroups', 'subgroups');
     const timestamps = has('timestamp-query', 'timestamps');
     const requiredFeatures: GPUFeatureName[] = [];
-    if (f16) requiredFeatures.push('shader-f16');
-    if (subgroups) requiredFeatures.push('subgroups' as GPUFeatureName);
+    if (subgroups) requiredFeatures.push('subgroups');
     if (timestamps) requiredFeatures.push('timestamp-query');
     const requiredLimits: Record<string, number> = {};
     for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];
@@ -89,7 +87,6 @@ export class Device implements BufferOwner {
     const software = isSoftware(adapter);
     platform.deviceCreated(software);
     const caps: Caps = {
-      f16,
       subgroups,
       subgroupMinSize: subgroups ? (info.subgroupMinSize ?? 4) : 1,
       subgroupMaxSize: subgroups ? (info.subgroupMaxSize ?? 128) : 1,

@@ -7,16 +7,14 @@ export type ScalarType = 'u32' | 'i32' | 'f32';
 
 /**
  * Declares a kernel beside the function that dispatches it. Three kinds of parameter, never mixed: `params` change per
- * dispatch (a uniform struct), `overrides` specialise the pipeline without changing its text, `types` and `consts` are text placed
- * before the file (WGSL cannot override a scalar type or the length of a private array).
+ * dispatch (a uniform struct), `overrides` specialise the pipeline without changing its text, `consts` are text placed before the
+ * file (WGSL cannot override the length of a private array).
  */
 export interface KernelSpec {
   /** Path below shaders/. */
   readonly file: string;
   /** Helper files without entry points, placed before the kernel. */
   readonly fragments?: (variant: Variant) => readonly string[];
-  /** Names the text uses as aliases of a storage type. */
-  readonly types?: readonly string[];
   /** Names of u32 constants the text needs. */
   readonly consts?: readonly string[];
   /** In binding order; `params` follows as the last binding. */
@@ -28,7 +26,6 @@ export interface KernelSpec {
 
 /** The choices that make one pipeline out of a kernel. */
 export interface Variant {
-  readonly types?: Readonly<Record<string, 'f32' | 'f16' | 'u32' | 'i32'>>;
   readonly consts?: Readonly<Record<string, number>>;
   readonly overrides?: Readonly<Record<string, number>>;
   readonly subgroups?: boolean;
@@ -55,23 +52,19 @@ export function isKernel(value: unknown): value is Kernel {
   return typeof value === 'object' && value !== null && 'spec' in value && typeof (value as Kernel).spec.file === 'string';
 }
 
-/** Pipeline label and profiler key, e.g. `rms_norm weight_t=f16 WG=64 subgroups`. */
+/** Pipeline label and profiler key, e.g. `rms_norm f16 WG=64 subgroups`. */
 export function variantLabel(kernel: Kernel, variant: Variant): string {
   let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
-  for (const k in variant.types) label += ` ${k}=${variant.types[k]}`;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
   for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;
   return variant.subgroups ? `${label} subgroups` : label;
 }
 
-/** The module's text: directives, aliases and consts, fragments, file. */
+/** The module's text: directives, consts, fragments, file. */
 export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: ReadonlyMap<string, string>): string {
   const { spec } = kernel;
   const parts: string[] = [];
-  const types = Object.entries(variant.types ?? {});
-  if (types.some(([, type]) => type === 'f16')) parts.push('enable f16;');
   if (variant.subgroups) parts.push('enable subgroups;');
-  for (const [alias, type] of types) parts.push(`alias ${alias} = ${type};`);
   for (const [name, value] of Object.entries(variant.consts ?? {})) parts.push(`const ${name}: u32 = ${value}u;`);
   for (const path of [...(spec.fragments?.(variant) ?? []), spec.file]) {
     const text = shaders.get(path);
@@ -115,7 +108,7 @@ export function checkKernel(kernel: Kernel, wgsl: string): string[] {
       .join(', '),
     overrides.join(', '),
   );
-  for (const name of [...(spec.types ?? []), ...(spec.consts ?? [])]) {
+  for (const name of spec.consts ?? []) {
     if (!new RegExp(`\\b${name}\\b`).test(text)) problems.push(`'${name}' is declared but the text never uses it`);
   }
   if (!/@compute[\s\S]*fn\s+main\s*\(/.test(text)) problems.push('no entry point named main');

@@ -1,10 +1,14 @@
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { AdapterMemory } from '../platform/memory.ts';
 import { formatBytes } from '../util/memory.ts';
 import type { Device } from './device.ts';
 
 /** How much memory a device has, and who says so. */
 export type DeviceMemory = Pick<AdapterMemory, 'bytes' | 'from'>;
+
+/** For a device that has less, or more, than was found. */
+export const SAY_MEMORY: Remedy = { does: 'say how much memory there really is', settings: [{ name: 'deviceMemory' }] };
 
 const LARGEST_BLOCK = 2 ** 30;
 const SMALLEST_BLOCK = 2 ** 26;
@@ -14,7 +18,7 @@ const SMALLEST_BLOCK = 2 ** 26;
  * asked, the last two together with what is taken already.
  */
 export async function deviceMemory(device: Device, given?: number): Promise<DeviceMemory> {
-  if (given !== undefined) return { bytes: given, from: '--device-memory' };
+  if (given !== undefined) return { bytes: given, from: 'as set' };
   const { bytes, from, sure } = await device.platform.memory(device.info);
   return { bytes: (sure ? bytes : await allocatable(device, bytes)) + device.stats.bufferBytes, from };
 }
@@ -27,7 +31,7 @@ export async function allocate<T>(device: Device, what: string, make: () => T | 
   const refused = await device.gpu.popErrorScope();
   if (refused) {
     const taken = formatBytes(device.stats.bufferBytes);
-    throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken: --device-memory says how much it really has (${refused.message})`); // prettier-ignore
+    throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken (${refused.message})`, { remedies: [SAY_MEMORY] }); // prettier-ignore
   }
   return made;
 }

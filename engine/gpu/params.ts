@@ -66,7 +66,7 @@ export class ParamsArena {
     for (const chunk of this.#chunks) {
       if (chunk.used === 0) continue;
       this.#device.stats.bytesWritten += chunk.used;
-      this.#device.gpu.queue.writeBuffer(chunk.buffer, 0, chunk.host.buffer as ArrayBuffer, 0, chunk.used);
+      this.#device.gpu.queue.writeBuffer(chunk.buffer, 0, chunk.host.buffer, 0, chunk.used);
       chunk.used = 0;
     }
     this.#current = 0;

@@ -1,7 +1,7 @@
 import { assert } from '../errors.ts';
 import { alignUp, product } from '../util/math.ts';
 
-/** Storage types. f16 needs the adapter feature; integer types hold ids, packed int8 (4 a u32) and packed int4 (8 a u32). */
+/** Storage types. f16 is read two a u32, so that it needs no feature of the adapter; integer types hold ids, packed int8 (4 a u32) and packed int4 (8 a u32). */
 export type DType = 'f32' | 'f16' | 'u32' | 'i32';
 
 export type TypedArray = Float32Array | Uint32Array | Int32Array | Uint16Array;

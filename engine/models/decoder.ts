@@ -2,7 +2,8 @@
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import type { KVCache } from '../ops/kv.ts';
+import { createKVCache } from '../ops/kv.ts';
+import type { KVCache, KVShape } from '../ops/kv.ts';
 import type { Range } from '../util/math.ts';
 import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
@@ -33,6 +34,15 @@ export interface Decoder {
   readonly parameters: number;
   /** Activation tensors for at most `rows` rows of a batch and `logitRows` sampled rows. */
   createWorkspace(device: Device, rows: number, logitRows: number): DecoderWorkspace;
+  /** Tells new pages, before anything is stored, what they should know of the weights (KVLayer.plan); absent = nothing. */
+  prepareKV?(device: Device, kv: KVCache): Promise<void>;
+}
+
+/** Pages for a decoder's keys and values, ready for its first step. */
+export async function createDecoderKV(device: Device, decoder: Decoder, shape: KVShape, pages: number): Promise<KVCache> {
+  const kv = createKVCache(device, shape, pages);
+  await decoder.prepareKV?.(device, kv);
+  return kv;
 }
 
 /** What a rank computes without the others. */

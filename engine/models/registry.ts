@@ -1,21 +1,14 @@
-/** config.json's `model_type` and the definition that reads it. Nothing below imports this. */
-import { EngineError } from '../errors.ts';
+/** The definitions of the families of chat models that model-types.ts names. Nothing below imports this. */
+import { expectFamily } from '../model-types.ts';
+import type { FamilyOf } from '../model-types.ts';
+import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
+import { ARCEE } from './arcee/arcee.ts';
 import { LLAMA } from './llama/llama.ts';
 
-const DECODERS: ReadonlyMap<string, DecoderDefinition> = new Map([
-  ['llama', LLAMA],
-  ['mistral', LLAMA],
-  ['qwen2', LLAMA],
-  ['qwen3', LLAMA],
-]);
+const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, arcee: ARCEE };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
-export function decoderFor(json: Readonly<Record<string, unknown>>): DecoderDefinition {
-  const type = json['model_type'];
-  const definition = DECODERS.get(String(type));
-  if (!definition) {
-    throw new EngineError('unsupported', `model_type ${JSON.stringify(type)} is not a chat model this build knows: ${[...DECODERS.keys()].join(', ')}`); // prettier-ignore
-  }
-  return definition;
+export function decoderFor(json: Json): DecoderDefinition {
+  return DECODERS[expectFamily(json, 'chat')];
 }

@@ -1,5 +1,6 @@
 /** Architectures that a model folder brings along as code of its own. */
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import * as activation from '../ops/activation.ts';
 import * as embedding from '../ops/embedding.ts';
 import * as kv from '../ops/kv.ts';
@@ -11,6 +12,9 @@ import * as rows from '../ops/rows.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { decoderFor } from './registry.ts';
 import type { DecoderDefinition } from './decoder.ts';
+
+/** There is nothing else to do about such code. */
+const TRUST: Remedy = { does: 'read it, and allow it', settings: [{ name: 'trustRemoteCode', value: true }] };
 
 const FILE = 'parley_model.mjs';
 
@@ -32,7 +36,7 @@ export async function definitionFor(
   const path = folder.where(FILE);
   if (!(await folder.has(FILE))) return decoderFor(json);
   if (!trust) {
-    throw new EngineError('invalid_model', `${path} is code of the model's own, which would run with all rights of this program; read it, and allow it with --trust-remote-code`); // prettier-ignore
+    throw new EngineError('invalid_model', `${path} is code of the model's own, which would run with all rights of this program`, { remedies: [TRUST] }); // prettier-ignore
   }
   if (!folder.importModule) throw new EngineError('unsupported', `${path}: code of a model's own runs under Node only`);
   const { createDecoder } = await folder.importModule(FILE);

@@ -1,4 +1,4 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { packLinear } from '../ops/linear.ts';
@@ -89,8 +89,10 @@ export class WeightLoader {
     const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
     const bad = indexBeyond(values, most);
     if (bad < 0) return values;
-    const advice = dtype === 'f16' && Number.isFinite(values[bad]) ? `, which f16 cannot hold (at most ${LARGEST_F16}); load it with --dtype f32` : ', expected finite values'; // prettier-ignore
-    throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}${advice}`);
+    if (dtype === 'f16' && Number.isFinite(values[bad])) {
+      throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, which f16 cannot hold (at most ${LARGEST_F16})`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
+    }
+    throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, expected finite values`);
   }
 
   /** A vector or small table as an f32 tensor. */

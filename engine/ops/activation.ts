@@ -5,9 +5,9 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 
 /** Pointwise functions that other kernels can apply to what they produce; numbers as in shaders/lib/activation.wgsl. */
-export const ACTIVATIONS = { none: 0, gelu: 1, gelu_tanh: 2, silu: 3, relu: 4, leaky_relu: 5, sigmoid: 6, tanh: 7 } as const;
+export const ACTIVATIONS = { none: 0, gelu: 1, gelu_tanh: 2, silu: 3, relu: 4, leaky_relu: 5, sigmoid: 6, tanh: 7, relu2: 8 } as const;
 
-/** `leaky_relu` has slope 0.2. */
+/** `leaky_relu` has slope 0.2; `relu2` is the square of ReLU. */
 export type Activation = keyof typeof ACTIVATIONS;
 
 const WG = 64;

@@ -15,19 +15,32 @@ const SCALE_BYTES = 4;
 export const NO_SLOT = 0xffffffff;
 
 /**
- * Storage of keys and values: as they are, or as signed bytes with an f32 scale for each position of a head. Queries and keys of int8 pages are
- * rotated alike (kv/rope_kv_store_int8.wgsl), so that a large channel does not round the others away.
+ * Storage of keys and values: as they are, or as signed bytes with a scale for each position of a head. Queries and keys of int8 pages are rotated
+ * alike, and a key loses a centre and keeps four channels apart (kv/rope_kv_store_int8.wgsl), so that a large channel does not round the others away.
  */
 export type KVType = 'f32' | 'f16' | 'int8';
 
-/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize scales behind each head. */
+/** Channels of a key that int8 pages keep apart: two pairs. A query carries as many more behind its own. */
+export const APART_CHANNELS = 4;
+
+/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
 export interface KVCache {
   readonly dtype: KVType;
   readonly pages: number;
   readonly pageSize: number;
   readonly kvHeads: number;
   readonly headDim: number;
-  readonly layers: readonly { readonly k: Tensor; readonly v: Tensor }[];
+  readonly layers: readonly KVLayer[];
+}
+
+export interface KVLayer {
+  readonly k: Tensor;
+  readonly v: Tensor;
+  /**
+   * Of int8 pages: [K, APART_CHANNELS + D] f32, how each head stores its keys: (pair, unit, pair, unit) of what is kept apart, and the centre that keys lose
+   * first (planKeys). All zeros, as at first: keys are stored as they are.
+   */
+  readonly plan?: Tensor;
 }
 
 export interface KVShape {
@@ -57,7 +70,11 @@ export function createKVCache(device: Device, shape: KVShape, pages: number): KV
     pageSize,
     kvHeads,
     headDim,
-    layers: Array.from({ length: layers }, (_, i) => ({ k: make(`k pages ${i}`), v: make(`v pages ${i}`) })),
+    layers: Array.from({ length: layers }, (_, i) => ({
+      k: make(`k pages ${i}`),
+      v: make(`v pages ${i}`),
+      ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [kvHeads, APART_CHANNELS + headDim]) }),
+    })),
   };
 }
 
@@ -79,7 +96,16 @@ export const ROPE_KV_STORE_INT8 = defineKernel({
   file: 'kv/rope_kv_store_int8.wgsl',
   fragments: (v) => [kvFragment(v), reduceFragment(v)],
   consts: ['PAGE'],
-  bindings: ROPE_KV_STORE.spec.bindings,
+  bindings: {
+    qkv: 'read',
+    cos_sin: 'read',
+    positions: 'read',
+    slots: 'read',
+    plan: 'read',
+    q: 'write',
+    k_pages: 'update',
+    v_pages: 'update',
+  },
   params: ROPE_KV_STORE.spec.params,
   overrides: { WG: 'u32', D8: 'u32', P: 'u32' },
 });
@@ -93,7 +119,7 @@ export interface RopeKVStoreArgs {
   readonly positions: Tensor;
   /** [T] u32: page * pageSize + offset, NO_SLOT for padding. */
   readonly slots: Tensor;
-  /** [T, H D]: rotated queries, as attention over these pages reads them. */
+  /** [T, H D], over int8 pages [T, H (D + APART_CHANNELS)]: rotated queries, as attention over these pages reads them. */
   readonly q: Tensor;
   readonly kv: KVCache;
   readonly layer: number;
@@ -107,12 +133,14 @@ export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, k
   assert(headDim % 8 === 0, `rope_kv_store: head dim ${headDim}, expected a multiple of 8`);
   const pages = kv.layers[layer]!;
   const D8 = headDim / 8;
+  const columns = headDim + (dtype === 'int8' ? APART_CHANNELS : 0);
+  assert(q.size >= rows * heads * columns, `rope_kv_store: ${q.label} [${q.shape.join(', ')}] for ${rows} rows of ${heads} x ${columns}`);
   const bindings = { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v };
   const params = { heads, kv_heads: kvHeads };
   if (dtype === 'int8') {
     const { wg, variant } = reduceVariant(rec.caps, D8);
     const consts = { PAGE: pageSize, ...variant.consts };
-    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, bindings, params, [heads + kvHeads, rows]); // prettier-ignore
+    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, { ...bindings, plan: pages.plan! }, params, [heads + kvHeads, rows]); // prettier-ignore
     return;
   }
   const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 } };

@@ -48,7 +48,7 @@ export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, he
 }
 
 export interface PagedAttentionArgs {
-  /** [T, H D], rotated. */
+  /** As ropeKVStore leaves them for these pages. */
   readonly q: Tensor;
   readonly kv: KVCache;
   readonly layer: number;

@@ -21,13 +21,16 @@ export type RopeScaling =
       readonly lowFreqFactor: number;
       readonly highFreqFactor: number;
       readonly originalContext: number;
-    };
+    }
+  /** Every frequency by a number of its own, [D/2]. */
+  | { readonly kind: 'factors'; readonly factors: readonly number[] };
 
 /** Inverse frequencies [D/2] after scaling, in f64. */
 export function ropeFrequencies({ theta, headDim, scaling }: RopeConfig): Float64Array {
   const frequencies = Float64Array.from({ length: headDim / 2 }, (_, i) => theta ** (-2 * i / headDim)); // prettier-ignore
   if (!scaling) return frequencies;
   if (scaling.kind === 'linear') return frequencies.map((f) => f / scaling.factor);
+  if (scaling.kind === 'factors') return frequencies.map((f, i) => f / scaling.factors[i]!);
   const { factor, lowFreqFactor, highFreqFactor, originalContext } = scaling;
   return frequencies.map((f) => {
     const turns = (originalContext * f) / (2 * Math.PI);

@@ -2,6 +2,7 @@
 import type { AdapterInfo, MemoryUse } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { chatAdapters } from '../config.ts';
+import { splitOf } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
@@ -53,7 +54,7 @@ export interface SplitChat {
 /** `device` is the engine's own: its counters show that work moves. */
 export async function loadSplit(device: Device, request: SplitRequest): Promise<SplitChat> {
   const { config } = request;
-  const topology = { tpSize: config.tpSize, ppSize: config.ppSize };
+  const topology = splitOf(config);
   const count = topology.tpSize * topology.ppSize;
   const { platform } = device;
   const threads = config.rankThreads && platform.startWorker !== undefined;

@@ -7,7 +7,7 @@ import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import { StepEncoder } from '../runner/step-encoder.ts';
 import type { Batch } from '../scheduler/batch.ts';
-import { GroupMemory } from './group-memory.ts';
+import type { GroupMemory } from './group-memory.ts';
 import type { GroupSizes, StepPlace } from './group-memory.ts';
 import { microBatches } from './micro-batches.ts';
 import type { MicroBatch } from './micro-batches.ts';
@@ -135,7 +135,7 @@ export class ParallelRunner {
     const reported = input.get('processed') === 0 ? 0 : input.get('reported');
     const outcome = { rows, tokens: tokens.slice(0, count) };
     if (reported === 0) return { ...outcome, logprobs: undefined };
-    const data = logprobs.bytes.slice(0, reported * LOGPROB_WORDS * 4).buffer as ArrayBuffer;
+    const data = logprobs.bytes.slice(0, reported * LOGPROB_WORDS * 4).buffer;
     return {
       ...outcome,
       logprobs: parseLogprobs(input.reported.slice(0, reported), batch.sampled, data, this.#parts.sizes.limits.vocabulary),

@@ -3,10 +3,10 @@ import type { MemoryUse } from '../api.ts';
 import { Device } from '../gpu/device.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import { deviceMemory } from '../gpu/memory.ts';
+import { createDecoderKV } from '../models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
-import { createKVCache } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
 import { planMemory } from '../runner/kv-budget.ts';
 import type { StepLimits } from '../runner/step-input.ts';
@@ -99,7 +99,7 @@ export class RankHost implements RankOperations {
 
   async start({ pages, sizes, buffer }: StartRequest): Promise<void> {
     const device = this.#device;
-    const kv = createKVCache(device, this.#kvShape(), pages);
+    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), pages);
     this.#memory = new GroupMemory(sizes, buffer);
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
     const parts = { device, decoder: this.#decoder, workspace: this.#workspace, kv, limits: sizes.limits, place: this.#place, link };

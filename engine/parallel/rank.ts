@@ -1,6 +1,5 @@
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
-import type { Tensor } from '../gpu/tensor.ts';
 import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
@@ -9,6 +8,7 @@ import { StepInput, decodeBuckets } from '../runner/step-input.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { StepTensors } from '../runner/step-tensors.ts';
 import type { StepShape } from '../runner/step-tensors.ts';
+import { warmUp } from '../runner/warm-up.ts';
 import type { StepPlace } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
 import { createRankSampler } from './rank-sampler.ts';
@@ -58,7 +58,11 @@ export class Rank {
 
   /** Compiles every kernel and captures the decode plans. */
   async warmUp(): Promise<void> {
-    const { device, limits, workspace } = this.#parts;
+    await warmUp(this.#parts.device, { work: this.#work() });
+  }
+
+  *#work(): Generator<(rec: Recorder) => void> {
+    const { limits, workspace } = this.#parts;
     const tensors = this.#tensors;
     const buckets = decodeBuckets(limits.maxRunning);
     const decodes = buckets
@@ -68,10 +72,10 @@ export class Rank {
     const prefill: StepShape = { rows, decodeTiles: 0, prefillTiles: 1, parts: 1, gather: true, logitRows: 1 };
     for (const shape of [...decodes, prefill]) {
       for (const greedy of [true, false]) {
-        await device.warmUp((rec) => {
+        yield (rec) => {
           for (const segment of this.#segments(shape)) segment.record(rec);
           if (workspace.logits) this.#sampler!.record(rec, shape.logitRows, workspace.logits, greedy);
-        });
+        };
       }
     }
     for (const bucket of buckets) {

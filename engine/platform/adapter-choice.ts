@@ -32,7 +32,7 @@ export function noSuchAdapter(wanted: string, listed: readonly { readonly name: 
   const names = listed.map(({ name }) => `'${name}'`).join(', ');
   return new EngineError(
     'no_adapter',
-    `no WebGPU adapter matches '${wanted}'; there ${listed.length === 1 ? 'is' : 'are'} ${names || 'none'} ('npx parley adapters' says more)`,
+    `no WebGPU adapter matches '${wanted}'; there ${listed.length === 1 ? 'is' : 'are'} ${names || 'none'}`,
   );
 }
 

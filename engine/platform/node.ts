@@ -28,7 +28,7 @@ export interface NodePlatformOptions {
   readonly wait?: 'timer' | 'sleep';
 }
 
-const COMMON_TOGGLES = ['vulkan_enable_f16_on_nvidia', 'allow_unsafe_apis', 'use_vulkan_memory_model'];
+const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model'];
 const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_polyfills_on_integer_div_and_mod', 'skip_validation'];
 
 const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
@@ -78,7 +78,7 @@ function patchSetImmediate(wait: 'timer' | 'sleep'): void {
     }
     return original(callback, ...args);
   };
-  globalThis.setImmediate = Object.assign(slowed, original) as unknown as typeof setImmediate;
+  globalThis.setImmediate = Object.assign(slowed, original);
 }
 
 /** The platform of a Node process. */

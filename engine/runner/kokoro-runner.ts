@@ -1,4 +1,4 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { KokoroConfig } from '../models/kokoro/config.ts';
@@ -8,6 +8,7 @@ import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import { FairQueue } from '../util/fair-queue.ts';
 import { indexBeyond } from '../util/math.ts';
+import { warmUp } from './warm-up.ts';
 
 /** One piece of text to speak. */
 export interface SpeechPiece {
@@ -63,15 +64,19 @@ export class KokoroRunner {
   async warmUp(voice: Voice): Promise<void> {
     const [tokens, frames] = [4, 8];
     const noise = { seed: 0, firstSample: 0, scale: 1 };
-    await this.#device.warmUp((rec) => {
+    const piece = (rec: Recorder): void => {
       forwardText(rec, this.#weights, this.config, this.#ws, tokens);
       this.#decode(rec, frames, noise);
       this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
       forwardHead(rec, this.#weights, this.#ws, frames);
-    });
+    };
+    await warmUp(this.#device, { work: [piece], tryOut: () => this.#tryOut(voice) });
+  }
+
+  async #tryOut(voice: Voice): Promise<string | undefined> {
     const ids = new Array<number>(WARM_UP_IDS).fill(0);
     const spoken = await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
-    if (spoken && indexBeyond(spoken.samples) >= 0) throw new EngineError('invalid_model', 'the first samples spoken are not finite: the weights are damaged, or too large for f16 (--dtype f32)'); // prettier-ignore
+    return spoken && indexBeyond(spoken.samples) >= 0 ? 'the first samples spoken are not finite' : undefined;
   }
 
   /**
@@ -132,7 +137,7 @@ export class KokoroRunner {
     rec.submit();
     const durations = new Float32Array(await readback.data());
     if (indexBeyond(durations) < 0) return durations;
-    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
+    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
   #decode(rec: Recorder, frames: number, noise: Parameters<typeof forwardSource>[5]): void {

@@ -1,5 +1,7 @@
 import type { MemoryUse } from '../api.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
+import { SAY_MEMORY } from '../gpu/memory.ts';
 import type { DeviceMemory } from '../gpu/memory.ts';
 import type { KVShape } from '../ops/kv.ts';
 import { pageBytes } from '../ops/kv.ts';
@@ -8,6 +10,8 @@ import { ceilDiv } from '../util/math.ts';
 
 /** A model that holds fewer tokens than this (or than its context) is of no use. */
 const LEAST_TOKENS = 256;
+
+const STORE_BYTES: Remedy = { does: 'store keys and values in bytes', settings: [{ name: 'kvCacheDtype', value: 'int8' }] };
 
 export interface MemoryRequest {
   /** The model's id, for the message. */
@@ -62,14 +66,21 @@ function tooLarge({ model, memory, fraction, others, weights, activations, kv, c
     `keys and values of ${Math.min(LEAST_TOKENS, context)} tokens ${formatBytes(leastKv)}`,
   ];
   const share = `${fraction} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(fraction * memory.bytes)} may be taken`;
-  const remedies = [
-    'split the model over two devices (--tp-size 2 or --pp-size 2: about half of it on each)',
-    ...(kv.dtype === 'int8' ? [] : ['store keys and values in bytes (--kv-cache-dtype int8)']),
-    'compute less at once (--max-running-requests, --chunked-prefill-size)',
-    'take a larger share (--mem-fraction-static)',
-    'say how much memory there really is (--device-memory)',
+  const remedies: Remedy[] = [
+    {
+      does: 'split the model over two devices, about half of it on each',
+      settings: [
+        { name: 'tpSize', value: 2 },
+        { name: 'ppSize', value: 2 },
+      ],
+    },
+    ...(kv.dtype === 'int8' ? [] : [STORE_BYTES]),
+    { does: 'compute less at once', settings: [{ name: 'maxRunningRequests' }, { name: 'chunkedPrefillSize' }] },
+    { does: 'take a larger share', settings: [{ name: 'memFractionStatic' }] },
+    SAY_MEMORY,
   ];
-  return new EngineError('out_of_memory', `${model} does not fit: it needs ${formatBytes(needed)} (${parts.join(', ')}), and ${share}. Ways out: ${remedies.join('; ')}.`, {
+  return new EngineError('out_of_memory', `${model} does not fit: it needs ${formatBytes(needed)} (${parts.join(', ')}), and ${share}`, {
+    remedies,
     details: { needed: Math.ceil(needed), available: Math.floor(fraction * memory.bytes) },
   }); // prettier-ignore
 }

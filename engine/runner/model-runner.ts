@@ -1,5 +1,4 @@
 import type { BlockTable } from '../cache/block-table.ts';
-import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -16,6 +15,7 @@ import { StepInput, decodeBuckets } from './step-input.ts';
 import type { StepLimits } from './step-input.ts';
 import { StepTensors } from './step-tensors.ts';
 import type { StepShape } from './step-tensors.ts';
+import { warmUp } from './warm-up.ts';
 
 export type RunnerOptions = Omit<StepLimits, 'columns' | 'vocabulary'>;
 
@@ -69,30 +69,34 @@ export class ModelRunner {
 
   /** Compiles every kernel, captures the decode plans and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
   async warmUp(): Promise<void> {
+    this.#encoder.encodeNothing(this.#input);
+    this.#sampler.upload(this.#input.sampling, this.#limits.maxRunning);
+    await warmUp(this.#device, { work: this.#work(), tryOut: () => this.#tryOut() });
+  }
+
+  *#work(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk } = this.#limits;
     const tensors = this.#tensors;
-    this.#encoder.encodeNothing(this.#input);
-    this.#sampler.upload(this.#input.sampling, maxRunning);
     const buckets = decodeBuckets(maxRunning);
     for (const bucket of buckets.slice(0, 2)) {
       for (const sampling of ['greedy', 'sampled'] as const) {
-        await this.#device.warmUp((rec) => this.#record(rec, tensors.decodeShape(bucket, tensors.maxParts(bucket)), sampling));
-        await this.#device.warmUp((rec) => this.#record(rec, tensors.decodeShape(bucket, 1), sampling));
+        yield (rec) => this.#record(rec, tensors.decodeShape(bucket, tensors.maxParts(bucket)), sampling);
+        yield (rec) => this.#record(rec, tensors.decodeShape(bucket, 1), sampling);
       }
     }
     const rows = Math.min(maxRunning + prefillChunk, 2 * tensors.prefillTileRows);
     const prefill: StepShape = { rows, decodeTiles: 0, prefillTiles: 1, parts: 1, gather: true, logitRows: 1 };
-    await this.#device.warmUp((rec) => this.#record(rec, prefill, 'greedy'));
+    yield (rec) => this.#record(rec, prefill, 'greedy');
+    // What is compiled by now is recorded once more, to be replayed.
     for (const bucket of buckets) {
       for (let parts = 1; parts <= tensors.maxParts(bucket); parts *= 2) {
         for (const sampling of ['greedy', 'sampled', 'processed'] as const) this.#plan(tensors.decodeShape(bucket, parts), sampling);
       }
     }
-    await this.#tryOut();
   }
 
   /** Runs a short prompt in the first page, which nobody has yet, and looks for the first stage that leaves the finite numbers. */
-  async #tryOut(): Promise<void> {
+  async #tryOut(): Promise<string | undefined> {
     const input = this.#input;
     const { maxRunning, prefillChunk, draftRows, context, vocabulary } = this.#limits;
     const rows = Math.min(TRIED_TOKENS, prefillChunk, context, this.#kv.pageSize, maxRunning + draftRows);
@@ -112,7 +116,7 @@ export class ModelRunner {
     const rec = run(this.#device.record('first tokens'));
     const logits = rec.readback(this.#workspace.logits!, rows * vocabulary * 4);
     rec.submit();
-    if (indexBeyond(new Float32Array(await logits.data())) < 0) return;
+    if (indexBeyond(new Float32Array(await logits.data())) < 0) return undefined;
     const stages: { readonly stage: string; readonly values: Tensor }[] = [];
     const traced = this.#device.record('first tokens, traced');
     run(traced, (stage, value) => {
@@ -124,7 +128,7 @@ export class ModelRunner {
     let first = 'logits';
     for (const { stage, values } of stages.reverse())
       if (indexBeyond((await this.#device.read(values)) as Float32Array) >= 0) first = stage;
-    throw new EngineError('invalid_model', `the model's first values are not finite from '${first}' on: its weights are damaged, or too large for f16 (--dtype f32)`); // prettier-ignore
+    return `the model's first values are not finite from '${first}' on`;
   }
 
   /** Submits one step; its tokens are read later. */

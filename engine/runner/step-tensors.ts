@@ -9,7 +9,7 @@ import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
 
 /** Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). */
-const BUSY_WORKGROUPS = { cpu: 8, generic: 256, tensor: 256 } as const;
+const BUSY_WORKGROUPS = { cpu: 8, generic: 256 } as const;
 const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 
 /** What a forward pass is recorded for; steps of one shape replay one plan. */

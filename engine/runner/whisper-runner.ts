@@ -15,6 +15,7 @@ import { denseTileRows } from '../ops/dense-attention.ts';
 import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
 import { indexBeyond } from '../util/math.ts';
+import { warmUp } from './warm-up.ts';
 
 /** Which tokens a sampled row may take; `languages` are the language ids alone. */
 export type MaskName = (typeof MASKS)[number];
@@ -140,29 +141,31 @@ export class WhisperRunner {
     };
   }
 
-  /** Compiles and runs every kernel once: a short window, one row, several rows, as many as several windows have. */
+  /** Compiles and runs every kernel once, and looks at the logits of one token. */
   async warmUp(): Promise<void> {
-    await this.#device.warmUp((rec) => this.#recordWindow(rec, 0, WARM_UP_FRAMES));
+    await warmUp(this.#device, { work: this.#work(), tryOut: () => this.#tryOut() });
+  }
+
+  /** A short window, one row, several rows, as many as several windows have. */
+  async *#work(): AsyncGenerator<(rec: Recorder) => void> {
+    yield (rec) => void this.#recordWindow(rec, 0, WARM_UP_FRAMES);
     const sample = { mask: 'text' } as const;
     for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, 16] : [1, 2, 16]) {
       const wanted = this.beams > 1 && rows > 2 ? { ...sample, history: 0 } : sample;
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
       const layout = this.#write(plan);
-      await this.#device.warmUp((rec) => this.#recordStep(rec, layout));
+      yield (rec) => this.#recordStep(rec, layout);
       await this.step(plan).tokens();
     }
-    await this.#tryOut();
   }
 
-  /** Looks at the logits of one token; throws EngineError('invalid_model') unless they are finite. */
-  async #tryOut(): Promise<void> {
+  async #tryOut(): Promise<string | undefined> {
     const layout = this.#write([{ slot: 0, position: 0, token: 0, sample: { mask: 'text' } }]);
     const rec = this.#device.record('first token');
     this.#recordStep(rec, layout);
     const logits = rec.readback(this.#decoder.logits, this.model.config.vocabulary * 4);
     rec.submit();
-    if (indexBeyond(new Float32Array(await logits.data())) < 0) return;
-    throw new EngineError('invalid_model', "the first token's logits are not finite: the weights are damaged, or too large for f16 (--dtype f32)"); // prettier-ignore
+    return indexBeyond(new Float32Array(await logits.data())) < 0 ? undefined : "the first token's logits are not finite";
   }
 
   /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */

@@ -22,13 +22,14 @@ interface SubmittedStep {
   readonly result: StepResult;
 }
 
-interface Request {
-  readonly options: ChatRequest;
+/** A request while it is answered. */
+interface Job {
+  readonly request: ChatRequest;
   readonly events: AsyncQueue<ChatEvent>;
   readonly choices: ReadonlyMap<Sequence, ChatChoice>;
   started: boolean;
   unfinished: number;
-  /** The reader is behind, and the request waits for it. */
+  /** The reader is behind, and the job waits for it. */
   paused: boolean;
 }
 
@@ -50,7 +51,7 @@ const MASK_WAIT_MS = 1;
 export class ChatEngine implements TaskOperations<'chat'> {
   readonly info: ModelInfo;
   readonly #parts: ChatParts;
-  readonly #requests = new Map<Sequence, Request>();
+  readonly #jobs = new Map<Sequence, Job>();
   readonly #counters = { promptTokens: 0, generatedTokens: 0, cachedTokens: 0 };
   /** Masks under way; never rejected. */
   readonly #masks = new Map<Sequence, Promise<void>>();
@@ -102,18 +103,18 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const events = new AsyncQueue<ChatEvent>();
     const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
     if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
-    const queued = await this.#enqueue(request, events);
+    const job = await this.#enqueue(request, events);
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) aborted();
     try {
       this.#wake();
       for await (const event of events) {
         yield event;
-        if (queued.paused && events.length <= (READ_AHEAD / 2) * queued.choices.size) this.#setPaused(queued, false);
+        if (job.paused && events.length <= (READ_AHEAD / 2) * job.choices.size) this.#setPaused(job, false);
       }
     } finally {
       signal.removeEventListener('abort', aborted);
-      for (const sequence of queued.choices.keys()) this.#drop(sequence);
+      for (const sequence of job.choices.keys()) this.#drop(sequence);
       // Others may go on with what this one held while it waited for its reader or its mask.
       this.#wake();
     }
@@ -147,28 +148,28 @@ export class ChatEngine implements TaskOperations<'chat'> {
   }
 
   /** Validates, tokenises and queues a request. */
-  async #enqueue(options: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Request> {
+  async #enqueue(request: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Job> {
     if (this.#closed) throw this.#closed;
     const { tokenizer, scheduler, thinks } = this.#parts;
-    const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, options, this.#checkLength);
+    const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, request, this.#checkLength);
     if (this.#closed) throw this.#closed;
-    const maxTokens = this.#maxTokens(promptTokens.length, options);
-    const constraint = constraintOf(options);
-    const sampling = resolveSampling(options, this.#parts, constraint !== undefined);
+    const maxTokens = this.#maxTokens(promptTokens.length, request);
+    const constraint = constraintOf(request);
+    const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
-    const parser = parserOptions(options, prompt, thinks);
-    const matchers = await this.#startMatchers(constraint, options.n ?? 1);
+    const parser = parserOptions(request, prompt, thinks);
+    const matchers = await this.#startMatchers(constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
-      const place = { salt: options.cacheSalt ?? '', priority: this.#parts.priorities ? (options.priority ?? 0) : 0 };
+      const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       sequence.mask = matcher?.mask;
-      const { stop = [], skipSpecialTokens = true } = options;
+      const { stop = [], skipSpecialTokens = true } = request;
       choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher }));
     }
-    const request: Request = { options, events, choices, started: false, unfinished: choices.size, paused: false };
+    const job: Job = { request, events, choices, started: false, unfinished: choices.size, paused: false };
     scheduler.add([...choices.keys()]);
-    for (const sequence of choices.keys()) this.#requests.set(sequence, request);
-    return request;
+    for (const sequence of choices.keys()) this.#jobs.set(sequence, job);
+    return job;
   }
 
   /** One matcher a choice. Compiling takes a moment, in which the engine may close. */
@@ -196,7 +197,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const also = asked === undefined ? '' : ` and ${asked} tokens were asked for`;
       throw new EngineError('context_length_exceeded', `the prompt has ${prompt} tokens${also}; the context holds ${context}`, {
         param,
-        details: { n_prompt_tokens: prompt, n_ctx: context },
+        details: { promptTokens: prompt, contextLength: context },
       });
     }
     return Math.min(asked ?? Infinity, context - prompt);
@@ -223,7 +224,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
         if (!submitted && scheduler.numRunning + scheduler.numWaiting === 0) break;
         const batch = scheduler.next();
         if (!batch && !submitted) {
-          const paused = [...this.#requests.values()].some((request) => request.paused);
+          const paused = [...this.#jobs.values()].some((job) => job.paused);
           // The reader, or the mask when it comes, starts the loop again.
           assert(
             paused || this.#masks.size > 0,
@@ -255,50 +256,50 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** A request starts with its first step. */
   #announce({ prefills }: Batch): void {
     for (const { sequence } of prefills) {
-      const request = this.#requests.get(sequence);
-      if (!request || request.started) continue;
-      request.started = true;
+      const job = this.#jobs.get(sequence);
+      if (!job || job.started) continue;
+      job.started = true;
       const { numPrompt: promptTokens, cached: cachedTokens } = sequence;
       this.#counters.promptTokens += promptTokens;
       this.#counters.cachedTokens += cachedTokens;
-      request.events.push({ type: 'start', promptTokens, cachedTokens });
+      job.events.push({ type: 'start', promptTokens, cachedTokens });
     }
   }
 
   /** One new token of a sequence: text, stop conditions, events. */
   #take(sequence: Sequence, token: number, logprobs: TokenLogprobs | undefined): void {
-    const request = this.#requests.get(sequence);
-    const choice = request?.choices.get(sequence);
-    if (!request || !choice) return;
-    const { options, events } = request;
+    const job = this.#jobs.get(sequence);
+    const choice = job?.choices.get(sequence);
+    if (!job || !choice) return;
+    const { request, events } = job;
     this.#counters.generatedTokens++;
-    const stopped = options.stopTokenIds?.includes(token) ?? false;
+    const stopped = request.stopTokenIds?.includes(token) ?? false;
     const allowed = choice.matcher?.accept(token) ?? true;
-    const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !options.ignoreEos);
+    const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !request.ignoreEos);
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
     const { deltas, stop } = choice.take(token, { silent: ended, last, logprobs });
     for (const delta of deltas) events.push(delta);
-    if (events.length > READ_AHEAD * request.choices.size) this.#setPaused(request, true);
+    if (events.length > READ_AHEAD * job.choices.size) this.#setPaused(job, true);
     const reason = choice.calledTools ? 'tool_calls' : 'stop';
-    if (stop !== undefined) this.#finish(sequence, request, 'stop', stop);
-    else if (ended) this.#finish(sequence, request, reason, stopped ? token : null);
-    else if (last) this.#finish(sequence, request, 'length', null);
+    if (stop !== undefined) this.#finish(sequence, job, 'stop', stop);
+    else if (ended) this.#finish(sequence, job, reason, stopped ? token : null);
+    else if (last) this.#finish(sequence, job, 'length', null);
     else if (choice.matcher) this.#refreshMask(sequence, choice.matcher);
   }
 
-  #setPaused(request: Request, paused: boolean): void {
-    request.paused = paused;
-    for (const sequence of request.choices.keys()) sequence.paused = paused;
+  #setPaused(job: Job, paused: boolean): void {
+    job.paused = paused;
+    for (const sequence of job.choices.keys()) sequence.paused = paused;
     if (!paused) this.#wake();
   }
 
   #refreshMask(sequence: Sequence, matcher: GrammarMatcher): void {
     sequence.mask = undefined;
     const failed = (error: unknown): void => {
-      const request = this.#requests.get(sequence);
-      if (!request) return;
-      request.events.fail(new EngineError('internal', `the answer's grammar failed: ${String(error)}`, { cause: error }));
-      for (const other of request.choices.keys()) this.#drop(other);
+      const job = this.#jobs.get(sequence);
+      if (!job) return;
+      job.events.fail(new EngineError('internal', `the answer's grammar failed: ${String(error)}`, { cause: error }));
+      for (const other of job.choices.keys()) this.#drop(other);
       this.#wake();
     };
     const ready = matcher
@@ -319,18 +320,18 @@ export class ChatEngine implements TaskOperations<'chat'> {
     clearTimeout(timer);
   }
 
-  #finish(sequence: Sequence, request: Request, reason: FinishReason, stopReason: string | number | null): void {
+  #finish(sequence: Sequence, job: Job, reason: FinishReason, stopReason: string | number | null): void {
     const completionTokens = sequence.tokens.length - sequence.numPrompt;
-    const { index } = request.choices.get(sequence)!;
-    request.events.push({ type: 'finish', index, reason, stopReason, completionTokens, cachedTokens: sequence.cached });
+    const { index } = job.choices.get(sequence)!;
+    job.events.push({ type: 'finish', index, reason, stopReason, completionTokens, cachedTokens: sequence.cached });
     this.#drop(sequence);
-    if (--request.unfinished === 0) request.events.end();
+    if (--job.unfinished === 0) job.events.end();
   }
 
   #drop(sequence: Sequence): void {
     this.#masks.delete(sequence);
-    this.#requests.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
-    this.#requests.delete(sequence);
+    this.#jobs.get(sequence)?.choices.get(sequence)?.matcher?.dispose();
+    this.#jobs.delete(sequence);
     this.#parts.scheduler.finish(sequence);
   }
 
@@ -343,7 +344,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** Ends every request with an error and refuses new ones. */
   #fail(error: EngineError): void {
     this.#closed = error;
-    for (const [sequence, { events }] of [...this.#requests]) {
+    for (const [sequence, { events }] of [...this.#jobs]) {
       events.fail(error);
       this.#drop(sequence);
     }

@@ -2,17 +2,17 @@
 import type { MemoryUse, ModelInfo } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, storageType } from '../config.ts';
+import { prefillChunkSize, promptLookup, splitOf, storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate, deviceMemory } from '../gpu/memory.ts';
 import { tokenIds } from '../models/llama/config.ts';
+import { createDecoderKV } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
-import { createKVCache } from '../ops/kv.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
@@ -23,11 +23,12 @@ import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
+import { samplingDefaults, shownDefaults } from '../sampling.ts';
+import type { SamplingDefaults } from '../sampling.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
-import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory } from '../util/memory.ts';
 import { bytesAs } from '../weights/checkpoint.ts';
@@ -53,7 +54,7 @@ export interface ChatParts {
   readonly scheduler: Scheduler;
   readonly pool: PagePool;
   readonly runner: ChatRunner;
-  readonly generation: Json;
+  readonly samplingDefaults: SamplingDefaults;
   readonly eos: ReadonlySet<number>;
   readonly context: number;
   /** Answers that do not fit the context end at its edge instead of being refused. */
@@ -76,7 +77,7 @@ export async function loadChat(
   config: EngineConfig,
 ): Promise<{ readonly info: ModelInfo; readonly parts: ChatParts }> {
   const folder = await openModelFolder(platform, source.path, source.id);
-  const { id, path } = folder;
+  const { id, path, format } = folder;
   const json = await folder.json('config.json');
   const generation = await folder.json('generation_config.json', { optional: true });
   const definition = await definitionFor(folder, json, config.trustRemoteCode);
@@ -98,16 +99,18 @@ export async function loadChat(
     otherBytes: 0,
     trustRemoteCode: config.trustRemoteCode,
   };
-  const split = config.tpSize * config.ppSize > 1;
-  const loaded = split
-    ? await loadSplitModel(device, model, shape, config)
-    : await loadModel(device, folder, definition, model, shape, config);
+  const { tpSize, ppSize } = splitOf(config);
+  const loaded =
+    tpSize * ppSize > 1
+      ? await loadSplitModel(device, model, shape, config)
+      : await loadModel(device, folder, definition, model, shape, config);
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const sampling = samplingDefaults(generation, config.samplingDefaults);
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
     tokenizer,
@@ -116,14 +119,14 @@ export async function loadChat(
     scheduler,
     pool,
     runner,
-    generation,
+    samplingDefaults: sampling,
     eos,
     context,
     vocabulary,
     thinks: tokenizer.tokenId('<think>') !== undefined,
     grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),
-    overlap: config.overlapSchedule,
-    priorities: config.priorityScheduling,
+    overlap: !config.disableOverlapSchedule,
+    priorities: config.enablePriorityScheduling,
     truncates: config.autoTruncateMaxTokens,
   };
   return { info, parts };
@@ -174,7 +177,7 @@ async function loadModel(
   const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
   const pages = use.kvPages;
   const context = Math.min(wanted, pages * pageSize);
-  const kv = await allocate(device, 'the pages of keys and values', () => createKVCache(device, kvShape, pages));
+  const kv = await allocate(device, 'the pages of keys and values', () => createDecoderKV(device, decoder, kvShape, pages));
   const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
   const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
   await runner.warmUp();
@@ -202,9 +205,9 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerO
     pageSize: config.pageSize,
     maxQueued: config.maxQueuedRequests,
     policy: schedulePolicy(config.schedulePolicy),
-    prefixCache: config.radixCache,
-    promptLookup: config.promptLookup,
-    preemptionThreshold: config.priorityScheduling ? config.preemptionThreshold : undefined,
+    prefixCache: !config.disableRadixCache,
+    promptLookup: promptLookup(config),
+    preemptionThreshold: config.enablePriorityScheduling ? config.prioritySchedulingPreemptionThreshold : undefined,
   };
 }
 
@@ -215,7 +218,7 @@ const GUESSING = 8;
 function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const draftRows = Math.min(GUESSING * (config.promptLookup?.draftTokens ?? 0), logitRows - maxRunning);
+  const draftRows = Math.min(GUESSING * (promptLookup(config)?.draftTokens ?? 0), logitRows - maxRunning);
   const rows = Math.floor(maxBindingBytes / 4 / widestRow);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {

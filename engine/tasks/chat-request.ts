@@ -1,8 +1,8 @@
 /** What a chat request means for the model: prompt, sampling settings, constraint. No state. */
 import type { ChatMessage, ChatRequest, ToolDefinition } from '../api.ts';
 import { EngineError } from '../errors.ts';
-import { CUT_NAMES, PENALTY_NAMES, SAMPLING, samplingField, samplingNumbers } from '../sampling.ts';
-import type { CutName, PenaltyName } from '../sampling.ts';
+import { CUT_NAMES, PENALTY_NAMES, samplingNumbers } from '../sampling.ts';
+import type { CutName, PenaltyName, SamplingDefaults } from '../sampling.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
@@ -19,8 +19,7 @@ const GREEDY_BELOW = 1e-6;
 interface ModelContext {
   readonly texts: LongTexts;
   readonly template: ChatTemplate;
-  /** generation_config.json. */
-  readonly generation: Readonly<Record<string, unknown>>;
+  readonly samplingDefaults: SamplingDefaults;
   readonly vocabulary: number;
   readonly eos: ReadonlySet<number>;
 }
@@ -31,15 +30,15 @@ interface ModelContext {
  */
 export async function encodePrompt(
   { texts, template, vocabulary }: Pick<ModelContext, 'texts' | 'template' | 'vocabulary'>,
-  options: ChatRequest,
+  request: ChatRequest,
   check: (text: string, param: string) => void,
 ): Promise<{ readonly tokens: readonly number[]; readonly text: string }> {
-  const { prompt } = options;
+  const { prompt } = request;
   if (typeof prompt === 'object') {
     checkTokens(prompt, vocabulary, 'prompt');
     return { tokens: prompt, text: '' };
   }
-  const text = prompt ?? renderPrompt(template, options);
+  const text = prompt ?? renderPrompt(template, request);
   check(text, prompt === undefined ? 'messages' : 'prompt');
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
 }
@@ -52,14 +51,14 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, param
 }
 
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
-function renderPrompt(template: ChatTemplate, options: ChatRequest): string {
-  const tools = options.toolChoice === 'none' ? [] : (options.tools ?? []);
-  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(options.messages, tools) : options.messages;
-  const variables = { ...options.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
-  if (!options.continueFinalMessage) return template.render(messages, variables);
+function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
+  const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
+  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(request.messages, tools) : request.messages;
+  const variables = { ...request.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
+  if (!request.continueFinalMessage) return template.render(messages, variables);
   if (messages.at(-1)?.role !== 'assistant') {
-    const param = { param: 'continue_final_message' };
-    throw new EngineError('invalid_request', "'continue_final_message' needs a last message of role 'assistant'", param);
+    const param = { param: 'continueFinalMessage' };
+    throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
   }
   return template.renderOpen(messages, variables);
 }
@@ -80,18 +79,14 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
   return [{ ...first, content: `${first.content}\n\n${text}` }, ...rest];
 }
 
-/** Settings with the defaults of generation_config.json, then of the API; throws EngineError for tokens that do not exist. */
+/** Settings with the model's defaults; throws EngineError for tokens that do not exist. */
 export function resolveSampling(
   { sampling, logprobs, minTokens = 0, stopTokenIds = [], ignoreEos = false }: ChatRequest,
-  { generation, vocabulary, eos }: Pick<ModelContext, 'generation' | 'vocabulary' | 'eos'>,
+  { samplingDefaults, vocabulary, eos }: Pick<ModelContext, 'samplingDefaults' | 'vocabulary' | 'eos'>,
   constrained: boolean,
 ): ResolvedSampling {
-  const resolve = (name: CutName | PenaltyName | 'temperature'): number => {
-    const { wire, configured } = samplingField(name);
-    const value = configured && generation[wire];
-    return sampling[name] ?? (typeof value === 'number' ? value : SAMPLING[name].default);
-  };
-  const temperature = sampling.temperature === undefined && generation['do_sample'] === false ? 0 : resolve('temperature');
+  const resolve = (name: CutName | PenaltyName | 'temperature'): number => sampling[name] ?? samplingDefaults[name];
+  const temperature = resolve('temperature');
   const logits: LogitOptions = {
     ...samplingNumbers(PENALTY_NAMES, resolve),
     bias: readBias(sampling.logitBias ?? {}, vocabulary),
@@ -115,7 +110,7 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
   return Object.entries(bias).map(([key, value]) => {
     const token = Number(key);
     if (!Number.isInteger(token) || token < 0 || token >= vocabulary) {
-      throw new EngineError('invalid_request', `'logit_bias' names token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'logit_bias' }); // prettier-ignore
+      throw new EngineError('invalid_request', `a bias is given for token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'sampling.logitBias' }); // prettier-ignore
     }
     return [token, value] as const;
   });
@@ -124,7 +119,7 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
 /** What the answer is held to by construction; tools with choice `auto` are not: the model may also just talk. */
 export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
   tools.forEach((tool, i) => {
-    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].function.parameters`);
+    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].parameters`);
   });
   if (toolChoice === 'required' || typeof toolChoice === 'object') {
     const named = typeof toolChoice === 'object';
@@ -135,11 +130,11 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
 }
 
 /** How the answer's text is taken apart. */
-export function parserOptions(options: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
-  if (options.prompt !== undefined) return {};
-  const { toolChoice } = options;
-  const tools = toolChoice === 'none' ? undefined : options.tools?.map(({ name }) => name);
-  const reasoning = thinks && options.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
+export function parserOptions(request: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
+  if (request.prompt !== undefined) return {};
+  const { toolChoice } = request;
+  const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
+  const reasoning = thinks && request.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
   return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced };
 }

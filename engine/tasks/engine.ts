@@ -1,9 +1,10 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
-import type { EngineInfo, EngineStatus, ModelInfo, ProfileEntry } from '../api.ts';
+import type { EngineInfo, EngineStatus, ProfileEntry } from '../api.ts';
 import { chatAdapters } from '../config.ts';
-import type { EngineConfig } from '../config.ts';
-import { EngineError } from '../errors.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError, namingModel } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
+import type { ModelTask } from '../model-types.ts';
 import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
@@ -11,17 +12,21 @@ import { ChatEngine } from './chat-engine.ts';
 import { Synthesizer } from './synthesizer.ts';
 import { Transcriber } from './transcriber.ts';
 
-type Task = ModelInfo['task'];
-
 /** Loads every model the configuration names, one after the other, and warms its kernels up. */
 export async function createEngine(platform: Platform, config: EngineConfig): Promise<Engine> {
   const devices = new TaskDevices(platform, config);
   try {
-    const transcription =
-      config.transcription && (await Transcriber.load(await devices.of('transcription'), platform, config.transcription, config));
-    const speech = config.speech && (await Synthesizer.load(await devices.of('speech'), platform, config.speech, config));
+    const load = async <T>(
+      task: ModelTask,
+      kind: { load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<T> },
+    ): Promise<T | undefined> => {
+      const source = config[task];
+      return source && (await namingModel(source.path, kind.load(await devices.of(task), platform, source, config)));
+    };
+    const transcription = await load('transcription', Transcriber);
+    const speech = await load('speech', Synthesizer);
     // Chat comes last: its KV pages take what the others leave of the memory budget.
-    const chat = config.chat && (await ChatEngine.load(await devices.of('chat'), platform, config.chat, config));
+    const chat = await load('chat', ChatEngine);
     const engine = new LocalEngine(devices, { chat, speech, transcription });
     return Object.assign(engine, engine.operations());
   } catch (error) {
@@ -34,7 +39,7 @@ export async function createEngine(platform: Platform, config: EngineConfig): Pr
 class TaskDevices {
   readonly #platform: Platform;
   readonly #config: EngineConfig;
-  readonly #byTask = new Map<Task, Device>();
+  readonly #byTask = new Map<ModelTask, Device>();
   readonly #byName = new Map<string | undefined, Device>();
 
   constructor(platform: Platform, config: EngineConfig) {
@@ -47,9 +52,8 @@ class TaskDevices {
     return [...this.#byName.values()];
   }
 
-  async of(task: Task): Promise<Device> {
-    const { adapter, taskAdapters } = this.#config;
-    const name = task === 'chat' ? chatAdapters(this.#config)[0] : (taskAdapters[task] ?? adapter);
+  async of(task: ModelTask): Promise<Device> {
+    const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
     const device = this.#byName.get(name) ?? (await Device.create(this.#platform, name === undefined ? {} : { name }));
     this.#byName.set(name, device);
     this.#byTask.set(task, device);
@@ -57,7 +61,7 @@ class TaskDevices {
   }
 
   /** The device of a task that has been opened. */
-  get(task: Task): Device | undefined {
+  get(task: ModelTask): Device | undefined {
     return this.#byTask.get(task);
   }
 

@@ -5,7 +5,9 @@ import type { EngineConfig, ModelSource } from '../config.ts';
 import { joinable } from '../audio/pauses.ts';
 import type { Pause } from '../audio/pauses.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
@@ -31,6 +33,7 @@ const RULES = 'phoneme_rules.json';
 
 /** Published Kokoro's names: the language's letter (b is British English), then f or m. */
 const BRITISH = /^b[fm]_/;
+const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
 const SPEED_RANGE = [0.25, 4] as const;
 
@@ -68,6 +71,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
   static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
     const folder = await openModelFolder(platform, source.path, source.id);
     const json = await folder.json('config.json');
+    const architecture = expectFamily(json, 'speech');
     const config = parseKokoroConfig(json);
     const spellings = await readSpellings(folder, config.vocab);
     const dtype = storageType(engine.dtype);
@@ -83,7 +87,6 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const phonemizer = new Phonemizer(platform, spellings, config.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
-    const architecture = String(json['model_type'] ?? 'kokoro');
     const { sampleRate } = config;
     const info: ModelInfo = {
       id: folder.id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
@@ -164,8 +167,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
       count += piece.ids.length;
       if (count > limit) {
         const at = speed < 1 ? ` at speed ${speed}` : '';
-        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request (--max-speech-phonemes)`;
-        throw new EngineError('invalid_request', message, { param: 'text' });
+        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request`;
+        throw new EngineError('invalid_request', message, { param: 'text', remedies: [ALLOW_MORE] });
       }
       yield piece;
     }

@@ -1,6 +1,8 @@
 /** A transcription while it runs: its windows on their way, and the events that those which are done make; no GPU. */
 import type { TranscriptionEvent, TranscriptionRequest } from '../api.ts';
-import { isSilent, splitAtPauses } from '../audio/windows.ts';
+import type { SampleSource } from '../audio/sample-source.ts';
+import { cutAtPauses, isSilent } from '../audio/windows.ts';
+import { EngineError, assert } from '../errors.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
 import type { AsyncQueue } from '../util/async-queue.ts';
 import type { BeamSearch } from './beam-search.ts';
@@ -9,7 +11,8 @@ import type { TimestampTokens } from './transcript.ts';
 
 /** A request while it runs. */
 export interface Job {
-  readonly options: TranscriptionRequest;
+  readonly request: Omit<TranscriptionRequest, 'samples'>;
+  readonly sound: SampleSource;
   readonly events: AsyncQueue<TranscriptionEvent>;
   /** Ids of the prompt text, without the token that begins it. */
   readonly hint: readonly number[];
@@ -31,9 +34,11 @@ export interface Window {
   readonly job: Job;
   /** Names, with the token's position, the random numbers of sampling. */
   readonly seed: number;
-  /** First sample in the audio. */
+  /** First sample in the audio, and how many there are. */
   readonly start: number;
-  readonly samples: Float32Array;
+  readonly length: number;
+  /** They themselves, while the window has a slot or is next. */
+  samples: Float32Array | undefined;
   /** How often what follows its last closed segment may still be heard again. */
   readonly seeks: number;
   slot: number | undefined;
@@ -55,42 +60,45 @@ export interface Window {
 
 type Model = Pick<WhisperModel, 'config' | 'tokens'>;
 
-/** The windows of a job's audio, cut at pauses; silent ones are done. */
-export function cutWindows(job: Job, { config }: Model): Window[] {
+/** Cuts a job's audio into its windows, at pauses; silent ones are done. Reads all of it once and keeps none. */
+export async function cutWindows(job: Job, { config }: Model, signal: AbortSignal): Promise<void> {
   const { sampleRate } = config.mel;
-  const cuts = splitAtPauses(job.options.samples, sampleRate, config.windows.samples / sampleRate);
-  return cuts.map(({ start, samples, silent }, seed) => {
+  for await (const { start, samples, silent } of cutAtPauses(job.sound, sampleRate, config.windows.samples / sampleRate)) {
+    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    const { length } = samples;
     // A decoder that closes a segment every few steps of time would be heard again without end.
-    const seeks = Math.ceil(samples.length / sampleRate);
-    return { ...newWindow(job, seed, start, samples, seeks), noSpeechProb: silent ? 1 : 0, done: silent };
-  });
+    const seeks = Math.ceil(length / sampleRate);
+    job.windows.push({ ...newWindow(job, job.windows.length, { start, length }, seeks), noSpeechProb: silent ? 1 : 0, done: silent });
+  }
 }
 
-function newWindow(job: Job, seed: number, start: number, samples: Float32Array, seeks: number): Window {
+function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'start' | 'length'>, seeks: number): Window {
   return {
-    job, seed, start, samples, seeks, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [], logprobs: 0,
-    avgLogprob: 0, noSpeechProb: 0, done: false,
+    job, seed, start, length, seeks, samples: undefined, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
+    logprobs: 0, avgLogprob: 0, noSpeechProb: 0, done: false,
   }; // prettier-ignore
 }
 
 /** Whether a job's segments get times from the model. */
-export const isTimed = ({ options }: Job, { tokens, config }: Model): boolean =>
-  options.timestamps === 'segment' && tokens.timestampBegin < config.vocabulary;
+export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
+  request.timestamps === 'segment' && tokens.timestampBegin < config.vocabulary;
 
 /** Counts a window whose tokens are all there, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
 export function settle(window: Window, model: Model): Window | undefined {
-  const { job, samples, start, seeks } = window;
+  const { job, samples, start, length, seeks } = window;
   const { sampleRate } = model.config.mel;
   job.outputTokens += window.tokens.length;
   window.avgLogprob = window.logprobs / (window.tokens.length + 1);
   if (seeks === 0 || isUnheard(window, model)) return undefined;
-  const { tokens, rest } = closedTokens(window.tokens, samples.length / sampleRate, timesOf(model));
+  const { tokens, rest } = closedTokens(window.tokens, length / sampleRate, timesOf(model));
   if (rest === undefined) return undefined;
   window.tokens = [...tokens];
   const from = Math.round(rest * sampleRate);
+  assert(samples !== undefined, 'a window that was heard has its samples');
   const left = samples.subarray(from);
   if (isSilent(left, sampleRate)) return undefined;
-  const after = newWindow(job, window.seed, start + from, left, seeks - 1);
+  const after = newWindow(job, window.seed, { start: start + from, length: left.length }, seeks - 1);
+  after.samples = left;
   job.windows.splice(job.windows.indexOf(window) + 1, 0, after);
   return after;
 }
@@ -110,11 +118,11 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
   const { sampleRate } = model.config.mel;
   for (; job.windows[job.emitted]?.done; job.emitted++) {
     const window = job.windows[job.emitted]!;
-    const { tokens, avgLogprob, noSpeechProb, start, samples } = window;
+    const { tokens, avgLogprob, noSpeechProb, start, length } = window;
     if (isUnheard(window, model)) continue;
     const heard = {
-      tokens, avgLogprob, noSpeechProb, start: start / sampleRate, seconds: samples.length / sampleRate,
-      seek: Math.round((start * 100) / sampleRate), temperature: job.options.temperature ?? 0,
+      tokens, avgLogprob, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
+      seek: Math.round((start * 100) / sampleRate), temperature: job.request.temperature ?? 0,
     }; // prettier-ignore
     for (const segment of toSegments(heard, timesOf(model), job.segments, decode)) {
       job.segments++;
@@ -124,7 +132,7 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
   }
   if (job.emitted < job.windows.length) return false;
   const { inputTokens, outputTokens } = job;
-  job.events.push({ type: 'finish', text: job.text.trim(), duration: job.options.samples.length / sampleRate, inputTokens, outputTokens });
+  job.events.push({ type: 'finish', text: job.text.trim(), duration: job.sound.length / sampleRate, inputTokens, outputTokens });
   job.events.end();
   return true;
 }

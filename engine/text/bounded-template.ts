@@ -39,7 +39,8 @@ export class BoundedTemplate {
     budget.spendOnInput(variables);
     const environment = new Environment();
     for (const [name, value] of Object.entries({ ...globals(budget), ...variables })) environment.set(name, value);
-    return String(new BoundedInterpreter(environment, budget).run(this.#template.parsed).value);
+    // What runs a whole template gives its text.
+    return new BoundedInterpreter(environment, budget).run(this.#template.parsed).value as string;
   }
 }
 
@@ -66,7 +67,7 @@ class Budget {
 
   /** What handling a value costs, by its size. */
   spendOn({ type, value }: Value, perElement = 1 / ELEMENTS): void {
-    if (type === 'StringValue') this.spend(String(value).length / CHARACTERS);
+    if (type === 'StringValue') this.spend((value as string).length / CHARACTERS);
     else if (type === 'ArrayValue' || type === 'TupleValue') this.spend((value as readonly unknown[]).length * perElement);
     else if (type === 'ObjectValue') this.spend((value as ReadonlyMap<string, unknown>).size * perElement);
   }

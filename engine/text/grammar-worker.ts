@@ -78,7 +78,8 @@ class GrammarHost {
   async #perform(call: GrammarCall): Promise<Int32Array | undefined> {
     switch (call.type) {
       case 'load':
-        return void (await this.#start(call));
+        await this.#start(call);
+        return undefined;
       case 'open':
         return this.#open(await this.#grammar(call.key, call.source), call.matcher, call.tokens);
       case 'advance': {

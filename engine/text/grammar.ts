@@ -74,7 +74,7 @@ export class Grammars {
     } catch (error) {
       matcher.dispose();
       if (!(error instanceof CallFailed) || constraint.type === 'json_object') throw error;
-      const param = constraint.type === 'tool_calls' ? 'tools' : 'response_format.json_schema.schema';
+      const param = constraint.type === 'tool_calls' ? 'tools' : 'responseFormat.schema';
       throw new EngineError('invalid_json_schema', `the schema cannot be enforced: ${error.message}`, { param, cause: error });
     }
   }
@@ -158,7 +158,7 @@ function sourceOf(constraint: Constraint, { toolCharacters }: GrammarLimits): Gr
     return { type: 'json_schema', schema: normalizeSchema(constraint.schema) };
   }
   const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
-    refuseUnsupported(parameters, `tools[${i}].function.parameters`);
+    refuseUnsupported(parameters, `tools[${i}].parameters`);
     return { name, schema: normalizeSchema(parameters) };
   });
   const characters = tools.reduce((sum, { schema }) => sum + schema.schema.length, 0);
@@ -170,7 +170,7 @@ function sourceOf(constraint: Constraint, { toolCharacters }: GrammarLimits): Gr
 }
 
 /** Throws the contract's error for the first keyword that cannot be enforced. */
-export function refuseUnsupported(schema: unknown, param = 'response_format.json_schema.schema'): void {
+export function refuseUnsupported(schema: unknown, param = 'responseFormat.schema'): void {
   const problem = findSchemaProblem(schema);
   if (!problem) return;
   throw new EngineError('invalid_json_schema', `schema at ${problem.pointer}: ${problem.message} ('${problem.keyword}')`, { param });

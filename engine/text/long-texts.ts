@@ -40,7 +40,7 @@ export class LongTexts {
     const least = Math.ceil(text.length / this.#tokenizer.longest);
     if (least <= most) return;
     const message = `the prompt has ${text.length} characters, which are at least ${least} tokens; the context holds ${most}`;
-    throw new EngineError('context_length_exceeded', message, { param, details: { n_prompt_tokens: least, n_ctx: most } });
+    throw new EngineError('context_length_exceeded', message, { param, details: { promptTokens: least, contextLength: most } });
   }
 
   async close(): Promise<void> {

@@ -214,7 +214,7 @@ function merge(events: readonly OutputEvent[]): OutputEvent[] {
       last.type === event.type &&
       (event.type !== 'arguments' || (last as typeof event).index === event.index)
     ) {
-      out[out.length - 1] = { ...event, text: (last as typeof event).text + event.text };
+      out[out.length - 1] = { ...event, text: last.text + event.text };
     } else out.push(event);
   }
   return out;

@@ -3,6 +3,7 @@
  * numbers within bounds as constants, in whose place the grammar then gets rules of number-grammar.ts (the library cannot bound numbers).
  */
 import type { NumberRange } from './number-grammar.ts';
+import { escapedPattern } from './schema-pattern.ts';
 import { ANNOTATIONS, EXCLUSIVE, NUMERIC, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, lookUp, typesOf } from './schema-keywords.ts';
 
 /** A schema and what stands for numbers in it. */
@@ -72,8 +73,9 @@ class Rewriting {
     if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
     // null is as good as absent.
     if (keyword === 'required') return ((value ?? []) as string[]).map(spelled);
+    if (keyword === 'pattern') return escapedPattern(value as string);
     if (!SCHEMA_MAP.has(keyword)) return value;
-    const nameOf = keyword === 'properties' ? spelled : (name: string): string => name;
+    const nameOf = keyword === 'properties' ? spelled : escapedPattern;
     return Object.fromEntries(Object.entries((value ?? {}) as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
   }
 

@@ -39,3 +39,132 @@ function measure(pattern: string): { readonly groups: number; readonly repeats: 
   }
   return { groups, repeats: open[0] ?? 1 };
 }
+
+/** What stands for a character, or several, in a regular expression; everything else is structure. */
+const TERM = /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
+const STRUCTURE = /^(?:[\^$()|?*+]|\(\?:|\{.+)$/;
+
+/** Characters from the first code point to the last. */
+type Span = readonly [first: number, last: number];
+const LAST = 0x10ffff;
+const SETS: Readonly<Record<string, readonly Span[]>> = {
+  d: [[0x30, 0x39]],
+  w: [[0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]],
+  s: [[0x09, 0x0d], [0x20, 0x20], [0xa0, 0xa0], [0x1680, 0x1680], [0x2000, 0x200a], [0x2028, 0x2029], [0x202f, 0x202f], [0x205f, 0x205f], [0x3000, 0x3000], [0xfeff, 0xfeff]],
+}; // prettier-ignore
+const LINE_ENDS: readonly Span[] = [[0x0a, 0x0a], [0x0d, 0x0d], [0x2028, 0x2029]]; // prettier-ignore
+/** What a JSON text may not hold as it is: control characters, the quotation mark, the backslash. */
+const ESCAPED: readonly Span[] = [[0x00, 0x1f], [0x22, 0x22], [0x5c, 0x5c]]; // prettier-ignore
+
+/**
+ * A checked pattern for what JSON writes between quotation marks, which is what the library (0.1.27) matches it with: a term that takes a quotation
+ * mark, a backslash or a control character takes its escape instead. Its classes hold bytes, so those of characters beyond ASCII are spelled in UTF-8.
+ */
+export function escapedPattern(pattern: string): string {
+  return pattern.replace(TERM, (term) => {
+    if (STRUCTURE.test(term)) return term;
+    const spans = spansOf(term);
+    const escaped = without(spans, without([[0, LAST]], ESCAPED)).flatMap(charactersOf);
+    const isPlain = escaped.length === 0 && spans.every(([first, last]) => last < 0x80 || first === last);
+    if (isPlain && !term.startsWith('[')) return term;
+    return `(?:${[...plainParts(without(spans, ESCAPED)), ...escapes(escaped)].join('|')})`;
+  });
+}
+
+/** Alternatives for characters that stand as they are. */
+function plainParts(spans: readonly Span[]): readonly string[] {
+  const ascii = without(spans, [[0x80, LAST]]);
+  return [...(ascii.length > 0 ? [`[${classOf(ascii)}]`] : []), ...beyondAscii(without(spans, [[0, 0x7f]]))];
+}
+
+const SHORT: Readonly<Record<string, string>> = { '"': '"', '\\': '\\\\', '\b': 'b', '\f': 'f', '\n': 'n', '\r': 'r', '\t': 't' };
+
+/** Alternatives for the escapes of characters: few, since the time that a grammar takes grows with the square of what can come next. */
+function escapes(characters: readonly string[]): readonly string[] {
+  const short = characters.flatMap((character) => SHORT[character] ?? []).join('');
+  const codes = characters.map((character) => character.charCodeAt(0)).filter((code) => code < 32);
+  const digits = [0, 1].map((high) => codes.filter((code) => code >> 4 === high).map((code) => (code & 15).toString(16)).join('')); // prettier-ignore
+  const long = digits[0] === digits[1] && digits[0] !== '' ? [`[01][${digits[0]}]`] : digits.flatMap((low, high) => (low === '' ? [] : [`${high}[${low}]`])); // prettier-ignore
+  return [...(short === '' ? [] : [`\\\\[${short}]`]), ...long.map((code) => `\\\\u00${code}`)];
+}
+
+const classOf = (spans: readonly Span[]): string => spans.map(([first, last]) => `${hex(first)}-${hex(last)}`).join('');
+const hex = (byte: number): string => `\\x${byte.toString(16).padStart(2, '0')}`;
+
+/** Alternatives of bytes that are the UTF-8 of these characters. */
+function beyondAscii(spans: readonly Span[]): readonly string[] {
+  // A length of the encoding each, without halves of surrogate pairs, which are no characters.
+  const lengths: readonly Span[] = [[0x80, 0x7ff], [0x800, 0xd7ff], [0xe000, 0xffff], [0x10000, LAST]]; // prettier-ignore
+  return lengths.flatMap((length) => within(spans, length).flatMap(([first, last]) => byteRanges(utf8(first), utf8(last))));
+}
+
+const utf8 = (code: number): readonly number[] => [...new TextEncoder().encode(String.fromCodePoint(code))];
+
+/** Alternatives for the byte strings from `low` to `high`, which are equally long. */
+function byteRanges(low: readonly number[], high: readonly number[]): readonly string[] {
+  // The library would take a class of one byte for the character of that number.
+  const bytes = (from: number, to: number): string => (from === to ? `[${hex(from)}${hex(from)}]` : `[${hex(from)}-${hex(to)}]`);
+  const [from, ...lowRest] = low as [number, ...number[]];
+  const [to, ...highRest] = high as [number, ...number[]];
+  if (lowRest.length === 0) return [bytes(from, to)];
+  if (from === to) return byteRanges(lowRest, highRest).map((rest) => bytes(from, from) + rest);
+  const [least, most] = [lowRest.map(() => 0x80), lowRest.map(() => 0xbf)];
+  const below = lowRest.every((byte) => byte === 0x80) ? [] : byteRanges(lowRest, most).map((rest) => bytes(from, from) + rest);
+  const above = highRest.every((byte) => byte === 0xbf) ? [] : byteRanges(least, highRest).map((rest) => bytes(to, to) + rest);
+  const [first, last] = [from + (below.length > 0 ? 1 : 0), to - (above.length > 0 ? 1 : 0)];
+  const between = first > last ? [] : byteRanges(least, most).map((rest) => bytes(first, last) + rest);
+  return [...below, ...between, ...above];
+}
+
+/** The characters that a term takes, in order. */
+function spansOf(term: string): readonly Span[] {
+  if (term === '.') return without([[0, LAST]], LINE_ENDS);
+  if (!term.startsWith('[')) return setOf(term);
+  const spans: Span[] = [];
+  const isNegative = term.startsWith('[^');
+  const items = term.slice(isNegative ? 2 : 1, -1).match(TERM) ?? [];
+  for (let i = 0; i < items.length; i++) {
+    const isRange = items[i + 1] === '-' && i + 2 < items.length;
+    const first = setOf(items[i]!);
+    spans.push(...(isRange ? [[first[0]![0], setOf(items[i + 2]!)[0]![0]] as const] : first));
+    if (isRange) i += 2;
+  }
+  return isNegative ? without([[0, LAST]], spans) : spans;
+}
+
+/** The characters of a term that is no class: one, or those of an escape such as `\D`. */
+function setOf(term: string): readonly Span[] {
+  const set = SETS[term.slice(1).toLowerCase()];
+  if (term.length === 2 && term.startsWith('\\') && set) return term[1] === term[1]!.toLowerCase() ? set : without([[0, LAST]], set);
+  const code = codeOf(term);
+  return [[code, code]];
+}
+
+const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 };
+
+/** Code point of a term that is one character. */
+function codeOf(term: string): number {
+  if (term.length === 1 || !term.startsWith('\\')) return term.codePointAt(0)!;
+  const hex = /^\\(?:x|u\{?)([\da-fA-F]{2,})/.exec(term)?.[1];
+  if (hex !== undefined) return parseInt(hex, 16);
+  if (/^\\c./.test(term)) return term.charCodeAt(2) % 32;
+  return CONTROL[term[1]!] ?? term.codePointAt(1)!;
+}
+
+/** The characters of `spans` that are in none of `others`. */
+function without(spans: readonly Span[], others: readonly Span[]): readonly Span[] {
+  return others.reduce<readonly Span[]>(
+    (left, [from, to]) =>
+      left.flatMap(([first, last]): Span[] => {
+        const parts: Span[] = [[first, Math.min(last, from - 1)], [Math.max(first, to + 1), last]]; // prettier-ignore
+        return parts.filter(([start, end]) => start <= end);
+      }),
+    spans,
+  );
+}
+
+/** The part of `spans` that lies in one. */
+const within = (spans: readonly Span[], [first, last]: Span): readonly Span[] =>
+  spans.map(([from, to]): Span => [Math.max(from, first), Math.min(to, last)]).filter(([from, to]) => from <= to);
+
+const charactersOf = ([first, last]: Span): string[] => Array.from({ length: last - first + 1 }, (_, i) => String.fromCharCode(first + i));

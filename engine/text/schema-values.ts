@@ -94,7 +94,7 @@ function checkString(keywords: Keywords, refuse: Refuse): void {
     checkPattern(pattern, 'pattern', refuse);
     checkText(pattern as string, 'pattern', refuse);
   }
-  if (format !== undefined && !FORMATS.has(String(format))) refuse('format', `unknown format ${show(format)}`);
+  if (format !== undefined && (typeof format !== 'string' || !FORMATS.has(format))) refuse('format', `unknown format ${show(format)}`);
 }
 
 function checkRange(keywords: Keywords, refuse: Refuse): void {

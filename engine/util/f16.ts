@@ -46,14 +46,16 @@ export function toF16(values: ArrayLike<number>): Uint16Array {
 
 let table: Float32Array | undefined;
 
-/** Widens half bits. A table of all 65,536 values makes loading a checkpoint memory-bound. */
+/** The numbers behind all 65,536 half bits: a table makes loading a checkpoint memory-bound. */
+export function f16Table(): Float32Array {
+  return (table ??= Float32Array.from({ length: 65536 }, (_, bits) => f16BitsToF32(bits)));
+}
+
+/** Widens half bits. */
 export function fromF16(bits: Uint16Array): Float32Array {
-  if (!table) {
-    table = new Float32Array(65536);
-    for (let i = 0; i < 65536; i++) table[i] = f16BitsToF32(i);
-  }
+  const halves = f16Table();
   const out = new Float32Array(bits.length);
-  for (let i = 0; i < bits.length; i++) out[i] = table[bits[i]!]!;
+  for (let i = 0; i < bits.length; i++) out[i] = halves[bits[i]!]!;
   return out;
 }
 

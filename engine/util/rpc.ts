@@ -224,7 +224,7 @@ export class Answerer<Table extends OperationTable> {
     try {
       const methods = this.#methods as Readonly<Record<string, (request: unknown, signal: AbortSignal) => unknown>>;
       const answer = methods[name]!(request, call.signal);
-      if (this.#table[name]!.kind === 'value') this.#tell({ type: 'end', id, value: await (answer as Promise<unknown>) });
+      if (this.#table[name]!.kind === 'value') this.#tell({ type: 'end', id, value: await answer });
       else {
         await call.forward(answer as AsyncIterable<unknown>, (event) => this.#tell({ type: 'event', id, event }));
         this.#tell({ type: 'end', id });

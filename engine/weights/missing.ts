@@ -24,5 +24,9 @@ const HEAD_BYTES = 8;
 /** The first bytes of a file, by which formats are told apart. */
 export async function headOf(platform: Platform, path: string): Promise<Uint8Array> {
   const source = await platform.open(path);
-  return await source.read(0, Math.min(HEAD_BYTES, source.size)).finally(() => source.close());
+  try {
+    return await source.read(0, Math.min(HEAD_BYTES, source.size));
+  } finally {
+    await source.close();
+  }
 }

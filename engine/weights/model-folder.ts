@@ -11,6 +11,8 @@ export interface ModelFolder {
   readonly id: string;
   /** Where it stands, for messages and for threads that open it again. */
   readonly path: string;
+  /** What its weights are published as, such as GGUF Q4_K_M; absent: Hugging Face's safetensors. */
+  readonly format?: string;
   /** Where one of its files stands, for messages. */
   where(name: string): string;
   has(name: string): Promise<boolean>;

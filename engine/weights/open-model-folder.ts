@@ -1,6 +1,8 @@
 /** The formats that models are read in, and the one way to open what stands at a path. */
 import type { Platform } from '../platform/platform.ts';
+import { modelName } from '../util/model-name.ts';
 import { CTRANSLATE2 } from './ctranslate2/ctranslate2-folder.ts';
+import { GGUF } from './gguf/gguf-folder.ts';
 import { HUGGING_FACE, refusePlace } from './hugging-face-folder.ts';
 import { KOKORO } from './kokoro/kokoro-folder.ts';
 import { headOf } from './missing.ts';
@@ -8,13 +10,13 @@ import type { ModelFolder } from './model-folder.ts';
 import type { ModelFormat, ModelPlace } from './model-format.ts';
 
 /** The first that recognises a place opens it; Hugging Face's folder comes last, because others have a config.json as well. */
-const FORMATS: readonly ModelFormat[] = [CTRANSLATE2, KOKORO, HUGGING_FACE];
+const FORMATS: readonly ModelFormat[] = [GGUF, CTRANSLATE2, KOKORO, HUGGING_FACE];
 
 /**
- * Opens the model at a path (in a page, a base URL), served by `id` or else by the path's last name. Throws EngineError('invalid_model') that says
+ * Opens the model at a path (in a page, a base URL), served by `id` or else by a name made of the path's last one. Throws EngineError('invalid_model') that says
  * what stands there instead, and what to do.
  */
-export async function openModelFolder(platform: Platform, path: string, id = lastName(path)): Promise<ModelFolder> {
+export async function openModelFolder(platform: Platform, path: string, id = modelName(path)): Promise<ModelFolder> {
   const place = await look(platform, path, id);
   for (const format of FORMATS) if (await format.recognises(place)) return await format.open(place);
   return await refusePlace(place);
@@ -24,8 +26,4 @@ async function look(platform: Platform, path: string, id: string): Promise<Model
   const names = await platform.list?.(path);
   const isFile = platform.list !== undefined && names === undefined && (await platform.exists(path));
   return { platform, path, id, names, head: isFile ? await headOf(platform, path) : new Uint8Array() };
-}
-
-function lastName(path: string): string {
-  return path.replace(/[\\/]+$/, '').replace(/^.*[\\/]/, '');
 }

@@ -9,6 +9,8 @@ import type { ModelPlace } from './model-format.ts';
 
 /** What a format makes up, by the names of the Hugging Face files. */
 export interface MadeFiles {
+  /** The format's name, for people. */
+  readonly format: string;
   readonly json: Readonly<Record<string, () => Json | Promise<Json>>>;
   readonly weights: Readonly<Record<string, MadeWeights>>;
 }
@@ -22,11 +24,12 @@ export interface MadeWeights {
 type Place = Pick<ModelPlace, 'platform' | 'path' | 'id'>;
 
 /** A folder that has what is made up, and beside it the files that stand there. */
-export function virtualFolder({ platform, path, id }: Place, { json, weights }: MadeFiles): ModelFolder {
+export function virtualFolder({ platform, path, id }: Place, { format, json, weights }: MadeFiles): ModelFolder {
   const where = (name: string): string => weights[name]?.path ?? platform.join(path, name);
   return {
     id,
     path,
+    format,
     where,
     has: async (name) => name in json || name in weights || (await platform.exists(where(name))),
     json: async (name, options) => (json[name] ? json[name]() : readJsonFile(platform, where(name), options)),

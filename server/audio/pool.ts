@@ -2,6 +2,8 @@
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest, SampleEncoding } from './worker.ts';
 import type { Decoded } from './decode.ts';
+import { TemporaryFolder } from './temporary-folder.ts';
+import type { Blocks } from '../body/blocks.ts';
 import { HttpError } from '../http/errors.ts';
 import { startWorker } from '../tsx.ts';
 
@@ -17,19 +19,35 @@ export interface AudioEncoder {
   discard(): void;
 }
 
+/** What came of an upload; whoever has it discards it. */
+export interface DecodedFile extends Decoded {
+  /** Removes the file of samples; harmless when repeated. */
+  discard(): Promise<void>;
+}
+
 export class CodecPool {
   readonly #threads: CodecThread[];
+  readonly #files = new TemporaryFolder();
   #nextId = 1;
 
   constructor(size = 2) {
     this.#threads = Array.from({ length: size }, () => new CodecThread());
   }
 
-  /** [n] mono samples at 16 kHz; takes the bytes over. Rejects with the HttpError to answer. */
-  async decode(bytes: Uint8Array): Promise<Decoded> {
-    const reply = await this.#leastBusy().ask({ type: 'decode', id: this.#nextId++, bytes }, [bytes.buffer as ArrayBuffer]);
-    if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
-    return reply;
+  /** Decodes into a file that is there until it is discarded; takes the bytes over. Rejects with the HttpError to answer. */
+  async decode(file: Blocks): Promise<DecodedFile> {
+    const path = this.#files.newPath();
+    const blocks = file.take();
+    try {
+      const request = { type: 'decode', id: this.#nextId++, blocks, path } as const;
+      const reply = await this.#leastBusy().ask(request, blocks.map(({ buffer }) => buffer)); // prettier-ignore
+      if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
+      const { samples, warnings } = reply;
+      return { samples, warnings, discard: () => this.#files.remove(path) };
+    } catch (error) {
+      await this.#files.remove(path);
+      throw error;
+    }
   }
 
   async open(encoding: SampleEncoding, sampleRate: number): Promise<AudioEncoder> {
@@ -62,6 +80,7 @@ export class CodecPool {
 
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));
+    this.#files.close();
   }
 
   #leastBusy(): CodecThread {

@@ -2,6 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 import { createMp3Encoder } from 'wasm-media-encoders';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
+import { Blocks } from '../body/blocks.ts';
 import { decodeUpload } from './decode.ts';
 import type { Decoded } from './decode.ts';
 import { toHttpError } from '../http/errors.ts';
@@ -11,7 +12,7 @@ export type SampleEncoding = 'pcm' | 'mp3';
 
 /** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */
 export type CodecRequest =
-  | { readonly type: 'decode'; readonly id: number; readonly bytes: Uint8Array }
+  | { readonly type: 'decode'; readonly id: number; readonly blocks: readonly Uint8Array<ArrayBuffer>[]; readonly path: string }
   | { readonly type: 'open'; readonly id: number; readonly encoding: SampleEncoding; readonly sampleRate: number }
   | { readonly type: 'push'; readonly id: number; readonly samples: Float32Array }
   | { readonly type: 'finish'; readonly id: number }
@@ -52,7 +53,15 @@ const encoders = new Map<number, SampleEncoder>();
 
 async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
   const { id } = request;
-  if (request.type === 'decode') return { id, ...decodeUpload(request.bytes) };
+  if (request.type === 'decode') {
+    const file = Blocks.of(request.blocks);
+    try {
+      return { id, ...decodeUpload(file, request.path) };
+    } finally {
+      // The budget counts it no more.
+      file.free();
+    }
+  }
   if (request.type === 'open') {
     encoders.set(id, await createSampleEncoder(request.encoding, request.sampleRate));
     return { id, bytes: new Uint8Array() };
@@ -80,7 +89,7 @@ port?.on('message', (request: CodecRequest) => {
   queue = queue.then(async () => {
     const reply = await answer(request).catch((error: unknown) => failure(request.id, error));
     if (!reply) return;
-    const buffer = 'samples' in reply ? reply.samples.buffer : 'bytes' in reply ? reply.bytes.buffer : undefined;
+    const buffer = 'bytes' in reply ? reply.bytes.buffer : undefined;
     port.postMessage(reply, buffer instanceof ArrayBuffer ? [buffer] : []);
   });
 });

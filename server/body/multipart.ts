@@ -2,6 +2,7 @@
 import { Dicer } from '@fastify/busboy';
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
+import { Blocks } from './blocks.ts';
 import { checkEncoding } from './json-body.ts';
 import type { Upload, UploadBudget } from './upload-budget.ts';
 
@@ -10,13 +11,12 @@ const LIMITS = { fields: 30, parts: 40, fieldNameLength: 100, fieldBytes: 64 << 
 const MAX_BOUNDARY = 200;
 /** What a form may have besides its file: fields, headers, boundaries. */
 const MAX_REST_BYTES = 4 << 20;
-const BLOCK = 1 << 20;
 
 export interface Form {
   /** Values by field name, `[]` removed; a field that was not sent is absent. */
   readonly fields: ReadonlyMap<string, readonly string[]>;
   /** Bytes of the part `file`. */
-  readonly file: Uint8Array | undefined;
+  readonly file: Blocks | undefined;
 }
 
 /** A form and the room it takes; whoever gets it closes the upload. */
@@ -103,7 +103,7 @@ class FormParser {
   readonly #dicer: Dicer;
   readonly #maxFileBytes: number;
   readonly #fields = new Map<string, string[]>();
-  #file: Uint8Array | undefined;
+  #file: Blocks | undefined;
   #hasFile = false;
   #parts = 0;
   #fieldCount = 0;
@@ -170,7 +170,7 @@ class FormParser {
     part.on('end', () => {
       this.#open--;
       const key = name.replace(/\[\]$/, '');
-      this.#fields.set(key, [...(this.#fields.get(key) ?? []), Buffer.from(value.join()).toString('utf8')]);
+      this.#fields.set(key, [...(this.#fields.get(key) ?? []), Buffer.from(value.subarray(0)).toString('utf8')]);
     });
   }
 
@@ -184,45 +184,7 @@ class FormParser {
     });
     part.on('end', () => {
       this.#open--;
-      if (name === 'file') this.#file = bytes.join();
+      if (name === 'file') this.#file = bytes;
     });
-  }
-}
-
-/** Bytes as they come, in few large pieces: a buffer a chunk would cost far more than the bytes of one-byte chunks. */
-class Blocks {
-  length = 0;
-  readonly #blocks: Uint8Array[] = [];
-  /** Bytes used of the last block. */
-  #used = 0;
-
-  push(chunk: Uint8Array): void {
-    this.length += chunk.length;
-    for (let at = 0; at < chunk.length;) {
-      let last = this.#blocks.at(-1);
-      if (last === undefined || this.#used === last.length) {
-        // Twice the last one, so that a small field takes little.
-        last = new Uint8Array(Math.min(BLOCK, Math.max(chunk.length - at, 2 * (last?.length ?? 512))));
-        this.#blocks.push(last);
-        this.#used = 0;
-      }
-      const piece = chunk.subarray(at, at + last.length - this.#used);
-      last.set(piece, this.#used);
-      this.#used += piece.length;
-      at += piece.length;
-    }
-  }
-
-  /** All of them as one buffer of its own, which can be handed to another thread. */
-  join(): Uint8Array {
-    const bytes = new Uint8Array(this.length);
-    let at = 0;
-    for (const block of this.#blocks) {
-      const piece = block.subarray(0, this.length - at);
-      bytes.set(piece, at);
-      at += piece.length;
-    }
-    this.#blocks.length = 0;
-    return bytes;
   }
 }

@@ -8,7 +8,10 @@ import { HttpError } from '../http/errors.ts';
 const GRANT = 64 << 10;
 
 export interface UploadLimits {
-  /** Bytes held at once, as uploads and as the samples made of them; at least three times what one upload brings. */
+  /**
+   * Bytes held at once, as uploads in memory and as the samples made of them, which lie in temporary files (in some containers memory too); at
+   * least three times what one upload brings.
+   */
   readonly maxBytes: number;
   /** Uploads received at once; one address has half of them at most. */
   readonly maxUploads: number;
@@ -153,7 +156,7 @@ export class UploadBudget {
     this.#serve();
   }
 
-  /** Half is for samples, which a file of 16 bits has twice as many bytes of, and for copies on their way to worker and engine. */
+  /** Half is for samples, which may take more bytes than the file they are made of. */
   get #receiveLimit(): number {
     return this.limits.maxBytes / 2;
   }
@@ -277,7 +280,7 @@ export class Upload {
     await this.#budget.hear(this, bytes, signal);
   }
 
-  /** From now on it holds this many bytes: its samples, and its file no more. */
+  /** From now on it holds this many bytes: its samples, and the file they were made of no more. */
   settle(bytes: number): void {
     this.#budget.settle(this, bytes);
   }

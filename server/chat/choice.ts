@@ -5,7 +5,8 @@ import { finite } from './answer.ts';
 import type { Choice, Delta } from './answer.ts';
 
 /** Where thoughts go: `reasoning_content` as SGLang and llama.cpp have it, `reasoning` as vLLM and Ollama do. */
-export type ReasoningField = 'reasoning_content' | 'reasoning' | 'both';
+export const REASONING_FIELDS = ['reasoning_content', 'reasoning', 'both'] as const;
+export type ReasoningField = (typeof REASONING_FIELDS)[number];
 
 /** One choice of POST /chat/completions. */
 export class ChatChoice implements Choice {

@@ -3,12 +3,15 @@ import { z } from 'zod';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { ChatLimits } from './schema.ts';
 import { missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
-import { checkChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
+import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 /** What the API generates when it is not told how much. */
-export const DEFAULT_MAX_TOKENS = 16;
+const DEFAULT_MAX_TOKENS = 16;
 
 const tokens = z.array(int(0)).min(1, 'must not be empty');
 
@@ -34,6 +37,22 @@ export interface CompletionCall extends Delivery {
   /** Choices a prompt. */
   readonly n: number;
   readonly echo: boolean;
+}
+
+/** The body of POST /completions as JSON Schema. */
+export function describeCompletionBody({ maxRunningRequests, ...names }: ChatLimits & ModelNames): Json {
+  const { required, properties, example } = describeModel(names);
+  return describeBody(completionSchema, {
+    required,
+    example: { ...example, prompt: 'Once upon a time' },
+    properties: { ...properties, n: describeChoices(maxRunningRequests), suffix: { const: '' } },
+    rules: [
+      DELIVERY_RULE,
+      { not: { allOf: [given('echo', { const: true }), given('logprobs')] } },
+      { if: absent('n'), then: { properties: { best_of: { enum: [1, null] } } } },
+      { if: absent('max_tokens'), then: { properties: { min_tokens: { anyOf: [{ maximum: DEFAULT_MAX_TOKENS }, NULL] } } } },
+    ],
+  });
 }
 
 /** Checks a body of POST /completions; throws HttpError 400 that names the field. */

@@ -1,25 +1,29 @@
 /** POST /completions: text that goes on from a prompt, as one JSON body or as server-sent events. */
-import type { IRouter } from 'express';
 import type { FinishReason } from '../../engine/api.ts';
 import { countEvents, createEnvelope, finite, sendStream, sendWhole } from './answer.ts';
 import type { Choice, Delta } from './answer.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { ChatLimits } from './schema.ts';
-import { addRoute } from '../http/common-routes.ts';
-import { parseCompletionBody } from './completion-schema.ts';
+import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { describeCompletionBody, parseCompletionBody } from './completion-schema.ts';
+import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
 
-/** Adds the route. */
-export function addCompletions(router: IRouter, context: ListenerContext, limits: ChatLimits): void {
-  addRoute(
-    router,
-    'post',
-    '/completions',
-    context.job(async (request, response, job) => {
+/** POST /v1/completions. */
+export function completionRoute(context: ListenerContext, limits: ChatLimits): Route {
+  return {
+    method: 'post',
+    path: '/v1/completions',
+    summary: 'Goes on from a prompt',
+    tags: ['chat'],
+    body: () => jsonBody(describeCompletionBody({ ...context.names, ...limits })),
+    answers: [JSON_TYPE, EVENT_TYPE],
+    handler: context.job(async (request, response, job) => {
       const call = parseCompletionBody(await readJsonObject(request), limits);
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream, prompts: call.prompts.length });
-      const spell = (prompt: string | readonly number[]) => (typeof prompt === 'string' ? prompt : context.engine.detokenize(prompt));
+      const spell = async (prompt: string | readonly number[]) => (typeof prompt === 'string' ? prompt : context.engine.detokenize(prompt));
       const echoed = call.echo ? await Promise.all(call.prompts.map(spell)) : [];
       const choices = Array.from(
         { length: call.requests.length * call.n },
@@ -38,7 +42,7 @@ export function addCompletions(router: IRouter, context: ListenerContext, limits
         ended.abort();
       }
     }),
-  );
+  };
 }
 
 interface TextLogprobs {

@@ -1,16 +1,19 @@
 /** The chat listener: POST /v1/chat/completions, as one JSON body or as server-sent events, and its neighbours. */
-import type { Express, IRouter } from 'express';
+import type { Express } from 'express';
 import { countEvents, createEnvelope, sendStream, sendWhole } from './answer.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
-import type { AdminRoutes, AppOptions } from '../http/context.ts';
+import type { AppOptions } from '../http/context.ts';
 import { ChatChoice } from './choice.ts';
 import type { ReasoningField } from './choice.ts';
-import { parseChatBody } from './schema.ts';
-import { addRoute } from '../http/common-routes.ts';
-import { addCompletions } from './completions.ts';
+import { describeChatBody, parseChatBody } from './schema.ts';
+import type { ChatLimits } from './schema.ts';
+import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import { completionRoute } from './completions.ts';
+import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
-import { addAdminRoutes, addTokenRoutes } from './token-routes.ts';
+import { adminRoutes, tokenRoutes } from './token-routes.ts';
 
 export interface ChatAppOptions extends AppOptions {
   readonly maxRunningRequests?: number;
@@ -21,27 +24,32 @@ export interface ChatAppOptions extends AppOptions {
 export function createChatApp(options: ChatAppOptions): Express {
   const context = new ListenerContext('chat', options);
   const limits = { modelOptional: options.modelOptional ?? false, maxRunningRequests: options.maxRunningRequests ?? 128 };
-  const { reasoningField = 'reasoning_content' } = options;
-  const addRoutes = (router: IRouter, admin: AdminRoutes): void => {
-    addRoute(
-      router,
-      'post',
-      '/chat/completions',
-      context.job(async (request, response, job) => {
-        const call = parseChatBody(await readJsonObject(request), limits);
-        if (call.model !== undefined) context.checkModel(call.model);
-        job.note({ stream: call.stream });
-        const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
-        const logprobs = call.request.logprobs !== undefined;
-        const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
-        const objects = ['chat.completion', 'chat.completion.chunk'] as const;
-        const answer = { envelope: createEnvelope(context, 'chatcmpl'), delivery: call, objects, choices };
-        await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
-      }),
-    );
-    addCompletions(router, context, limits);
-    addTokenRoutes(router, context);
-    addAdminRoutes(admin, context);
+  return createApp(context, [
+    chatRoute(context, limits, options.reasoningField ?? 'reasoning_content'),
+    completionRoute(context, limits),
+    ...tokenRoutes(context),
+    ...adminRoutes(context),
+  ]);
+}
+
+function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField: ReasoningField): Route {
+  return {
+    method: 'post',
+    path: '/v1/chat/completions',
+    summary: 'Answers a conversation',
+    tags: ['chat'],
+    body: () => jsonBody(describeChatBody({ ...context.names, ...limits })),
+    answers: [JSON_TYPE, EVENT_TYPE],
+    handler: context.job(async (request, response, job) => {
+      const call = parseChatBody(await readJsonObject(request), limits);
+      if (call.model !== undefined) context.checkModel(call.model);
+      job.note({ stream: call.stream });
+      const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
+      const logprobs = call.request.logprobs !== undefined;
+      const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
+      const objects = ['chat.completion', 'chat.completion.chunk'] as const;
+      const answer = { envelope: createEnvelope(context, 'chatcmpl'), delivery: call, objects, choices };
+      await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
+    }),
   };
-  return createApp(context, addRoutes, () => ({ maxChoices: limits.maxRunningRequests }));
 }

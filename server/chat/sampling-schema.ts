@@ -4,7 +4,9 @@ import type { ChatRequest } from '../../engine/api.ts';
 import { SAMPLING, SAMPLING_NAMES, samplingField, samplingFromWire } from '../../engine/sampling.ts';
 import type { WireSampling } from '../../engine/sampling.ts';
 import { invalidValue } from '../http/errors.ts';
+import { given } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
@@ -73,6 +75,16 @@ export function checkChoices(n: number, maxRunningRequests: number, param = 'n')
   if (n > maxRunningRequests) throw invalidValue(param, `'${param}' asks for ${n} answers; at most ${maxRunningRequests} run at once`);
 }
 
+/** `n` as JSON Schema, where so many choices can run at once. */
+export const describeChoices = (maxRunningRequests: number): Json => ({
+  type: 'integer',
+  minimum: 1,
+  maximum: Math.min(MAX_CHOICES, maxRunningRequests),
+});
+
+/** What `toDelivery` refuses, as JSON Schema. */
+export const DELIVERY_RULE: Json = { if: given('stream_options'), then: given('stream', { const: true }) };
+
 /** The shared part of the engine's request, with absent fields left out. */
 export function toGeneration(fields: Fields, maxTokens: number | undefined): Omit<ChatRequest, 'messages'> {
   if (maxTokens !== undefined && (fields.min_tokens ?? 0) > maxTokens) {
@@ -89,5 +101,5 @@ export function toGeneration(fields: Fields, maxTokens: number | undefined): Omi
     n: fields.n,
     cacheSalt: fields.cache_salt,
     priority: fields.priority,
-  }) as Omit<ChatRequest, 'messages'>;
+  });
 }

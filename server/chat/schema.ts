@@ -3,9 +3,12 @@ import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
 import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
-import { checkChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
+import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
+import { NULL, absent, describeBody, describeModel, given } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 const ROLES = ['system', 'developer', 'user', 'assistant', 'tool', 'function'] as const;
 const textPart = z
@@ -36,8 +39,7 @@ const toolCall = z.object({
   function: z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) }),
 });
 
-/** One message of a conversation. */
-export const messageSchema = z
+const messageFields = z
   .object({
     role: z.enum(ROLES, { error: () => `must be one of ${ROLES.slice(0, 5).join(', ')}` }),
     content: z.union([z.string(), z.array(textPart).min(1, 'must have at least one part')]).nullish(),
@@ -68,6 +70,9 @@ export const messageSchema = z
       },
     ],
   });
+
+/** One message of a conversation; what comes out is what the engine takes. */
+export const messageSchema = messageFields.transform(toMessage);
 
 /** The body of POST /chat/completions. */
 export const chatSchema = z.object({
@@ -104,6 +109,35 @@ export interface ChatLimits {
   readonly maxRunningRequests: number;
 }
 
+/** The body of POST /chat/completions as JSON Schema. */
+export function describeChatBody({ maxRunningRequests, ...names }: ChatLimits & ModelNames): Json {
+  const { required, properties, example } = describeModel(names);
+  const choice = { not: { enum: ['none', null] } };
+  return describeBody(chatSchema, {
+    required,
+    example: { ...example, messages: [{ role: 'user', content: 'What is 2+2?' }] },
+    properties: {
+      ...properties,
+      n: describeChoices(maxRunningRequests),
+      modalities: { type: 'array', items: { const: 'text' } },
+      audio: NULL,
+      web_search_options: NULL,
+      moderation: NULL,
+    },
+    rules: [
+      DELIVERY_RULE,
+      { if: given('top_logprobs', { type: 'integer', minimum: 1 }), then: given('logprobs', { const: true }) },
+      { if: given('tool_choice', choice), then: SOME_TOOLS },
+      { if: { allOf: [given('function_call', choice), absent('tool_choice')] }, then: SOME_TOOLS },
+    ],
+  });
+}
+
+/** Every answer to choose tools but 'none' needs some. */
+const SOME_TOOLS: Json = {
+  anyOf: [given('tools', { type: 'array', minItems: 1 }), { allOf: [absent('tools'), given('functions', { type: 'array', minItems: 1 })] }],
+};
+
 /** Checks a body of POST /chat/completions; throws HttpError 400 that names the field. */
 export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: ChatLimits): ChatCall {
   const fields = validate(chatSchema, body);
@@ -131,7 +165,7 @@ function refuseUnsupported(fields: Fields): void {
 
 function toRequest(fields: Fields): ChatRequest {
   return defined({
-    messages: fields.messages.map(toMessage),
+    messages: fields.messages,
     ...toGeneration(fields, fields.max_completion_tokens ?? fields.max_tokens),
     templateKwargs: templateKwargs(fields),
     logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
@@ -140,7 +174,7 @@ function toRequest(fields: Fields): ChatRequest {
     parallelToolCalls: fields.parallel_tool_calls,
     continueFinalMessage: fields.continue_final_message,
     separateReasoning: fields.separate_reasoning,
-  }) as ChatRequest;
+  });
 }
 
 /** `reasoning_effort` as template variables: 'none' switches thinking off, other levels are handed on. */
@@ -151,7 +185,7 @@ function templateKwargs({ reasoning_effort: effort, chat_template_kwargs: kwargs
 }
 
 /** A checked message as the engine takes it. */
-export function toMessage(fields: z.output<typeof messageSchema>): ChatMessage {
+function toMessage(fields: z.output<typeof messageFields>): ChatMessage {
   const legacy = fields.role === 'function';
   return defined({
     role: fields.role === 'function' ? ('tool' as const) : fields.role,
@@ -160,5 +194,5 @@ export function toMessage(fields: z.output<typeof messageSchema>): ChatMessage {
     tool_call_id: fields.tool_call_id ?? (legacy ? (fields.name ?? undefined) : undefined),
     tool_calls: fields.tool_calls ?? undefined,
     reasoning_content: fields.reasoning_content ?? fields.reasoning ?? undefined,
-  }) as ChatMessage;
+  });
 }

@@ -1,65 +1,70 @@
 /** SGLang's routes around chat: /tokenize, /detokenize, and for administration /flush_cache and /abort_request. */
-import type { IRouter, Request, Response } from 'express';
-import type { AdminRoutes, ListenerContext } from '../http/context.ts';
-import { toMessage } from './schema.ts';
-import { addRoute } from '../http/common-routes.ts';
+import type { Request, Response } from 'express';
+import type { ListenerContext } from '../http/context.ts';
+import type { Route } from '../http/route.ts';
 import { HttpError, invalidValue, missingParameter } from '../http/errors.ts';
 import { readJsonObject } from '../body/json-body.ts';
-import { abortSchema, detokenizeSchema, tokenizeSchema } from './token-schema.ts';
+import { ABORT_BODY, abortSchema, describeDetokenizeBody, describeTokenizeBody, detokenizeSchema, tokenizeSchema } from './token-schema.ts';
+import { jsonBody } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
 
-/** Adds /tokenize and /detokenize. */
-export function addTokenRoutes(router: IRouter, context: ListenerContext): void {
+/** /v1/tokenize and /v1/detokenize. */
+export function tokenRoutes(context: ListenerContext): Route[] {
   const { engine } = context;
-  addRoute(
-    router,
-    'post',
-    '/tokenize',
-    context.job(async (request, response) => {
-      const {
-        model,
-        prompt,
-        messages,
-        add_special_tokens: addSpecialTokens = true,
-      } = validate(tokenizeSchema, await readJsonObject(request));
-      if (model !== undefined) context.checkModel(model);
-      if (prompt !== undefined && messages) throw invalidValue('messages', "give 'prompt' or 'messages', not both");
-      if (prompt === undefined && !messages) throw missingParameter('prompt');
-      const one = (text: string) => engine.tokenize({ prompt: text, addSpecialTokens });
-      const limit = { max_model_len: context.model()?.contextLength ?? null };
-      if (Array.isArray(prompt)) {
-        const tokens = await Promise.all(prompt.map(one));
-        response.json({ tokens, count: tokens.map(({ length }) => length), ...limit });
-      } else {
-        const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages!.map(toMessage) }) : one(prompt));
-        response.json({ tokens, count: tokens.length, ...limit });
-      }
-    }),
-  );
-  addRoute(
-    router,
-    'post',
-    '/detokenize',
-    context.job(async (request, response) => {
-      const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request));
-      if (model !== undefined) context.checkModel(model);
-      const isBatch = Array.isArray(tokens[0]);
-      const text = isBatch
-        ? await Promise.all((tokens as number[][]).map((one) => engine.detokenize(one)))
-        : await engine.detokenize(tokens as number[]);
-      // vLLM calls it `prompt`, SGLang `text`.
-      response.json({ prompt: text, text });
-    }),
-  );
+  return [
+    {
+      method: 'post',
+      path: '/v1/tokenize',
+      summary: 'Token ids of a prompt or a conversation',
+      tags: ['tokens'],
+      body: () => jsonBody(describeTokenizeBody(context.names)),
+      handler: context.job(async (request, response) => {
+        const {
+          model,
+          prompt,
+          messages,
+          add_special_tokens: addSpecialTokens = true,
+        } = validate(tokenizeSchema, await readJsonObject(request));
+        if (model !== undefined) context.checkModel(model);
+        if (prompt !== undefined && messages) throw invalidValue('messages', "give 'prompt' or 'messages', not both");
+        if (prompt === undefined && !messages) throw missingParameter('prompt');
+        const one = (text: string) => engine.tokenize({ prompt: text, addSpecialTokens });
+        const limit = { max_model_len: context.model()?.contextLength ?? null };
+        if (Array.isArray(prompt)) {
+          const tokens = await Promise.all(prompt.map(one));
+          response.json({ tokens, count: tokens.map(({ length }) => length), ...limit });
+        } else {
+          const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
+          response.json({ tokens, count: tokens.length, ...limit });
+        }
+      }),
+    },
+    {
+      method: 'post',
+      path: '/v1/detokenize',
+      summary: 'Text of token ids',
+      tags: ['tokens'],
+      body: () => jsonBody(describeDetokenizeBody(context.names)),
+      handler: context.job(async (request, response) => {
+        const { model, tokens } = validate(detokenizeSchema, await readJsonObject(request));
+        if (model !== undefined) context.checkModel(model);
+        const isBatch = Array.isArray(tokens[0]);
+        const text = isBatch
+          ? await Promise.all((tokens as number[][]).map((one) => engine.detokenize(one)))
+          : await engine.detokenize(tokens as number[]);
+        // vLLM calls it `prompt`, SGLang `text`.
+        response.json({ prompt: text, text });
+      }),
+    },
+  ];
 }
 
-/** Adds /flush_cache and /abort_request. */
-export function addAdminRoutes({ router, guard }: AdminRoutes, context: ListenerContext): void {
+/** /v1/flush_cache and /v1/abort_request. */
+export function adminRoutes(context: ListenerContext): Route[] {
   const flush = context.job(async (_request, response) => {
     await context.engine.flushCache();
     response.json({ status: 'ok' });
   });
-  addRoute(router, 'post', '/flush_cache', flush, guard);
   const abort = async (request: Request, response: Response): Promise<void> => {
     const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request));
     if (rid === undefined && !all) throw missingParameter('rid');
@@ -67,5 +72,15 @@ export function addAdminRoutes({ router, guard }: AdminRoutes, context: Listener
     const error = new HttpError(400, 'request_aborted', 'the request was aborted by POST /abort_request');
     response.json({ aborted: context.abort(all ? undefined : rid, error) });
   };
-  addRoute(router, 'post', '/abort_request', abort, guard);
+  const admin = { method: 'post', tags: ['administration'], access: 'admin-acts' } as const;
+  return [
+    { ...admin, path: '/v1/flush_cache', summary: 'Forgets cached prefixes', handler: flush },
+    {
+      ...admin,
+      path: '/v1/abort_request',
+      summary: 'Ends running requests by the id in x-request-id',
+      body: () => jsonBody(ABORT_BODY),
+      handler: abort,
+    },
+  ];
 }

@@ -2,6 +2,9 @@
 import { z } from 'zod';
 import { messageSchema } from './schema.ts';
 import { int } from './sampling-schema.ts';
+import { absent, describeBody, given } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
+import type { Json } from '../http/route.ts';
 
 const MAX_PROMPTS = 1024;
 
@@ -20,3 +23,24 @@ export const detokenizeSchema = z.object({ model: z.string().optional(), tokens:
 
 /** The body of POST /abort_request. */
 export const abortSchema = z.object({ rid: z.string().min(1, 'must not be empty').optional(), abort_all: z.boolean().optional() });
+
+/** The body of POST /tokenize as JSON Schema. */
+export function describeTokenizeBody({ models }: ModelNames): Json {
+  const one = [{ allOf: [given('prompt'), absent('messages')] }, { allOf: [given('messages'), absent('prompt')] }];
+  return describeBody(tokenizeSchema, {
+    example: { prompt: 'Hello' },
+    properties: { model: { enum: models } },
+    rules: [{ oneOf: one }],
+  });
+}
+
+/** The body of POST /detokenize as JSON Schema. */
+export function describeDetokenizeBody({ models }: ModelNames): Json {
+  return describeBody(detokenizeSchema, { example: { tokens: [72, 105] }, properties: { model: { enum: models } } });
+}
+
+/** The body of POST /abort_request as JSON Schema. */
+export const ABORT_BODY: Json = describeBody(abortSchema, {
+  example: { rid: 'my-request' },
+  rules: [{ anyOf: [given('rid'), given('abort_all', { const: true })] }],
+});

@@ -3,39 +3,59 @@
  * errors for every path and method.
  */
 import express from 'express';
-import type { Express, IRouter } from 'express';
-import { addHealth, addModels } from './common-routes.ts';
-import type { AdminRoutes, ListenerContext } from './context.ts';
+import type { Express } from 'express';
+import { healthRoutes, informationRoutes, modelRoutes } from './common-routes.ts';
+import type { ListenerContext } from './context.ts';
 import { HttpError } from './errors.ts';
-import { checkHost, cors, identify, requireAdmin, requireKey, sendError } from './middleware.ts';
-import type { BodyLimits } from './openapi.ts';
+import { checkHost, cors, identify, requireAdmin, requireAdminKey, requireKey, sendError } from './middleware.ts';
+import { openApi } from './openapi.ts';
 import { playground } from './playground.ts';
+import { isPrefixed, mount } from './route.ts';
+import type { Route } from './route.ts';
 
 /**
- * A listener's app. `addRoutes` gets a router that is mounted under /v1 and, as an alias, at the root; and another for routes that change
- * other people's requests, each of which begins with `guard`.
- * `limits` are what /openapi.json says of the bodies besides their schemas.
+ * A listener's app: its own routes and those that all have, mounted by who may call them. What is under /v1 also answers without it, but
+ * there the files of the playground come first.
  */
-export function createApp(
-  context: ListenerContext,
-  addRoutes: (router: IRouter, admin: AdminRoutes) => void,
-  limits: () => BodyLimits = () => ({}),
-): Express {
+export function createApp(context: ListenerContext, own: readonly Route[]): Express {
+  const { apiKey, staticFolder } = context.options;
+  const routes: readonly Route[] = [
+    ...healthRoutes(context),
+    ...informationRoutes(context),
+    documentRoute(context, () => routes),
+    ...modelRoutes(context),
+    ...own,
+  ];
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
   app.use(identify(context), checkHost(context), cors(context));
-  addHealth(app, context, limits);
   const router = express.Router({ caseSensitive: true });
-  if (context.options.apiKey !== undefined) router.use(requireKey(context.options.apiKey));
-  addModels(router, context);
+  if (apiKey !== undefined) router.use(requireKey(apiKey));
   const admin = express.Router({ caseSensitive: true });
-  addRoutes(router, { router: admin, guard: requireAdmin(context) });
+  for (const route of routes) {
+    if (route.access === 'admin-acts') mount(admin, route, requireAdmin(context));
+    else if (isPrefixed(route)) mount(router, route);
+    else if (route.access === 'admin-reads') mount(app, route, requireAdminKey(context));
+    else mount(app, route);
+  }
   app.use('/v1', admin, router);
-  if (context.options.staticFolder !== undefined) app.use(playground(context.options.staticFolder));
+  if (staticFolder !== undefined) app.use(playground(staticFolder));
   app.use(admin, router);
   app.use((request) => {
     throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);
   });
   app.use(sendError(context));
   return app;
+}
+
+function documentRoute({ task, options }: ListenerContext, routes: () => readonly Route[]): Route {
+  const document = { title: `Parley: ${task}`, hasKey: options.apiKey !== undefined, hasAdminKey: options.adminKey !== undefined };
+  return {
+    method: 'get',
+    path: '/openapi.json',
+    summary: 'This document',
+    tags: ['server'],
+    access: 'open',
+    handler: (_request, response) => response.json(openApi(routes(), document)),
+  };
 }

@@ -1,39 +1,36 @@
 /** The routes every listener has besides its own. */
-import type { IRouter, Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { ListenerContext } from './context.ts';
-import { HttpError, deviceLost } from './errors.ts';
-import { requireAdminKey } from './middleware.ts';
-import { openApi } from './openapi.ts';
-import type { BodyLimits } from './openapi.ts';
+import { deviceLost } from './errors.ts';
+import type { Handler, Route } from './route.ts';
 
-type Handler = (request: Request, response: Response) => unknown;
-
-/** GET (or POST) only: any other method of the path is a JSON 405. `guards` come before the handler. */
-export function addRoute(router: IRouter, method: 'get' | 'post', path: string, handler: Handler, ...guards: RequestHandler[]): void {
-  const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
-  router[method](path, ...guards, handler);
-  router.all(path, (request) => {
-    throw new HttpError(405, 'method_not_allowed', `${request.method} is not allowed here; allowed: ${allow}`, { headers: { allow } });
-  });
-}
-
-/** /health and its aliases, /livez, /metrics, /get_server_info, /openapi.json: answered from this process's memory; only /health_generate waits for the engine. */
-export function addHealth(app: IRouter, context: ListenerContext, limits: () => BodyLimits): void {
-  const { engine, metrics, options, task } = context;
+/** /health and its aliases, /livez: answered from this process's memory; only /health_generate waits for the engine. */
+export function healthRoutes(context: ListenerContext): Route[] {
   const health = (_request: Request, response: Response): void => {
     const problem = context.unhealthy();
     if (problem) throw problem;
     response.json({ status: 'ok' });
   };
-  for (const path of ['/health', '/healthz', '/v1/health', '/readyz']) addRoute(app, 'get', path, health);
-  for (const path of ['/livez', '/live']) addRoute(app, 'get', path, (_request, response) => response.json({ status: 'ok' }));
-  if (task === 'chat') addRoute(app, 'get', '/health_generate', probe(context, health));
-  addRoute(app, 'get', '/metrics', async (_request, response) => {
-    const text = await metrics.registry.metrics();
-    response.set('content-type', metrics.registry.contentType).end(text);
+  const alive: Handler = (_request, response) => response.json({ status: 'ok' });
+  const open = (path: string, summary: string, handler: Handler): Route => ({
+    method: 'get',
+    path,
+    summary,
+    tags: ['health'],
+    access: 'open',
+    handler,
   });
-  const info = (_request: Request, response: Response): void => {
+  return [
+    ...['/health', '/healthz', '/v1/health', '/readyz'].map((path) => open(path, 'Whether requests can be served', health)),
+    ...['/livez', '/live'].map((path) => open(path, 'Whether the process lives', alive)),
+    ...(context.task === 'chat' ? [open('/health_generate', 'Whether the model generates a token', probe(context, health))] : []),
+  ];
+}
+
+/** /metrics and /get_server_info. */
+export function informationRoutes({ engine, metrics, options, task }: ListenerContext): Route[] {
+  const info: Handler = (_request, response) => {
     const { state } = engine.status();
     const loaded = state === 'loading' ? undefined : engine.info();
     const model = loaded?.models.find((candidate) => candidate.task === task);
@@ -48,16 +45,28 @@ export function addHealth(app: IRouter, context: ListenerContext, limits: () => 
       status: engine.status(),
     });
   };
-  for (const path of ['/get_server_info', '/server_info']) addRoute(app, 'get', path, info, requireAdminKey(context));
-  const { modelId, aliases = [], modelOptional = false, apiKey, adminKey } = options;
-  const document = {
-    task,
-    models: [modelId, ...aliases],
-    modelOptional,
-    hasKey: apiKey !== undefined,
-    hasAdminKey: adminKey !== undefined,
-  };
-  addRoute(app, 'get', '/openapi.json', (_request, response) => response.json(openApi({ ...document, ...limits() })));
+  return [
+    {
+      method: 'get',
+      path: '/metrics',
+      summary: 'Prometheus metrics',
+      tags: ['server'],
+      access: 'open',
+      answers: ['text/plain'],
+      handler: async (_request, response) => {
+        const text = await metrics.registry.metrics();
+        response.set('content-type', metrics.registry.contentType).end(text);
+      },
+    },
+    ...['/get_server_info', '/server_info'].map((path): Route => ({
+      method: 'get',
+      path,
+      summary: 'Settings, adapter and counters',
+      tags: ['server'],
+      access: 'admin-reads',
+      handler: info,
+    })),
+  ];
 }
 
 /** How long the probe's token may take. */
@@ -83,26 +92,45 @@ function probe({ engine }: ListenerContext, health: Handler): Handler {
 }
 
 /** /models lists this listener's model under all its names, also while it loads. */
-export function addModels(router: IRouter, context: ListenerContext): void {
-  const { options, created } = context;
+export function modelRoutes(context: ListenerContext): Route[] {
   const describe = (id: string): Record<string, unknown> => {
     const model = context.model();
-    const meta = model ? { architecture: model.architecture, parameters: model.parameters, weight_bytes: model.weightBytes } : null;
+    const meta = model
+      ? {
+          architecture: model.architecture,
+          parameters: model.parameters,
+          weight_bytes: model.weightBytes,
+          ...(model.format !== undefined && { format: model.format }),
+        }
+      : null;
     return {
       id,
       object: 'model',
-      created,
+      created: context.created,
       owned_by: 'local',
       ...(model?.contextLength !== undefined && { max_model_len: model.contextLength }),
+      ...(model?.sampling && { sampling: model.sampling }),
       meta,
     };
   };
-  addRoute(router, 'get', '/models', (_request, response) =>
-    response.json({ object: 'list', data: [options.modelId, ...(options.aliases ?? [])].map(describe) }),
-  );
-  addRoute(router, 'get', '/models/*id', (request, response) => {
-    const id = ([] as string[]).concat(request.params['id'] ?? []).join('/');
-    context.checkModel(id);
-    response.json(describe(id));
-  });
+  return [
+    {
+      method: 'get',
+      path: '/v1/models',
+      summary: "The listener's model under all its names",
+      tags: ['models'],
+      handler: (_request, response) => response.json({ object: 'list', data: context.names.models.map(describe) }),
+    },
+    {
+      method: 'get',
+      path: '/v1/models/*id',
+      summary: 'One model',
+      tags: ['models'],
+      handler: (request, response) => {
+        const id = ([] as string[]).concat(request.params['id'] ?? []).join('/');
+        context.checkModel(id);
+        response.json(describe(id));
+      },
+    },
+  ];
 }

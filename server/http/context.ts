@@ -1,5 +1,5 @@
 /** What the routes of a listener share: its engine, model, metrics and life, and the frame around a request that computes. */
-import type { IRouter, Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { ModelInfo } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { Engine } from '../../engine/protocol.ts';
@@ -81,11 +81,17 @@ export class ListenerContext {
     return this.engine.info().models.find((model) => model.task === this.task);
   }
 
+  /** Every name that a request may call the model by, and whether it must. */
+  get names(): { readonly models: readonly string[]; readonly modelOptional: boolean } {
+    const { modelId, aliases = [], modelOptional = false } = this.options;
+    return { models: [modelId, ...aliases], modelOptional };
+  }
+
   /** 404 unless `name` is the served id or an alias of it. */
   checkModel(name: string): void {
-    const { modelId, aliases = [] } = this.options;
-    if (name === modelId || aliases.includes(name)) return;
-    const served = [modelId, ...aliases].map((id) => `'${id}'`).join(', ');
+    const { models } = this.names;
+    if (models.includes(name)) return;
+    const served = models.map((id) => `'${id}'`).join(', ');
     throw new HttpError(404, 'model_not_found', `the model '${name.slice(0, 100)}' is not served here; served: ${served}`, {
       param: 'model',
     });
@@ -142,10 +148,4 @@ export class ListenerContext {
       }
     };
   }
-}
-
-/** Where admin routes go, and what each begins with. */
-export interface AdminRoutes {
-  readonly router: IRouter;
-  readonly guard: RequestHandler;
 }

@@ -1,6 +1,7 @@
 /** Errors as the HTTP API shows them: `{"error": {message, type, param, code}}`, and the table from engine errors to statuses. */
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
+import { inFlags } from '../settings/remedies.ts';
 
 export type ErrorType = 'invalid_request_error' | 'authentication_error' | 'permission_error' | 'timeout_error' | 'server_error';
 
@@ -44,6 +45,8 @@ interface Row {
   readonly status: number;
   readonly code?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The field at fault where the error names none. */
+  readonly param?: string;
 }
 
 /** Official clients retry every 5xx; a deterministic failure must not cost three times. */
@@ -53,9 +56,9 @@ const RETRY_LATER = { 'retry-after': '5' };
 
 const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
   invalid_request: { status: 400, code: 'invalid_value' },
-  context_length_exceeded: { status: 400 },
+  context_length_exceeded: { status: 400, param: 'messages' },
   invalid_json_schema: { status: 400 },
-  invalid_audio: { status: 400 },
+  invalid_audio: { status: 400, param: 'file' },
   unsupported: { status: 400, code: 'unsupported_value' },
   queue_full: { status: 503, headers: RETRY_SOON },
   // Only when the engine gave up by itself: a caller that went away gets no response.
@@ -68,17 +71,36 @@ const ROWS: Readonly<Record<EngineErrorCode, Row>> = {
   internal: { status: 500, code: 'internal_error', headers: NO_RETRY },
 };
 
+/** Fields of the engine's requests that the API calls otherwise. */
+const FIELDS: ReadonlyMap<string, string> = new Map([
+  ['continueFinalMessage', 'continue_final_message'],
+  ['responseFormat.schema', 'response_format.json_schema.schema'],
+  ['sampling.logitBias', 'logit_bias'],
+  ['samples', 'file'],
+  // Another model could.
+  ['task', 'model'],
+]);
+
+const fieldOf = (param: string): string => FIELDS.get(param) ?? param.replace(/^(tools\[\d+\])\.parameters$/, '$1.function.parameters');
+
+/** Numbers of the engine's errors that have names in the API: llama.cpp's. */
+const NUMBERS: ReadonlyMap<string, string> = new Map([['promptTokens', 'n_prompt_tokens'], ['contextLength', 'n_ctx']]); // prettier-ignore
+
+function numbersOf(details: Readonly<Record<string, number | string>>): Record<string, number | string> {
+  return Object.fromEntries(Object.entries(details).map(([name, number]) => [NUMBERS.get(name) ?? name, number]));
+}
+
 /** Any thrown value as an HttpError. The message of a bug stays inside: it may quote the request. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof EngineError)) return internal(error);
-  const { status, code = error.code, headers } = ROWS[error.code];
+  const { status, code = error.code, headers, param: standard } = ROWS[error.code];
   if (code === 'internal_error') return internal(error);
-  const param = error.param ?? (error.code === 'context_length_exceeded' ? 'messages' : undefined);
-  return new HttpError(status, code, error.message, {
+  const param = error.param === undefined ? standard : fieldOf(error.param);
+  return new HttpError(status, code, inFlags(error), {
     ...(param !== undefined && { param }),
     ...(headers && { headers }),
-    ...(error.details && { details: error.details }),
+    ...(error.details && { details: numbersOf(error.details) }),
     cause: error,
   });
 }

@@ -1,25 +1,26 @@
 /** Reads settings from the command line, the environment and a file, checks them against the table of flags, and prints --help. */
-import { FLAGS } from './flags.ts';
-import type { Flag, FlagType } from './flags.ts';
+import { DEFAULTS, FLAGS, placeholder } from './flags.ts';
+import type { Flag, SettingKey, Settings } from './flags.ts';
 
 /** A mistake in the settings; the message is one line for the operator. */
 export class SettingsError extends Error {}
 
-export type Value = string | number | boolean | readonly string[];
+/** A setting's value, in the type that its row has. */
+export type Value = string | number | boolean | readonly string[] | readonly number[];
 
 /** Reads settings: command line over environment over --config file over defaults. `readFile` gives the text of the file. */
 export function readSettings(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
-): ReadonlyMap<string, Value> {
+): Settings {
   const given = givenSettings(argv, env, readFile);
-  const settings = new Map<string, Value>();
-  for (const flag of FLAGS) {
-    const raw = given.get(flag.name) ?? flag.default;
-    if (raw !== undefined && raw !== null) settings.set(flag.name, check(flag, raw));
-  }
-  return settings;
+  const checked = FLAGS.flatMap((flag) => {
+    const raw = given.get(flag.key);
+    return raw === undefined || raw === null ? [] : [[flag.key, check(flag, raw)]];
+  });
+  // `check` gives each value the type of its row.
+  return { ...DEFAULTS, ...Object.fromEntries(checked) } as Settings;
 }
 
 /** What the operator asked for by name, unchecked: readSettings without the defaults. */
@@ -27,14 +28,14 @@ export function givenSettings(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
-): ReadonlyMap<string, unknown> {
+): ReadonlyMap<SettingKey, unknown> {
   const given = parseArgv(argv);
   for (const flag of FLAGS) {
     const text = env[environmentName(flag.name)];
-    if (text !== undefined && !given.has(flag.name)) given.set(flag.name, text);
+    if (text !== undefined && !given.has(flag.key)) given.set(flag.key, text);
   }
   const file = given.get('config');
-  for (const [name, value] of typeof file === 'string' ? parseFile(file, readFile) : []) if (!given.has(name)) given.set(name, value);
+  for (const [key, value] of typeof file === 'string' ? parseFile(file, readFile) : []) if (!given.has(key)) given.set(key, value);
   return given;
 }
 
@@ -47,8 +48,8 @@ function flagNamed(name: string, where: string): Flag {
 }
 
 /** --name value, --name=value, --switch, --no-switch. */
-function parseArgv(argv: readonly string[]): Map<string, unknown> {
-  const given = new Map<string, unknown>();
+function parseArgv(argv: readonly string[]): Map<SettingKey, unknown> {
+  const given = new Map<SettingKey, unknown>();
   for (let i = 0; i < argv.length; i++) {
     const argument = argv[i] ?? '';
     const [, key = '', inline] = /^--([^=]+)(?:=([\s\S]*))?$/.exec(argument) ?? [];
@@ -56,16 +57,16 @@ function parseArgv(argv: readonly string[]): Map<string, unknown> {
     const negated = key.startsWith('no-') && FLAGS.some(({ name, type }) => name === key.slice(3) && type === 'boolean');
     const flag = flagNamed(negated ? key.slice(3) : key, `--${key}`);
     const next = argv[i + 1];
-    if (negated) given.set(flag.name, false);
-    else if (inline !== undefined) given.set(flag.name, inline);
-    else if (flag.type === 'boolean') given.set(flag.name, true);
+    if (negated) given.set(flag.key, false);
+    else if (inline !== undefined) given.set(flag.key, inline);
+    else if (flag.type === 'boolean') given.set(flag.key, true);
     else if (next === undefined || next.startsWith('--')) throw new SettingsError(`--${key} needs a value`);
-    else given.set(flag.name, argv[++i]);
+    else given.set(flag.key, argv[++i]);
   }
   return given;
 }
 
-function parseFile(path: string, readFile: (path: string) => string): [string, unknown][] {
+function parseFile(path: string, readFile: (path: string) => string): [SettingKey, unknown][] {
   let value: unknown;
   try {
     value = JSON.parse(readFile(path));
@@ -74,63 +75,84 @@ function parseFile(path: string, readFile: (path: string) => string): [string, u
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new SettingsError(`--config ${path}: must hold a JSON object`);
-  return Object.entries(value).map(([key, entry]) => [flagNamed(key.replaceAll('_', '-'), `'${key}' in ${path}`).name, entry]);
+  return Object.entries(value).map(([key, entry]) => [flagNamed(key.replaceAll('_', '-'), `'${key}' in ${path}`).key, entry]);
 }
 
 function check(flag: Flag, raw: unknown): Value {
-  const wrong = (why: string): SettingsError => new SettingsError(`--${flag.name} ${String(raw)}: ${why}`);
+  const words = 'words' in flag ? (flag.words ?? []) : [];
+  const must = (what: string): SettingsError =>
+    new SettingsError(`--${flag.name} ${String(raw)}: must be ${[...words, ''].join(' or ')}${what}`);
+  if (typeof raw === 'string' && words.includes(raw)) return raw;
   const value = convert(flag, raw);
-  if (value === undefined) throw wrong(`must be ${KINDS[flag.type]}`);
-  if (typeof value === 'number' && (value < (flag.min ?? -Infinity) || value > (flag.max ?? Infinity))) {
-    throw wrong(`must be ${flag.max === undefined ? `at least ${flag.min}` : `from ${flag.min} to ${flag.max}`}`);
+  if (value === undefined) throw must(KINDS[flag.type]);
+  if ('min' in flag || 'max' in flag) {
+    const { min = -Infinity, max = Infinity } = flag;
+    const isWithin = [value].flat().every((one) => Number(one) >= min && Number(one) <= max);
+    if (!isWithin) throw must(max === Infinity ? `at least ${min}` : `from ${min} to ${max}`);
   }
-  if (flag.choices && !flag.choices.includes(String(value))) throw wrong(`must be one of ${flag.choices.join(', ')}`);
+  if (flag.type === 'string' && flag.choices && !flag.choices.includes(String(value))) throw must(`one of ${flag.choices.join(', ')}`);
   return value;
 }
 
-const KINDS: Readonly<Record<FlagType, string>> = {
+const KINDS: Readonly<Record<Flag['type'], string>> = {
   string: 'text',
   int: 'an integer',
   number: 'a number',
+  ints: 'a comma-separated list of integers',
   boolean: 'true or false',
   list: 'a comma-separated list',
 };
 
+const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
+  ...([true, 'true', '1'] as const).map((raw) => [raw, true] as const),
+  ...([false, 'false', '0'] as const).map((raw) => [raw, false] as const),
+]);
+
 /** The value in the flag's type; undefined when it is none. */
 function convert({ type }: Flag, raw: unknown): Value | undefined {
-  if (type === 'boolean')
-    return new Map<unknown, boolean>([
-      [true, true],
-      ['true', true],
-      ['1', true],
-      [false, false],
-      ['false', false],
-      ['0', false],
-    ]).get(raw);
-  if (type === 'list') {
-    const items = Array.isArray(raw) ? raw : typeof raw === 'string' ? raw.split(',') : undefined;
-    return items?.map((item) => String(item).trim()).filter((item) => item !== '');
+  switch (type) {
+    case 'boolean':
+      return BOOLEANS.get(raw);
+    case 'list':
+      return items(raw)?.map((item) => String(item).trim()).filter((item) => item !== ''); // prettier-ignore
+    case 'ints': {
+      const numbers = items(raw)?.map(toNumber);
+      return numbers?.every((number) => Number.isInteger(number)) ? numbers : undefined;
+    }
+    case 'string':
+      return typeof raw === 'string' ? raw : typeof raw === 'number' ? String(raw) : undefined;
+    case 'int':
+    case 'number': {
+      const number = toNumber(raw);
+      return Number.isFinite(number) && (type === 'number' || Number.isInteger(number)) ? number : undefined;
+    }
   }
-  if (type === 'string') return typeof raw === 'string' ? raw : typeof raw === 'number' ? String(raw) : undefined;
-  const number = typeof raw === 'number' ? raw : typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : NaN;
-  return Number.isFinite(number) && (type === 'number' || Number.isInteger(number)) ? number : undefined;
+}
+
+/** Of a list: separated by commas, or an array in a file. */
+function items(raw: unknown): readonly unknown[] | undefined {
+  return Array.isArray(raw) ? raw : typeof raw === 'string' ? raw.split(',') : undefined;
+}
+
+function toNumber(raw: unknown): number {
+  return typeof raw === 'number' ? raw : typeof raw === 'string' && raw.trim() !== '' ? Number(raw) : NaN;
 }
 
 /** The text of --help. */
 export function helpText(): string {
   const lines = ['Usage: npm start -- [settings]', '', 'Serves chat, speech and transcription, each on its own port, with the OpenAI API.'];
-  for (const group of new Set(FLAGS.map((flag) => flag.group))) {
-    lines.push('', `${group}:`);
-    for (const flag of FLAGS.filter((candidate) => candidate.group === group)) lines.push(...describe(flag));
+  for (const heading of new Set(FLAGS.map((flag) => flag.heading))) {
+    lines.push('', `${heading}:`);
+    for (const flag of FLAGS.filter((candidate) => candidate.heading === heading)) lines.push(...describe(flag));
   }
   lines.push('', 'Each can also be set in the environment, as PARLEY_ and its name in capitals (PARLEY_PORT=4000), or in a --config file.');
   return lines.join('\n');
 }
 
-function describe({ name, type, value, choices, help, default: standard }: Flag): string[] {
-  const placeholder = type === 'boolean' ? '' : ` ${choices?.join('|') ?? value ?? 'VALUE'}`;
-  const head = `  --${standard === true ? `no-${name}` : name}${placeholder}`;
-  const isShown = standard !== undefined && standard !== '' && type !== 'boolean';
+function describe(flag: Flag): string[] {
+  const { name, type, help, default: standard } = flag;
+  const head = `  --${standard === true ? `no-${name}` : name}${placeholder(flag)}`;
+  const isShown = standard !== undefined && String(standard) !== '' && type !== 'boolean';
   const text = `${standard === true ? 'do not ' : ''}${help}${isShown ? ` (${String(standard)})` : ''}`;
   return head.length < 34 ? [`${head.padEnd(34)} ${text}`] : [head, `${''.padEnd(34)} ${text}`];
 }

@@ -120,7 +120,7 @@ function machineFolder(key) {
 export function aptConfiguration(dump, folder) {
   const download = dump
     .split('\n')
-    .filter((line) => /^Acquire::/.test(line) && !/^Acquire::(IndexTargets|Languages|GzipIndexes)\b/.test(line));
+    .filter((line) => line.startsWith('Acquire::') && !/^Acquire::(IndexTargets|Languages|GzipIndexes)\b/.test(line));
   const own = {
     'Dir::State': join(folder, 'state'),
     'Dir::State::lists': join(folder, 'lists'),

@@ -1,19 +1,22 @@
 /** The speech listener: POST /v1/audio/speech in both request forms, GET /v1/audio/voices. */
-import type { Express, IRouter, Response } from 'express';
+import type { Express, Response } from 'express';
 import type { SpeechEvent } from '../../engine/api.ts';
 import { wavHeader } from '../../engine/audio/wav.ts';
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import type { AudioEncoder, CodecPool } from '../audio/pool.ts';
-import { addRoute } from '../http/common-routes.ts';
-import { HttpError, modelLoading, toHttpError } from '../http/errors.ts';
+import type { HttpError } from '../http/errors.ts';
+import { modelLoading, toHttpError } from '../http/errors.ts';
+import { jsonBody } from '../body/describe.ts';
 import { readJsonObject } from '../body/json-body.ts';
-import { parseSpeechBody } from './schema.ts';
+import { describeSpeechBody, parseSpeechBody } from './schema.ts';
 import type { SpeechCall, SpeechFormat, SpeechLimits } from './schema.ts';
 import { countAudio, failureOf } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
+import { EVENT_TYPE } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
 import { VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
@@ -30,42 +33,65 @@ export interface SpeechAppOptions extends AppOptions {
 /** The app of the speech listener; no side effects until it is listened on. */
 export function createSpeechApp(options: SpeechAppOptions): Express {
   const context = new ListenerContext('speech', options);
-  const addRoutes = (router: IRouter): void => {
-    addRoute(
-      router,
-      'post',
-      '/audio/speech',
-      context.job(async (request, response, job) => {
-        const call = parseSpeechBody(await readJsonObject(request), limitsOf(context, options));
-        if (call.model !== undefined) context.checkModel(call.model);
-        if (call.legacy) response.set('deprecation', 'true');
-        job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });
-        const events = countAudio(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)), COUNT);
-        await speak(events, call, options.codec, SENDERS[call.delivery](response, call, job));
-      }),
-    );
-    addRoute(router, 'get', '/audio/voices', (_request, response) => {
+  return createApp(context, [speechRoute(context, options), voicesRoute(context, options)]);
+}
+
+function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route {
+  return {
+    method: 'post',
+    path: '/v1/audio/speech',
+    summary: 'Speaks a text',
+    tags: ['speech'],
+    body: () => jsonBody(describeSpeechBody({ ...context.names, ...ownLimits(options), ...loadedLimits(context) })),
+    answers: ['audio/mpeg', 'audio/wav', 'audio/pcm', EVENT_TYPE],
+    handler: context.job(async (request, response, job) => {
+      const call = parseSpeechBody(await readJsonObject(request), limitsOf(context, options));
+      if (call.model !== undefined) context.checkModel(call.model);
+      if (call.legacy) response.set('deprecation', 'true');
+      job.note({ format: call.format, delivery: call.delivery, voice: call.request.voice, characters: call.request.text.length });
+      const events = countAudio(context, job, nameField(call, context.engine.synthesize(call.request, job.signal)), COUNT);
+      await speak(events, call, options.codec, SENDERS[call.delivery](response, call, job));
+    }),
+  };
+}
+
+function voicesRoute(context: ListenerContext, options: SpeechAppOptions): Route {
+  return {
+    method: 'get',
+    path: '/v1/audio/voices',
+    summary: 'Voices',
+    tags: ['speech'],
+    handler: (_request, response) => {
       const { voices, aliases } = limitsOf(context, options);
       const others = [...aliases].map(([name, voice]) => describeAlias(name, voice));
       response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
-    });
+    },
   };
-  return createApp(context, addRoutes, () => (context.model() ? limitsOf(context, options) : {}));
+}
+
+/** Hz, where a model does not say. */
+const DEFAULT_SAMPLE_RATE = 24_000;
+
+/** What the settings say of bodies. */
+const ownLimits = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = false, legacy = true }: SpeechAppOptions) => ({
+  maxInput,
+  defaultFormat,
+  modelOptional,
+  legacy,
+});
+
+/** What the model says of bodies, once it is loaded. */
+function loadedLimits(context: ListenerContext): { readonly sampleRate?: number } {
+  const model = context.model();
+  return model ? { sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE } : {};
 }
 
 function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {
   const model = context.model();
   if (!model) throw modelLoading();
   const voices = model.voices ?? [];
-  return {
-    voices,
-    aliases: resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices),
-    sampleRate: model.sampleRate ?? 24_000,
-    maxInput: options.maxInput ?? 4096,
-    defaultFormat: options.defaultFormat ?? 'mp3',
-    modelOptional: options.modelOptional ?? false,
-    legacy: options.legacy ?? true,
-  };
+  const aliases = resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices);
+  return { ...ownLimits(options), voices, aliases, sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE };
 }
 
 /** A name that stands for others: `made_of` says for what, and `alias_of` too where that is one voice. */
@@ -81,7 +107,7 @@ async function* nameField({ legacy }: SpeechCall, events: AsyncIterable<SpeechEv
     yield* events;
   } catch (error) {
     if (legacy || !(error instanceof EngineError) || error.param !== 'text') throw error;
-    throw new EngineError(error.code, error.message, { param: 'input', cause: error });
+    throw fromPlainError({ ...toPlainError(error), param: 'input' });
   }
 }
 

@@ -4,7 +4,10 @@ import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
 import { OPENAI_VOICES, parseBlend } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { absent, describeBody, describeModel } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 /** Formats of the API, and those this server encodes. */
 const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
@@ -52,6 +55,32 @@ export const currentSpeechSchema = z.object({
 
 /** Its earlier form. */
 export const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
+
+/** The body of POST /audio/speech as JSON Schema; without a loaded model, its sample rate is open. */
+export function describeSpeechBody({ maxInput, sampleRate, legacy, ...names }: DescribedLimits & ModelNames): Json {
+  const { required, properties, example } = describeModel(names);
+  const spoken = { type: 'string', pattern: '\\S', maxLength: maxInput };
+  const current = describeBody(currentSpeechSchema, {
+    required,
+    example: { ...example, input: 'Hello there.', voice: 'charter' },
+    properties: {
+      ...properties,
+      input: spoken,
+      response_format: { enum: BUILT_FORMATS },
+      ...(sampleRate !== undefined && { sample_rate: { const: sampleRate } }),
+    },
+    rules: [absent('text', 'voice_ref')],
+  });
+  const reference = { type: 'string', pattern: '\\.wav$' };
+  const earlier = describeBody(earlierSpeechSchema, {
+    example: { text: 'Hello there.', voice_ref: 'charter.wav' },
+    properties: { text: spoken, voice_ref: reference },
+    rules: [absent('input', 'voice')],
+  });
+  return legacy ? { oneOf: [current, earlier] } : current;
+}
+
+type DescribedLimits = Pick<SpeechLimits, 'maxInput' | 'legacy'> & Partial<Pick<SpeechLimits, 'sampleRate'>>;
 
 /** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
@@ -119,5 +148,5 @@ function checkText(text: string, param: string, { maxInput }: SpeechLimits): str
 }
 
 function toRequest(text: string, voice: string, seed?: number, speed?: number): SpeechRequest {
-  return defined({ text, voice, seed, speed }) as SpeechRequest;
+  return defined({ text, voice, seed, speed });
 }

@@ -2,8 +2,8 @@
 import { VOICE_TABLE, parseBlend } from '../../engine/util/voices.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
 
-/** The table as the flag has it: name=voice, name=voice|voice of another model, name=voice(share)+voice(share), ... */
-export const VOICE_ALIAS_LIST: string = [...VOICE_TABLE].map(([name, choices]) => `${name}=${choices.join('|')}`).join(',');
+/** The table as the flag has it, in items of name=voice, name=voice|voice of another model, name=voice(share)+voice(share), ... */
+export const VOICE_ALIAS_LIST: readonly string[] = [...VOICE_TABLE].map(([name, choices]) => `${name}=${choices.join('|')}`);
 
 /** Reads items of the table; undefined when one is none or a name comes twice. */
 export function parseVoiceAliases(items: readonly string[]): VoiceTable | undefined {

@@ -5,13 +5,14 @@ import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import type { CodecPool } from '../audio/pool.ts';
-import { addRoute } from '../http/common-routes.ts';
-import { decodedBytes } from '../audio/decode.ts';
+import { decodedBytes, sampleBytes } from '../audio/decode.ts';
 import { unsupportedValue } from '../http/errors.ts';
 import { countAudio, relay } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
+import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';
-import { parseTranscriptionForm } from './schema.ts';
+import { describeTranscriptionForm, parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
 import { sendTranscript } from './formats.ts';
 import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
@@ -42,21 +43,34 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
         if (call.model !== undefined) context.checkModel(call.model);
         if (task === 'translate') checkTranslates(context);
         job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
-        await upload.hear(COPIES * decodedBytes(call.file), job.signal);
-        const { samples, warnings } = await options.codec.decode(call.file);
-        warn(response, warnings);
-        const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
-        const arrived = settled(heard, () => upload.settle(samples.byteLength));
-        const events = countAudio(context, job, arrived, COUNT);
-        await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call, job));
+        await upload.hear(decodedBytes(call.file), job.signal);
+        const { samples, warnings, discard } = await options.codec.decode(call.file);
+        try {
+          upload.settle(sampleBytes(samples));
+          warn(response, warnings);
+          const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
+          const events = countAudio(context, job, heard, COUNT);
+          await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call, job));
+        } finally {
+          await discard();
+        }
       } finally {
         upload.close();
       }
     });
-  return createApp(context, (router) => {
-    addRoute(router, 'post', '/audio/transcriptions', handle('transcribe'));
-    addRoute(router, 'post', '/audio/translations', handle('translate'));
+  const route = (task: 'transcribe' | 'translate', path: string, summary: string): Route => ({
+    method: 'post',
+    path,
+    summary,
+    tags: ['transcription'],
+    body: () => ({ 'multipart/form-data': describeTranscriptionForm(context.names) }),
+    answers: [JSON_TYPE, 'text/plain', 'text/vtt', EVENT_TYPE],
+    handler: handle(task),
   });
+  return createApp(context, [
+    route('transcribe', '/v1/audio/transcriptions', 'Writes down speech'),
+    route('translate', '/v1/audio/translations', 'Writes down speech in English, where the model can'),
+  ]);
 }
 
 /** 400 where the model writes only what it hears. */
@@ -64,19 +78,6 @@ function checkTranslates(context: ListenerContext): void {
   if (context.model()?.translates) return;
   const message = `the model '${context.options.modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
   throw unsupportedValue('model', message);
-}
-
-/** Copies of its samples while an upload goes through the codec worker to the engine's process, by measurement. */
-const COPIES = 4;
-
-/** Calls `settle` at the first event: then the engine has its samples, and only ours are left. */
-async function* settled(events: AsyncIterable<TranscriptionEvent>, settle: () => void): AsyncGenerator<TranscriptionEvent> {
-  let isFirst = true;
-  for await (const event of events) {
-    if (isFirst) settle();
-    isFirst = false;
-    yield event;
-  }
 }
 
 const COUNT: AudioCount<TranscriptionEvent> = {

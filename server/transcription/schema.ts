@@ -1,8 +1,12 @@
 /** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
 import type { TranscriptionRequest } from '../../engine/api.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import type { Blocks } from '../body/blocks.ts';
 import type { Form } from '../body/multipart.ts';
+import { describeModel } from '../body/describe.ts';
+import type { ModelNames } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
+import type { Json } from '../http/route.ts';
 
 /** Formats this server answers with, and those of the API. */
 export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
@@ -21,7 +25,7 @@ type Task = NonNullable<TranscriptionRequest['task']>;
 
 export interface TranscriptionCall {
   readonly model: string | undefined;
-  readonly file: Uint8Array;
+  readonly file: Blocks;
   /** Everything of the request but its samples. */
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly format: TranscriptFormat;
@@ -32,6 +36,29 @@ export interface FormRules {
   readonly modelOptional: boolean;
   /** Which route it came to: the form does not say. */
   readonly task: Task;
+}
+
+/** The form as JSON Schema; its parts are all text: the file and these. */
+export function describeTranscriptionForm(names: ModelNames): Json {
+  const { required, properties } = describeModel(names);
+  return {
+    type: 'object',
+    required: ['file', ...required],
+    properties: {
+      file: { type: 'string', contentMediaType: 'application/octet-stream' },
+      ...properties,
+      language: { type: 'string', description: 'ISO 639-1 code or English name of the language that is spoken' },
+      prompt: {
+        type: 'string',
+        description: 'Text before the audio; ignored, with x-parley-warning, by models that were not trained with any',
+      },
+      response_format: { enum: BUILT_FORMATS },
+      temperature: { type: 'number', minimum: 0, maximum: 1 },
+      'timestamp_granularities[]': { type: 'array', items: { enum: ['segment'] }, description: 'For verbose_json' },
+      stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
+      chunking_strategy: { const: 'auto' },
+    },
+  };
 }
 
 /** Checks a form of POST /audio/transcriptions or /audio/translations; throws HttpError 400 that names the field. */

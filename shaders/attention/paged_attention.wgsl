@@ -3,7 +3,8 @@
 // A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
 // computes a tile for one key/value head, all GROUP query heads of it, so that a key is loaded once for QUERIES queries. Prefill, chunks of a prefill and decode
 // differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values
-// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl. Quantised pages end with a row of PAGE scales, one a position.
+// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl. Quantised pages end with a row of PAGE words, one a position:
+// the scale, and of keys the counts of four channels that are kept apart; a query ends with the four for them.
 //
 // Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
 // order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
@@ -52,6 +53,9 @@ fn rescale(a: f32, b: f32) -> f32 {
   return select(exp2(a - b), 1.0, a == b);
 }
 
+// Vectors of a query.
+const Q4 = D4 + SCALE_ROWS;
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let tile = tiles[params.first_tile + group.x];
@@ -67,11 +71,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
   var head_at: array<u32, QUERIES>;
   var mine: array<vec4<f32>, QUERIES * SLICES>;
+  var apart: array<vec4<f32>, QUERIES>;
   for (var i = 0u; i < QUERIES; i++) {
     head_at[i] = (tile.x + min(i / GROUP, rows - 1u)) * params.heads + kv_head * GROUP + i % GROUP;
     for (var j = 0u; j < SLICES; j++) {
-      mine[i * SLICES + j] = q[head_at[i] * D4 + min(j * LANES + lane, D4 - 1u)] * params.scale;
+      mine[i * SLICES + j] = q[head_at[i] * Q4 + min(j * LANES + lane, D4 - 1u)] * params.scale;
       give_query(i * SLICES + j, lane, mine[i * SLICES + j]);
+    }
+    if (SCALE_ROWS > 0u) {
+      apart[i] = q[head_at[i] * Q4 + D4] * params.scale;
     }
   }
   var total_max: array<f32, QUERIES>;
@@ -114,9 +122,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
       if (SCALE_ROWS > 0u) {
-        let key_scale = load_scale(k_pages[scale_at]);
+        let key_word = k_pages[scale_at];
+        let key_scale = load_key_scale(key_word);
+        let counts = load_counts(key_word);
         for (var i = 0u; i < QUERIES; i++) {
-          score[i] *= key_scale;
+          let others = fma(apart[i].w, counts.w, fma(apart[i].z, counts.z, fma(apart[i].y, counts.y, apart[i].x * counts.x)));
+          score[i] = fma(score[i], key_scale, others);
         }
       }
       var weight: array<f32, QUERIES>;

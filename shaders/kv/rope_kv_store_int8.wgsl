@@ -1,10 +1,14 @@
 // rope_kv_store.wgsl into pages of signed bytes: a key (rotated) or value of one row and head is divided by its largest magnitude, stored as four
-// channels a word, and the magnitude behind them in the page's scale row: k [P][K][D/4 + 1][PAGE], v [P][K]([PAGE][D/4] then [PAGE]) of u32.
+// channels a word, and a word with the magnitude behind them in the page's last row: k [P][K][D/4 + 1][PAGE], v [P][K]([PAGE][D/4] then [PAGE]) of u32.
 //
-// Some models' keys have a channel that is a hundred times as large as the others, which a scale of its size would round away. So queries and keys
-// are spread over their channels first, by one rotation R for all of them: q . k = (R q) . (R k). With D = 8 P m, P a power of two and m odd, R is a
-// Hadamard matrix of 8 P channels, mixed over m blocks by I - 2/m J, after signs that no key is likely to follow. It knows no other row: pages stay
-// what they are, whoever shares them.
+// Some models' keys have channels that are a hundred times as large as the others, which a scale of their size would round away.
+// plan [K, 4 + D] says what each key/value head does with them: (pair, unit, pair, unit), then a centre.
+// - A key loses the centre. That takes the same from all scores of a query, which its softmax does not see.
+// - Two pairs of channels (d and d + D/2, which turn together) are kept apart. A key loses as many whole units in each of the four channels as five bits
+//   count, and lib/kv_int8.wgsl keeps the counts with the scale. A query carries the four channels, times their units, behind its own: q [T, H, D + 4].
+// - What is left, queries too, is spread over the channels by one rotation R for all of them: q . k = (R q) . (R k). With D = 8 P m, P a power of two
+//   and m odd, R is a Hadamard matrix of 8 P channels, mixed over m blocks by I - 2/m J, after signs that no key is likely to follow.
+// None of this knows another row: pages stay what they are, whoever shares them.
 //
 // One workgroup a (head of q or k, row): the magnitude is a maximum over the head. Shapes and the rest as in rope_kv_store.wgsl. Reference: test/reference/kv.ts.
 override WG: u32;
@@ -23,14 +27,17 @@ struct Params {
 @group(0) @binding(1) var<storage, read> cos_sin: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> positions: array<u32>;
 @group(0) @binding(3) var<storage, read> slots: array<u32>;
-@group(0) @binding(4) var<storage, read_write> q: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> k_pages: array<kv_t>;
-@group(0) @binding(6) var<storage, read_write> v_pages: array<kv_t>;
-@group(0) @binding(7) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> plan: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> q: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> k_pages: array<kv_t>;
+@group(0) @binding(7) var<storage, read_write> v_pages: array<kv_t>;
+@group(0) @binding(8) var<uniform> params: Params;
 
 // The rotated head's channels in fours, its first half, then its second; and what becomes of them, each four for the invocation that made it.
 var<workgroup> channels: array<vec4<f32>, 2 * D8>;
 var<workgroup> spread: array<vec4<f32>, 2 * D8>;
+// Of the channels that are kept apart, the pairs' first, second, first, second: a query's values times their units, or a key's counts.
+var<workgroup> set_apart: array<f32, 4>;
 
 fn largest(value: vec4<f32>) -> f32 {
   let magnitude = abs(value);
@@ -50,15 +57,41 @@ fn hadamard4(v: vec4<f32>) -> vec4<f32> {
   return vec4<f32>(sums.x + sums.y, differences.x + differences.y, sums.x - sums.y, differences.x - differences.y);
 }
 
-// channels = the rotated head with its signs, mixed within fours and between the halves.
-fn rotate(lane: u32, at: u32, angle: u32) {
+// channels = the rotated head (of a key, without the centre and the counted units) with its signs, mixed within fours and between the halves. Fills
+// set_apart.
+fn rotate(lane: u32, at: u32, angle: u32, is_key: bool, plan_at: u32) {
+  let pairs = plan[plan_at];
   for (var d = lane; d < D8; d += WG) {
-    let low = qkv[at + d];
-    let high = qkv[at + d + D8];
+    let before_low = qkv[at + d];
+    let before_high = qkv[at + d + D8];
     let c = cos_sin[angle + 2u * d];
     let s = cos_sin[angle + 2u * d + 1u];
-    let first = hadamard4((low * c - high * s) * signs(d));
-    let second = hadamard4((high * c + low * s) * signs(d + D8));
+    var low = before_low * c - before_high * s;
+    var high = before_high * c + before_low * s;
+    if (is_key) {
+      low -= plan[plan_at + 1u + d];
+      high -= plan[plan_at + 1u + D8 + d];
+    }
+    for (var i = 0u; i < 2u; i++) {
+      let pair = u32(pairs[2u * i]);
+      let unit = pairs[2u * i + 1u];
+      if (pair / 4u != d) {
+        continue;
+      }
+      let value = vec2<f32>(low[pair % 4u], high[pair % 4u]);
+      if (is_key) {
+        let counts = select(vec2<f32>(), clamp(round(value / unit), vec2<f32>(-16.0), vec2<f32>(15.0)), unit > 0.0);
+        low[pair % 4u] -= counts.x * unit;
+        high[pair % 4u] -= counts.y * unit;
+        set_apart[2u * i] = counts.x;
+        set_apart[2u * i + 1u] = counts.y;
+      } else {
+        set_apart[2u * i] = value.x * unit;
+        set_apart[2u * i + 1u] = value.y * unit;
+      }
+    }
+    let first = hadamard4(low * signs(d));
+    let second = hadamard4(high * signs(d + D8));
     channels[d] = first + second;
     channels[d + D8] = first - second;
   }
@@ -92,12 +125,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (head >= params.heads && slot == PADDING) {
     return;
   }
-  rotate(lane, at, positions[row] * 2u * D8);
+  let is_key = head >= params.heads;
+  let kv_head = select(head * params.kv_heads / params.heads, head - params.heads, is_key);
+  rotate(lane, at, positions[row] * 2u * D8, is_key, kv_head * (2u * D8 + 1u));
   let norm = inverseSqrt(8.0 * f32(P));
-  if (head < params.heads) {
-    let to = (row * params.heads + head) * 2u * D8;
+  let set_aside = vec4<f32>(set_apart[0], set_apart[1], set_apart[2], set_apart[3]);
+  if (!is_key) {
+    let to = (row * params.heads + head) * (2u * D8 + 1u);
     for (var d = lane; d < 2u * D8; d += WG) {
       q[to + d] = mix(d) * norm;
+    }
+    if (lane == 0u) {
+      q[to + 2u * D8] = set_aside;
     }
     return;
   }
@@ -105,15 +144,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var key_scale = 0.0;
   var value_scale = 0.0;
   for (var d = lane; d < 2u * D8; d += WG) {
-    spread[d] = mix(d);
+    spread[d] = mix(d) * norm;
     key_scale = max(key_scale, largest(spread[d]));
     value_scale = max(value_scale, largest(qkv[value_at + d]));
   }
-  key_scale = reduce_max(lane, key_scale);
+  key_scale = round_key_scale(reduce_max(lane, key_scale));
   value_scale = reduce_max(lane, value_scale);
   let key_factor = select(1.0 / key_scale, 0.0, key_scale == 0.0);
   let value_factor = select(1.0 / value_scale, 0.0, value_scale == 0.0);
-  let base = (slot / PAGE * params.kv_heads + head - params.heads) * (2u * D8 + SCALE_ROWS) * PAGE;
+  let base = (slot / PAGE * params.kv_heads + kv_head) * (2u * D8 + SCALE_ROWS) * PAGE;
   let offset = slot % PAGE;
   for (var d = lane; d < 2u * D8; d += WG) {
     k_pages[base + d * PAGE + offset] = pack4x8snorm(spread[d] * key_factor);
@@ -121,7 +160,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   if (lane == 0u) {
     let scale_at = base + 2u * D8 * PAGE + offset;
-    k_pages[scale_at] = bitcast<u32>(key_scale * norm);
+    k_pages[scale_at] = store_key_word(key_scale, set_aside);
     v_pages[scale_at] = bitcast<u32>(value_scale);
   }
 }

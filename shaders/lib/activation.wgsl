@@ -7,6 +7,7 @@ const ACT_RELU = 4u;
 const ACT_LEAKY = 5u;      // leaky ReLU with slope 0.2 (Kokoro's residual blocks)
 const ACT_SIGMOID = 6u;
 const ACT_TANH = 7u;
+const ACT_RELU2 = 8u;      // relu(x)^2 (Primer, https://arxiv.org/abs/2109.08668)
 
 // Abramowitz & Stegun 7.1.26 is too coarse for 1e-6; this is erf by a degree-9 rational fit in two ranges (W. J. Cody, 1969).
 fn erf(x: f32) -> f32 {
@@ -38,6 +39,7 @@ fn activate(kind: u32, x: f32) -> f32 {
     case ACT_LEAKY: { return select(0.2 * x, x, x >= 0.0); }
     case ACT_SIGMOID: { return 1.0 / (1.0 + exp(-x)); }
     case ACT_TANH: { return safe_tanh(x); }
+    case ACT_RELU2: { return max(x, 0.0) * max(x, 0.0); }
     default: { return x; }
   }
 }

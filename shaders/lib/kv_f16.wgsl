@@ -17,3 +17,11 @@ fn store_kv(value: vec4<f32>) -> kv_t {
 fn load_scale(value: kv_t) -> f32 {
   return 1.0;
 }
+
+fn load_key_scale(value: kv_t) -> f32 {
+  return 1.0;
+}
+
+fn load_counts(value: kv_t) -> vec4<f32> {
+  return vec4<f32>();
+}

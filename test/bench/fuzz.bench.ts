@@ -30,7 +30,7 @@ const { cases, counts, faults, before, after, slowest } = await runFuzz({
   onProgress: (line) => console.log(`${line}, load ${loadText()}`),
 });
 
-console.log(`\n${cases} cases: ${Object.entries(counts).sort().map(([name, count]) => `${name} ${count}`).join(', ')}`); // prettier-ignore
+console.log(`\n${cases} cases: ${Object.entries(counts).sort(([a], [b]) => a.localeCompare(b)).map(([name, count]) => `${name} ${count}`).join(', ')}`); // prettier-ignore
 console.log(`slowest: ${slowest.map(({ index, name, ms }) => `${(ms / 1000).toFixed(1)} s (case ${index}, ${name})`).join('; ')}\n`);
 if (before && after) {
   const row = (name: string, key: keyof typeof before, unit = 1): string[] => [name, ...[before, after].map((held) => (held[key] / unit).toFixed(unit > 1 ? 1 : 0))]; // prettier-ignore

@@ -1,6 +1,6 @@
 /** Storing keys and values and attending to them, by the storage of the pages: milliseconds on the device. */
 import type { Device } from '../../engine/gpu/device.ts';
-import { createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import { APART_CHANNELS, createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
 import { ropeTable } from '../../engine/ops/rope.ts';
@@ -36,7 +36,7 @@ function measurements(device: Device, { heads, kvHeads, headDim }: Shape, dtype:
       Uint32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => value(i)),
     );
   const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, SEQUENCES * perSequence);
-  const q = device.tensor('q', 'f32', [CHUNK, heads * headDim]);
+  const q = device.tensor('q', 'f32', [CHUNK, heads * (headDim + APART_CHANNELS)]);
   const out = device.tensor('out', 'f32', [CHUNK, heads * headDim]);
   const qkv = device.tensor('qkv', 'f32', [CHUNK, (heads + 2 * kvHeads) * headDim]);
   const blockTable = words('table', [SEQUENCES, perSequence], (i) => i);

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { resolveConfig } from '../../engine/config.ts';
+import { resolveConfig, splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { GroupMemory } from '../../engine/parallel/group-memory.ts';
 import type { GroupSizes } from '../../engine/parallel/group-memory.ts';
@@ -113,7 +113,8 @@ async function speedsOf(engines: readonly ChatEngine[], { hidden, vocabulary }: 
 }
 
 /** Reductions of a step: after the embedding, twice a layer, and the samplers' exchange; a layer split hands over once. */
-function exchangesOf({ layers }: RandomShape, { tpSize = 1, ppSize = 1 }: Partial<EngineConfig>): number {
+function exchangesOf({ layers }: RandomShape, config: Partial<EngineConfig>): number {
+  const { tpSize, ppSize } = splitOf(resolveConfig(config));
   return tpSize > 1 ? 2 + 2 * layers : ppSize - 1;
 }
 
@@ -125,7 +126,7 @@ async function models(all: readonly Variant[], hidden: string | undefined): Prom
     try {
       writeRandomCheckpoint(folder, shape);
       const device = await benchDevice('default');
-      const limits = { contextLength: 256, maxRunningRequests: 4, chunkedPrefillSize: PROMPT, radixCache: false };
+      const limits = { contextLength: 256, maxRunningRequests: 4, chunkedPrefillSize: PROMPT, disableRadixCache: true };
       const engines: ChatEngine[] = [];
       for (const { config } of all) {
         engines.push(await ChatEngine.load(device, platform, { path: folder, id: 'bench' }, resolveConfig({ ...limits, ...config })));

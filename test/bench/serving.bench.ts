@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DEFAULT_PROMPT_LOOKUP, resolveConfig } from '../../engine/config.ts';
+import { resolveConfig } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -29,10 +29,10 @@ const LOADS = [
 
 const VARIANTS: readonly { readonly name: string; readonly config: Partial<EngineConfig> }[] = [
   { name: 'everything on', config: {} },
-  { name: 'no radix cache', config: { radixCache: false } },
+  { name: 'no radix cache', config: { disableRadixCache: true } },
   { name: 'no chunking', config: { chunkedPrefillSize: 8192 } },
   { name: 'no batching', config: { maxRunningRequests: 1 } },
-  { name: 'no look-ahead', config: { overlapSchedule: false } },
+  { name: 'no look-ahead', config: { disableOverlapSchedule: true } },
 ];
 
 async function load(device: Device, config: Partial<EngineConfig>): Promise<ChatEngine> {
@@ -84,7 +84,7 @@ async function checks(): Promise<void> {
 /** Two engines on one device: their own pages, the same weights twice. */
 async function lookup(): Promise<void> {
   const device = await benchDevice('default');
-  const [plain, guessing] = [await load(device, {}), await load(device, { promptLookup: DEFAULT_PROMPT_LOOKUP })];
+  const [plain, guessing] = [await load(device, {}), await load(device, { speculativeNgram: true })];
   await promptLookup(plain, guessing);
   await plain.close();
   await guessing.close();

@@ -69,7 +69,7 @@ async function transformersOn(library: Transformers, folder: string, device: 'we
 
 async function parley(dtype: 'f16' | 'f32'): Promise<Contender> {
   const device = await benchDevice('default');
-  const config = resolveConfig({ dtype, radixCache: false, maxRunningRequests: 4 });
+  const config = resolveConfig({ dtype, disableRadixCache: true, maxRunningRequests: 4 });
   const engine = await ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: MODEL }, config);
   return {
     name: `Parley, ${dtype} weights`,

@@ -101,7 +101,7 @@ describe.skipIf(findChromium() === undefined)('accessibility', () => {
   });
 
   test.each(['light', 'dark'] as const)('the command list and a message being edited, %s', async (scheme) => {
-    const { context, page } = await open('chat', { scheme, width: 1280 } as (typeof LOOKS)[number]);
+    const { context, page } = await open('chat', { scheme, width: 1280 });
     await ask(page, 'Hi');
     await page.locator('.message.user').getByText('Edit').click();
     await page.waitForSelector('.editor textarea');

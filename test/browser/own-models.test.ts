@@ -184,7 +184,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
       const other = join(folder, 'a-bert');
       cpSync(mine, other, { recursive: true });
       writeFileSync(join(other, 'config.json'), JSON.stringify({ model_type: 'bert' }));
-      const picker = page.locator('.add-model input[type="file"]');
+      const picker = page.getByLabel('Open a folder');
       await picker.setInputFiles(other);
       await page.getByText(/model_type bert; known are llama/).waitFor();
       // The page works without a network once its service worker has stored it.
@@ -202,5 +202,18 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
+  });
+
+  test('a GGUF file of the person becomes a chat model', async () => {
+    await page.getByLabel('Open a GGUF file').setInputFiles(join(ROOT, 'test', 'fixtures', 'gguf', 'tiny', 'qwen3-Q4_K_M.gguf'));
+    model = page.locator('[data-model="local/qwen3"]');
+    await isStored('yes');
+    expect(await model.innerText()).toMatch(/Chat · GGUF · \d+ kB · local/);
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'chat', 'ready');
+    await page.locator('nav').getByText('Chat').click();
+    await page.waitForSelector('main.chat');
+    // Random weights: that there is an answer is all that can be said of it.
+    expect(await ask(page, 'the boat')).not.toBe('');
   });
 });

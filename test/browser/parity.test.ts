@@ -57,15 +57,15 @@ async function measureInTab(): Promise<Measured> {
   try {
     const page = await browser.newPage();
     await page.goto(server.url);
-    return (await page.evaluate(
+    return await page.evaluate(
       () =>
-        new Promise((resolve, reject) => {
+        new Promise<Measured>((resolve, reject) => {
           const worker = new Worker('parity-worker.js', { type: 'module' });
           worker.addEventListener('error', (event) => reject(new Error(event.message || 'the worker did not start')));
           worker.addEventListener('message', ({ data }) => (data.problem ? reject(new Error(data.problem)) : resolve(data)));
           worker.postMessage({ models: 'models', clip: 'clip.wav' });
         }),
-    )) as Measured;
+    );
   } finally {
     await browser.close();
     await server.close();

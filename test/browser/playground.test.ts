@@ -306,7 +306,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       const region = document.querySelector('.shell > [role="status"]')!;
       const said: string[] = [];
       Object.assign(globalThis, { said });
-      new MutationObserver(() => said.push(region.textContent!)).observe(region, { childList: true, subtree: true, characterData: true });
+      new MutationObserver(() => said.push(region.textContent)).observe(region, { childList: true, subtree: true, characterData: true });
     });
     await ask(page, CAPITAL);
     const said = (): Promise<readonly string[]> => page.evaluate(() => (globalThis as unknown as { said: string[] }).said);

@@ -82,7 +82,7 @@ async function expectSeeking(page: Page): Promise<void> {
     Object.assign(globalThis, { places, marked });
     new MutationObserver(() => {
       places.push(Number(document.querySelector('.transcript [role="slider"]')!.getAttribute('aria-valuenow')));
-      for (const segment of document.querySelectorAll('.segments-list .now')) marked.push(segment.textContent!);
+      for (const segment of document.querySelectorAll('.segments-list .now')) marked.push(segment.textContent);
     }).observe(document.querySelector('.transcript')!, { subtree: true, attributes: true });
   });
   // On a slow machine the sound may be over before a frame showed its beginning: then it is played again.

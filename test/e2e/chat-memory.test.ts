@@ -20,7 +20,7 @@ async function start(...argv: readonly string[]): Promise<Running> {
 test('int8 pages within a given memory: printed, reported, and they answer', async () => {
   const { urls, lines } = await start('--kv-cache-dtype=int8', '--device-memory=0.1', '--mem-fraction-static=0.4');
   const line = lines.find((text) => text.startsWith('memory'));
-  expect(line).toMatch(/^memory +0\.4 x 102\.4 MiB \(--device-memory\) = 41\.0 MiB: weights .* KV pages of 16 tokens \(int8\) /);
+  expect(line).toMatch(/^memory +0\.4 x 102\.4 MiB \(as set\) = 41\.0 MiB: weights .* KV pages of 16 tokens \(int8\) /);
   const base = urls['chat']!.replace(/\/v1$/, '');
   const info = JSON.parse((await send(`${base}/get_server_info`)).text) as { memory: MemoryUse; status: EngineStatus };
   const { deviceBytes, weightBytes, activationBytes, kvBytes, kvPages, kvCacheDtype } = info.memory;
@@ -43,7 +43,7 @@ test('a model that does not fit ends the start with the numbers and the ways out
   const { exit, lines } = await start('--device-memory=0.1', '--mem-fraction-static=0.1');
   expect(await exit).toBe(2);
   expect(lines.join('\n')).toMatch(
-    /parley-chat does not fit: it needs .* 0\.1 x 102\.4 MiB \(--device-memory\) = 10\.2 MiB may be taken\. Ways out: .*--tp-size 2/,
+    /parley-chat does not fit: it needs .* 0\.1 x 102\.4 MiB \(as set\) = 10\.2 MiB may be taken\. Ways out: .*--tp-size 2/,
   );
 });
 

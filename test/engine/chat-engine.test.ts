@@ -131,8 +131,8 @@ describe('ChatEngine', () => {
 
   test('a prompt beyond the context is refused with both numbers, also with the output it asks for', async () => {
     const error = await failure(ask(engine, 'word '.repeat(3000)));
-    expect(error).toMatchObject({ code: 'context_length_exceeded', param: 'messages', details: { n_ctx: 2048 } });
-    expect(error.details!['n_prompt_tokens']).toBeGreaterThan(3000);
+    expect(error).toMatchObject({ code: 'context_length_exceeded', param: 'messages', details: { contextLength: 2048 } });
+    expect(error.details!['promptTokens']).toBeGreaterThan(3000);
     expect((await failure(ask(engine, 'Hi', { maxTokens: 2048 }))).code).toBe('context_length_exceeded');
   });
 

@@ -9,6 +9,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
 import type { StepResult } from '../../engine/runner/model-runner.ts';
 import type { Batch } from '../../engine/scheduler/batch.ts';
+import { samplingDefaults } from '../../engine/sampling.ts';
 import { Scheduler } from '../../engine/scheduler/scheduler.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import type { ChatParts, ChatRunner } from '../../engine/tasks/chat-load.ts';
@@ -75,7 +76,7 @@ async function load(startWorker = (): PlatformWorker => createNodePlatform().sta
     scheduler: new Scheduler(pool, new BlockTable(8, 128), limits),
     pool,
     runner: runner(),
-    generation: {},
+    samplingDefaults: samplingDefaults({}, 'openai'),
     eos: new Set([STOP]),
     context: 2048,
     truncates: false,
@@ -134,7 +135,7 @@ describe('grammars of a chat engine', () => {
       ]);
       expect(beside).toMatchObject({ value: expect.stringMatching(/\w/) });
       expect(large).toMatchObject({ value: expect.stringMatching(/^\{/) });
-      const param = 'response_format.json_schema.schema';
+      const param = 'responseFormat.schema';
       for (const refused of [deep, wide]) expect(refused).toMatchObject({ reason: { code: 'invalid_json_schema', param } });
       for (const answer of items as PromiseFulfilledResult<string>[]) {
         const { price, sold } = JSON.parse(answer.value) as { readonly price: number; readonly sold: boolean | null };

@@ -100,7 +100,7 @@ describe('deviceMemory', () => {
   afterEach(() => vi.restoreAllMocks());
 
   test("the operator's number wins", async () => {
-    expect(await deviceMemory(fakeDevice(GIB, GIB).device, 123)).toEqual({ bytes: 123, from: '--device-memory' });
+    expect(await deviceMemory(fakeDevice(GIB, GIB).device, 123)).toEqual({ bytes: 123, from: 'as set' });
   });
 
   test('an unknown device is tried to within 64 MiB, and everything is given back', async () => {

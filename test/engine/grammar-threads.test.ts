@@ -95,7 +95,7 @@ describe('what a thread is lost by', () => {
     await expect(bad).rejects.toMatchObject({
       code: 'invalid_json_schema',
       message: expect.stringMatching(message),
-      param: 'response_format.json_schema.schema',
+      param: 'responseFormat.schema',
     });
     expect(await (await good).bitmask()).toEqual(ALL);
     expect((await object).terminated).toBe(false);

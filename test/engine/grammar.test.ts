@@ -28,13 +28,19 @@ afterAll(() => grammars.close());
 
 const allowed = (mask: Int32Array, token: number): boolean => ((mask[token >> 5]! >>> (token & 31)) & 1) === 1;
 
+/** How a byte-level BPE writes each byte: printable ones as they are, the others by the characters from U+0100 on. */
+const BYTES = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte));
+BYTES.filter((char) => !/[!-~\u00a1-\u00ac\u00ae-\u00ff]/.test(char)).forEach(
+  (char, i) => (BYTES[char.charCodeAt(0)] = String.fromCharCode(0x100 + i)),
+);
+
 /** Spells `text` byte by byte as single-character tokens; true when every one is allowed and the end may follow. */
 async function accepts(constraint: Constraint, text: string): Promise<boolean> {
   const matcher: GrammarMatcher = await grammars.start(constraint);
   try {
-    for (const char of text) {
-      const token = tokens.indexOf(char <= ' ' ? String.fromCharCode(0x100 + char.charCodeAt(0)) : char);
-      if (token < 0) throw new Error(`no token for ${JSON.stringify(char)}`);
+    for (const byte of Buffer.from(text)) {
+      const token = tokens.indexOf(BYTES[byte]!);
+      if (token < 0) throw new Error(`no token for byte ${byte}`);
       if (!allowed(await matcher.bitmask(), token)) return false;
       if (!matcher.accept(token)) return false;
     }
@@ -169,6 +175,26 @@ describe('grammar', () => {
     expect(await accepts(schema(value), bad)).toBe(false);
   });
 
+  /** Whether this is JSON of a text that the pattern takes. */
+  const isMatch = (pattern: string, json: string): boolean => {
+    try {
+      return new RegExp(pattern, 'u').test(JSON.parse(json) as string);
+    } catch {
+      return false;
+    }
+  };
+  // What is accepted is what the pattern takes, as JSON writes it: never a quotation mark, backslash or control character as it is.
+  test.each([
+    '^.+$', '^[^x]*$', '^[^-x]*$', '^[^x-]*$', '^a\\sb$', '^[\\s\\d]+$', '^\\D{1,3}$', '^"a"$', '^\\\\d$', '^a[\\x00-\\x7f]b$', '^[!-~]+$', '^(?:"|x)+$', '^[\\w"]+$', '^a\\\\"?$', '^\\u0022x$', '^[а-яё]+$', '^[^а-я]$', '^[éa-c\\u2000-\\u200a]+$', '^[\\u{10000}-\\u{10ffff}]$', '^[€-\\uffff]+$', '^é+$',
+  ])('a pattern is matched with what its JSON says: %s', async (pattern) => {
+    const constraint = schema({ type: 'string', pattern });
+    for (const text of ['ab', 'a"b', '"a"', 'a\\b', 'a\tb', 'a\nb', 'x', '"x', '\\d', 'a\\', 'a\\"', '5 5', '-', 'w"w', '~!', 'мир', 'ё', 'é', '\u2005é', '€', '\u{1f600}', 'ÿ']) {
+      for (const written of new Set([JSON.stringify(text), `"${text}"`])) {
+        expect(await accepts(constraint, written), `${pattern} with ${JSON.stringify(written)}`).toBe(isMatch(pattern, written));
+      }
+    }
+  }); // prettier-ignore
+
   test.each<[string, unknown, string]>([
     ['uniqueItems', { type: 'array', uniqueItems: true }, '/'],
     ['not', { not: { type: 'string' } }, '/'],
@@ -180,6 +206,7 @@ describe('grammar', () => {
     ['pattern', { type: 'string', pattern: '^(?=a)b$' }, '/'],
     ['maxLength', { type: 'string', pattern: '^a*$', maxLength: 2 }, '/'],
     ['format', { type: 'string', format: 'weird' }, '/'],
+    ['format', { type: 'string', format: { toString: 1 } }, '/'],
     ['$ref', { $ref: '#/$defs/missing' }, '/'],
     ['$ref', { $ref: 'http://example.com/a.json' }, '/'],
     ['not', { $ref: '#/$defs/a', $defs: { a: { not: {} } } }, '/$defs/a'],

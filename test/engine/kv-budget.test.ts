@@ -11,7 +11,7 @@ const PAGE = 16384;
 
 const plan = (fields: Partial<MemoryRequest>) =>
   planMemory({
-    model: 'parley-chat', memory: { bytes: 100 * MIB, from: '--device-memory' }, fraction: 0.5, others: 0, weights: 8 * MIB, activations: 2 * MIB,
+    model: 'parley-chat', memory: { bytes: 100 * MIB, from: 'as set' }, fraction: 0.5, others: 0, weights: 8 * MIB, activations: 2 * MIB,
     kv: F16, maxRunning: 128, context: 32768, maxBindingBytes: 2 ** 31, ...fields,
   }); // prettier-ignore
 
@@ -45,13 +45,18 @@ test('a model that does not fit is refused with what it needs, what there is, an
   const error = refusal({ weights: 60 * MIB });
   expect(error.code).toBe('out_of_memory');
   expect(error.message).toBe(
-    'parley-chat does not fit: it needs 62.3 MiB (weights 60.0 MiB, activations 2.0 MiB, keys and values of 256 tokens 0.3 MiB), and 0.5 x 100.0 MiB (--device-memory) = 50.0 MiB may be taken. ' +
-      'Ways out: split the model over two devices (--tp-size 2 or --pp-size 2: about half of it on each); store keys and values in bytes (--kv-cache-dtype int8); ' +
-      'compute less at once (--max-running-requests, --chunked-prefill-size); take a larger share (--mem-fraction-static); say how much memory there really is (--device-memory).',
+    'parley-chat does not fit: it needs 62.3 MiB (weights 60.0 MiB, activations 2.0 MiB, keys and values of 256 tokens 0.3 MiB), and 0.5 x 100.0 MiB (as set) = 50.0 MiB may be taken',
   );
+  expect(error.remedies.map(({ settings }) => settings.map(({ name }) => name))).toEqual([
+    ['tpSize', 'ppSize'],
+    ['kvCacheDtype'],
+    ['maxRunningRequests', 'chunkedPrefillSize'],
+    ['memFractionStatic'],
+    ['deviceMemory'],
+  ]);
   expect(error.details).toEqual({ needed: 62.25 * MIB, available: 50 * MIB });
   expect(refusal({ others: 45 * MIB }).message).toMatch(/other models 45\.0 MiB/);
-  expect(refusal({ weights: 60 * MIB, kv: { ...F16, dtype: 'int8' } }).message).not.toMatch(/int8/);
+  expect(JSON.stringify(refusal({ weights: 60 * MIB, kv: { ...F16, dtype: 'int8' } }).remedies)).not.toMatch(/int8/);
 });
 
 test('the least is 256 tokens, or a whole context below that', () => {
@@ -62,6 +67,6 @@ test('the least is 256 tokens, or a whole context below that', () => {
 
 test('the plan in one line', () => {
   expect(describeMemory(plan({ others: MIB }))).toBe(
-    '0.5 x 100.0 MiB (--device-memory) = 50.0 MiB: other models 1.0 MiB, weights 8.0 MiB, activations 2.0 MiB, 2496 KV pages of 16 tokens (f16) 39.0 MiB',
+    '0.5 x 100.0 MiB (as set) = 50.0 MiB: other models 1.0 MiB, weights 8.0 MiB, activations 2.0 MiB, 2496 KV pages of 16 tokens (f16) 39.0 MiB',
   );
 });

@@ -4,7 +4,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
 import { DEFAULT_PHONEME_RULES, fromIpa, spellingsFor, toIpa } from '../../engine/text/phonemes.ts';
 
-const vocab = new Map([...' abdefhijklmnopstuvwzæðŋɑɔəɛɜɡɪɹʃʊʌʒˈˌː.,!'].map((symbol, id) => [symbol, id]));
+const vocab = new Map(Array.from(' abdefhijklmnopstuvwzæðŋɑɔəɛɜɡɪɹʃʊʌʒˈˌː.,!', (symbol, id) => [symbol, id] as const));
 const wanted = async (text: string) => fromIpa(await toIpa(text), DEFAULT_PHONEME_RULES, vocab);
 const workers: PlatformWorker[] = [];
 const node = createNodePlatform();

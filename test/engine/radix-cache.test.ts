@@ -45,7 +45,7 @@ describe('radix cache', () => {
     cache.insert(tokens(8), [0, 1], 'a');
     expect(cache.match(tokens(8), 'b').length).toBe(0);
     expect(cache.match(tokens(8), 'a').length).toBe(8);
-    expect(cache.clear().sort()).toEqual([0, 1]);
+    expect(cache.clear().sort((a, b) => a - b)).toEqual([0, 1]);
     expect(cache.peek(tokens(8), 'a')).toBe(0);
   });
 
@@ -57,10 +57,10 @@ describe('radix cache', () => {
     cache.match(tokens(12, 4, 200));
     cache.lock(held);
     expect(cache.numEvictable).toBe(2);
-    expect(cache.evict(1).sort()).toEqual([3, 4]);
+    expect(cache.evict(1).sort((a, b) => a - b)).toEqual([3, 4]);
     expect(cache.evict(5)).toEqual([]);
     cache.unlock(held);
-    expect(cache.evict(5).sort()).toEqual([0, 1, 2]);
+    expect(cache.evict(5).sort((a, b) => a - b)).toEqual([0, 1, 2]);
     expect(cache.numPages).toBe(0);
     cache.checkIntegrity();
   });

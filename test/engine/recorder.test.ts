@@ -129,7 +129,7 @@ test('the profiler times every dispatch by label', async () => {
   await rec.submit().finished();
   device.profiler.enable(false);
   const rows = await device.profiler.report();
-  expect(rows.map((row) => [row.label, row.count]).sort()).toEqual([
+  expect(rows.map(({ label, count }) => [label, count] as const).sort(([a], [b]) => (a < b ? -1 : 1))).toEqual([
     ['binary WG=64 OP=0', 1],
     ['binary WG=64 OP=1', 1],
   ]);

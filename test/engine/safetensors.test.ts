@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { LOAD_AS_F32 } from '../../engine/errors.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -86,7 +87,7 @@ test.each([
   ['tensors that overlap', fileBytes({ a: entry('F32', [4], [0, 16]), b: entry('F32', [3], [10, 22]) }), /its tensors overlap at byte/],
   ['a gap between tensors', fileBytes({ a: entry('F32', [3], [0, 12]), b }), /its tensors leave a gap at byte/],
   ['bytes that belong to no tensor', fileBytes({ a: entry('F32', [4], [0, 16]) }), /its tensors end at byte/],
-  ['a GGUF file', new TextEncoder().encode('GGUF\x03\0\0\0\0\0\0\0'), /is a GGUF file.*take the repository it was made from/],
+  ['a GGUF file', new TextEncoder().encode('GGUF\x03\0\0\0\0\0\0\0'), /is a GGUF file; give the file itself/],
   ['a pickled file', new TextEncoder().encode('PK\x03\x04 and so on'), /pickled PyTorch weights.*safetensors.torch.save_file/],
 ])('refuses %s with the reason', async (_, bytes, message) => {
   const path = folder({ 'model.safetensors': bytes });
@@ -155,7 +156,10 @@ test('values that are not finite are refused with tensor and element, and so are
   }
   const checkpoint = await openSafetensors(platform, folder({ 'model.safetensors': put(-65520) }));
   const loader = new WeightLoader(undefined as unknown as Device, checkpoint, 'f16');
-  await expect(loader.linear('a', 2, 2)).rejects.toThrow(/tensor a holds -65520, which f16 cannot hold .*--dtype f32/);
+  await expect(loader.linear('a', 2, 2)).rejects.toMatchObject({
+    message: expect.stringMatching(/tensor a holds -65520, which f16 cannot hold/) as string,
+    remedies: [LOAD_AS_F32],
+  });
   await expect(loader.mergedLinear('ab', [{ name: 'a', outFeatures: 2 }], 2)).rejects.toThrow(/tensor a holds -65520/);
   await checkpoint.close();
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
 import { cutWindows, emitDone, settle } from '../../engine/tasks/transcription-job.ts';
 import type { Job, Window } from '../../engine/tasks/transcription-job.ts';
@@ -21,13 +22,15 @@ const model = {
 const at = (seconds: number): number => BEGIN + Math.round(seconds / 0.02);
 const loud = (seconds: number): Float32Array => Float32Array.from({ length: seconds * RATE }, (_, i) => Math.sin(i));
 
-function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> = {}): Job {
-  const options: TranscriptionRequest = { samples, timestamps: 'segment', ...more };
+async function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> = {}): Promise<Job> {
+  const request = { timestamps: 'segment', ...more } as const;
   const job: Job = {
-    options, events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
+    request, sound: arraySource(samples), events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
     outputTokens: 0,
   }; // prettier-ignore
-  job.windows.push(...cutWindows(job, model));
+  await cutWindows(job, model, new AbortController().signal);
+  // What the decoder reads when it gives a window a slot.
+  for (const window of job.windows) window.samples = samples.subarray(window.start, window.start + window.length);
   return job;
 }
 
@@ -47,13 +50,13 @@ async function drain(job: Job): Promise<TranscriptionEvent[]> {
 
 describe('a transcription', () => {
   test('hears again what follows the last closed segment of a window, before the next window', async () => {
-    const job = jobOf(loud(40), { temperature: 0.4 });
+    const job = await jobOf(loud(40), { temperature: 0.4 });
     const [first, second] = job.windows as [Window, Window];
     const cut = second.start / RATE;
     expect(hear(second, [at(0), 9, at(5)])).toBeUndefined();
     const rest = hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3])!;
     expect(rest.start).toBe(12 * RATE);
-    expect(rest.samples).toEqual(first.samples.subarray(12 * RATE));
+    expect(rest.samples).toEqual(first.samples!.subarray(12 * RATE));
     expect(job.windows).toEqual([first, rest, second]);
     expect(hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
     const events = await drain(job);
@@ -68,21 +71,21 @@ describe('a transcription', () => {
     expect(events.at(-1)).toMatchObject({ type: 'finish', text: 'w1 w2 w3 w4 w9', outputTokens: 8 + 4 + 3 });
   });
 
-  test('leaves a rest alone that is silent, and a window that holds no speech', () => {
+  test('leaves a rest alone that is silent, and a window that holds no speech', async () => {
     const samples = loud(20);
     samples.fill(0, 12 * RATE);
     const tokens = [at(0), 1, at(12), at(12), 2];
-    const job = jobOf(samples);
+    const job = await jobOf(samples);
     expect(hear(job.windows[0]!, tokens)).toBeUndefined();
     expect(job.text).toBe(' w1');
-    const unsure = jobOf(loud(20));
+    const unsure = await jobOf(loud(20));
     unsure.windows[0]!.noSpeechProb = 0.9;
     expect(hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
     expect(unsure).toMatchObject({ text: '', outputTokens: 5 });
   });
 
-  test('ends with a decoder that closes a segment every 20 ms, and keeps what it wrote last', () => {
-    const job = jobOf(loud(10));
+  test('ends with a decoder that closes a segment every 20 ms, and keeps what it wrote last', async () => {
+    const job = await jobOf(loud(10));
     let count = 0;
     for (let window: Window | undefined = job.windows[0]; window; count++) window = hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
     expect(count).toBe(11);

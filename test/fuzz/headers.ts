@@ -150,7 +150,7 @@ function coding(rng: Rng, situation: Situation): Head {
     ['a size beyond 64 bits', te('chunked'), Buffer.from(`${'f'.repeat(20)}\r\nabc\r\n0\r\n\r\n`)],
     ['a size too small', te('chunked'), Buffer.from('2\r\nabcdef\r\n0\r\n\r\n')],
     ['bare line feeds', te('chunked'), Buffer.from(whole.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')],
-    ['extensions', te('chunked'), Buffer.from(`${body.length.toString(16)};${'x=y;'.repeat(logBetween(rng, 1, 8000))}\r\n${body}\r\n0\r\n\r\n`)], // prettier-ignore
+    ['extensions', te('chunked'), Buffer.from(`${body.length.toString(16)};${'x=y;'.repeat(logBetween(rng, 1, 8000))}\r\n${body.toString()}\r\n0\r\n\r\n`)], // prettier-ignore
     [
       'trailers',
       te('chunked'),

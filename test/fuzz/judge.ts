@@ -53,9 +53,8 @@ function judgeAnswer(fuzz: FuzzCase, answer: HttpAnswer, index: number): string[
 function judgeError({ status, headers, body }: HttpAnswer): string[] {
   const type = headers.get('content-type') ?? 'none';
   if (!/^application\/json\b/.test(type)) return [`an error body of type ${type}: ${body.toString('utf8', 0, 100)}`];
-  const value = tryJson(body.toString('utf8'));
-  const error = value === undefined ? undefined : (value as { error?: unknown } | null)?.error;
-  return judgeErrorObject(error, status);
+  const value = tryJson(body.toString('utf8')) as { error?: unknown } | null | undefined;
+  return judgeErrorObject(value?.error, status);
 }
 
 function judgeErrorObject(error: unknown, status: number): string[] {

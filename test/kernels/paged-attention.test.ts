@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKVCache } from '../../engine/ops/kv.ts';
+import { APART_CHANNELS, createKVCache } from '../../engine/ops/kv.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
@@ -7,7 +7,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
 import { int8Pages } from '../reference/kv.ts';
-import type { KVLayout } from '../reference/kv.ts';
+import type { Int8Pages, KVLayout } from '../reference/kv.ts';
 import * as reference from '../reference/paged-attention.ts';
 import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
@@ -51,16 +51,38 @@ function layOut(
   return { table, stride, pages: total, tiles, rows };
 }
 
+interface StoredPages {
+  readonly stored: TensorData;
+  readonly read: Float32Array;
+  /** Of int8 keys. */
+  readonly counts?: Int8Pages['counts'];
+}
+
 /** Pages as a cache of that type holds them, and what a kernel reads in them. */
-function storedPages(
-  side: 'key' | 'value',
-  { shape, values }: ReturnType<typeof randomTensor>,
-  layout: KVLayout,
-  dtype: KVType,
-): { readonly stored: TensorData; readonly read: Float32Array } {
+function storedPages(rng: Rng, side: 'key' | 'value', shape: readonly number[], layout: KVLayout, dtype: KVType): StoredPages {
+  const { values } = randomTensor(rng, shape);
   if (dtype !== 'int8') return { stored: { dtype, shape, values }, read: dtype === 'f16' ? roundToF16(values) : values };
-  const quantized = int8Pages(layout, side, values);
-  return { stored: { dtype: 'u32', shape: [quantized.words.length], values: quantized.words }, read: quantized.values };
+  const { words, values: read, counts } = int8Pages(layout, side, values, () => rng.integer(32) - 16);
+  return { stored: { dtype: 'u32', shape: [words.length], values: words }, read, counts };
+}
+
+/** Queries as attention reads them: over int8 pages each has room behind its channels for those that keys keep apart, counted in tenths here. */
+function storedQueries(
+  rng: Rng,
+  count: number,
+  headDim: number,
+  dtype: KVType,
+): { q: Float32Array; apart: Float32Array; columns: number; stored: Float32Array } {
+  const q = randomTensor(rng, [count * headDim], 2).values;
+  const apart = randomTensor(rng, [count * APART_CHANNELS], 0.1).values;
+  if (dtype !== 'int8') return { q, apart, columns: headDim, stored: q };
+  const columns = headDim + APART_CHANNELS;
+  const stored = new Float32Array(count * columns);
+  for (let i = 0; i < count; i++) {
+    stored.set(q.subarray(i * headDim, (i + 1) * headDim), i * columns);
+    stored.set(apart.subarray(i * APART_CHANNELS, (i + 1) * APART_CHANNELS), i * columns + headDim);
+  }
+  return { q, apart, columns, stored };
 }
 
 function attentionCase(
@@ -77,14 +99,14 @@ function attentionCase(
     build(rng) {
       const tileRows = mode === 'prefill' ? Math.max(1, Math.floor((8 * kvHeads) / heads)) : 1;
       const { table, stride, pages, tiles, rows } = layOut(rng, spans, tileRows);
-      const q = randomTensor(rng, [rows.length, heads * headDim], 2);
+      const { q, apart, columns, stored } = storedQueries(rng, rows.length * heads, headDim, dtype);
       const shape = [pages, kvHeads, headDim, PAGE];
-      const k = storedPages('key', randomTensor(rng, shape), { kvHeads, headDim, pageSize: PAGE }, dtype);
-      const v = storedPages('value', randomTensor(rng, shape), { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const k = storedPages(rng, 'key', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const v = storedPages(rng, 'value', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
       const parts = ceilDiv(Math.max(...spans.map(({ to }) => to)), ATTENTION_SPLIT) + 1;
       return {
         inputs: {
-          q,
+          q: { dtype: 'f32', shape: [rows.length, heads * columns], values: stored },
           k: k.stored,
           v: v.stored,
           table: { dtype: 'u32', shape: [spans.length, stride], values: table },
@@ -102,9 +124,10 @@ function attentionCase(
         },
         expected: {
           out: reference.pagedAttention({
-            q: q.values,
+            q,
             k: k.read,
             v: v.read,
+            apart: k.counts && { q: apart, key: (slot, head) => k.counts!.get(`${slot} ${head}`)! },
             heads,
             kvHeads,
             headDim,
@@ -151,11 +174,11 @@ describe('paged attention gives the same bits', () => {
       ['key', kv.layers[0]!.k],
       ['value', kv.layers[0]!.v],
     ] as const) {
-      const values = randomTensor(rng, [stride * kvHeads * headDim * PAGE]);
-      const { stored } = storedPages(side, values, { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const { stored } = storedPages(rng, side, [stride * kvHeads * headDim * PAGE], { kvHeads, headDim, pageSize: PAGE }, dtype);
       device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
     }
-    const q = device.upload('q', 'f32', [length, heads * headDim], randomTensor(rng, [length * heads * headDim], 2).values);
+    const queries = storedQueries(rng, length * heads, headDim, dtype);
+    const q = device.upload('q', 'f32', [length, heads * queries.columns], queries.stored);
     const blockTable = device.upload(
       'table',
       'u32',

@@ -251,8 +251,8 @@ describe('weights that lead out of the finite numbers', () => {
 
   test.each([
     ['f16', NaN, /tensor model.layers.1.mlp.down_proj.weight holds NaN at element 0, expected finite values/],
-    ['f16', 1e30, /tensor model.layers.1.mlp.down_proj.weight holds 1.*e\+30, which f16 cannot hold .*--dtype f32/],
-    ['f32', 3e38, /first values are not finite from 'layer 1' on: its weights are damaged/],
+    ['f16', 1e30, /tensor model.layers.1.mlp.down_proj.weight holds 1.*e\+30, which f16 cannot hold/],
+    ['f32', 3e38, /first values are not finite from 'layer 1' on: the weights are damaged/],
   ] as const)('chat in %s with a matrix of %d is refused with its name', async (dtype, value, message) => {
     const path = temporary();
     KINDS[0]!.write(path);

@@ -75,22 +75,22 @@ function tokenRequests(vocabulary: number): ChatRequest[] {
   return Array.from({ length: COUNT }, (_, i) => ({ messages: [], prompt: [...(i % 2 ? shared : []), ...tokens(1 + 20 * i)], ...FIXED }));
 }
 
-const LOOKUP = { draftTokens: 7, minMatch: 1, maxMatch: 4 };
+const LOOKUP = { speculativeNgram: true, speculativeNgramMinMatchWindowSize: 1, speculativeNgramMaxMatchWindowSize: 4 };
 const STEPPING = [
-  { name: 'look-ahead', overlapSchedule: true },
-  { name: 'no look-ahead', overlapSchedule: false },
-  { name: 'prompt lookup', promptLookup: LOOKUP },
-  { name: 'prompt lookup without look-ahead', promptLookup: LOOKUP, overlapSchedule: false },
+  { name: 'look-ahead', disableOverlapSchedule: false },
+  { name: 'no look-ahead', disableOverlapSchedule: true },
+  { name: 'prompt lookup', ...LOOKUP },
+  { name: 'prompt lookup without look-ahead', ...LOOKUP, disableOverlapSchedule: true },
 ];
 const MATRIX = [17, 4096].flatMap((chunkedPrefillSize) =>
-  [true, false].flatMap((radixCache) => STEPPING.map((stepping) => ({ chunkedPrefillSize, radixCache, ...stepping }))),
+  [false, true].flatMap((disableRadixCache) => STEPPING.map((stepping) => ({ chunkedPrefillSize, disableRadixCache, ...stepping }))),
 );
 const CORNERS = [
-  { chunkedPrefillSize: 17, radixCache: true, ...STEPPING[0]! },
-  { chunkedPrefillSize: 17, radixCache: false, ...STEPPING[1]! },
-  { chunkedPrefillSize: 4096, radixCache: true, ...STEPPING[1]! },
-  { chunkedPrefillSize: 17, radixCache: true, ...STEPPING[2]! },
-  { chunkedPrefillSize: 4096, radixCache: false, ...STEPPING[3]! },
+  { chunkedPrefillSize: 17, disableRadixCache: false, ...STEPPING[0]! },
+  { chunkedPrefillSize: 17, disableRadixCache: true, ...STEPPING[1]! },
+  { chunkedPrefillSize: 4096, disableRadixCache: false, ...STEPPING[1]! },
+  { chunkedPrefillSize: 17, disableRadixCache: false, ...STEPPING[2]! },
+  { chunkedPrefillSize: 4096, disableRadixCache: true, ...STEPPING[3]! },
 ];
 
 const random = mkdtempSync(join(tmpdir(), 'parley-'));
@@ -99,9 +99,10 @@ writeNumberTokenizer(random, 160);
 afterAll(() => rmSync(random, { recursive: true }));
 
 describe.each([
-  { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS },
-  { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX },
-])('$name', ({ folder, requests, configs }) => {
+  { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS, kvCacheDtype: 'auto' },
+  { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX, kvCacheDtype: 'auto' },
+  { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'int8' },
+] as const)('$name', ({ folder, requests, configs, kvCacheDtype }) => {
   let device: Device;
   let alone: Answer[];
   const reporting = requests.map((request) => ({ ...request, logprobs: 0 }));
@@ -110,12 +111,12 @@ describe.each([
       device,
       createNodePlatform({ log: () => undefined }),
       { path: folder },
-      resolveConfig({ maxRunningRequests: COUNT, ...config }),
+      resolveConfig({ maxRunningRequests: COUNT, kvCacheDtype, ...config }),
     );
 
   beforeAll(async () => {
     device = await testDevice();
-    const engine = await load({ maxRunningRequests: 1, radixCache: false, overlapSchedule: false });
+    const engine = await load({ maxRunningRequests: 1, disableRadixCache: true, disableOverlapSchedule: true });
     alone = await askInTurn(engine, reporting);
     await engine.close();
     // Answers that are all alike would prove nothing.
@@ -124,7 +125,7 @@ describe.each([
   afterAll(() => device.close());
 
   test.each(configs)(
-    '$name, prompts of $chunkedPrefillSize tokens a step, radix cache $radixCache',
+    '$name, prompts of $chunkedPrefillSize tokens a step, radix cache disabled: $disableRadixCache',
     async ({ name: _, ...config }: Partial<EngineConfig> & { readonly name: string }) => {
       const engine = await load(config);
       const before = device.stats.submits;
@@ -132,14 +133,14 @@ describe.each([
       // They did run together: one after the other takes a step for every token.
       expect(device.stats.submits - before).toBeLessThan(COUNT * MAX_TOKENS);
       expect(together.map(({ text }) => text)).toEqual(alone.map(({ text }) => text));
-      expect(engine.status().cachedTokens > 0).toBe(config.radixCache);
-      expect(engine.status().draftedTokens > 0).toBe(config.promptLookup !== undefined);
+      expect(engine.status().cachedTokens > 0).toBe(config.disableRadixCache !== true);
+      expect(engine.status().draftedTokens > 0).toBe(config.speculativeNgram === true);
       await engine.close();
     },
   );
 
   test.each(STEPPING)('log-probabilities are the same to the last bit with $name', async ({ name: _, ...config }) => {
-    const engine = await load({ radixCache: false, ...config });
+    const engine = await load({ disableRadixCache: true, ...config });
     expect(alone.every(({ logprobs }) => logprobs.length === MAX_TOKENS)).toBe(true);
     expect(await askStaggered(engine, reporting)).toEqual(alone);
     await engine.close();
@@ -150,7 +151,7 @@ describe.each([
     const plain = await load({});
     const expected = await askInTurn(plain, seeded);
     await plain.close();
-    const guessing = await load({ promptLookup: LOOKUP });
+    const guessing = await load({ ...LOOKUP });
     expect(await askStaggered(guessing, seeded)).toEqual(expected);
     expect(guessing.status().draftedTokens).toBeGreaterThan(0);
     await guessing.close();

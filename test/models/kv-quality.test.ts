@@ -8,11 +8,13 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { createRng } from '../../engine/util/rng.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { nmse } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
+import { writeRandomCheckpoint } from '../support/random-checkpoint.ts';
 import { safetensorsFile } from '../support/safetensors-file.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
@@ -129,48 +131,93 @@ describe('keys and values in fewer bits', () => {
   });
 });
 
-/** The bundled model as a Qwen2 whose keys all have `keyBias` in one channel of a head; no query, value or other key has a bias. */
-async function writeBiased(folder: string, keyBias: number, channel: number): Promise<void> {
-  const model = await openModelFolder(createNodePlatform(), FOLDER);
+/** What is large in every head's keys: `bias` is added to channels, or the weights of channels are multiplied by `gain`. */
+interface Large {
+  readonly channels: readonly number[];
+  readonly bias?: number;
+  readonly gain?: number;
+}
+
+/** A model as a Qwen2 with large channels in its keys; no query, value or other key has a bias. */
+async function writeLarge(folder: string, source: string, headDim: number, { channels, bias = 0, gain = 1 }: Large): Promise<void> {
+  const model = await openModelFolder(createNodePlatform(), source);
   const config = await model.json('config.json');
   const tensors: Record<string, { shape: readonly number[]; data: Float32Array }> = {};
   await withWeights(model, async (checkpoint) => {
     for (const name of checkpoint.names()) {
       const { shape } = checkpoint.tensor(name)!;
-      tensors[name] = { shape, data: await checkpoint.read(name) };
+      const data = await checkpoint.read(name);
+      tensors[name] = { shape, data };
       const projection = /^(.*self_attn\.([qkv])_proj)\.weight$/.exec(name);
       if (!projection) continue;
-      const value = projection[2] === 'k' ? keyBias : 0;
-      const data = Float32Array.from({ length: shape[0]! }, (_, d) => (d % HEAD_DIM === channel ? value : 0));
-      tensors[`${projection[1]}.bias`] = { shape: [data.length], data };
+      const isLarge = (row: number): boolean => projection[2] === 'k' && channels.includes(row % headDim);
+      const columns = shape[1]!;
+      data.forEach((value, i) => (data[i] = isLarge(Math.floor(i / columns)) ? value * gain : value));
+      const biases = Float32Array.from({ length: shape[0]! }, (_, row) => (isLarge(row) ? bias : 0));
+      tensors[`${projection[1]}.bias`] = { shape: [biases.length], data: biases };
     }
   });
   writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
   writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...config, model_type: 'qwen2' }));
 }
 
-describe('keys with one channel far larger than the others', () => {
-  // The slowest channel to turn is where trained models have it: all keys share the bias. In a fast one, scores of a hundred turn small errors into other
-  // choices: 6.0e-2 with bytes alone, and no bound of its own here but that it is not worse.
-  test.each([
-    [0, 31, 1e-3],
-    [100, 31, 1e-3],
-    [100, 4, 3e-2],
-  ])('int8 pages keep the logits with a key bias of %i in channel %i', async (keyBias, channel, bound) => {
-    const folder = mkdtempSync(join(tmpdir(), 'parley-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    await writeBiased(folder, keyBias, channel);
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+/** Mean logit NMSE of int8 pages against f32 ones over a prompt. */
+async function int8Error(folder: string, tokens: readonly number[], name: string): Promise<number> {
+  const rows = [];
+  for (const kvType of ['f32', 'int8'] as const) {
+    const harness = await DecoderHarness.load(device, folder, { kvType, sequences: 1, context: CONTEXT });
+    rows.push(await harness.step([{ sequence: 0, start: 0, tokens }]));
+  }
+  const [exact, stored] = rows as [Float32Array[], Float32Array[]];
+  const errors = stored.map((row, i) => nmse(row, exact[i]!));
+  const mean = errors.reduce((a, b) => a + b, 0) / errors.length;
+  console.log(`int8, ${name}: logit NMSE mean ${mean.toExponential(1)} worst ${Math.max(...errors).toExponential(1)}`);
+  return mean;
+}
+
+describe('keys with channels far larger than the others', () => {
+  // The slowest channel to turn is where trained models have it: all keys share the bias. In a fast one, scores of forty turn small errors into other choices.
+  // There this model cannot be had below 1.6e-3: that much it costs when only the bias is exact and bytes hold the rest. Channels d and d + 32 are one pair.
+  test.each<Large & { readonly bound: number }>([
+    { channels: [], bound: 1e-3 },
+    { channels: [31], bias: 100, bound: 1e-3 },
+    { channels: [31], bias: 1000, bound: 1e-3 },
+    { channels: [28, 29, 30, 31], bias: 100, bound: 1e-3 },
+    { channels: [4], bias: 100, bound: 3e-3 },
+    { channels: [0], bias: 100, bound: 3e-3 },
+    { channels: [4, 36], bias: 100, bound: 3e-3 },
+    { channels: [4, 31], bias: 100, bound: 3e-3 },
+    { channels: [4, 52], bias: 100, bound: 3e-3 },
+    { channels: [4], gain: 5, bound: 1e-3 },
+  ])('int8 pages keep the logits of the bundled model: %o', async ({ bound, ...large }) => {
+    const folder = temporaryFolder();
+    await writeLarge(folder, FOLDER, HEAD_DIM, large);
     const tokens = tokenizer.encode(TEXT, { addSpecialTokens: false });
-    const rows = [];
-    for (const kvType of ['f32', 'int8'] as const) {
-      const harness = await DecoderHarness.load(device, folder, { kvType, sequences: 1, context: CONTEXT });
-      rows.push(await harness.step([{ sequence: 0, start: 0, tokens }]));
-    }
-    const [exact, stored] = rows as [Float32Array[], Float32Array[]];
-    const errors = stored.map((row, i) => nmse(row, exact[i]!));
-    const mean = errors.reduce((a, b) => a + b, 0) / errors.length;
-    const shown = `mean ${mean.toExponential(1)} worst ${Math.max(...errors).toExponential(1)}`;
-    console.log(`int8, key bias ${keyBias} in channel ${channel}: logit NMSE ${shown}`);
-    expect(mean).toBeLessThan(bound);
+    expect(await int8Error(folder, tokens, JSON.stringify(large))).toBeLessThan(bound);
+  });
+
+  const largeOnes = (headDim: number): readonly Large[] => [
+    { channels: [] },
+    { channels: [4], bias: 100 },
+    { channels: [headDim / 2 - 1], bias: 100 },
+    { channels: [2, headDim / 2 - 2], bias: 100 },
+    { channels: [2, 6], bias: 100 },
+    { channels: [4], gain: 20 },
+  ];
+  const random = [48, 64, 80].flatMap((headDim) => largeOnes(headDim).map((large) => [headDim, large] as const));
+  test.each(random)('int8 pages keep the logits of a random model of two layers with heads of %i: %o', async (headDim, large) => {
+    const [source, folder] = [temporaryFolder(), temporaryFolder()];
+    const shape = { hidden: 128, intermediate: 256, layers: 2, heads: 4, kvHeads: 2, headDim, vocabulary: 200, maxPositions: CONTEXT };
+    writeRandomCheckpoint(source, shape);
+    await writeLarge(folder, source, headDim, large);
+    const rng = createRng(3);
+    const tokens = Array.from({ length: 200 }, () => rng.integer(shape.vocabulary));
+    expect(await int8Error(folder, tokens, `random, ${headDim} channels, ${JSON.stringify(large)}`)).toBeLessThan(1e-3);
   });
 });

@@ -55,10 +55,11 @@ async function answer(trustRemoteCode: boolean, on: Platform = platform): Promis
 }
 
 describe('a folder with parley_model.mjs', () => {
-  test('is refused with the reason and the flag', async () => {
+  test('is refused with the reason and the setting', async () => {
     await expect(answer(false)).rejects.toMatchObject({
       code: 'invalid_model',
-      message: expect.stringMatching(/parley_model\.mjs is code .* allow it with --trust-remote-code/) as string,
+      message: expect.stringMatching(/parley_model\.mjs is code of the model's own/) as string,
+      remedies: [{ does: 'read it, and allow it', settings: [{ name: 'trustRemoteCode', value: true }] }],
     });
   });
 

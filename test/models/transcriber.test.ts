@@ -1,8 +1,10 @@
 /** The transcription task on the bundled checkpoint: audio in, events out. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { SampleFile, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
@@ -48,8 +50,17 @@ afterAll(async () => {
   device.close();
 });
 
+const openFiles = (): string[] =>
+  readdirSync('/proc/self/fd').flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/self/fd/${fd}`)];
+    } catch {
+      return [];
+    }
+  });
+
 async function events(
-  request: TranscriptionRequest,
+  request: TranscriptionRequest<Float32Array | SampleFile>,
   signal = new AbortController().signal,
   task: Transcriber = transcriber,
 ): Promise<TranscriptionEvent[]> {
@@ -57,6 +68,9 @@ async function events(
   for await (const event of task.transcribe(request, signal)) all.push(event);
   return all;
 }
+
+const transcriberOf = (runner: WhisperRunner, tokenizer: Tokenizer, maxQueued: number): Transcriber =>
+  new Transcriber(transcriber.info, { runner, tokenizer, platform: device.platform, maxQueued });
 
 async function text(samples: Float32Array, task?: Transcriber): Promise<string> {
   const last = (await events({ samples }, undefined, task)).at(-1)!;
@@ -146,6 +160,33 @@ describe('the transcriber', () => {
     expect(found.at(-1)).toMatchObject({ type: 'finish', text: [CLIP_TEXT, CLIP_TEXT, CLIP_TEXT].join(' ') });
   });
 
+  test('hears a file of samples, windows and all, as it hears them in memory, and closes it', async () => {
+    const pcm = new Int16Array(repeated(2, 12).map((value) => Math.round(value * 0x7fff)));
+    const samples = Float32Array.from(pcm, (value) => value / 0x8000);
+    const wanted = await events({ samples, timestamps: 'segment' });
+    expect(wanted.filter(({ type }) => type === 'segment')).toHaveLength(2);
+    const folder = mkdtempSync(join(tmpdir(), 'transcriber-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    for (const [encoding, data] of [
+      ['s16', pcm],
+      ['f32', samples],
+    ] as const) {
+      // prettier-ignore
+      const file = { path: join(folder, encoding), encoding, length: samples.length };
+      writeFileSync(file.path, new Uint8Array(data.buffer));
+      expect(await events({ samples: file, timestamps: 'segment' }), encoding).toEqual(wanted);
+      if (process.platform === 'linux') expect(openFiles()).not.toContain(file.path);
+    }
+  });
+
+  test('ends only the request whose file cannot be read', async () => {
+    const missing = { path: join(tmpdir(), 'no such folder', 'samples'), encoding: 's16', length: 5 * RATE } as const;
+    const [lost, heard] = await Promise.allSettled([events({ samples: missing }), text(clip)]);
+    expect(lost).toMatchObject({ status: 'rejected', reason: { code: 'internal' } });
+    expect(heard).toMatchObject({ status: 'fulfilled', value: CLIP_TEXT });
+    expect(await text(clip)).toBe(CLIP_TEXT);
+  });
+
   test('hears a phrase as often as it is said in 80 s', async () => {
     const source = { path: path('models/parley-speech') };
     const synthesizer = await Synthesizer.load(device, device.platform, source, resolveConfig({}));
@@ -182,7 +223,7 @@ describe('the transcriber', () => {
     const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), 'f16');
     const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
     const runner = new WhisperRunner(device, model, { maxRunning: 1 });
-    const prompted = new Transcriber(transcriber.info, runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
+    const prompted = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
     const audioTokens = Math.ceil(clip.length / 320);
     const run = (prompt: string) => events({ samples: clip, prompt }, undefined, prompted);
     const [start, ...rest] = await run('The porch cheers.');
@@ -203,7 +244,7 @@ describe('the transcriber', () => {
   test('refuses no samples and unknown languages before the first event', async () => {
     await expect(events({ samples: new Float32Array(0) })).rejects.toMatchObject({ code: 'invalid_audio' });
     await expect(events({ samples: clip, language: 'de' })).rejects.toMatchObject({ code: 'invalid_request', param: 'language' });
-    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'model' });
+    await expect(events({ samples: clip, task: 'translate' })).rejects.toMatchObject({ code: 'unsupported', param: 'task' });
     expect(transcriber.info.translates).toBe(false);
   });
 
@@ -221,13 +262,13 @@ describe('the transcriber', () => {
     const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     // The fixture has no tokenizer: any that knows its ids will do.
     const tokenizer = await Tokenizer.load(await openModelFolder(device.platform, BUNDLED));
-    const tiny = new Transcriber({ ...transcriber.info, id: 'tiny' }, runner, tokenizer, 1);
+    const tiny = transcriberOf(runner, tokenizer, 1);
     const samples = twice(clip.subarray(0, 20000));
     const run = (language?: string): Promise<TranscriptionEvent[]> =>
       events({ samples, timestamps: 'segment', ...(language ? { language } : {}) }, undefined, tiny);
     const [found, refused] = await Promise.allSettled([run(), run()]);
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
-    const heard = found!.status === 'fulfilled' ? found!.value : [];
+    const heard = found.status === 'fulfilled' ? found.value : [];
     expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
     // Its end is suppressed: two windows of half its 100 positions.
     expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });
@@ -247,7 +288,7 @@ describe('the transcriber', () => {
       // transformers pads every window.
       const windows = { samples: frames * mel.hop, frames, padding: undefined };
       const runner = new WhisperRunner(device, { ...model, config: { ...model.config, windows } }, { maxRunning: 4 });
-      const padding = new Transcriber(transcriber.info, runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 5);
+      const padding = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 5);
       const found = await Promise.all(golden.samples.map(({ wav }) => text(readAudio(`${SAMPLES}/${wav}`), padding)));
       expect(found).toEqual(golden.samples.map(({ output }) => output.trim()));
       await padding.close();

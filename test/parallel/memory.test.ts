@@ -24,7 +24,15 @@ test('refused on one device, with what is missing and the advice to split', asyn
   const before = device.stats.bufferBytes;
   await expect(ask(TIGHT)).rejects.toMatchObject({
     code: 'out_of_memory',
-    message: expect.stringMatching(/does not fit.*--tp-size 2 or --pp-size 2/s),
+    message: expect.stringMatching(/does not fit/) as string,
+    remedies: expect.arrayContaining([
+      expect.objectContaining({
+        settings: [
+          { name: 'tpSize', value: 2 },
+          { name: 'ppSize', value: 2 },
+        ],
+      }),
+    ]) as unknown,
   });
   expect(device.stats.bufferBytes).toBe(before);
 });

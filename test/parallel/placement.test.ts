@@ -49,7 +49,8 @@ describe.skipIf(!LAVAPIPE || !SWIFTSHADER)('tasks on two adapters (skipped witho
     const config = resolveConfig({
       chat: { path: path('models/parley-chat') },
       transcription: { path: path('models/parley-transcribe') },
-      taskAdapters: { chat: 'llvmpipe', transcription: 'swiftshader' },
+      chatAdapter: 'llvmpipe',
+      transcriptionAdapter: 'swiftshader',
       contextLength: 256,
       maxRunningRequests: 4,
     });
@@ -96,7 +97,7 @@ describe.skipIf(!LAVAPIPE || !SWIFTSHADER)('tasks on two adapters (skipped witho
 });
 
 test('a name that nothing has is refused with what there is', async () => {
-  const config = resolveConfig({ chat: { path: path('models/parley-chat') }, taskAdapters: { chat: 'no such card' } });
+  const config = resolveConfig({ chat: { path: path('models/parley-chat') }, chatAdapter: 'no such card' });
   await expect(createEngine(createNodePlatform({ log: () => {} }), config)).rejects.toMatchObject({
     code: 'no_adapter',
     message: expect.stringMatching(/matches 'no such card'; there (is|are) '/),

@@ -54,7 +54,7 @@ describe.each<{ tpSize: number; ppSize: number; fate: Fate | 'lose its device, a
     const requests = [1, 2, 3].map((i) => answer(engine, greedy(`Tell me story number ${i}.`, 200)));
     const outcomes = Promise.allSettled(requests);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    if (rankThreads) threads[victim]!.post({ fate: fate as Fate } satisfies FateMessage);
+    if (rankThreads) threads[victim]!.post({ fate: fate } satisfies FateMessage);
     // The first device is the engine's own.
     else devices[1 + victim]!.destroy();
     for (const outcome of await outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'device_lost' } });

@@ -1,8 +1,8 @@
 /** Requests whose engine dies: those that were not answered yet are made again, once; the others fail. Fake engines in real processes. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import type { ChatEvent } from '../../engine/api.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
@@ -70,12 +70,18 @@ test('chats that heard nothing, or only that they began, are answered by the nex
 test('transcriptions too, and speech with the seed that was announced', async () => {
   const { supervisor } = await start('started', 'ok');
   const heard = reading(supervisor.transcribe({ samples: new Float32Array(16000) }, never));
+  const folder = mkdtempSync(join(tmpdir(), 'replay-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = { path: join(folder, 'samples'), encoding: 's16', length: 24000 } as const;
+  writeFileSync(file.path, new Uint8Array(2 * file.length));
+  const read = reading(supervisor.transcribe({ samples: file }, never));
   const spoken = reading(supervisor.synthesize({ text: 'Hello.', voice: 'nona' }, never));
-  await until(() => heard.all.length === 1 && spoken.all.length === 1);
+  await until(() => heard.all.length === 1 && read.all.length === 1 && spoken.all.length === 1);
   const direct = reading(supervisor.synthesize({ text: 'Hello.', voice: 'nona', seed: 7 }, never));
   kill(supervisor);
-  expect([await heard.end, await spoken.end, await direct.end]).toEqual([undefined, undefined, undefined]);
+  expect([await heard.end, await read.end, await spoken.end, await direct.end]).toEqual([undefined, undefined, undefined, undefined]);
   expect(heard.all.at(-1)).toMatchObject({ text: 'Heard 1.00 seconds.' });
+  expect(read.all.at(-1)).toMatchObject({ text: 'Heard 1.50 seconds.' });
   expect(types(spoken.all)).toEqual(['start', 'audio', 'finish']);
   expect(spoken.all).toEqual(direct.all);
 });

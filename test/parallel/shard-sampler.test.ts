@@ -30,7 +30,7 @@ interface Drawn {
 
 describe.each([
   { title: 'all features', disable: [] },
-  { title: 'no f16, no subgroups', disable: ['f16', 'subgroups'] },
+  { title: 'no subgroups', disable: ['subgroups'] },
 ] as const)('sharded sampling ($title)', ({ disable }) => {
   let device: Device;
   beforeAll(async () => {

@@ -144,9 +144,14 @@ describe.each([
 
   test('guesses are verified', async () => {
     const copy = greedy('Say it again: one two three four five six seven, one two three four five six seven, one two three four', 40);
-    const promptLookup = { draftTokens: 4, minMatch: 2, maxMatch: 4 };
+    const guessing = {
+      speculativeNgram: true,
+      speculativeNumDraftTokens: 4,
+      speculativeNgramMinMatchWindowSize: 2,
+      speculativeNgramMaxMatchWindowSize: 4,
+    };
     const [expected] = await answers(BUNDLED, {}, [copy]);
-    const { result, accepted } = await withChat(device, BUNDLED, { ...split, promptLookup }, async (engine) => ({
+    const { result, accepted } = await withChat(device, BUNDLED, { ...split, ...guessing }, async (engine) => ({
       result: await answer(engine, copy),
       accepted: engine.status().acceptedTokens,
     }));

@@ -28,6 +28,7 @@ export function activation(kind: Activation, x: number): number {
     case 'leaky_relu': return x >= 0 ? x : 0.2 * x; // prettier-ignore
     case 'sigmoid': return 1 / (1 + Math.exp(-x)); // prettier-ignore
     case 'tanh': return Math.tanh(x); // prettier-ignore
+    case 'relu2': return Math.max(x, 0) ** 2; // prettier-ignore
     case 'none': return x; // prettier-ignore
   }
 }

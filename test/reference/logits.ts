@@ -12,7 +12,7 @@ export function penalize(logits: ArrayLike<number>, prompt: readonly number[], a
   for (const token of new Set([...prompt, ...answer])) {
     out[token] = out[token]! < 0 ? out[token]! * p.repetition : out[token]! / p.repetition;
     const times = answer.filter((t) => t === token).length;
-    if (times > 0) out[token]! -= p.presence + p.frequency * times;
+    if (times > 0) out[token] -= p.presence + p.frequency * times;
   }
   return out;
 }

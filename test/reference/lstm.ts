@@ -29,7 +29,7 @@ export function lstm(
       });
       h = h.map((_, j) => {
         c[j] = sigmoid(gates[hidden + j]!) * c[j]! + sigmoid(gates[j]!) * Math.tanh(gates[2 * hidden + j]!);
-        return sigmoid(gates[3 * hidden + j]!) * Math.tanh(c[j]!);
+        return sigmoid(gates[3 * hidden + j]!) * Math.tanh(c[j]);
       });
       out.set(h, (t * 2 + d) * hidden);
     }

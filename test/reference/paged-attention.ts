@@ -8,6 +8,8 @@ export interface AttentionInput extends KVLayout {
   readonly k: ArrayLike<number>;
   readonly v: ArrayLike<number>;
   readonly heads: number;
+  /** Of int8 pages: channels that keys keep beside theirs, and what queries [T, H, n] have for them. */
+  readonly apart?: { readonly q: ArrayLike<number>; key(slot: number, head: number): readonly number[] } | undefined;
   /** Of every row: its sequence's pages and its position. */
   readonly rows: readonly { readonly pages: readonly number[]; readonly position: number }[];
 }
@@ -23,6 +25,8 @@ export function pagedAttention(input: AttentionInput): Float64Array {
       const scores = slots.map((slot) => {
         let sum = 0;
         for (let d = 0; d < headDim; d++) sum += q[at + d]! * k[keyIndex(input, slot, head, d)]!;
+        const kept = input.apart?.key(slot, head) ?? [];
+        kept.forEach((value, i) => (sum += input.apart!.q[(t * heads + h) * kept.length + i]! * value));
         return sum / Math.sqrt(headDim);
       });
       const top = Math.max(...scores);

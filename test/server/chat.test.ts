@@ -180,7 +180,7 @@ describe('streaming', () => {
   });
 
   test('a failure before the first byte is a plain error', async () => {
-    const failWith = new EngineError('context_length_exceeded', 'too long', { details: { n_prompt_tokens: 2000, n_ctx: 1024 } });
+    const failWith = new EngineError('context_length_exceeded', 'too long', { details: { promptTokens: 2000, contextLength: 1024 } });
     const { chat } = await startListeners({ failAfter: 0, failWith });
     const { status, headers, json } = await postJson(chat + PATH, { ...GOOD, stream: true });
     expect(status).toBe(400);

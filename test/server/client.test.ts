@@ -2,7 +2,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { ChatEvent, ChatRequest } from '../../engine/api.ts';
 import { connectEngine } from '../../engine/client.ts';
-import type { EngineClient } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { serveEngine } from '../../engine/host.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
@@ -121,7 +120,7 @@ describe('calls', () => {
   test('keep code, param, details and message of an error', async () => {
     const failWith = new EngineError('context_length_exceeded', 'too long', {
       param: 'messages',
-      details: { n_prompt_tokens: 9, n_ctx: 8 },
+      details: { promptTokens: 9, contextLength: 8 },
     });
     const { client } = await connectFake({ failAfter: 2, failWith });
     const got: ChatEvent[] = [];
@@ -134,7 +133,7 @@ describe('calls', () => {
       code: 'context_length_exceeded',
       message: 'too long',
       param: 'messages',
-      details: { n_prompt_tokens: 9, n_ctx: 8 },
+      details: { promptTokens: 9, contextLength: 8 },
     });
   });
 

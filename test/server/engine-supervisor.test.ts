@@ -4,7 +4,6 @@ import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { superviseEngine } from '../../server/engine/supervisor.ts';
-import type { EngineSupervisor } from '../../server/engine/supervisor.ts';
 import { listen } from '../../server/http/listen.ts';
 import { createLog } from '../../server/log.ts';
 import { postJson, send, until } from '../support/listeners.ts';

@@ -59,10 +59,7 @@ const BEYOND: readonly ((path: string, body: Body) => boolean)[] = [
 /** Every place in a value. */
 function placesIn(value: Json, path: Path = []): Path[] {
   if (typeof value !== 'object' || value === null) return [path];
-  return [
-    path,
-    ...Object.entries(value).flatMap(([key, inner]) => placesIn(inner as Json, [...path, Array.isArray(value) ? Number(key) : key])),
-  ];
+  return [path, ...Object.entries(value).flatMap(([key, inner]) => placesIn(inner, [...path, Array.isArray(value) ? Number(key) : key]))];
 }
 
 /** The body with another value at a place; undefined takes the place away. */

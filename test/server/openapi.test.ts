@@ -18,6 +18,8 @@ interface Document {
 }
 
 interface Operation {
+  readonly summary: string;
+  readonly tags: readonly string[];
   readonly security?: unknown;
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: AnySchema }>> };
 }
@@ -67,6 +69,8 @@ describe('/openapi.json', () => {
       const described = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`));
       expect(described.sort(), task).toEqual(routesOf(apps[task]));
       expect(described.length, task).toBeGreaterThan(10);
+      const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
+      for (const { summary, tags } of operations) expect([summary, ...tags].filter(Boolean).length).toBeGreaterThan(1);
     }
   });
 

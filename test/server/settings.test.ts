@@ -1,9 +1,12 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_ENGINE_CONFIG, DEFAULT_PROMPT_LOOKUP, resolveConfig } from '../../engine/config.ts';
+import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, promptLookup, resolveConfig, splitOf } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import { defineSettings } from '../../engine/util/setting.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
-import { FLAGS } from '../../server/settings/flags.ts';
 import { VOICE_TABLE } from '../../engine/util/voices.ts';
+import { FLAGS, flagName } from '../../server/settings/flags.ts';
+import type { Flag } from '../../server/settings/flags.ts';
 import { SettingsError, helpText, readSettings } from '../../server/settings/read.ts';
 
 const noFile = (path: string): string => {
@@ -57,24 +60,25 @@ describe('parseServerConfig', () => {
   });
 
   test('speculative decoding is off unless asked for, and takes its numbers from the flags', () => {
-    expect(parseServerConfig([], {}).engine.promptLookup).toBeUndefined();
-    expect(parseServerConfig(['--speculative-ngram'], {}).engine.promptLookup).toEqual(DEFAULT_PROMPT_LOOKUP);
+    const lookup = (...argv: string[]) => promptLookup(parseServerConfig(argv, {}).engine);
+    expect(lookup()).toBeUndefined();
+    expect(lookup('--speculative-ngram')).toEqual({ draftTokens: 7, minMatch: 3, maxMatch: 5 });
     const window = ['--speculative-ngram-min-match-window-size', '4', '--speculative-ngram-max-match-window-size', '3'];
-    expect(() => parseServerConfig(['--speculative-ngram', ...window], {})).toThrow(/at least 4 and at most 3/);
-    const few = parseServerConfig(['--speculative-ngram', '--speculative-num-draft-tokens=2'], {}).engine.promptLookup;
-    expect(few).toEqual({ ...DEFAULT_PROMPT_LOOKUP, draftTokens: 2 });
+    expect(() => lookup('--speculative-ngram', ...window)).toThrow(/at least 4 and at most 3/);
+    expect(lookup('--speculative-ngram', '--speculative-num-draft-tokens=2')).toEqual({ draftTokens: 2, minMatch: 3, maxMatch: 5 });
   });
 
   test('each task may have its own adapter', () => {
-    expect(parseServerConfig([], {}).engine.taskAdapters).toEqual({});
+    expect(parseServerConfig([], {}).engine).not.toHaveProperty('chatAdapter');
     const argv = ['--adapter', 'A', '--chat-adapter', 'B#1', '--transcription-adapter=C'];
-    const { adapter, taskAdapters } = parseServerConfig(argv, {}).engine;
-    expect({ adapter, taskAdapters }).toEqual({ adapter: 'A', taskAdapters: { chat: 'B#1', transcription: 'C' } });
+    const { adapter, chatAdapter, speechAdapter, transcriptionAdapter } = parseServerConfig(argv, {}).engine;
+    expect([adapter, chatAdapter, speechAdapter, transcriptionAdapter]).toEqual(['A', 'B#1', undefined, 'C']);
   });
 
   test('a chat model is split where that is asked for, or several adapters are named', () => {
     const split = (...argv: string[]) => {
-      const { tpSize, ppSize, ppSplit, adapters } = parseServerConfig(argv, {}).engine;
+      const { engine } = parseServerConfig(argv, {});
+      const [{ tpSize, ppSize }, { ppSplit, adapters }] = [splitOf(engine), engine];
       return [tpSize, ppSize, ppSplit, adapters];
     };
     expect(split()).toEqual([1, 1, 'auto', []]);
@@ -86,7 +90,8 @@ describe('parseServerConfig', () => {
       [['--tp-size=0'], /--tp-size 0: must be auto or from 1 to 99/],
       [['--pp-size=two'], /--pp-size two: must be/],
       [['--pp-size=2', '--pp-split=4'], /must be auto or 2 numbers of layers/],
-      [['--pp-size=2', '--pp-split=4,x'], /must be auto or 2 numbers of layers/],
+      [['--pp-size=2', '--pp-split=4,x'], /--pp-split 4,x: must be auto or a comma-separated list of integers/],
+      [['--pp-size=2', '--pp-split=4,0'], /--pp-split 4,0: must be auto or at least 1/],
       [['--adapters=A,B,C'], /names 3 for the 2 parts/],
       [['--adapters=A'], /use --chat-adapter/],
     ];
@@ -98,7 +103,11 @@ describe('parseServerConfig', () => {
       ['--enable-priority-scheduling', '--priority-scheduling-preemption-threshold=3', '--auto-truncate-max-tokens'],
       {},
     );
-    expect(asked.engine).toMatchObject({ priorityScheduling: true, preemptionThreshold: 3, autoTruncateMaxTokens: true });
+    expect(asked.engine).toMatchObject({
+      enablePriorityScheduling: true,
+      prioritySchedulingPreemptionThreshold: 3,
+      autoTruncateMaxTokens: true,
+    });
   });
 
   test('refuses one port for two listeners, but not 0', () => {
@@ -118,18 +127,14 @@ describe('readSettings', () => {
   test('command line wins over environment, that over the file, that over defaults', () => {
     const file = JSON.stringify({ port: 1, 'speech-port': 2, transcription_port: 3, 'legacy-speech': false, 'cors-origin': ['a', 'b'] });
     const settings = readSettings(['--port', '10', '--config', 'x.json'], { PARLEY_PORT: '20', PARLEY_SPEECH_PORT: '21' }, () => file);
-    const names = ['port', 'speech-port', 'transcription-port', 'legacy-speech', 'cors-origin', 'page-size'];
-    expect(names.map((name) => settings.get(name))).toEqual([10, 21, 3, false, ['a', 'b'], 16]);
+    const { port, speechPort, transcriptionPort, legacySpeech, corsOrigin, pageSize } = settings;
+    expect([port, speechPort, transcriptionPort, legacySpeech, corsOrigin, pageSize]).toEqual([10, 21, 3, false, ['a', 'b'], 16]);
   });
 
   test('takes --name=value, switches and their opposites', () => {
     const settings = readSettings(['--host=::1', '--model-optional', '--no-legacy-speech', '--cors-origin', 'a, b'], {}, noFile);
-    expect(['host', 'model-optional', 'legacy-speech', 'cors-origin'].map((name) => settings.get(name))).toEqual([
-      '::1',
-      true,
-      false,
-      ['a', 'b'],
-    ]);
+    const { host, modelOptional, legacySpeech, corsOrigin } = settings;
+    expect([host, modelOptional, legacySpeech, corsOrigin]).toEqual(['::1', true, false, ['a', 'b']]);
   });
 
   test.each([
@@ -172,4 +177,67 @@ test('--help names every flag and every default', () => {
     expect(help).toContain(flag.default === true ? `--no-${flag.name}` : `--${flag.name}`);
     if (typeof flag.default === 'number') expect(help).toContain(`(${flag.default})`);
   }
+});
+
+/** A value that the flag takes and that is not its default, and what the settings then hold. */
+function sample(flag: Flag): { readonly raw: string; readonly value: unknown } {
+  if (flag.type === 'boolean') return { raw: String(!flag.default), value: !flag.default };
+  if (flag.type === 'list') return { raw: 'a,b', value: ['a', 'b'] };
+  if (flag.type === 'string') return { raw: flag.choices?.at(-1) ?? 'x', value: flag.choices?.at(-1) ?? 'x' };
+  const number = flag.max ?? Math.max(flag.min ?? 0, 1) * 3;
+  return flag.type === 'ints' ? { raw: `${number},${number}`, value: [number, number] } : { raw: String(number), value: number };
+}
+
+describe('a setting is one row', () => {
+  const operable = FLAGS.filter(({ key }) => key !== 'config');
+
+  test.each(operable)('$key: flag, environment and file are made from it', (flag) => {
+    const { raw, value } = sample(flag);
+    const file = JSON.stringify({ [flag.name]: flag.type === 'boolean' ? value : raw });
+    const upper = `PARLEY_${flag.name.toUpperCase().replaceAll('-', '_')}`;
+    expect(flag.name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())).toBe(flag.key);
+    expect(readSettings([`--${flag.name}=${raw}`], {}, noFile)[flag.key]).toEqual(value);
+    expect(readSettings([], { [upper]: raw }, noFile)[flag.key]).toEqual(value);
+    expect(readSettings(['--config', 'x.json'], {}, () => file)[flag.key]).toEqual(value);
+    const asDefault = readSettings([], {}, noFile)[flag.key];
+    expect(asDefault).toEqual(flag.default);
+  });
+
+  test('every setting of the engine reaches it, in its units', () => {
+    const offered = operable.filter(({ key }) => key in ENGINE_SETTINGS);
+    expect(offered.length).toBe(Object.values(ENGINE_SETTINGS).filter((row) => 'group' in row).length);
+    // Not all fit together: one at a time.
+    for (const flag of offered.filter(({ key }) => !['adapters', 'ppSplit'].includes(key))) {
+      const { raw, value } = sample(flag);
+      const scale = 'scale' in flag ? (flag.scale ?? 1) : 1;
+      const { engine } = parseServerConfig([`--${flag.name}=${raw}`], {});
+      expect(engine).toMatchObject({ [flag.key]: typeof value === 'number' ? value * scale : value });
+    }
+  });
+
+  test('help names other settings as flags', () => {
+    for (const { help } of FLAGS) expect(help).not.toMatch(/\{\w+\}/);
+    expect(FLAGS.find(({ key }) => key === 'tpSize')!.help).toContain('2 where --adapters has two');
+  });
+
+  test('what is misspelt does not compile', () => {
+    const settings = readSettings([], {}, noFile);
+    // @ts-expect-error there is no such setting
+    expect(settings.kvCacheType).toBeUndefined();
+    // @ts-expect-error nor has the engine one
+    const wrongKey: Partial<EngineConfig> = { kvCacheDType: 'f16' };
+    // @ts-expect-error and this is none of its choices
+    const wrongValue: Partial<EngineConfig> = { kvCacheDtype: 'f8' };
+    // @ts-expect-error a flag is made from a key
+    const wrongFlag = flagName('kvCacheType');
+    // @ts-expect-error the default is none of the choices
+    defineSettings({ policy: { type: 'string', choices: ['lpm', 'fcfs'], default: 'lfu', help: '' } });
+    // @ts-expect-error the default is no number, nor a word that may stand for one
+    defineSettings({ size: { type: 'int', words: ['auto'], default: 'none', help: '' } });
+    // @ts-expect-error there is no such part of a row
+    defineSettings({ size: { type: 'int', default: 1, minimum: 1, help: '' } });
+    // @ts-expect-error what has no default may be absent
+    const name: string = settings.servedModelName;
+    expect([wrongKey, wrongValue, wrongFlag, name]).toHaveLength(4);
+  });
 });

@@ -1,8 +1,12 @@
+import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { wavHeader, writeWav } from '../../engine/audio/wav.ts';
+import { EngineError } from '../../engine/errors.ts';
 import { UNHEEDED } from '../support/fake-engine.ts';
 import { formBody, postForm, send, startListeners, until } from '../support/listeners.ts';
 import type { FormParts } from '../support/listeners.ts';
@@ -96,7 +100,7 @@ describe('a good form', () => {
       ['file', CLIP],
     ];
     expect((await postForm(`${transcription}/audio/transcriptions`, parts)).status).toBe(200);
-    const { samples, ...rest } = engine.transcriptions[0]!;
+    const { samples: _, ...rest } = engine.transcriptions[0]!;
     expect(rest).toEqual({ language: 'en', prompt: 'Parley', temperature: 0.2 });
     for (const [text, value] of [
       ['1e-1', 0.1],
@@ -274,6 +278,39 @@ describe('streaming', () => {
     const { transcription } = await startListeners({ failAfter: 2 });
     const { text } = await postForm(transcription + PATH, withField('stream', '1'));
     expect(text).toMatch(/data: \{"error":\{.*"code":"internal_error"\}\}\n\ndata: \[DONE\]\n\n$/);
+  });
+});
+
+describe('the samples of an upload', () => {
+  const files = (): string[] =>
+    readdirSync(tmpdir())
+      .filter((name) => name.startsWith('parley-') && name.includes(`-${process.pid}-`))
+      .flatMap((name) => readdirSync(join(tmpdir(), name)));
+
+  test('are in a file while they are heard, and nowhere afterwards', async () => {
+    const { transcription, engine } = await startListeners({ delays: [0, 10_000] });
+    const leaving = connect(Number(new URL(transcription).port), '127.0.0.1');
+    const body = formBody(GOOD);
+    leaving.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=XX\r\ncontent-length: ${body.length}\r\n\r\n`,
+    );
+    leaving.write(body);
+    await until(() => engine.transcriptions.length === 1);
+    expect(files()).toHaveLength(1);
+    leaving.destroy();
+    await until(() => files().length === 0);
+    engine.options = {};
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(200);
+    await until(() => files().length === 0);
+  });
+
+  test('are gone when the engine fails and when the file is refused', async () => {
+    const { transcription, engine } = await startListeners({ failAfter: 0, failWith: new EngineError('device_lost', 'gone') });
+    expect((await postForm(transcription + PATH, GOOD)).status).toBe(503);
+    engine.options = { failAfter: 2 };
+    expect((await postForm(transcription + PATH, withField('stream', 'true'))).text).toContain('"error"');
+    expect((await postForm(transcription + PATH, withField('file', Buffer.from('hello')))).status).toBe(400);
+    await until(() => files().length === 0);
   });
 });
 

@@ -1,9 +1,9 @@
 /** Runs a decoder without scheduler and sampler: rows in, logits out, stages traced. */
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
+import { createDecoderKV } from '../../engine/models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
-import { createKVCache } from '../../engine/ops/kv.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -52,7 +52,8 @@ export class DecoderHarness {
       decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context),
     );
     const { layers, kvHeads, headDim } = decoder.shape;
-    const kv = createKVCache(device, { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType }, sequences * ceilDiv(context, PAGE));
+    const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
+    const kv = await createDecoderKV(device, decoder, shape, sequences * ceilDiv(context, PAGE));
     return new DecoderHarness(device, decoder, kv, context);
   }
 

@@ -1,17 +1,20 @@
 /** An Engine without a GPU: answers at once, or as slowly as a test wants, and remembers what it was asked. */
+import { readFileSync } from 'node:fs';
 import type {
   ChatEvent,
   ChatRequest,
   EngineInfo,
   EngineStatus,
   ProfileEntry,
+  SampleFile,
   SpeechEvent,
   SpeechRequest,
   TokenizeRequest,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../engine/api.ts';
-import type { Engine } from '../../engine/protocol.ts';
+import { operations } from '../../engine/protocol.ts';
+import type { Engine, Operations } from '../../engine/protocol.ts';
 import { EMPTY_STATUS } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
 
@@ -54,8 +57,21 @@ export interface FakeOptions {
   readonly failWith?: Error;
 }
 
+/** Every operation, refused: an engine's class says for itself what it fakes. */
+class Refusing {}
+Object.assign(
+  Refusing.prototype,
+  operations((name) => () => {
+    throw new Error(`the fake engine has no ${name}`);
+  }),
+);
+
+/** It has every operation; those that the class does not fake refuse. */
+// eslint-disable-next-line typescript/no-unsafe-declaration-merging -- the prototype of Refusing has them all
+export interface FakeEngine extends Operations {}
+
 /** Answers chat with `words`, speech with a tone whose pitch depends on the voice, transcription with the length it heard. */
-export class FakeEngine implements Engine {
+export class FakeEngine extends Refusing implements Engine {
   options: FakeOptions;
   state: EngineStatus['state'] = 'ready';
   readonly chats: ChatRequest[] = [];
@@ -69,6 +85,7 @@ export class FakeEngine implements Engine {
   #running = 0;
 
   constructor(options: FakeOptions = {}) {
+    super();
     this.options = options;
   }
 
@@ -94,14 +111,19 @@ export class FakeEngine implements Engine {
     return this.#paced(speechEvents(request), signal);
   }
 
-  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent> {
+  transcribe(
+    { samples, ...asked }: TranscriptionRequest<Float32Array | SampleFile>,
+    signal: AbortSignal,
+  ): AsyncIterable<TranscriptionEvent> {
+    // A file of samples is there for as long as its call.
+    const request = { ...asked, samples: samples instanceof Float32Array ? samples : readSamples(samples) };
     this.transcriptions.push(request);
     return this.#paced(transcriptionEvents(request), signal);
   }
 
   /** One token a character. */
   async tokenize({ prompt, messages = [], addSpecialTokens = true }: TokenizeRequest): Promise<readonly number[]> {
-    const text = prompt ?? messages.map(({ content }) => content).join('\n');
+    const text = prompt ?? messages.map(({ content }) => (typeof content === 'string' ? content : '')).join('\n');
     return [...(addSpecialTokens && prompt !== undefined ? [1] : []), ...[...text].map((character) => character.codePointAt(0)!)];
   }
 
@@ -142,6 +164,12 @@ export class FakeEngine implements Engine {
       if (!finished && signal.aborted) this.aborted++;
     }
   }
+}
+
+function readSamples({ path, encoding }: SampleFile): Float32Array {
+  const bytes = new Uint8Array(readFileSync(path));
+  if (encoding === 'f32') return new Float32Array(bytes.buffer);
+  return Float32Array.from(new Int16Array(bytes.buffer), (value) => value / 0x8000);
 }
 
 function* chatEvents(request: ChatRequest, words: readonly string[]): Generator<ChatEvent> {

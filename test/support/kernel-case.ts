@@ -62,7 +62,7 @@ const GUARD_WORD = 0xdeadbeef;
 export function describeKernels(name: string, cases: readonly KernelCase[]): void {
   const flavours = [
     { title: 'all features', disable: [] },
-    { title: 'no f16, no subgroups', disable: ['f16', 'subgroups'] },
+    { title: 'no subgroups', disable: ['subgroups'] },
   ] as const;
   for (const { title, disable } of flavours) {
     describe(`${name} (${title})`, () => {

@@ -30,7 +30,7 @@ export function spawnAt(entry: URL, argv: readonly string[], environment: Readon
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const lines: string[] = [];
-  for (const stream of [child.stdout, child.stderr]) createInterface(stream!).on('line', (line) => lines.push(line));
+  for (const stream of [child.stdout, child.stderr]) createInterface(stream).on('line', (line) => lines.push(line));
   const exit = once(child, 'close').then(([code]) => code as number | null);
   const ready = until(() => lines.some((line) => line.startsWith('ready after')) || child.exitCode !== null);
   return { child, lines, exit, ready };

@@ -1,6 +1,6 @@
 /** Chat engines split over devices, and what they answer. */
 import type { ChatEvent, ChatRequest } from '../../engine/api.ts';
-import { resolveConfig } from '../../engine/config.ts';
+import { resolveConfig, splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
@@ -29,7 +29,8 @@ export async function withChat<T>(
   const resolved = resolveConfig({ ...SMALL, ...config });
   const engine = await ChatEngine.load(device, device.platform, { path: folder }, resolved);
   try {
-    const ranks = resolved.tpSize * resolved.ppSize;
+    const { tpSize, ppSize } = splitOf(resolved);
+    const ranks = tpSize * ppSize;
     const busy = engine.deviceStats.filter(({ bufferBytes }) => bufferBytes > 0).length;
     if (busy !== (ranks > 1 ? ranks : 0)) throw new Error(`${busy} devices hold something, expected ${ranks}`);
     return await use(engine);

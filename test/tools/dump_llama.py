@@ -45,6 +45,11 @@ MODELS = {
         COMMON, model_type="qwen3", hidden_size=48, num_attention_heads=4, num_key_value_heads=4, head_dim=16, intermediate_size=64,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=1000000.0),
     ),
+    # Squared ReLU without a gate; a head dim of 48, five query heads on one of keys.
+    "arcee": dict(
+        COMMON, model_type="arcee", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=48, intermediate_size=72,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

@@ -1,14 +1,15 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
- * declarations and the shaders' header comments, the flags in docs/flags.md from server/settings/flags.ts. The architecture test
- * fails when a document's table is not what this writes.
+ * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the models in
+ * docs/models.md from engine/model-types.ts. The architecture test fails when a document's table is not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
-import { FLAGS } from '../../server/settings/flags.ts';
+import { MODEL_TYPES } from '../../engine/model-types.ts';
+import { FLAGS, placeholder } from '../../server/settings/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BEGIN = '<!-- table: test/tools/tables.ts -->';
@@ -34,9 +35,7 @@ async function shaderTable(): Promise<string> {
   const rows = shaders.sort().map((file) => {
     const declared = kernels.filter(({ kernel }) => kernel.spec.file === file);
     const ops = [...new Set(declared.map(({ op }) => `ops/${op}`))].join(', ') || '(fragment)';
-    const choices = new Set(
-      declared.flatMap(({ kernel: { spec } }) => [...(spec.types ?? []), ...(spec.consts ?? []), ...Object.keys(spec.overrides ?? {})]),
-    );
+    const choices = new Set(declared.flatMap(({ kernel: { spec } }) => [...(spec.consts ?? []), ...Object.keys(spec.overrides ?? {})]));
     return `| \`${file}\` | ${firstSentence(file)} | ${ops} | ${[...choices].map((choice) => `\`${choice}\``).join(' ')} |`;
   });
   return ['| shader | computes | used by | chosen per variant |', '|---|---|---|---|', ...rows].join('\n');
@@ -54,24 +53,42 @@ function firstSentence(file: string): string {
 }
 
 function flagTable(): string {
-  const rows = FLAGS.map(({ name, type, help, value, choices, default: standard, group }) => {
-    const placeholder = type === 'boolean' ? '' : ` ${choices?.join('\\|') ?? value ?? 'VALUE'}`;
-    const shown = standard === undefined || standard === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${standard}\``;
-    return `| \`--${name}${placeholder}\` | ${shown} | ${help} | ${group.replace(/ \(.*/, '')} |`;
+  const rows = FLAGS.map((flag) => {
+    const { name, type, help, default: standard, heading } = flag;
+    const shown =
+      standard === undefined || String(standard) === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${String(standard)}\``;
+    return `| \`--${name}${placeholder(flag).replaceAll('|', '\\|')}\` | ${shown} | ${help} | ${heading.replace(/ \(.*/, '')} |`;
   });
   return ['| flag | default | what it does | group |', '|---|---|---|---|', ...rows].join('\n');
 }
 
+/** A row for each family. */
+function modelTable(): string {
+  const families = new Map<string, { readonly task: string; readonly types: string[] }>();
+  for (const [type, { task, family }] of Object.entries(MODEL_TYPES)) {
+    const known = families.get(family) ?? { task, types: [] };
+    known.types.push(`\`${type}\``);
+    families.set(family, known);
+  }
+  const rows = [...families].map(
+    ([family, { task, types }]) => `| ${task} | ${types.join(', ')} | [MODEL.md](../engine/models/${family}/MODEL.md) |`,
+  );
+  return ['| listener | model_type | read more |', '|---|---|---|', ...rows].join('\n');
+}
+
+const TABLES = { 'docs/flags.md': flagTable, 'docs/models.md': modelTable, 'shaders/README.md': shaderTable } as const;
+type TableDocument = keyof typeof TABLES;
+
 /** Documents with tables, below the repository root. */
-export const DOCUMENTS = ['docs/flags.md', 'shaders/README.md'] as const;
+export const DOCUMENTS = Object.keys(TABLES) as readonly TableDocument[];
 
 /** A document with its table replaced by the present one. */
-export async function withTable(document: (typeof DOCUMENTS)[number]): Promise<string> {
+export async function withTable(document: TableDocument): Promise<string> {
   const text = readFileSync(join(ROOT, document), 'utf8');
   const from = text.indexOf(BEGIN) + BEGIN.length;
   const to = text.indexOf(END);
   if (from < BEGIN.length || to < from) throw new Error(`${document} lacks the markers ${BEGIN} and ${END}`);
-  const table = document === 'docs/flags.md' ? flagTable() : await shaderTable();
+  const table = await TABLES[document]();
   return `${text.slice(0, from)}\n${table}\n${text.slice(to)}`;
 }
 

@@ -18,7 +18,7 @@ import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
 import { Router } from './router.ts';
 import type { Services } from './services.ts';
-import { Settings } from './settings.ts';
+import type { Settings } from './settings.ts';
 import { SpeechWork } from './speak/speech-work.ts';
 import { Deletions } from './storage/deletions.ts';
 import { Tabs } from './storage/tabs.ts';

@@ -1,5 +1,5 @@
 /** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, toPlainError } from '../../engine/errors.ts';
 import type { PlainError } from '../../engine/errors.ts';
 import { StoreError } from './models/model-store.ts';
 
@@ -29,16 +29,21 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   server: ['retry', 'useTab'],
 };
 
+/** What an operator of the engine could set, as it is set on this page; by the setting. */
+const WORDS: ReadonlyMap<string, string> = new Map([['ppSize', 'It may fit when both graphics cards share it (under Device).']]);
+
 /** Describes anything thrown; aborts by the person are no failures and must not come here. */
 export function toFailure(error: unknown): Failure {
-  if (error instanceof EngineError) return failure(error.code, error.message);
+  if (error instanceof EngineError) return failureOf(toPlainError(error));
   if (error instanceof ServerGoneError) return failure('server', error.message);
   if (error instanceof StoreError) return failure(error.kind, error.message);
   return failure('internal', error instanceof Error ? error.message : String(error));
 }
 
-export function failureOf({ code, message }: PlainError): Failure {
-  return failure(code, message);
+/** What the engine said, in the words of this page: of what an operator could set, that which can be set here. */
+export function failureOf({ code, message, remedies: ways = [] }: PlainError): Failure {
+  const words = ways.flatMap(({ settings }) => settings.flatMap(({ name }) => WORDS.get(name) ?? []));
+  return failure(code, words.length > 0 ? `${message}. ${words.join(' ')}` : message);
 }
 
 /** A failure with the remedies that go with its code. */

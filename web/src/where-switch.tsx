@@ -47,11 +47,7 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
               onChange={(event) => app.settings.set('apiKey', event.currentTarget.value.trim())}
             />
           </label>
-          <button
-            onClick={async () => {
-              copied.value = await copyText(curl(app.server(task)));
-            }}
-          >
+          <button onClick={() => void copyText(curl(app.server(task))).then((done) => (copied.value = done))}>
             {copied.value ? 'Copied' : 'Copy as curl'}
           </button>
         </>

@@ -2,7 +2,7 @@
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { ropeKVStore } from '../../ops/kv.ts';
+import { APART_CHANNELS, ropeKVStore } from '../../ops/kv.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
@@ -50,7 +50,7 @@ export interface Attention {
 
 export interface AttentionWorkspace {
   readonly qkv: Tensor; // [T, (H + 2 K) D]
-  readonly q: Tensor; // [T, H D]
+  readonly q: Tensor; // [T, H (D + APART_CHANNELS)], of which pages that are not int8 use [T, H D]
   readonly attended: Tensor; // [T, H D]
   readonly gathered: Tensor; // [B, H D] of the rows that give logits
 }
@@ -106,7 +106,7 @@ export function attentionWorkspace(
 ): AttentionWorkspace {
   return {
     qkv: device.tensor('qkv', 'f32', [rows, widest]),
-    q: device.tensor('q', 'f32', [rows, heads * headDim]),
+    q: device.tensor('q', 'f32', [rows, heads * (headDim + APART_CHANNELS)]),
     attended: device.tensor('attended', 'f32', [rows, heads * headDim]),
     gathered: device.tensor('gathered attended', 'f32', [logitRows, heads * headDim]),
   };
@@ -126,6 +126,17 @@ export interface AttentionStep {
   readonly out: Tensor;
 }
 
+/** qkv = the merged projection of x [T, C], with biases and norms of queries and keys. */
+export function projectQKV(
+  rec: Recorder,
+  weights: Attention,
+  { heads, kvHeads }: Pick<AttentionShare, 'heads' | 'kvHeads'>,
+  { x, qkv, eps, rows }: { readonly x: Tensor; readonly qkv: Tensor; readonly eps: number; readonly rows: number },
+): void {
+  linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
+  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, heads, kvHeads, eps, rows });
+}
+
 /** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
 export function attend(
   rec: Recorder,
@@ -137,8 +148,7 @@ export function attend(
   kv: KVCache,
 ): void {
   const { rows, positions, slots } = input;
-  linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: ws.qkv, rows });
-  if (weights.qkNorm) qkNorm(rec, { qkv: ws.qkv, weight: weights.qkNorm, heads, kvHeads, eps, rows });
+  projectQKV(rec, weights, { heads, kvHeads }, { x, qkv: ws.qkv, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
   if (kept > 0) attendPages(rec, heads, layer, ws, input, kv);
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });

@@ -3,6 +3,7 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { siluMul } from '../../ops/activation.ts';
+import type { Activation } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/linear.ts';
 import type { Range } from '../../util/math.ts';
@@ -23,6 +24,8 @@ export interface MlpStep {
 
 /** A kind of MLP: its weights' names and layouts, its activations and its dispatches. Its columns are what ranks share. */
 export interface MlpKind<Weights, Workspace> {
+  /** What config.json must call its activation; absent there is this one. */
+  readonly hiddenAct: string;
   /** Columns of the widest activation for so many columns of a rank. */
   widest(columns: number): number;
   /** Takes the weights below `at`, such as `model.layers.0.mlp`, or the columns of a rank. */
@@ -44,6 +47,7 @@ export interface GatedMlpWorkspace {
 
 /** down(silu(gate(x)) * up(x)). */
 export const GATED_SILU: MlpKind<GatedMlp, GatedMlpWorkspace> = {
+  hiddenAct: 'silu',
   widest: (columns) => 2 * columns,
   async load(loader, at, { hidden, intermediate }, columns) {
     const gateUp = ['gate', 'up'].map((name) => ({ name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns }));
@@ -62,6 +66,32 @@ export const GATED_SILU: MlpKind<GatedMlp, GatedMlpWorkspace> = {
     linear(rec, { x: ws.activated, weight: down, residual, out, rows });
   },
 };
+
+export interface PlainMlp {
+  readonly up: LinearWeight;
+  readonly down: LinearWeight;
+}
+
+export interface PlainMlpWorkspace {
+  readonly activated: Tensor; // [T, I]
+}
+
+/** down(f(up(x))), without a gate. */
+export function plainMlp(activation: Activation): MlpKind<PlainMlp, PlainMlpWorkspace> {
+  return {
+    hiddenAct: activation,
+    widest: (columns) => columns,
+    load: async (loader, at, { hidden, intermediate }, columns) => ({
+      up: await loader.linear(`${at}.up_proj.weight`, intermediate, hidden, { rows: columns }),
+      down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
+    }),
+    workspace: (device, columns, rows) => ({ activated: device.tensor('activated', 'f32', [rows, columns]) }),
+    record(rec, { up, down }, { activated }, { x, residual, out, rows }) {
+      linear(rec, { x, weight: up, activation, out: activated, rows });
+      linear(rec, { x: activated, weight: down, residual, out, rows });
+    },
+  };
+}
 
 /** MLP columns are dealt out in units the kernels read at once. */
 export const MLP_UNIT = 4;

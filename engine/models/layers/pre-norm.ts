@@ -2,6 +2,7 @@
  * The decoder of most families: embedding, layers of norm, attention, norm and MLP, each half added to the residual stream, a last norm and the
  * head. Split over ranks by heads and columns, its stages are cut where their parts are added.
  */
+import { EngineError } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { embedding } from '../../ops/embedding.ts';
@@ -12,6 +13,7 @@ import { ropeTable } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
+import { describe } from '../../util/json.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
@@ -21,6 +23,7 @@ import { shareOf, wholeShard } from '../shard.ts';
 import type { Shard } from '../shard.ts';
 import { attend, attentionShare, attentionWorkspace, loadAttention } from './attention.ts';
 import type { Attention, AttentionConfig, AttentionShare, AttentionWorkspace } from './attention.ts';
+import { planLayerKeys } from './key-plan.ts';
 import { MLP_UNIT } from './mlp.ts';
 import type { MlpConfig, MlpKind } from './mlp.ts';
 import { loadVocabulary, tokenShare } from './vocabulary.ts';
@@ -82,16 +85,22 @@ interface Workspace<MlpWorkspace> {
 export function preNormDecoder<MlpWeights, MlpWorkspace>(family: PreNormFamily<MlpWeights, MlpWorkspace>): DecoderDefinition {
   return {
     parseConfig(json) {
-      const config = family.parseConfig(json);
+      const config = configOf(family, json);
       return { ...config, widestRow: widestRow(family, partOf(config, wholeShard(config.layers))) };
     },
     async load(loader, json, context, shard) {
-      const config = family.parseConfig(json);
+      const config = configOf(family, json);
       const part = partOf(config, shard ?? wholeShard(config.layers));
       const weights = await loadWeights(family, loader, part, context);
       return decoderOf(family, part, weights, loader.parameters - weights.repeated);
     },
   };
+}
+
+function configOf<W, S>({ parseConfig, mlp }: PreNormFamily<W, S>, json: Readonly<Record<string, unknown>>): PreNormConfig {
+  const activation = json['hidden_act'] ?? mlp.hiddenAct;
+  if (activation === mlp.hiddenAct) return parseConfig(json);
+  throw new EngineError('unsupported', `config.json: hidden_act is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
 }
 
 function decoderOf<W, S>(family: PreNormFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {
@@ -101,6 +110,9 @@ function decoderOf<W, S>(family: PreNormFamily<W, S>, part: Part, weights: Weigh
     shape: { ...config, layers: sizeOf(shard.layers), heads, kvHeads, widestRow: widestRow(family, part) },
     tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
     parameters,
+    async prepareKV(device, kv) {
+      if (kv.dtype === 'int8') await planLayerKeys(device, weights.layers, config, attention, kv.layers);
+    },
     createWorkspace(device, rows, logitRows) {
       const ws = createWorkspace(family, device, part, rows, logitRows);
       const cut = (input: ForwardInput, kv: KVCache): readonly Stage[] => stages(family, part, weights, ws, input, kv);

@@ -19,7 +19,6 @@ export function parseLlamaConfig(json: Json): PreNormConfig {
   if (headDim % 8 !== 0 || hidden % 4 !== 0 || intermediate % 4 !== 0) {
     throw new EngineError('unsupported', `config.json: head dim ${headDim} (multiple of 8), hidden ${hidden}, intermediate ${intermediate} (multiples of 4)`); // prettier-ignore
   }
-  expectValue(json, 'hidden_act', 'silu');
   expectValue(json, 'mlp_bias', false);
   const positions = integer(json, 'max_position_embeddings', 2048);
   const layers = integer(json, 'num_hidden_layers');
@@ -74,7 +73,7 @@ function parseRope(json: Json, headDim: number): RopeConfig {
 }
 
 function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
-  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort()];
+  const fields = ({ theta, scaling }: RopeConfig): unknown => [theta, Object.entries(scaling ?? {}).sort(([a], [b]) => (a < b ? -1 : 1))];
   return JSON.stringify(fields(a)) === JSON.stringify(fields(b));
 }
 
@@ -97,12 +96,24 @@ function readRope(json: Json, parameters: Json, headDim: number): RopeConfig {
       highFreqFactor: factor('high_freq_factor'),
       originalContext: factor('original_max_position_embeddings'),
     };
-  } else if (kind !== 'default') {
-    throw new EngineError('unsupported', `config.json: rope type ${JSON.stringify(kind)}; known are default, linear and llama3`);
+  } else if (kind === 'longrope') scaling = { kind: 'factors', factors: ropeFactors(parameters, headDim) };
+  else if (kind !== 'default') {
+    throw new EngineError('unsupported', `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, llama3 and longrope`);
   }
   const partial = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;
   if (partial !== 1) throw new EngineError('unsupported', `config.json: partial_rotary_factor ${describe(partial)}`);
   return { theta, headDim, scaling };
+}
+
+/** Of longrope, where short and long texts have the same: then it is one table. */
+function ropeFactors(parameters: Json, headDim: number): readonly number[] {
+  const [short, long] = [parameters['short_factor'], parameters['long_factor']];
+  const isFactors = (value: unknown): value is readonly number[] => Array.isArray(value) && value.length === headDim / 2 && value.every((factor) => typeof factor === 'number' && factor > 0); // prettier-ignore
+  if (!isFactors(short)) throw new EngineError('invalid_model', `config.json: short_factor of the rotary embedding is ${describe(short)}, expected ${headDim / 2} positive numbers`); // prettier-ignore
+  if (JSON.stringify(short) !== JSON.stringify(long) || parameters['attention_factor'] !== 1) {
+    throw new EngineError('unsupported', 'config.json: longrope with other factors for long texts, or with an attention_factor');
+  }
+  return short;
 }
 
 function optionalObject(json: Json, field: string): Json | undefined {

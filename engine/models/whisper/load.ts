@@ -1,5 +1,5 @@
-import { EngineError } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
+import { expectFamily } from '../../model-types.ts';
 import type { WeightType } from '../../ops/linear.ts';
 import { createLogMel } from '../../ops/spectral.ts';
 import type { LogMel } from '../../ops/spectral.ts';
@@ -26,9 +26,7 @@ export interface WhisperModel {
 /** Loads a model folder: config.json, preprocessor_config.json, safetensors, and, if there, generation_config.json and tokenizer.json. */
 export async function loadWhisperModel(device: Device, folder: ModelFolder, dtype: WeightType): Promise<WhisperModel> {
   const json = await folder.json('config.json');
-  if (json['model_type'] !== 'whisper') {
-    throw new EngineError('invalid_model', `${folder.path}: model_type is ${JSON.stringify(json['model_type'])}, expected "whisper"`);
-  }
+  expectFamily(json, 'transcription');
   const config = parseWhisperConfig(json, await folder.json('preprocessor_config.json'));
   const generation = await folder.json('generation_config.json', { optional: true });
   const added = (await folder.has('tokenizer.json')) ? (await readTokenizerFile(folder)).added_tokens : [];

@@ -39,6 +39,7 @@ async function openFolder(modelPlace: ModelPlace): Promise<ModelFolder> {
   let tokenizer: Promise<Json> | undefined;
   const tokenizerFile = (): Promise<Json> => (tokenizer ??= readTokenizer(platform, path));
   return virtualFolder(place, {
+    format: 'CTranslate2',
     json: {
       'config.json': () => whisperConfig(shape),
       'generation_config.json': async () => whisperGeneration(shape, await read('config.json'), tokenIds(await tokenizerFile())),

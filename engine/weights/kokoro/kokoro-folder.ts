@@ -65,6 +65,7 @@ async function openFolder({ path }: ModelPlace, parts: Parts | undefined): Promi
   const config: Json = isObject(given['plbert']) ? { model_type: 'kokoro', ...given } : KOKORO_82M;
   const columns = 2 * Number(config['style_dim']);
   return virtualFolder(place, {
+    format: weights.replace(/^.*\./, ''),
     json: { 'config.json': () => config },
     weights: {
       [MODEL_WEIGHTS]: { path: weights, open: () => openWeights(platform, weights) },

@@ -175,7 +175,7 @@ export async function holdings(
 }
 
 /** The largest child of a process: the engine (the other children of a server are helpers of its loader). */
-function childOf(pid: number): number | undefined {
+export function childOf(pid: number): number | undefined {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number);
     return children.sort((a, b) => residentBytes(b) - residentBytes(a))[0];

@@ -54,7 +54,7 @@ export async function openWavBlob(file: Blob): Promise<WavBlob> {
 /** Mono samples of the frames from `first` to before `end`. */
 export async function readFrames({ file, format, from, frameBytes }: WavBlob, first: number, end: number): Promise<Float32Array> {
   const data = await bytesOf(file, from + first * frameBytes, from + end * frameBytes);
-  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data, missingBytes: 0 });
+  return wavToMono({ ...format, frames: Math.floor(data.length / frameBytes), data });
 }
 
 async function bytesOf(file: Blob, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {

@@ -5,7 +5,7 @@ import { connectEngine } from '../../../engine/client.ts';
 import type { EngineClient } from '../../../engine/client.ts';
 import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
-import { EngineError } from '../../../engine/errors.ts';
+import { EngineError, fromPlainError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { manifestBytes } from '../models/manifest.ts';
@@ -116,7 +116,10 @@ export class EngineSession {
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
-    const path = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
+    const folder = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
+    // A model that is files of its own, and no folder of them, is named by the first.
+    const [first] = manifest.files;
+    const path = first?.name.endsWith('.gguf') ? `${folder.replace(/\/$/, '')}/${first.name}` : folder;
     const config: Partial<EngineConfig> = { ...TAB_CONFIG, ...this.#settings(), [manifest.task]: { path, id: manifest.id } };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
@@ -127,7 +130,7 @@ export class EngineSession {
     const failed = new Promise<never>((_, reject) => {
       worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
         if (data.type === 'log') this.#note(data.line);
-        else if (data.type === 'failed') reject(new EngineError(data.error.code, data.error.message));
+        else if (data.type === 'failed') reject(fromPlainError(data.error));
         else if (data.type === 'lost') this.#lose();
       });
       // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.

@@ -5,7 +5,6 @@ import type {
   FinishReason,
   SpeechEvent,
   SpeechRequest,
-  TranscriptSegment,
   TranscriptionEvent,
   TranscriptionRequest,
 } from '../../../engine/api.ts';
@@ -20,7 +19,9 @@ import type { ModelTask } from '../models/manifest.ts';
 import { sseData } from './sse.ts';
 
 /** What a view computes with: the tab's engine or the listeners. */
-export type TaskEngine = Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>;
+export type TaskEngine = Pick<Engine, 'chat' | 'synthesize'> & {
+  transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncIterable<TranscriptionEvent>;
+};
 
 export interface RemoteOptions {
   /** Base URLs ending in /v1. */
@@ -102,7 +103,7 @@ export class RemoteEngine implements TaskEngine {
     for (const [id, segment] of segments.entries()) {
       yield {
         type: 'segment',
-        segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0, ...segment } as TranscriptSegment,
+        segment: { id, tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0, ...segment },
       };
     }
     yield { type: 'finish', text: answer.text, duration, inputTokens: 0, outputTokens: 0 };

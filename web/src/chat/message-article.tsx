@@ -82,7 +82,7 @@ function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onE
   const speaking = voice.speakingId.value === message.id;
   return (
     <div class="actions row">
-      <button class="plain" onClick={async () => (copied.value = await copyText(message.text.value))}>
+      <button class="plain" onClick={() => void copyText(message.text.value).then((done) => (copied.value = done))}>
         {copied.value ? 'Copied' : 'Copy'}
       </button>
       {isUser && (

@@ -5,7 +5,8 @@ import { toFailure } from '../failure.ts';
 import { DEFAULT_SETTINGS } from '../settings.ts';
 import { TextField } from '../ui/fields.tsx';
 import { formatBytes } from '../util.ts';
-import { describeFolder, describeHubModel } from './import-model.ts';
+import { describeFolder, describeGguf, describeHubModel } from './import-model.ts';
+import type { PickedModel } from './import-model.ts';
 import { manifestBytes } from './manifest.ts';
 
 /** Runs one piece of work; what it returns or throws is shown. */
@@ -24,9 +25,9 @@ export function AddModel() {
     share.value = undefined;
     await app.library.refresh();
   };
-  const openFolder = (files: FileList | null): Promise<void> =>
+  const open = (files: FileList | null, describe: (files: readonly File[]) => Promise<PickedModel>): Promise<void> =>
     work(async () => {
-      const { manifest, blobs } = await describeFolder([...(files ?? [])]);
+      const { manifest, blobs } = await describe([...(files ?? [])]);
       await app.store.importFiles(manifest, blobs, (done, total) => (share.value = done / total));
       return `${manifest.id} is stored`;
     });
@@ -34,7 +35,8 @@ export function AddModel() {
     <section class="add-model stack" aria-label="Add a model">
       <h2>Add a model</h2>
       <p class="label">
-        A checkpoint in its public form: config.json, safetensors, tokenizer. Its files are copied into this browser's storage.
+        A checkpoint in its public form: config.json, safetensors, tokenizer; or a chat model as a GGUF file. Its files are copied into this
+        browser's storage.
       </p>
       <div class="row">
         <label class="button">
@@ -43,7 +45,17 @@ export function AddModel() {
             type="file"
             class="hidden"
             ref={(element) => element?.setAttribute('webkitdirectory', '')}
-            onChange={(event) => void openFolder(event.currentTarget.files)}
+            onChange={(event) => void open(event.currentTarget.files, describeFolder)}
+          />
+        </label>
+        <label class="button">
+          Open a GGUF file
+          <input
+            type="file"
+            class="hidden"
+            accept=".gguf"
+            multiple
+            onChange={(event) => void open(event.currentTarget.files, describeGguf)}
           />
         </label>
       </div>

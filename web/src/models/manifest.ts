@@ -1,9 +1,11 @@
 /** What a model consists of; written by the build for the bundled ones, by the importer for others. */
 
+import type { ModelTask } from '../../../engine/model-types.ts';
+
 /** Bytes a stored and hashed piece of a file; also what a broken download loses at most. */
 export const CHUNK_BYTES = 8 * 2 ** 20;
 
-export type ModelTask = 'chat' | 'speech' | 'transcription';
+export type { ModelTask };
 
 export interface ManifestFile {
   readonly name: string;

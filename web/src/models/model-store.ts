@@ -44,7 +44,7 @@ export class ModelStore {
     if (!folder) return models;
     for await (const entry of folder.values()) {
       if (entry.kind !== 'directory') continue;
-      const stored = await this.#stored(entry as FileSystemDirectoryHandle);
+      const stored = await this.#stored(entry);
       if (stored) models.push(stored);
     }
     return models.sort((a, b) => a.manifest.id.localeCompare(b.manifest.id));

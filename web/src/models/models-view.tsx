@@ -37,21 +37,16 @@ function StorageLine() {
   const app = useApp();
   const storage = app.library.storage.value;
   if (!storage) return <p class="label">This browser does not say how much this page stores.</p>;
+  const askToKeep = async (): Promise<void> => {
+    const granted = await navigator.storage.persist();
+    app.announcer.say(granted ? 'The browser will keep the models' : 'The browser did not agree');
+    await app.library.refresh();
+  };
   return (
     <div class="row storage">
       <span class="number">{formatBytes(storage.usage)} stored</span>
       <span class="label">{storage.persisted ? 'kept until you delete it' : 'the browser may delete it when space runs short'}</span>
-      {!storage.persisted && (
-        <button
-          onClick={async () => {
-            const granted = await navigator.storage.persist();
-            app.announcer.say(granted ? 'The browser will keep the models' : 'The browser did not agree');
-            await app.library.refresh();
-          }}
-        >
-          Ask the browser to keep it
-        </button>
-      )}
+      {!storage.persisted && <button onClick={() => void askToKeep()}>Ask the browser to keep it</button>}
     </div>
   );
 }

@@ -25,7 +25,7 @@ export class Tabs {
   async hold<T>(job: string, work: () => Promise<T>): Promise<T> {
     const locks = tabLocks();
     // The lock manager wraps nothing: what `work` throws comes out.
-    return locks ? (locks.request(lockOf(job), work) as Promise<T>) : work();
+    return locks ? locks.request(lockOf(job), work) : work();
   }
 
   /** Resolves when no tab holds the job; at once where the browser gives the page no locks (plain http). */

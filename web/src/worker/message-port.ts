@@ -7,6 +7,6 @@ export function messagePort(port: MessagePort, closed?: Promise<unknown>): Messa
     onMessage: (callback) => {
       port.onmessage = (event) => callback(event.data);
     },
-    onClose: (callback) => void closed?.then(callback),
+    onClose: (listener) => void closed?.then(listener),
   };
 }

@@ -1,0 +1,58 @@
+/** The models that are understood, by config.json's `model_type`: all that engine, page, build and documents know of them, before any code is loaded. */
+import { EngineError } from './errors.ts';
+import type { Json } from './util/json.ts';
+import { isObject } from './util/json.ts';
+
+/** What a model does. */
+export type ModelTask = 'chat' | 'speech' | 'transcription';
+
+interface TypeRow {
+  readonly task: ModelTask;
+  /** Its folder in engine/models, with a MODEL.md. */
+  readonly family: string;
+}
+
+/** A row each; a family of chat models has its definition in models/registry.ts. */
+export const MODEL_TYPES = {
+  llama: { task: 'chat', family: 'llama' },
+  mistral: { task: 'chat', family: 'llama' },
+  qwen2: { task: 'chat', family: 'llama' },
+  qwen3: { task: 'chat', family: 'llama' },
+  arcee: { task: 'chat', family: 'arcee' },
+  kokoro: { task: 'speech', family: 'kokoro' },
+  whisper: { task: 'transcription', family: 'whisper' },
+} as const satisfies Readonly<Record<string, TypeRow>>;
+
+type Rows = typeof MODEL_TYPES;
+/** The families of models that do a task. */
+export type FamilyOf<Task extends ModelTask> = Extract<Rows[keyof Rows], { readonly task: Task }>['family'];
+
+/** The type that a config.json names; undefined when it names none. */
+export function modelTypeOf(config: Json): string | undefined {
+  const type = config['model_type'];
+  if (typeof type === 'string') return type;
+  // Kokoro's, as published, names no type; its vocoder gives it away.
+  return type === undefined && isObject(config['istftnet']) ? 'kokoro' : undefined;
+}
+
+/** What a model of a type does; undefined for types that are not understood. */
+export function taskOf(modelType: string | undefined): ModelTask | undefined {
+  return rowOf(modelType)?.task;
+}
+
+/** The types that do a task, or all. */
+export function typesOf(task?: ModelTask): readonly string[] {
+  return Object.entries(MODEL_TYPES).flatMap(([type, row]) => (task === undefined || row.task === task ? [type] : []));
+}
+
+/** The family of a config.json that must be of a model for `task`; throws EngineError('unsupported') that lists what there is. */
+export function expectFamily<Task extends ModelTask>(config: Json, task: Task): FamilyOf<Task> {
+  const type = modelTypeOf(config);
+  const row = rowOf(type);
+  if (row?.task === task) return row.family as FamilyOf<Task>;
+  throw new EngineError('unsupported', `model_type ${JSON.stringify(type ?? config['model_type'])} is not a ${task} model this build knows: ${typesOf(task).join(', ')}`); // prettier-ignore
+}
+
+function rowOf(type: string | undefined): TypeRow | undefined {
+  return type !== undefined && Object.hasOwn(MODEL_TYPES, type) ? MODEL_TYPES[type as keyof Rows] : undefined;
+}

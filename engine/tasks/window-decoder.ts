@@ -1,0 +1,152 @@
+/**
+ * Windows through the model's slots, those of all requests side by side: each is read, encoded and decoded, with the next step submitted before
+ * the last one's tokens are read. Windows that are searched with several beams sit out one step in two, or on software adapters wait: their
+ * next one depends on the tokens.
+ */
+import { EngineError, assert } from '../errors.ts';
+import type { WhisperRunner } from '../runner/whisper-runner.ts';
+import { settle } from './transcription-job.ts';
+import type { Job, Window } from './transcription-job.ts';
+import { WindowSteps } from './window-steps.ts';
+import type { SampledRow } from './window-steps.ts';
+
+/** Who is told what comes of the windows. */
+export interface WindowListener {
+  /** The first window of a job without a language has told it: give the job its prompt. */
+  language(job: Job, language: string): void;
+  /** A window of the job is done. */
+  done(job: Job): void;
+  /** The job cannot be heard further; it has been forgotten. */
+  failed(job: Job, error: EngineError): void;
+  /** A step failed: nothing can be decoded any more. */
+  lost(error: EngineError): void;
+}
+
+/** A step on the device. */
+interface Submitted {
+  readonly sampled: readonly SampledRow[];
+  readonly result: ReturnType<WhisperRunner['step']>;
+}
+
+export class WindowDecoder {
+  readonly #runner: WhisperRunner;
+  readonly #listener: WindowListener;
+  readonly #steps: WindowSteps;
+  /** Windows without a slot, in order of arrival, and those with one. */
+  #waiting: Window[] = [];
+  readonly #active = new Set<Window>();
+  readonly #freeSlots: number[];
+  #running: Promise<void> | undefined;
+
+  constructor(runner: WhisperRunner, listener: WindowListener) {
+    this.#runner = runner;
+    this.#listener = listener;
+    this.#steps = new WindowSteps(runner);
+    this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => slot);
+  }
+
+  /** Queues the windows of a job that are not done, and starts the loop unless it runs. */
+  add({ windows }: Job): void {
+    this.#waiting.push(...windows.filter(({ done }) => !done));
+    this.#running ??= this.#loop().catch((error: unknown) => {
+      this.#listener.lost(new EngineError('device_lost', `a step of the transcription model failed: ${String(error)}`, { cause: error }));
+    });
+  }
+
+  /** Gives a job's windows their prompt; until then those that have a slot look for the language. */
+  prompt({ windows }: Job, prompt: readonly number[]): void {
+    for (const window of windows) this.#steps.prepare(window, prompt);
+  }
+
+  /** Forgets a job. */
+  drop(job: Job): void {
+    this.#waiting = this.#waiting.filter((window) => window.job !== job);
+    for (const window of job.windows) this.#release(window);
+  }
+
+  /** Resolves when no step is under way. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
+  async #loop(): Promise<void> {
+    let submitted: Submitted | undefined;
+    try {
+      await Promise.resolve();
+      while (submitted || this.#active.size + this.#waiting.length > 0) {
+        await this.#admit();
+        if (submitted && this.#waitsForTokens()) {
+          await this.#takeAll(submitted);
+          submitted = undefined;
+        }
+        // The window that was to come in may have gone while it was read.
+        if (!submitted && this.#active.size === 0) continue;
+        const { sampled, rows, copies } = this.#steps.plan(this.#active);
+        assert(rows.length > 0 || submitted, `nothing to do for ${this.#active.size} active and ${this.#waiting.length} waiting windows`);
+        const current = rows.length > 0 ? { sampled, result: this.#runner.step(rows, copies) } : undefined;
+        if (submitted) await this.#takeAll(submitted);
+        submitted = current;
+      }
+    } finally {
+      this.#running = undefined;
+    }
+  }
+
+  /**
+   * Searched windows sit out the step after theirs. On a GPU half of them step while the host ponders the others' tokens; a software adapter shares
+   * its cores with the host, and one step for all is less work than two.
+   */
+  #waitsForTokens(): boolean {
+    return this.#runner.software && [...this.#active].some(({ search }) => search !== undefined);
+  }
+
+  async #takeAll({ sampled, result }: Submitted): Promise<void> {
+    const tokens = await result.tokens();
+    sampled.forEach((row, i) => {
+      const outcome = this.#steps.take(row, tokens[i]!);
+      if (outcome === 'finished') this.#finish(row.window);
+      else if (outcome) this.#listener.language(row.window.job, outcome.language);
+    });
+  }
+
+  /** Reads the next window and gives it a slot. A request's language is detected in its first window before the others follow. */
+  async #admit(): Promise<void> {
+    const detecting = new Set([...this.#active].filter(({ prompt }) => prompt.length === 0).map(({ job }) => job));
+    const window = this.#waiting.find(({ job }) => !detecting.has(job));
+    if (!window || this.#freeSlots.length === 0) return;
+    const { job, start, length } = window;
+    try {
+      window.samples ??= await job.sound.read(start, start + length);
+    } catch (error) {
+      this.drop(job);
+      this.#listener.failed(job, error as EngineError);
+      return;
+    }
+    const at = this.#waiting.indexOf(window);
+    if (at < 0) return;
+    this.#waiting.splice(at, 1);
+    window.slot = this.#freeSlots.pop()!;
+    this.#active.add(window);
+    this.#runner.encode(window.slot, window.samples);
+  }
+
+  /** Ends a window; what it left unheard is next. */
+  #finish(window: Window): void {
+    const rest = settle(window, this.#runner.model);
+    this.#release(window);
+    if (rest) {
+      this.#steps.prepare(rest, window.prompt);
+      this.#waiting.unshift(rest);
+    }
+    this.#listener.done(window.job);
+  }
+
+  /** Takes a window's slot back; a step still in flight may write there, before whatever comes next. */
+  #release(window: Window): void {
+    window.done = true;
+    window.samples = undefined;
+    if (!this.#active.delete(window)) return;
+    this.#freeSlots.push(window.slot!);
+  }
+}

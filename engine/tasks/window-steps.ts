@@ -1,0 +1,158 @@
+/** What a window puts into a step of the decoder, and what it takes from one: its prompt, then token after token or beam after beam; no GPU. */
+import { summarise } from '../ops/constrained-token.ts';
+import { MAX_STEP_COPIES, MAX_STEP_ROWS } from '../runner/whisper-runner.ts';
+import type { MaskName, SampledToken, StepCopy, StepRow, WhisperRunner } from '../runner/whisper-runner.ts';
+import { BeamSearch } from './beam-search.ts';
+import { isTimed } from './transcription-job.ts';
+import type { Window } from './transcription-job.ts';
+
+/** What a sampled row is for. */
+export interface SampledRow {
+  readonly window: Window;
+  readonly kind: 'token' | 'no speech' | 'language' | 'beam';
+  /** Of a beam. */
+  readonly lane?: number;
+}
+
+/** One step's work. */
+export interface StepPlan {
+  readonly rows: readonly StepRow[];
+  readonly copies: readonly StepCopy[];
+  /** Of the rows that choose a token, in their order. */
+  readonly sampled: readonly SampledRow[];
+}
+
+/** What a row settled: the language of its audio, or that its window has all its tokens. */
+export type Outcome = { readonly language: string } | 'finished' | undefined;
+
+export class WindowSteps {
+  readonly #runner: Pick<WhisperRunner, 'model' | 'beams'>;
+
+  constructor(runner: Pick<WhisperRunner, 'model' | 'beams'>) {
+    this.#runner = runner;
+  }
+
+  /** Gives a window its prompt and, where the model wants one, its search. */
+  prepare(window: Window, prompt: readonly number[]): void {
+    window.prompt = prompt;
+    if (window.done) return;
+    window.job.inputTokens += prompt.length;
+    const { beams, model } = this.#runner;
+    if (beams === 1 || window.job.request.temperature) return;
+    window.search = new BeamSearch({ width: beams, prompt, eos: model.tokens.eos, limit: this.#limit(window) });
+  }
+
+  /** The next step of these windows; without rows where each waits for what the step before chooses. */
+  plan(windows: Iterable<Window>): StepPlan {
+    const plan = { rows: [] as StepRow[], copies: [] as StepCopy[], sampled: [] as SampledRow[] };
+    for (const window of windows) {
+      if (window.prompt.length === 0) this.#planLanguage(window, plan);
+      else if (window.search) this.#planBeams(window, window.search, plan);
+      else if (window.planned > 0) this.#planToken(window, plan);
+      else this.#planPrompt(window, plan);
+    }
+    return plan;
+  }
+
+  /** Takes what a row chose. */
+  take({ window, kind, lane = 0 }: SampledRow, chosen: readonly SampledToken[]): Outcome {
+    if (window.done) return undefined;
+    if (kind === 'beam') return takeBeam(window, lane, chosen);
+    const { tokens } = this.#runner.model;
+    const { token, logprob } = chosen[0]!;
+    if (kind === 'no speech') {
+      window.noSpeechProb = Math.exp(logprob);
+      return undefined;
+    }
+    if (kind === 'language') {
+      window.fed = 0;
+      return { language: [...tokens.languages].find(([, id]) => id === token)![0] };
+    }
+    window.logprobs += logprob;
+    if (token !== tokens.eos) window.tokens.push(token);
+    return token === tokens.eos || window.tokens.length >= this.#limit(window) ? 'finished' : undefined;
+  }
+
+  #planLanguage(window: Window, { rows, sampled }: Planned): void {
+    if (window.fed > 0) return;
+    const { tokens } = this.#runner.model;
+    window.fed = 1;
+    rows.push({ slot: window.slot!, position: 0, token: tokens.start, sample: { mask: 'languages', probe: tokens.eos } });
+    sampled.push({ window, kind: 'language' });
+  }
+
+  #planToken(window: Window, { rows, sampled }: Planned): void {
+    if (window.planned >= this.#limit(window) || rows.length >= MAX_STEP_ROWS) return;
+    rows.push({ slot: window.slot!, position: window.prompt.length + window.planned - 1, sample: this.#sample(window) });
+    sampled.push({ window, kind: 'token' });
+    window.planned++;
+  }
+
+  #planPrompt(window: Window, { rows, sampled }: Planned): void {
+    const { tokens } = this.#runner.model;
+    const { prompt } = window;
+    const slot = window.slot!;
+    while (window.fed < prompt.length && rows.length < MAX_STEP_ROWS) {
+      const position = window.fed++;
+      const token = prompt[position]!;
+      if (position === prompt.length - 1) {
+        rows.push({ slot, position, token, sample: this.#sample(window) });
+        sampled.push({ window, kind: 'token' });
+        window.planned = 1;
+      } else if (token === tokens.start && tokens.noSpeech !== undefined) {
+        rows.push({ slot, position, token, sample: { mask: 'text', probe: tokens.noSpeech } });
+        sampled.push({ window, kind: 'no speech' });
+      } else {
+        rows.push({ slot, position, token });
+      }
+    }
+  }
+
+  #planBeams(window: Window, search: BeamSearch, { rows, copies, sampled }: Planned): void {
+    const { tokens } = this.#runner.model;
+    const slot = window.slot!;
+    const planned = search.plan({ rows: MAX_STEP_ROWS - rows.length, copies: MAX_STEP_COPIES - copies.length });
+    for (const copy of planned.copies) copies.push({ slot, ...copy });
+    for (const { history, ...row } of planned.rows) {
+      if (history) {
+        const sample = { ...this.#sample(window, history.length === 0), history: summarise(history, tokens.timestampBegin) };
+        rows.push({ slot, ...row, sample });
+        sampled.push({ window, kind: 'beam', lane: row.lane });
+      } else if (row.lane === 0 && row.token === tokens.start && tokens.noSpeech !== undefined) {
+        rows.push({ slot, ...row, sample: { mask: 'text', probe: tokens.noSpeech } });
+        sampled.push({ window, kind: 'no speech' });
+      } else {
+        rows.push({ slot, ...row });
+      }
+    }
+  }
+
+  #sample({ job, seed, planned }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
+    const timestamps = isTimed(job, this.#runner.model);
+    const mask: MaskName = timestamps ? (first ? 'firstTimestamps' : 'timestamps') : first ? 'firstText' : 'text';
+    return { mask, timestamps, first, temperature: job.request.temperature ?? 0, seed };
+  }
+
+  /** Tokens a window may have. */
+  #limit({ prompt }: Window): number {
+    const { targetPositions } = this.#runner.model.config;
+    return Math.min(Math.floor(targetPositions / 2), targetPositions - prompt.length);
+  }
+}
+
+/** A plan while windows add to it. */
+interface Planned {
+  readonly rows: StepRow[];
+  readonly copies: StepCopy[];
+  readonly sampled: SampledRow[];
+}
+
+function takeBeam(window: Window, lane: number, chosen: readonly SampledToken[]): Outcome {
+  const search = window.search!;
+  search.take(lane, chosen);
+  if (!search.done) return undefined;
+  const best = search.best();
+  window.tokens.push(...best.tokens);
+  window.logprobs = best.logprob;
+  return 'finished';
+}

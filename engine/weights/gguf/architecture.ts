@@ -1,0 +1,169 @@
+/** GGUF's architectures as Hugging Face's config.json and tensor names (llama.cpp: conversion/*.py, gguf-py/gguf/tensor_mapping.py). */
+import type { Json } from '../../util/json.ts';
+import { product } from '../../util/math.ts';
+import type { GgufTensor } from './header.ts';
+import type { PartTensor } from './parts.ts';
+import type { Metadata } from './metadata.ts';
+
+/** What a file's tensors are, by GGUF's name. */
+export type Tensors = ReadonlyMap<string, PartTensor>;
+
+/** What llama.cpp's converter makes of a family. */
+export interface Architecture {
+  /** config.json's `model_type`. */
+  readonly modelType: string;
+  /** Rows of q and k stand as llama.cpp's rotation wants them: pairs of channels beside each other. */
+  readonly permuted: boolean;
+  /** config.json's `hidden_act`. */
+  readonly activation: string;
+}
+
+/** By `general.architecture`. Mistral's files say llama. */
+export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
+  ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
+  ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
+  ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
+  ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
+]);
+
+/** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */
+export function architectureOf(metadata: Metadata): Architecture & { readonly name: string } {
+  const name = metadata.text('general.architecture') ?? metadata.refuse('general.architecture is missing');
+  const kind = metadata.text('general.type') ?? 'model';
+  if (kind !== 'model')
+    metadata.refuse(`it is no model of its own, but of type ${JSON.stringify(kind)} (general.type); give the model's file`);
+  const architecture = ARCHITECTURES.get(name);
+  if (architecture) return { ...architecture, name };
+  return metadata.refuse(`its architecture is ${JSON.stringify(name)}; GGUF files of ${[...ARCHITECTURES.keys()].join(', ')} are read`);
+}
+
+/** Settings that change what a model computes and that no decoder here follows, with the value that changes nothing. */
+const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = [
+  ['expert_count', 0],
+  ['logit_scale', 1],
+  ['embedding_scale', 1],
+  ['residual_scale', 1],
+  ['attention.scale', 0],
+  ['attention.clamp_kqv', 0],
+  ['attention.max_alibi_bias', 0],
+  ['attn_logit_softcapping', 0],
+  ['final_logit_softcapping', 0],
+  ['attention.causal', true],
+  ['use_parallel_residual', false],
+];
+
+/** config.json of a file; `ropeFactors` are the values of rope_freqs.weight where it has them. */
+export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Float32Array | undefined): Json {
+  const { name, modelType, activation } = architectureOf(metadata);
+  const key = (rest: string): string => `${name}.${rest}`;
+  for (const [rest, neutral] of NEUTRAL) {
+    const value = metadata.get(key(rest)) ?? neutral;
+    if (value !== neutral) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
+  }
+  const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+  const hidden = size('embedding_length');
+  const heads = size('attention.head_count');
+  const headDim = metadata.number(key('attention.key_length')) ?? hidden / heads;
+  const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
+  if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
+  const rotated = metadata.number(key('rope.dimension_count')) ?? headDim;
+  const embedding = tensors.get('token_embd.weight') ?? metadata.refuse('tensor token_embd.weight is missing');
+  const window = metadata.number(key('attention.sliding_window'));
+  return {
+    model_type: modelType,
+    hidden_size: hidden,
+    intermediate_size: size('feed_forward_length'),
+    num_hidden_layers: size('block_count'),
+    num_attention_heads: heads,
+    num_key_value_heads: metadata.everyLayer(key('attention.head_count_kv')) ?? heads,
+    head_dim: headDim,
+    vocab_size: embedding.shape[0],
+    max_position_embeddings: size('context_length'),
+    rms_norm_eps: size('attention.layer_norm_rms_epsilon'),
+    hidden_act: activation,
+    attention_bias: tensors.has('blk.0.attn_q.bias'),
+    tie_word_embeddings: !tensors.has('output.weight'),
+    ...ropeOf(metadata, key, ropeFactors),
+    ...(rotated !== headDim && { partial_rotary_factor: rotated / headDim }),
+    ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0 }),
+    bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
+    eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
+  };
+}
+
+/** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope. */
+function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: Float32Array | undefined): Json {
+  const rope_theta = metadata.number(key('rope.freq_base')) ?? 10000;
+  const factor = metadata.number(key('rope.scaling.factor')) ?? metadata.number(key('rope.scale_linear')) ?? 1;
+  const type = metadata.text(key('rope.scaling.type')) ?? (factor === 1 ? 'none' : 'linear');
+  const scaled = type !== 'none' && !(type === 'linear' && factor === 1);
+  if (scaled && factors) metadata.refuse(`it scales positions twice: by ${key('rope.scaling.type')} ${type} and by rope_freqs.weight`);
+  if (scaled) return { rope_theta, rope_scaling: { rope_type: type, factor } };
+  if (!factors) return { rope_theta };
+  const list = [...factors];
+  return { rope_theta, rope_scaling: { rope_type: 'longrope', short_factor: list, long_factor: list, attention_factor: 1 } };
+}
+
+/** The tensor of rotary factors, which belongs to the configuration. */
+export const ROPE_FACTORS = 'rope_freqs.weight';
+
+/** Names outside of layers. */
+const TOP: ReadonlyMap<string, string> = new Map([
+  ['token_embd.weight', 'model.embed_tokens.weight'],
+  ['output_norm.weight', 'model.norm.weight'],
+  ['output.weight', 'lm_head.weight'],
+]);
+
+/** Names of a layer's parts. */
+const PARTS: ReadonlyMap<string, string> = new Map([
+  ['attn_norm', 'input_layernorm'],
+  ['attn_q', 'self_attn.q_proj'],
+  ['attn_k', 'self_attn.k_proj'],
+  ['attn_v', 'self_attn.v_proj'],
+  ['attn_output', 'self_attn.o_proj'],
+  ['attn_q_norm', 'self_attn.q_norm'],
+  ['attn_k_norm', 'self_attn.k_norm'],
+  ['ffn_norm', 'post_attention_layernorm'],
+  ['ffn_gate', 'mlp.gate_proj'],
+  ['ffn_up', 'mlp.up_proj'],
+  ['ffn_down', 'mlp.down_proj'],
+]);
+
+/** A tensor under Hugging Face's name. */
+export interface NamedTensor {
+  readonly tensor: PartTensor;
+  /** Rows of a head, where the file has them as pairs of channels. */
+  readonly pairedRows: number | undefined;
+}
+
+/** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
+export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<string, NamedTensor> {
+  const { name, permuted } = architectureOf(metadata);
+  const heads = metadata.everyLayer(`${name}.attention.head_count`);
+  const headsOf: Readonly<Record<string, number | undefined>> = {
+    attn_q: heads,
+    attn_k: metadata.everyLayer(`${name}.attention.head_count_kv`) ?? heads,
+  };
+  const found = new Map<string, NamedTensor>();
+  for (const tensor of tensors.values()) {
+    if (tensor.name === ROPE_FACTORS) continue;
+    const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(tensor.name) ?? [];
+    const known = PARTS.get(part ?? '');
+    const hugging = TOP.get(tensor.name) ?? (known && `model.layers.${layer}.${known}.${kind}`) ?? tensor.name;
+    const count = permuted ? headsOf[part ?? ''] : undefined;
+    found.set(hugging, { tensor, pairedRows: count && headRows(metadata, tensor, count) });
+  }
+  return found;
+}
+
+function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number): number {
+  const rows = shape[0]! / heads;
+  if (!Number.isInteger(rows) || rows % 2 !== 0)
+    metadata.refuse(`tensor ${name} has shape [${shape.join(', ')}], expected rows for ${heads} heads of an even size`);
+  return rows;
+}
+
+/** Values of one row of a tensor: the rows are its first dimension. */
+export function rowLength({ shape }: GgufTensor): number {
+  return product(shape.slice(1));
+}

@@ -1,0 +1,82 @@
+import { EngineError } from '../../errors.ts';
+import type { ByteSource } from '../../platform/platform.ts';
+import { ceilDiv, product, sizeOf } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
+import { finite, missingTensor } from '../checkpoint.ts';
+import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
+import { rowLength } from './architecture.ts';
+import type { NamedTensor } from './architecture.ts';
+import type { GgufTensor } from './header.ts';
+
+/** The file that a tensor lies in. */
+export interface OpenPart {
+  readonly path: string;
+  readonly source: ByteSource;
+}
+
+/** The tensors of a GGUF file, or of its parts, under Hugging Face's names and in its order of rows; widened to f32 as they are read. */
+export class GgufCheckpoint implements Checkpoint {
+  readonly #tensors: ReadonlyMap<string, NamedTensor>;
+  readonly #parts: readonly OpenPart[];
+
+  constructor(tensors: ReadonlyMap<string, NamedTensor>, parts: readonly OpenPart[]) {
+    this.#tensors = tensors;
+    this.#parts = parts;
+  }
+
+  names(): readonly string[] {
+    return [...this.#tensors.keys()];
+  }
+
+  tensor(name: string): TensorInfo | undefined {
+    return this.#tensors.get(name)?.tensor;
+  }
+
+  async read(name: string, elements?: Range): Promise<Float32Array> {
+    const named = this.#tensors.get(name);
+    if (!named) throw missingTensor(name);
+    const { tensor, pairedRows } = named;
+    const part = this.#parts[tensor.part]!;
+    const range = elements ?? { from: 0, to: product(tensor.shape) };
+    const values = pairedRows ? await readPaired(part.source, tensor, pairedRows, range) : await readValues(part.source, tensor, range);
+    return finite(values, part.path, tensor.name, range.from);
+  }
+
+  async readIds(name: string): Promise<Int32Array> {
+    throw new EngineError('invalid_model', `tensor ${name} is ${this.tensor(name)?.dtype ?? 'missing'}; a GGUF file has no tensors of ids`);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#parts.map(({ source }) => source.close()));
+  }
+}
+
+/** Elements of a tensor in the order of the file, widened to f32. */
+export async function readValues(source: ByteSource, { type, start }: GgufTensor, { from, to }: Range): Promise<Float32Array> {
+  const first = Math.floor(from / type.values);
+  const last = ceilDiv(to, type.values);
+  const bytes = await source.read(start + first * type.bytes, (last - first) * type.bytes);
+  const values = new Float32Array((last - first) * type.values);
+  type.widen(bytes, values);
+  return values.subarray(from - first * type.values, to - first * type.values);
+}
+
+/**
+ * The same where rows 2j and 2j + 1 of a head are Hugging Face's rows j and j + D/2: llama.cpp's converter puts the two channels that are rotated
+ * together beside each other (conversion/llama.py, permute).
+ */
+async function readPaired(source: ByteSource, tensor: GgufTensor, headRows: number, range: Range): Promise<Float32Array> {
+  const width = rowLength(tensor);
+  const head = headRows * width;
+  // Whole heads, of which the range may be a part.
+  const heads = { from: Math.floor(range.from / head) * head, to: ceilDiv(range.to, head) * head };
+  const paired = await readValues(source, tensor, heads);
+  const values = new Float32Array(sizeOf(heads));
+  for (let at = 0; at < values.length; at += head) {
+    for (let row = 0; row < headRows; row++) {
+      const from = at + ((row % (headRows / 2)) * 2 + Math.floor(row / (headRows / 2))) * width;
+      values.set(paired.subarray(from, from + width), at + row * width);
+    }
+  }
+  return values.subarray(range.from - heads.from, range.to - heads.from);
+}

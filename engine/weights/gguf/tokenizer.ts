@@ -1,0 +1,161 @@
+/** tokenizer.json and tokenizer_config.json from a GGUF file: BPE over bytes (`gpt2`) and SentencePiece's BPE with scores (`llama`). */
+import type { Json } from '../../util/json.ts';
+import type { Metadata } from './metadata.ts';
+import { PRE_TOKENIZERS } from './pre-tokenizers.ts';
+import type { PreTokenizer } from './pre-tokenizers.ts';
+import { KIND, expectLength, readVocabulary } from './vocabulary.ts';
+import type { GgufVocabulary } from './vocabulary.ts';
+
+/** What one kind of tokenizer says of itself. */
+interface Pipeline {
+  readonly addBos: boolean;
+  readonly parts: Json;
+}
+
+/** By `tokenizer.ggml.model`. */
+const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabulary) => Pipeline> = new Map([
+  ['gpt2', byteLevel],
+  ['llama', sentencePiece],
+]);
+
+/** tokenizer.json; throws EngineError('invalid_model') that says what is missing, wrong or not known. */
+export function tokenizerOf(metadata: Metadata): Json {
+  const vocabulary = readVocabulary(metadata);
+  const { addBos, parts } = pipelineOf(metadata, vocabulary);
+  const { tokens, kinds } = vocabulary;
+  const added = tokens.flatMap((content, id) => {
+    const special = kinds[id] === KIND.control || kinds[id] === KIND.unknown;
+    return special || kinds[id] === KIND.added
+      ? [{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special }]
+      : [];
+  });
+  return {
+    version: '1.0',
+    truncation: null,
+    padding: null,
+    added_tokens: added,
+    post_processor: framing(metadata, vocabulary, addBos),
+    ...parts,
+  };
+}
+
+/** tokenizer_config.json: the template, and the tokens that templates may write. */
+export function tokenizerConfigOf(metadata: Metadata): Json {
+  const { tokens, bos, ends, unknown } = readVocabulary(metadata);
+  const spelled = (id: number | undefined): string | null => (id === undefined ? null : tokens[id]!);
+  return {
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    clean_up_tokenization_spaces: false,
+    bos_token: spelled(bos),
+    eos_token: spelled(ends[0]),
+    unk_token: spelled(unknown),
+    chat_template: metadata.text('tokenizer.chat_template') ?? null,
+  };
+}
+
+/** generation_config.json: a file says nothing of sampling, but which tokens end an answer. */
+export function generationOf(metadata: Metadata): Json {
+  const { bos, ends } = readVocabulary(metadata);
+  return { bos_token_id: bos ?? null, eos_token_id: [...ends] };
+}
+
+function pipelineOf(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+  const model = metadata.text('tokenizer.ggml.model') ?? metadata.refuse('tokenizer.ggml.model is missing: it has no tokenizer');
+  const pipeline = PIPELINES.get(model);
+  if (!pipeline) metadata.refuse(`its tokenizer is ${JSON.stringify(model)}; tokenizers ${[...PIPELINES.keys()].join(', ')} are read`);
+  return pipeline(metadata, vocabulary);
+}
+
+/** Texts that are given special tokens begin with BOS, end with EOS, or neither, as the file says. */
+function framing(metadata: Metadata, { tokens, bos, ends }: GgufVocabulary, addBos: boolean): Json | null {
+  const first = (metadata.flag('tokenizer.ggml.add_bos_token') ?? addBos) ? bos : undefined;
+  const last = metadata.flag('tokenizer.ggml.add_eos_token') ? ends[0] : undefined;
+  const frame = (id: number | undefined): readonly Json[] => (id === undefined ? [] : [{ SpecialToken: { id: tokens[id], type_id: 0 } }]);
+  const framed = [...frame(first), { Sequence: { id: 'A', type_id: 0 } }, ...frame(last)];
+  if (framed.length === 1) return null;
+  const special = [first, last].flatMap((id) =>
+    id === undefined ? [] : [[tokens[id]!, { id: tokens[id], ids: [id], tokens: [tokens[id]] }] as const],
+  );
+  return {
+    type: 'TemplateProcessing',
+    single: framed,
+    pair: [...framed, { Sequence: { id: 'B', type_id: 1 } }],
+    special_tokens: Object.fromEntries(special),
+  };
+}
+
+/** Tokens by spelling. Padding of the vocabulary, which nothing spells, is left out; a token may be called __proto__. */
+function idsOf({ tokens, kinds }: GgufVocabulary): Readonly<Record<string, number>> {
+  return Object.fromEntries(tokens.flatMap((token, id) => (kinds[id] === KIND.unused ? [] : [[token, id] as const])));
+}
+
+const BPE = { type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: false, byte_fallback: false, ignore_merges: false }; // prettier-ignore
+
+function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+  const name = metadata.text('tokenizer.ggml.pre') ?? 'default';
+  const pre: PreTokenizer = PRE_TOKENIZERS.get(name) ?? metadata.refuse(`its pre-tokenizer is ${JSON.stringify(name)} (tokenizer.ggml.pre); known are ${[...PRE_TOKENIZERS.keys()].join(', ')}`); // prettier-ignore
+  const merges = metadata.texts('tokenizer.ggml.merges') ?? metadata.refuse('tokenizer.ggml.merges is missing');
+  const cut = (merge: string): readonly [string, string] => {
+    // The first part may itself begin with a space in files of some converters.
+    const at = merge.indexOf(' ', 1);
+    return at < 0 || at === merge.length - 1 ? metadata.refuse(`tokenizer.ggml.merges has ${JSON.stringify(merge.slice(0, 80))}, expected two parts`) : [merge.slice(0, at), merge.slice(at + 1)]; // prettier-ignore
+  };
+  const splits = pre.patterns.map((pattern) => ({ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }));
+  const bytes = {
+    type: 'ByteLevel',
+    add_prefix_space: metadata.flag('tokenizer.ggml.add_space_prefix') ?? false,
+    trim_offsets: true,
+    use_regex: false,
+  };
+  return {
+    addBos: pre.addBos ?? false,
+    parts: {
+      normalizer: pre.composed ? { type: 'NFC' } : null,
+      pre_tokenizer: { type: 'Sequence', pretokenizers: [...splits, bytes] },
+      decoder: bytes,
+      model: { ...BPE, ignore_merges: pre.ignoreMerges ?? false, vocab: idsOf(vocabulary), merges: merges.map(cut) },
+    },
+  };
+}
+
+/** SentencePiece's mark of a space. */
+const SPACE = '\u2581';
+
+function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+  const scores = metadata.numbers('tokenizer.ggml.scores') ?? metadata.refuse('tokenizer.ggml.scores is missing');
+  expectLength(metadata, 'tokenizer.ggml.scores', scores.length, vocabulary.tokens.length);
+  const nan = scores.findIndex((score) => Number.isNaN(score));
+  if (nan >= 0) metadata.refuse(`tokenizer.ggml.scores has NaN at token ${nan}`);
+  const prefixed = metadata.flag('tokenizer.ggml.add_space_prefix') ?? true;
+  const mark = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
+  const unmark = { type: 'Replace', pattern: { String: SPACE }, content: ' ' };
+  const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
+  const { tokens, unknown } = vocabulary;
+  return {
+    addBos: true,
+    parts: {
+      normalizer: { type: 'Sequence', normalizers: [...(prefixed ? [{ type: 'Prepend', prepend: SPACE }] : []), mark] },
+      pre_tokenizer: null,
+      decoder: { type: 'Sequence', decoders: [unmark, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(prefixed ? [strip] : [])] },
+      model: { ...BPE, unk_token: unknown === undefined ? null : tokens[unknown], fuse_unk: true, byte_fallback: true, vocab: idsOf(vocabulary), merges: mergesOf(vocabulary, scores) }, // prettier-ignore
+    },
+  };
+}
+
+/**
+ * SentencePiece merges the two neighbours that make the piece of the highest score. As a list of merges: every piece cut into two pieces wherever that is
+ * possible, by score (transformers' generate_merges).
+ */
+function mergesOf({ tokens, kinds }: GgufVocabulary, scores: readonly number[]): readonly (readonly [string, string])[] {
+  const isPiece = (id: number): boolean => kinds[id] === KIND.normal || kinds[id] === KIND.added;
+  const pieces = new Set(tokens.filter((_, id) => isPiece(id)));
+  const merges: { readonly parts: readonly [string, string]; readonly score: number }[] = [];
+  tokens.forEach((token, id) => {
+    if (!isPiece(id)) return;
+    for (let cut = 1; cut < token.length; cut++) {
+      const parts = [token.slice(0, cut), token.slice(cut)] as const;
+      if (pieces.has(parts[0]) && pieces.has(parts[1])) merges.push({ parts, score: scores[id]! });
+    }
+  });
+  return merges.sort((a, b) => b.score - a.score || b.parts[0].length - a.parts[0].length).map(({ parts }) => parts);
+}

@@ -1,0 +1,20 @@
+/** Errors of the engine in the words of the command line. */
+import type { EngineError, Remedy } from '../../engine/errors.ts';
+
+/** What went wrong and what its operator can do, in one line. */
+export function inFlags({ code, message, remedies }: EngineError): string {
+  if (code === 'no_adapter') return `${message}; 'npx parley adapters' lists what there is`;
+  const [first, ...others] = remedies;
+  if (!first) return message;
+  if (others.length === 0) return `${message}; ${first.does} with ${flagsOf(first)}`;
+  return `${message}. Ways out: ${remedies.map((remedy) => `${remedy.does} (${flagsOf(remedy)})`).join('; ')}.`;
+}
+
+function flagsOf({ settings }: Remedy): string {
+  return settings.map(({ name, value }) => `--${dashed(name)}${value === undefined || value === true ? '' : ` ${value}`}`).join(' or ');
+}
+
+/** A setting's key as flags spell it, without the dashes before it. */
+export function dashed(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}

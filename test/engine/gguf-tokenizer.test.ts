@@ -1,0 +1,81 @@
+/** Tokenizers from GGUF files. */
+import { describe, expect, test } from 'vitest';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { PRE_TOKENIZERS } from '../../engine/weights/gguf/pre-tokenizers.ts';
+import type { Stored } from '../support/gguf-file.ts';
+import { TOKENS, open, refusal, text, u32, withMetadata } from '../support/tiny-gguf.ts';
+
+describe('tokenizers', () => {
+  const tokenizerOf = async (more: Record<string, Stored | undefined> = {}): Promise<Tokenizer> =>
+    Tokenizer.load(await open(withMetadata(more)), TOKENS.length);
+  const spell = (tokenizer: Tokenizer, input: string, addSpecialTokens = false): string[] =>
+    tokenizer.encode(input, { addSpecialTokens }).map((id) => tokenizer.vocabulary.tokens[id]!);
+
+  test('BPE over bytes: pieces, special tokens, digits one by one', async () => {
+    const tokenizer = await tokenizerOf();
+    expect(spell(tokenizer, 'abc ab 12<|end|>ab<tool>')).toEqual(['abc', 'Ġab', 'Ġ', '1', '2', '<|end|>', 'ab', '<tool>']);
+    expect(tokenizer.decode(tokenizer.encode('abc ab 12<|end|>'))).toBe('abc ab 12');
+    expect(tokenizer.special('bos_token')).toBe('<|start|>');
+    expect(tokenizer.tokenId('[PAD44]')).toBeUndefined();
+  });
+
+  test('BOS and EOS go around a text where the file says so', async () => {
+    expect(spell(await tokenizerOf(), 'a', true)).toEqual(['a']);
+    const both = {
+      'tokenizer.ggml.add_bos_token': { type: 'bool', value: true },
+      'tokenizer.ggml.add_eos_token': { type: 'bool', value: true },
+    } as const;
+    expect(spell(await tokenizerOf(both), 'a', true)).toEqual(['<|start|>', 'a', '<|end|>']);
+    expect(spell(await tokenizerOf({ 'tokenizer.ggml.pre': text('llama-bpe') }), 'a', true)).toEqual(['<|start|>', 'a']);
+  });
+
+  test.each([...PRE_TOKENIZERS.keys()])('pre-tokenizer %s loses nothing', async (name) => {
+    const tokenizer = await tokenizerOf({ 'tokenizer.ggml.pre': text(name) });
+    const input = 'ab  abc\n\n 1234 abc\nab 5  ';
+    expect(tokenizer.decode(tokenizer.encode(input))).toBe(input);
+  });
+
+  test.each([
+    [
+      'a pre-tokenizer',
+      { 'tokenizer.ggml.pre': text('odd') },
+      /its pre-tokenizer is "odd" \(tokenizer.ggml.pre\); known are default, gpt-2/,
+    ],
+    ['another tokenizer', { 'tokenizer.ggml.model': text('bert') }, /its tokenizer is "bert"; tokenizers gpt2, llama are read/],
+    ['none', { 'tokenizer.ggml.tokens': undefined }, /tokenizer.ggml.tokens is missing/],
+    ['merges of one part', { 'tokenizer.ggml.merges': { type: 'strings', value: ['ab'] } }, /merges has "ab", expected two parts/],
+    [
+      'kinds of other tokens',
+      { 'tokenizer.ggml.token_type': { type: 'i32s', value: [1] } },
+      /token_type has 1 values, but there are 45 tokens/,
+    ],
+    ['an end beyond the tokens', { 'tokenizer.ggml.eos_token_id': u32(45) }, /eos_token_id is 45, expected a token below 45/],
+    [
+      'a token without end',
+      { 'tokenizer.ggml.tokens': { type: 'strings', value: [...TOKENS.slice(1), 'x'.repeat(5000)] } },
+      /token 44 .* has 5000 characters/,
+    ],
+  ] as const)('%s is refused', async (_, more, message) => {
+    expect(await refusal(withMetadata(more), (model) => model.json('tokenizer.json'))).toMatch(message);
+  });
+
+  test('pieces with scores: the best pair first, bytes for what has no piece, a space in front', async () => {
+    const pieces = ['<unk>', '<s>', '</s>', '<0xC3>', '<0xA9>', '▁', 'a', 'b', 'c', 'ab', 'bc', '▁a', '▁ab', 'abc'];
+    const scores = [0, 0, 0, 0, 0, -10, -11, -12, -13, -3, -1, -4, -5, -9];
+    const metadata: Record<string, Stored> = {
+      'tokenizer.ggml.model': text('llama'),
+      'tokenizer.ggml.tokens': { type: 'strings', value: pieces },
+      'tokenizer.ggml.scores': { type: 'f32s', value: scores },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: [2, 3, 3, 6, 6, ...pieces.slice(5).map(() => 1)] },
+      'tokenizer.ggml.bos_token_id': u32(1),
+      'tokenizer.ggml.eos_token_id': u32(2),
+      'tokenizer.ggml.unknown_token_id': u32(0),
+    };
+    const tokenizer = await tokenizerOf(metadata);
+    // "bc" is worth more than "ab", so "abc" is not reached by way of it; "a" and "bc" make it afterwards.
+    expect(spell(tokenizer, 'ab abc é', true)).toEqual(['<s>', '▁ab', '▁a', 'bc', '▁', '<0xC3>', '<0xA9>']);
+    expect(tokenizer.decode(tokenizer.encode('ab abc é'))).toBe('ab abc é');
+    const plain = await tokenizerOf({ ...metadata, 'tokenizer.ggml.add_space_prefix': { type: 'bool', value: false } });
+    expect(spell(plain, 'ab')).toEqual(['ab']);
+  });
+});

@@ -1,0 +1,266 @@
+/** GGUF files as model folders: headers that are checked, settings, names, order of rows, parts. No GPU. */
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { taskOf } from '../../engine/model-types.ts';
+import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { ModelFolder } from '../../engine/weights/model-folder.ts';
+import { modelName } from '../../engine/util/model-name.ts';
+import { ARCHITECTURES } from '../../engine/weights/gguf/architecture.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { ggufFile } from '../support/gguf-file.ts';
+import type { GgufContent, Stored, StoredTensor } from '../support/gguf-file.ts';
+import { TOKENS, counting, f32, folder, open, refusal, text, tiny, u32, withMetadata, write } from '../support/tiny-gguf.ts';
+
+const platform = createNodePlatform();
+
+test('a file is a folder: config.json in Hugging Face words, absent keys filled', async () => {
+  const model = await open(tiny());
+  expect(model.id).toBe('Tiny');
+  expect(model.format).toBe('GGUF Q4_K_M');
+  const config = await model.json('config.json');
+  expect(config).toMatchObject({
+    model_type: 'llama',
+    hidden_size: 16,
+    head_dim: 8,
+    rope_theta: 10000,
+    tie_word_embeddings: true,
+    vocab_size: TOKENS.length,
+  });
+  expect(parseLlamaConfig(config)).toMatchObject({ layers: 1, heads: 2, kvHeads: 1, headDim: 8, maxPositions: 64, tied: true });
+  expect(await model.json('generation_config.json')).toEqual({ bos_token_id: 42, eos_token_id: [41] });
+  expect(await model.json('preprocessor_config.json', { optional: true })).toEqual({});
+  await expect(model.json('preprocessor_config.json')).rejects.toThrow(/Tiny-Q4_K_M.gguf: a GGUF file has no preprocessor_config.json/);
+});
+
+test.each([
+  ['SmolLM2-135M-Instruct.Q4_1.gguf', 'SmolLM2-135M-Instruct'],
+  ['gemma-3-270m-q4_k_m.gguf', 'gemma-3-270m'],
+  ['Qwen3-0.6B-UD-Q4_K_XL.gguf', 'Qwen3-0.6B'],
+  ['Llama-3.2-1B-Instruct-f16.gguf', 'Llama-3.2-1B-Instruct'],
+  ['Big-IQ4_XS-00001-of-00003.gguf', 'Big'],
+  ['gpt-oss-mxfp4.gguf', 'gpt-oss'],
+  ['Qwen2.5-Coder-0.5B-Instruct.gguf', 'Qwen2.5-Coder-0.5B-Instruct'],
+  ['models/Qwen3-0.6B/', 'Qwen3-0.6B'],
+])('%s is served as %s', (name, id) => {
+  expect(modelName(name)).toBe(id);
+});
+
+test('version 2 and other alignments are read', async () => {
+  const two = await open({ ...tiny(), version: 2 });
+  expect((await two.json('config.json'))['num_hidden_layers']).toBe(1);
+  const wide = await open({ ...withMetadata({ 'general.alignment': u32(128) }), alignment: 128 });
+  const weights = await wide.weights();
+  expect([...(await weights.read('model.norm.weight'))].slice(0, 3)).toEqual([0, 1, 2]);
+  await weights.close();
+});
+
+test('tensors have Hugging Face names, and rows of q and k its order, also in part', async () => {
+  const model = await open(tiny());
+  const weights = await model.weights();
+  expect(weights.names()).toContain('model.layers.0.mlp.down_proj.weight');
+  expect(weights.tensor('model.layers.0.mlp.down_proj.weight')).toMatchObject({ dtype: 'F32', shape: [16, 24] });
+  const q = await weights.read('model.layers.0.self_attn.q_proj.weight');
+  // Row j of a head of 8 is row 2j of the file, row j + 4 is row 2j + 1.
+  const rows = Array.from({ length: 16 }, (_, row) => q[row * 16]! / 16);
+  expect(rows).toEqual([0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]);
+  for (const [from, to] of [
+    [0, 256],
+    [16, 32],
+    [100, 200],
+    [128, 256],
+    [7, 9],
+  ] as const) {
+    expect(await weights.read('model.layers.0.self_attn.q_proj.weight', { from, to })).toEqual(q.slice(from, to));
+  }
+  const v = await weights.read('model.layers.0.self_attn.v_proj.weight', { from: 5, to: 7 });
+  expect([...v]).toEqual([5, 6]);
+  await weights.close();
+});
+
+test('every architecture is of a model that has a decoder', async () => {
+  for (const [name, { modelType }] of ARCHITECTURES) {
+    const { metadata, tensors } = tiny();
+    const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace('llama.', `${name}.`), value]));
+    const config = await (await open({ metadata: { ...renamed, 'general.architecture': text(name) }, tensors })).json('config.json');
+    expect(config['model_type']).toBe(modelType);
+    expect(taskOf(modelType)).toBe('chat');
+    expect(parseLlamaConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
+  }
+});
+
+test('other architectures keep the order of rows', async () => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace('llama.', 'qwen3.'), value]));
+  const model = await open({
+    metadata: { ...renamed, 'general.architecture': text('qwen3'), 'qwen3.attention.key_length': u32(8) },
+    tensors,
+  });
+  expect(await model.json('config.json')).toMatchObject({ model_type: 'qwen3', head_dim: 8 });
+  const weights = await model.weights();
+  expect([...(await weights.read('model.layers.0.self_attn.q_proj.weight'))]).toEqual(Array.from({ length: 256 }, (_, i) => i));
+  await weights.close();
+});
+
+test('a range that begins within a block is cut out of it', async () => {
+  const { metadata, tensors } = tiny();
+  const data = new Uint8Array(16 * 34 * 2);
+  for (let at = 0; at < data.length; at += 34) {
+    data[at + 1] = 0x3c;
+    for (let i = 0; i < 32; i++) data[at + 2 + i] = (at / 34) * 3 + i;
+  }
+  const model = await open({ metadata, tensors: { ...tensors, 'blk.0.attn_output.weight': { dimensions: [32, 32], type: 8, data } } });
+  const weights = await model.weights();
+  const all = await weights.read('model.layers.0.self_attn.o_proj.weight');
+  expect(all.length).toBe(1024);
+  expect(await weights.read('model.layers.0.self_attn.o_proj.weight', { from: 45, to: 100 })).toEqual(all.slice(45, 100));
+  await weights.close();
+});
+
+describe('positions', () => {
+  const scaled = async (more: Record<string, Stored>, tensors: Record<string, StoredTensor> = {}): Promise<unknown> => {
+    const content = withMetadata(more);
+    const model = await open({ ...content, tensors: { ...content.tensors, ...tensors } });
+    return parseLlamaConfig(await model.json('config.json')).rope;
+  };
+  const factors = { dimensions: [4], type: 0, data: new Uint8Array(Float32Array.of(1, 1, 2.5, 8).buffer) };
+
+  test('a base and linear scaling', async () => {
+    const more = { 'llama.rope.freq_base': f32(500000), 'llama.rope.scaling.type': text('linear'), 'llama.rope.scaling.factor': f32(4) };
+    expect(await scaled(more)).toEqual({ theta: 500000, headDim: 8, scaling: { kind: 'linear', factor: 4 } });
+    expect(await scaled({ 'llama.rope.scale_linear': f32(2) })).toMatchObject({ scaling: { kind: 'linear', factor: 2 } });
+  });
+
+  test("Llama 3's factors, which stand in a tensor", async () => {
+    expect(await scaled({}, { 'rope_freqs.weight': factors })).toEqual({
+      theta: 10000,
+      headDim: 8,
+      scaling: { kind: 'factors', factors: [1, 1, 2.5, 8] },
+    });
+    const model = await open({ ...tiny(), tensors: { ...tiny().tensors, 'rope_freqs.weight': factors } });
+    const weights = await model.weights();
+    expect(weights.names()).not.toContain('rope_freqs.weight');
+    await weights.close();
+  });
+
+  test('scaling that is not known, or only of a part of the channels, is refused', async () => {
+    await expect(scaled({ 'llama.rope.scaling.type': text('yarn') })).rejects.toThrow(/rope type "yarn"; known are/);
+    await expect(scaled({ 'llama.rope.dimension_count': u32(4) })).rejects.toThrow(/partial_rotary_factor 0.5/);
+  });
+});
+
+describe('what is refused, by name', () => {
+  const bytes = (change: (file: Uint8Array, view: DataView) => void): Uint8Array => {
+    const file = ggufFile(tiny());
+    change(file, new DataView(file.buffer));
+    return file;
+  };
+
+  test.each([
+    [
+      'an architecture',
+      withMetadata({ 'general.architecture': text('gemma4') }),
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, arcee are read/,
+    ],
+    ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
+    ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],
+    [
+      'layers that differ',
+      withMetadata({ 'llama.attention.head_count_kv': { type: 'i32s', value: [1, 2] } }),
+      /head_count_kv differs from layer to layer/,
+    ],
+    ['a missing setting', withMetadata({ 'llama.block_count': undefined }), /llama.block_count is missing/],
+    ['a setting of another kind', withMetadata({ 'llama.block_count': text('one') }), /llama.block_count is "one", expected a number/],
+    ['version 1', bytes((_, view) => view.setUint32(4, 1, true)), /it is of version 1, which llama.cpp has not written since 2023/],
+    ['big-endian', bytes((_, view) => view.setUint32(4, 3, false)), /big-endian; only little-endian files are read/],
+    ['a version of the future', bytes((_, view) => view.setUint32(4, 9, true)), /it is of version 9; versions 2 and 3 are read/],
+    ['too many tensors', bytes((_, view) => view.setBigUint64(8, 2n ** 40n, true)), /it claims 1099511627776 tensors; at most 65536/],
+    [
+      'more than a number can count',
+      bytes((_, view) => view.setBigUint64(16, 2n ** 64n - 1n, true)),
+      /it claims 18446744073709551615 metadata keys/,
+    ],
+    ['a file cut in its header', ggufFile(tiny()).slice(0, 300), /it ends within its header, at byte 300 \(file cut short\?\)/],
+    [
+      'a file cut in its data',
+      ggufFile(tiny()).slice(0, -64),
+      /tensor "blk.0.ffn_down.weight" ends at byte \d+ of \d+ \(file cut short\?\)/,
+    ],
+    ['bytes behind the end', new Uint8Array([...ggufFile(tiny()), ...new Uint8Array(64)]), /its tensors end at byte \d+ of \d+/],
+    ['an alignment that is none', withMetadata({ 'general.alignment': u32(48) }), /general.alignment is 48, expected a power of two/],
+  ])('%s', async (_, content, message) => {
+    expect(await refusal(content)).toMatch(message);
+  });
+
+  const tensor = (change: Partial<StoredTensor>): GgufContent => {
+    const { metadata, tensors } = tiny();
+    return { metadata, tensors: { ...tensors, 'output_norm.weight': { ...counting(16), ...change } } };
+  };
+
+  test.each([
+    [
+      'a type that is not read',
+      tensor({ type: 16 }),
+      /"output_norm.weight" is quantised as IQ2_XXS, which is not read; take another file of the model, such as Q4_K_M/,
+    ],
+    ['ternary weights', tensor({ type: 34 }), /quantised as TQ1_0/],
+    ['integers', tensor({ type: 26 }), /is I32, which is no type of weights/],
+    ['an unknown type', tensor({ type: 99 }), /has the unknown type 99/],
+    ['rows that are no whole blocks', tensor({ type: 8 }), /is Q8_0 with rows of 16, expected a multiple of 32/],
+    ['five dimensions', tensor({ dimensions: [16, 1, 1, 1, 1] }), /has 5 dimensions, expected 1 to 4/],
+    ['no values', tensor({ dimensions: [0] }), /has shape \[0\]/],
+    ['more values than a file can hold', tensor({ dimensions: [2 ** 31, 2 ** 31] }), /has shape \[2147483648, 2147483648\]/],
+    ['a size that leaves a gap', tensor({ dimensions: [8] }), /leaves a gap: it lies at byte \d+, expected \d+/],
+    ['a size that overlaps', tensor({ dimensions: [32] }), /overlaps the one before/],
+  ])('%s', async (_, content, message) => {
+    expect(await refusal(content)).toMatch(message);
+  });
+
+  test('values that are no numbers, when they are read', async () => {
+    const content = tensor({ data: new Uint8Array(Float32Array.of(...Array.from({ length: 15 }, () => 1), NaN).buffer) });
+    const read = async (model: ModelFolder): Promise<void> => {
+      const weights = await model.weights();
+      await weights.read('model.norm.weight').finally(() => weights.close());
+    };
+    expect(await refusal(content, read)).toBe('FILE: tensor output_norm.weight holds NaN at element 15, expected finite values');
+  });
+});
+
+describe('parts', () => {
+  const split = (no: number, names: readonly string[], { of = 2, total = 11 } = {}): GgufContent => {
+    const { metadata, tensors } = tiny();
+    const own: Record<string, Stored> = { 'split.no': { type: 'u16', value: no }, 'split.count': { type: 'u16', value: of }, 'split.tensors.count': { type: 'i32', value: total } }; // prettier-ignore
+    return { metadata: no === 0 ? { ...metadata, ...own } : own, tensors: Object.fromEntries(names.map((name) => [name, tensors[name]!])) };
+  };
+  const names = Object.keys(tiny().tensors);
+  const part = (no: number): string => `Big-Q8_0-0000${no}-of-00002.gguf`;
+
+  test('are one model, whichever is named', async () => {
+    const path = folder();
+    write(split(0, names.slice(0, 4)), part(1), path);
+    write(split(1, names.slice(4)), part(2), path);
+    for (const no of [1, 2]) {
+      const model = await openModelFolder(platform, join(path, part(no)));
+      expect(model.id).toBe('Big');
+      const weights = await model.weights();
+      expect(weights.names().length).toBe(11);
+      expect((await weights.read('model.layers.0.mlp.up_proj.weight'))[5]).toBe(5);
+      await weights.close();
+    }
+  });
+
+  test('that are missing, twice there, or of another model are named', async () => {
+    const path = folder();
+    const first = write(split(0, names.slice(0, 4)), part(1), path);
+    const opened = (): Promise<unknown> => openModelFolder(platform, first);
+    await expect(opened()).rejects.toThrow(/-00001-of-00002.gguf is in 2 parts, of which .*-00002-of-00002.gguf is missing$/);
+    write(split(1, names.slice(3)), part(2), path);
+    await expect(opened()).rejects.toThrow(/-00002-of-00002.gguf: tensor blk.0.attn_q.weight is in two parts/);
+    write(split(1, names.slice(5)), part(2), path);
+    await expect(opened()).rejects.toThrow(/its parts should have 11 tensors \(split.tensors.count\) and have 10/);
+    write(split(0, names.slice(4)), part(2), path);
+    await expect(opened()).rejects.toThrow(/it is part 1 of 2 of a model, but its name says part 2 of 2/);
+    const renamed = write(split(0, names.slice(0, 4)), 'big.gguf', path);
+    await expect(openModelFolder(platform, renamed)).rejects.toThrow(/big.gguf: it is part 1 of 2 of a model/);
+  });
+});

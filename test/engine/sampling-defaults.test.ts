@@ -1,0 +1,26 @@
+/** What a request that says nothing is sampled with. */
+import { expect, test } from 'vitest';
+import { samplingDefaults, shownDefaults } from '../../engine/sampling.ts';
+import { resolveSampling } from '../../engine/tasks/chat-request.ts';
+import type { ChatRequest } from '../../engine/api.ts';
+
+test.each([
+  ['nothing said', {}, { temperature: 0.7, top_p: 0.95 }],
+  ['no temperature', { top_k: 20, do_sample: true }, { temperature: 0.7, top_p: 0.95, top_k: 20 }],
+  ['a temperature alone', { temperature: 1 }, { temperature: 1 }],
+  ['all of Qwen3', { temperature: 0.6, top_p: 0.95, top_k: 20 }, { temperature: 0.6, top_p: 0.95, top_k: 20 }],
+  ['another top_p', { top_p: 0.5 }, { temperature: 0.7, top_p: 0.5 }],
+  ['greedy', { do_sample: false, temperature: 0.6, top_k: 50, repetition_penalty: 1.1 }, { temperature: 0, repetition_penalty: 1.1 }],
+  ['no numbers', { temperature: 'hot', top_p: null }, { temperature: 0.7, top_p: 0.95 }],
+])('a generation_config.json with %s', (_, generation, shown) => {
+  expect(shownDefaults(samplingDefaults(generation, 'model'))).toEqual(shown);
+  expect(shownDefaults(samplingDefaults(generation, 'openai'))).toEqual({ temperature: 1 });
+});
+
+test('a request overrides each number by itself', () => {
+  const model = { samplingDefaults: samplingDefaults({ top_k: 20 }, 'model'), vocabulary: 10, eos: new Set<number>() };
+  const resolve = (sampling: ChatRequest['sampling']) => resolveSampling({ messages: [], sampling }, model, false);
+  expect(resolve({})).toMatchObject({ temperature: 0.7, topP: 0.95, topK: 20 });
+  expect(resolve({ temperature: 1.5 })).toMatchObject({ temperature: 1.5, topP: 0.95, topK: 20 });
+  expect(resolve({ temperature: 0, topK: -1 })).toMatchObject({ temperature: 0, topK: 0 });
+});

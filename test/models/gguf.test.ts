@@ -1,0 +1,102 @@
+/**
+ * Small random models written and quantised by llama.cpp itself (test/tools/dump_gguf_tiny.py) give the logits that transformers gives in f32 on the
+ * dequantised weights, and a bad file is refused with one line.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { resolveConfig } from '../../engine/config.ts';
+import { EngineError, namingModel } from '../../engine/errors.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { expectClose } from '../support/compare.ts';
+import { DecoderHarness } from '../support/decoder-harness.ts';
+import { testDevice } from '../support/device.ts';
+
+const FOLDER = fileURLToPath(new URL('../fixtures/gguf/tiny/', import.meta.url));
+const platform = createNodePlatform({ log: () => undefined });
+
+interface Golden {
+  readonly prompt: string;
+  readonly prompt_ids: readonly number[];
+}
+const golden = JSON.parse(readFileSync(join(FOLDER, 'golden.json'), 'utf8')) as Readonly<Record<'llama' | 'qwen3', Golden>>;
+
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => device.close());
+
+describe.each(['llama', 'qwen3'] as const)('%s by llama.cpp', (name) => {
+  const { prompt, prompt_ids } = golden[name];
+
+  test('its prompt has the tokens of the tokenizer it was made from', async () => {
+    const tokenizer = await Tokenizer.load(await openModelFolder(platform, join(FOLDER, `${name}-Q8_0.gguf`)));
+    expect(tokenizer.encode(prompt, { addSpecialTokens: true })).toEqual(prompt_ids);
+    expect(tokenizer.decode(prompt_ids)).toBe(prompt);
+  });
+
+  test.each(['F16', 'Q8_0', 'Q4_K_M'])('%s: the logits are transformers on the same values', async (kind) => {
+    const path = join(FOLDER, `${name}-${kind}.gguf`);
+    expect((await openModelFolder(platform, path)).format).toBe(`GGUF ${kind}`);
+    const harness = await DecoderHarness.load(device, path);
+    const logits = await harness.step([{ sequence: 0, start: 0, tokens: prompt_ids }]);
+    const reference = await openSafetensors(platform, FOLDER, 'golden.safetensors');
+    const expected = await reference.read(`${name}-${kind}`);
+    await reference.close();
+    // Rounding of f32 sums in another order; the stored values are the same bits.
+    expectClose(`${name} ${kind}`, Float32Array.from(logits.flatMap((row) => [...row])), expected, 1e-5);
+    expect(device.errors).toEqual([]);
+  });
+});
+
+/** Replaces, cuts out or adds bytes somewhere, mostly in the header, which is the first few kilobytes. */
+function mutate(rng: ReturnType<typeof createRng>, file: Uint8Array): Uint8Array {
+  const header = 12_000;
+  const at = Math.floor(rng.uniform() * (rng.uniform() < 0.85 ? header : file.length));
+  const kind = rng.uniform();
+  if (kind < 0.15) return file.slice(0, at);
+  if (kind < 0.25) return new Uint8Array([...file.subarray(0, at), ...file.subarray(at + 1 + Math.floor(rng.uniform() * 40))]);
+  if (kind < 0.35)
+    return new Uint8Array([...file.subarray(0, at), ...new Uint8Array(1 + Math.floor(rng.uniform() * 64)), ...file.subarray(at)]);
+  const changed = file.slice();
+  const length = kind < 0.6 ? 1 : kind < 0.8 ? 4 : 8;
+  const odd = [0, 1, 0x7f, 0x80, 0xff][Math.floor(rng.uniform() * 5)]!;
+  for (let i = at; i < Math.min(at + length, changed.length); i++) changed[i] = rng.uniform() < 0.5 ? odd : Math.floor(rng.uniform() * 256);
+  return changed;
+}
+
+test('200 mutated files are loaded, or refused with one line that names the file', { timeout: 600_000 }, async () => {
+  const rng = createRng(4711);
+  const folder = mkdtempSync(join(tmpdir(), 'parley-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'mutated.gguf');
+  const whole = new Uint8Array(readFileSync(join(FOLDER, 'llama-Q4_K_M.gguf')));
+  const config = resolveConfig({ maxRunningRequests: 2, contextLength: 64, deviceMemory: 256 * 2 ** 20 });
+  let refused = 0;
+  for (let i = 0; i < 200; i++) {
+    writeFileSync(path, mutate(rng, whole));
+    const error: unknown = await namingModel(path, ChatEngine.load(device, platform, { path }, config)).then(
+      (engine) => engine.close(),
+      (thrown: unknown) => thrown,
+    );
+    if (error === undefined) continue;
+    refused++;
+    expect(error, `mutation ${i}: ${String(error)}`).toBeInstanceOf(EngineError);
+    const { code, message } = error as EngineError;
+    expect(['invalid_model', 'unsupported'], `mutation ${i}: ${message}`).toContain(code);
+    expect(message).toContain(path);
+    expect(message).not.toMatch(/\n|TypeError|RangeError|Cannot read|undefined/);
+    expect(message.length).toBeLessThan(1000);
+    expect(device.errors).toEqual([]);
+  }
+  expect(refused).toBeGreaterThan(100);
+});
