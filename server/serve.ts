@@ -20,6 +20,7 @@ import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings/read.ts';
 import { inFlags } from './settings/remedies.ts';
+import { pulling, resolveModels } from './settings/sources.ts';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
 import { defined } from './body/validate.ts';
@@ -36,8 +37,9 @@ const SAME_SIGNAL_MS = 500;
 /** Runs until a signal or a fatal error; ends the process. `engineEntry` replaces the engine process in tests. */
 export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv, engineEntry?: URL): Promise<void> {
   outliveReaders();
-  const config = settingsOrExit(argv, env);
-  if (config.help) return print(helpText());
+  const settings = settingsOrExit(argv, env);
+  if (settings.help) return print(helpText());
+  const config = await pulling((options) => resolveModels(settings, { ...options, env }));
   const started = performance.now();
   const log = createLog(config.logLevel);
   const parts = startParts(config, log, engineEntry);

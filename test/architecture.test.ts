@@ -105,9 +105,9 @@ describe('engine/', () => {
     expect(importProblem('engine/models/llama/llama.ts', '../ops/rope.ts')).toBeUndefined();
   });
 
-  test('packages it imports are dependencies, and webgpu is imported by the platform only', () => {
+  test('packages that it and sources/ import are dependencies, and webgpu is imported by the platform only', () => {
     const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> };
-    const problems = engineFiles.flatMap((path) =>
+    const problems = [...engineFiles, ...filesBelow('sources', '.ts')].flatMap((path) =>
       importsOf(path)
         .filter((name) => /^[@a-z]/.test(name) && !name.startsWith('node:'))
         .filter((name) => {
@@ -169,8 +169,47 @@ test('server/ and web/ import only the public surface of engine/', () => {
   expect(problems).toEqual([]);
 });
 
+describe('sources/', () => {
+  const files = filesBelow('sources', '.ts');
+
+  /** Why a file of sources/ may not import `name`, or undefined. */
+  const sourceProblem = (from: string, name: string): string | undefined => {
+    const isNode = from.startsWith('sources/node/');
+    if (name.startsWith('node:')) return isNode ? undefined : 'only sources/node/ may import node:';
+    if (!name.startsWith('.')) return undefined;
+    const to = resolve(from, name);
+    if (to.startsWith('sources/')) return to.startsWith('sources/node/') && !isNode ? 'the pure half does not know the other' : undefined;
+    return RANKS[0]!.includes(groupOf(to) ?? '') ? undefined : 'sources/ sees rank 0 of engine/ only';
+  };
+
+  test('its pure half runs in a page, and all of it sees rank 0 of engine/ only', () => {
+    expect(files.length).toBeGreaterThan(10);
+    const problems = files.flatMap((path) =>
+      importsOf(path).flatMap((name) => {
+        const problem = sourceProblem(path, name);
+        return problem ? [`${path} -> ${name}: ${problem}`] : [];
+      }),
+    );
+    expect(problems).toEqual([]);
+    expect(sourceProblem('sources/hub.ts', 'node:fs')).toMatch(/only sources\/node/);
+    expect(sourceProblem('sources/hub.ts', './node/http.ts')).toMatch(/pure half/);
+    expect(sourceProblem('sources/hub.ts', '../engine/gpu/device.ts')).toMatch(/rank 0/);
+  });
+
+  test('engine/ and the page import none of its Node half, and others its two doors only', () => {
+    const doors = ['sources/index.ts', 'sources/node/index.ts'];
+    const problems = [...engineFiles, ...filesBelow('server', '.ts'), ...filesBelow('web', '.ts', '.tsx')].flatMap((path) =>
+      importsOf(path)
+        .map((name) => (name.startsWith('.') ? resolve(path, name) : name))
+        .filter((to) => to.startsWith('sources/') && !(path.startsWith('server/') ? doors : doors.slice(0, 1)).includes(to))
+        .map((to) => `${path} -> ${to}`),
+    );
+    expect(problems).toEqual([]);
+  });
+});
+
 describe('imports', () => {
-  const files = ['engine', 'server', 'web'].flatMap((folder) => filesBelow(folder, '.ts', '.tsx', '.mjs'));
+  const files = ['engine', 'sources', 'server', 'web'].flatMap((folder) => filesBelow(folder, '.ts', '.tsx', '.mjs'));
 
   test('go in no circle, those of types included', () => {
     expect(circles(files, (path) => importsOf(path).flatMap((name) => (name.startsWith('.') ? [resolve(path, name)] : [])))).toEqual([]);
@@ -214,7 +253,7 @@ test('no folder of server/ has more than 15 files', () => {
 });
 
 describe('sizes', () => {
-  const sources = ['engine', 'server', 'web', 'test', 'shaders'].flatMap((folder) => filesBelow(folder, '.ts', '.tsx', '.wgsl'));
+  const sources = ['engine', 'sources', 'server', 'web', 'test', 'shaders'].flatMap((folder) => filesBelow(folder, '.ts', '.tsx', '.wgsl'));
 
   test('files stay below their ceilings', () => {
     const long = sources.flatMap((path) => {

@@ -6,14 +6,16 @@ import { parseWav, wavToMono, writeWav } from '../engine/audio/wav.ts';
 import { DEFAULT_ENGINE_CONFIG } from '../engine/config.ts';
 import { createEngine } from '../engine/index.ts';
 import { createNodePlatform } from '../engine/platform/node.ts';
+import { wordErrorRate } from '../test/support/word-error-rate.ts';
 
 const RECOGNISER_RATE = 16000;
 const SEED = 1;
 
 /** An engine with the models of these folders; the tasks not named are left out. */
-export function openEngine(models: { speech?: string; transcription?: string }): Promise<Engine> {
+export function openEngine(models: { chat?: string; speech?: string; transcription?: string }): Promise<Engine> {
   return createEngine(createNodePlatform(), {
     ...DEFAULT_ENGINE_CONFIG,
+    ...(models.chat !== undefined && { chat: { path: models.chat } }),
     ...(models.speech !== undefined && { speech: { path: models.speech } }),
     ...(models.transcription !== undefined && { transcription: { path: models.transcription } }),
   });
@@ -33,16 +35,21 @@ export async function speak(engine: Engine, text: string, voice: string, path: s
   return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
 }
 
-/** What the recogniser hears in a WAV file, and the file's length in seconds. With `timestamps` it also writes times, as subtitles need them. */
-export async function recognise(engine: Engine, path: string, timestamps = false): Promise<{ text: string; seconds: number }> {
+/** What the recogniser hears in a WAV file, and the file's length in seconds. */
+export async function recognise(engine: Engine, path: string): Promise<{ text: string; seconds: number }> {
   const wav = parseWav(readFileSync(path));
   const samples = resample(wavToMono(wav), wav.sampleRate, RECOGNISER_RATE);
   let text = '';
-  for await (const event of engine.transcribe(
-    { samples, language: 'en', ...(timestamps && { timestamps: 'segment' as const }) },
-    new AbortController().signal,
-  )) {
+  for await (const event of engine.transcribe({ samples, language: 'en' }, new AbortController().signal)) {
     if (event.type === 'finish') text = event.text;
   }
   return { text, seconds: samples.length / RECOGNISER_RATE };
 }
+
+/** How many words were heard wrongly, and how many there are to hear. */
+export function wordErrors(text: string, heard: string): { errors: number; words: number } {
+  const words = countWords(text);
+  return { errors: words === 0 ? countWords(heard) : wordErrorRate(text, heard) * words, words };
+}
+
+const countWords = (text: string): number => text.match(/[\p{L}\p{N}']+/gu)?.length ?? 0;

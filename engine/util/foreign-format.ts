@@ -59,7 +59,7 @@ const HUB_ID = /^[\w-][\w.-]*\/[\w-][\w.-]*$/;
 /** What to do with a hub id where a folder is expected; undefined when it does not look like one. */
 export function describeHubId(path: string): string | undefined {
   if (!HUB_ID.test(path)) return undefined;
-  return `it looks like a model of the Hugging Face hub, which this version does not download: fetch it with 'hf download ${path} --local-dir FOLDER' and give that folder`;
+  return `it looks like a model of the Hugging Face hub; the engine fetches nothing, so give the folder that it was fetched to`;
 }
 
 /** `quant_method` of quantization_config, in the words of people. */

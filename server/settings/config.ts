@@ -99,7 +99,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   };
 }
 
-const TASKS = ['chat', 'speech', 'transcription'] as const;
+/** The tasks in the order of their listeners. */
+export const TASKS = ['chat', 'speech', 'transcription'] as const;
 
 /** Every setting by its flag's name, without keys and what only the start needs. */
 function shownSettings(settings: Settings): Readonly<Record<string, Value>> {

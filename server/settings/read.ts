@@ -146,6 +146,9 @@ export function helpText(): string {
     for (const flag of FLAGS.filter((candidate) => candidate.heading === heading)) lines.push(...describe(flag));
   }
   lines.push('', 'Each can also be set in the environment, as PARLEY_ and its name in capitals (PARLEY_PORT=4000), or in a --config file.');
+  lines.push(
+    "'npx parley' has more commands: pull, models and rm are about models, adapters about GPUs; 'npx parley pull --help' says what a MODEL may be.",
+  );
   return lines.join('\n');
 }
 

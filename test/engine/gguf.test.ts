@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { taskOf } from '../../engine/model-types.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { ARCHITECTURES } from '../../engine/weights/gguf/architecture.ts';
@@ -219,8 +220,7 @@ describe('what is refused, by name', () => {
   test('values that are no numbers, when they are read', async () => {
     const content = tensor({ data: new Uint8Array(Float32Array.of(...Array.from({ length: 15 }, () => 1), NaN).buffer) });
     const read = async (model: ModelFolder): Promise<void> => {
-      const weights = await model.weights();
-      await weights.read('model.norm.weight').finally(() => weights.close());
+      await withWeights(model, (weights) => weights.read('model.norm.weight'));
     };
     expect(await refusal(content, read)).toBe('FILE: tensor output_norm.weight holds NaN at element 15, expected finite values');
   });

@@ -80,7 +80,7 @@ test('a folder without safetensors says what it has instead', async () => {
 
 test('a hub id is known as one, another path is not', async () => {
   expect(await refusal(readConfig('Qwen/Qwen3-0.6B'))).toBe(
-    "no such folder: Qwen/Qwen3-0.6B; it looks like a model of the Hugging Face hub, which this version does not download: fetch it with 'hf download Qwen/Qwen3-0.6B --local-dir FOLDER' and give that folder",
+    'no such folder: Qwen/Qwen3-0.6B; it looks like a model of the Hugging Face hub; the engine fetches nothing, so give the folder that it was fetched to',
   );
   expect(await refusal(readConfig('/nowhere/at/all'))).toBe('no such folder: /nowhere/at/all');
 });

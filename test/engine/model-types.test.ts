@@ -39,8 +39,3 @@ test('a model of another task is refused with the types of this one', () => {
 test('every type of chat model has a definition', () => {
   for (const model_type of typesOf('chat')) expect(decoderFor({ model_type })).toHaveProperty('load');
 });
-
-test('the README names every type', () => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8').toLowerCase();
-  expect(typesOf().filter((type) => !readme.includes(type))).toEqual([]);
-});

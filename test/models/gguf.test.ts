@@ -90,7 +90,7 @@ test('200 mutated files are loaded, or refused with one line that names the file
     );
     if (error === undefined) continue;
     refused++;
-    expect(error, `mutation ${i}: ${String(error)}`).toBeInstanceOf(EngineError);
+    expect(error, `mutation ${i}: ${error instanceof Error ? error.stack : 'no error'}`).toBeInstanceOf(EngineError);
     const { code, message } = error as EngineError;
     expect(['invalid_model', 'unsupported'], `mutation ${i}: ${message}`).toContain(code);
     expect(message).toContain(path);

@@ -22,7 +22,7 @@ export function counting(...dimensions: readonly number[]): StoredTensor {
 }
 
 /** Bytes as GPT-2 spells the letters a to z and the space. */
-const LETTERS = [...'abcdefghijklmnopqrstuvwxyz', 'Ġ', 'Ċ', ...'0123456789'];
+const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'.split(''), 'Ġ', 'Ċ', ...'0123456789'.split('')];
 export const TOKENS = [...LETTERS, 'ab', 'Ġab', 'abc', '<|end|>', '<|start|>', '<tool>', '[PAD44]'];
 
 /** A Llama with one layer, 2 heads of 8 channels and one key/value head. */

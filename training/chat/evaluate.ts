@@ -2,19 +2,17 @@
  * Evaluates a chat checkpoint through Parley: the written test prompts with their grader, free generations that must not loop, JSON
  * requests that must parse, and the perplexity of held-out dialogues (Parley's decoder on whole dialogues).
  *
- *   npx tsx training/chat/evaluate.ts [--model models/parley-chat] [--prompts training/chat/test_prompts.jsonl] [--held a.jsonl ...] [--json out.json]
+ *   npx tsx training/chat/evaluate.ts [--model models/parley-chat] [--prompts training/chat/test_prompts.jsonl] [--held a.jsonl ...] [--grades-only]
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { ChatMessage, ChatRequest, ResponseFormat } from '../../engine/api.ts';
 import type { Engine } from '../../engine/protocol.ts';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
-import { createEngine } from '../../engine/index.ts';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { DecoderHarness } from '../../test/support/decoder-harness.ts';
 import { testDevice } from '../../test/support/device.ts';
+import { openEngine } from '../through-parley.ts';
 import { isRepetitive, problemOf } from './grade.ts';
 import type { TestAnswer, TestPrompt } from './grade.ts';
 
@@ -100,7 +98,6 @@ async function freeGenerations(engine: Engine, prompts: readonly TestPrompt[]) {
     `free generations: ${answers.length}, repetitive ${looping.length}, not ended after ${ANSWER_TOKENS} tokens ${endless.length}`,
   );
   for (const { text } of new Set([...looping, ...endless])) console.log(`  ${text.slice(0, 300).replaceAll('\n', ' / ')}`);
-  return { count: answers.length, repetitive: looping.length, notEnded: endless.length };
 }
 
 /** Sampled answers to JSON requests with constrained decoding; each must parse, those with a schema must have its keys. */
@@ -125,7 +122,6 @@ async function jsonRequests(engine: Engine) {
   });
   console.log(`JSON requests with constrained decoding: ${answers.length - failed.length} of ${answers.length} parse`);
   for (const { text, ended } of failed) console.log(`  ${ended ? '' : '(cut) '}${text.slice(0, 300).replaceAll('\n', ' / ')}`);
-  return { count: answers.length, parsed: answers.length - failed.length };
 }
 
 interface HeldOut {
@@ -170,7 +166,6 @@ async function perplexity(engine: Engine, harness: DecoderHarness, path: string)
     }
   }
   console.log(`held-out ${path}: perplexity ${Math.exp(sum / count).toPrecision(4)} over ${count} tokens of the assistant`);
-  return { path, perplexity: Math.exp(sum / count), tokens: count };
 }
 
 const { values } = parseArgs({
@@ -178,26 +173,20 @@ const { values } = parseArgs({
     model: { type: 'string', default: join(HERE, '../../models/parley-chat') },
     prompts: { type: 'string', default: join(HERE, 'test_prompts.jsonl') },
     held: { type: 'string', multiple: true, default: [] },
-    json: { type: 'string' },
     'grades-only': { type: 'boolean', default: false },
   },
 });
-const engine = await createEngine(createNodePlatform(), { ...DEFAULT_ENGINE_CONFIG, chat: { path: values.model } });
+const engine = await openEngine({ chat: values.model });
 const prompts = readLines<TestPrompt>(values.prompts);
-const graded = await gradePrompts(engine, prompts);
-printGrades(graded);
-const report: Record<string, unknown> = { graded };
+printGrades(await gradePrompts(engine, prompts));
 if (!values['grades-only']) {
-  report.free = await freeGenerations(engine, prompts);
-  report.json = await jsonRequests(engine);
+  await freeGenerations(engine, prompts);
+  await jsonRequests(engine);
 }
 if (values.held.length > 0) {
   const device = await testDevice();
   const harness = await DecoderHarness.load(device, values.model, { sequences: 1 });
-  const held = [];
-  for (const path of values.held) held.push(await perplexity(engine, harness, path));
-  report.held = held;
+  for (const path of values.held) await perplexity(engine, harness, path);
 }
-if (values.json) writeFileSync(values.json, JSON.stringify(report, undefined, 1));
 await engine.close();
 process.exit(0);

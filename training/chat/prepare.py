@@ -10,24 +10,20 @@ Several short documents share one row; a document never crosses a row, and train
 
 import argparse, gzip, hashlib, json, os, random, re
 import numpy as np
-from tokenizer import Tokenizer, EOT
+from phrases import Phrases
+from tokenizer import EOT, Tokenizer
 
-BAD = re.compile(
-    r"\b(kill|murder|suicid|sex|porn|rape|nazi|hitler|drug|cocaine|weed|bomb|weapon|gun|shoot|racis|nigg|fuck|shit|damn|bitch|ass|asshole|hell|crap|cum|dick|penis|vagina|boob|terroris|terrif?y|blood|gore|die|died|dead|death|drunk|naked|nude|slut|whore|gay|lesbian|trump|obama|clinton|politic|muslim|jew|abortion|crotch)\w*",
-    re.I)
-IDENT = re.compile(
-    r"open.?assistant|language model|\bAI\b|\bLAION\b|chatgpt|openai|as an assistant|trained|my training|cut.?off|clarif|rephrase|more context|more details|URL_|\bpython|\bcode\b|javascript|function|algorithm|\bSQL\b|crypto",
-    re.I)
+FILTER = Phrases('filter')
+BAD = re.compile(r'\b(' + '|'.join(FILTER['bad']) + r')\w*', re.I)
+IDENT = re.compile('|'.join(FILTER['identity']), re.I)
 WORDY = re.compile(r"^[A-Za-z0-9 ,.'!?;:()\-\"$%&/]+$")
 
 
+PLAIN = str.maketrans({'\u2019': "'", '\u2018': "'", '\u201c': '"', '\u201d': '"', '\u2014': ' - ', '\u2013': '-', '\u2026': '...'})
+
+
 def clean(s):
-    s = (s.replace('\u2019', "'").replace('\u2018', "'").replace('\u201c',
-                                                                 '"').replace('\u201d',
-                                                                              '"').replace('\u2014',
-                                                                                           ' - ').replace('\u2013',
-                                                                                                          '-').replace('\u2026', '...'))
-    return re.sub(r'[ \t]+', ' ', s).strip()
+    return re.sub(r'[ \t]+', ' ', s.translate(PLAIN)).strip()
 
 
 def sent_case(s):
@@ -65,68 +61,43 @@ def f_oasst(d):
     for l in gz(d, 'oasst_model_eval_permissive.jsonl.gz'):
         r = json.loads(l)
         p, a = clean(r['p']), clean(r['r'])
-        if not (3 <= len(p) <= 120 and 12 <= len(a) <= 260) or '\n' in p + a:
-            continue
-        if not WORDY.match(p) or not WORDY.match(a) or BAD.search(p + ' ' + a) or IDENT.search(p + ' ' + a):
-            continue
-        if a[-1] not in '.!?' or not a[0].isupper() or re.match(r'\d[.)]', a) or 'http' in a:
-            continue
         ws = a.lower().split()
-        if len(set(ws)) < 0.6 * len(ws) or len(ws) < 3:
-            continue
-        if '1b' in r['m'] or 'open-llama-chat' in r['m']:
-            continue  # the weakest writers
-        best.setdefault(p, []).append(a)
+        short = 3 <= len(p) <= 120 and 12 <= len(a) <= 260 and '\n' not in p + a
+        clean_ = short and WORDY.match(p) and WORDY.match(a) and not BAD.search(p + ' ' + a) and not IDENT.search(p + ' ' + a)
+        whole = clean_ and a[-1] in '.!?' and a[0].isupper() and 'http' not in a
+        weak = '1b' in r['m'] or 'open-llama-chat' in r['m']  # the weakest writers
+        if whole and not re.match(r'\d[.)]', a) and len(ws) > 2 and len(set(ws)) >= 0.6 * len(ws) and not weak:
+            best.setdefault(p, []).append(a)
     for p, xs in best.items():
-        seen = set()
-        for a in sorted(set(xs), key=len)[:6]:
-            if a[:25] in seen:
-                continue
-            seen.add(a[:25])
-            yield chat('oasst', [p, a])
+        different = {}
+        for a in sorted(dict.fromkeys(xs), key=len)[:6]:
+            different.setdefault(a[:25], a)
+        yield from (chat('oasst', [p, a]) for a in different.values())
+
+
+def spoken(d, source, longest, good=lambda turns: True):
+    """Dialogues of an even number of turns, at most eight."""
+    for l in gz(d, source + '.jsonl.gz'):
+        t = [sent_case(x) for x in json.loads(l)['turns']][:8]
+        if len(t) >= 4 and good(t) and all(WORDY.match(x) and len(x) <= longest for x in t):
+            yield t[:len(t) // 2 * 2]
 
 
 def f_self(d):
-    for l in gz(d, 'self_dialogue.jsonl.gz'):
-        t = [sent_case(x) for x in json.loads(l)['turns']][:8]
-        if len(t) < 4 or BAD.search(' '.join(t)) or any(not WORDY.match(x) or len(x) > 120 or len(x) < 2 for x in t):
-            continue
-        if len(t) % 2:
-            t = t[:-1]
-        yield chat('self', t)
+    return (chat('self', t) for t in spoken(d, 'self_dialogue', 120, lambda t: not BAD.search(' '.join(t)) and min(map(len, t)) > 1))
 
 
 def f_sgd(d):
-    for l in gz(d, 'sgd_turns.jsonl.gz'):
-        t = [sent_case(x) for x in json.loads(l)['turns']][:8]
-        if len(t) < 4 or any(not WORDY.match(x) or len(x) > 160 for x in t):
-            continue
-        if len(t) % 2:
-            t = t[:-1]
-        yield chat('sgd', t)
+    return (chat('sgd', t) for t in spoken(d, 'sgd_turns', 160))
 
 
 def f_trivia(d):
-    q = None
-    a = None
-
-    def emit():
-        if (q and a and 12 < len(q) < 110 and len(a) < 30 and WORDY.match(q) and WORDY.match(a) and not BAD.search(q + a)
+    for part in re.split('^#Q ', gz(d, 'open_trivia_qa.txt.gz').read(), flags=re.M)[1:]:
+        q, *rest = part.split('\n')
+        q, a = clean(q), ([clean(l[2:]) for l in rest if l.startswith('^ ')] or [''])[-1]
+        if (a and 12 < len(q) < 110 and len(a) < 30 and WORDY.match(q) and WORDY.match(a) and not BAD.search(q + a)
                 and a not in ('True', 'False') and q[-1] == '?' and 'these' not in q.lower() and 'following' not in q.lower()):
-            return chat('trivia', [q, a + '.'])
-
-    for l in gz(d, 'open_trivia_qa.txt.gz'):
-        l = l.rstrip('\n')
-        if l.startswith('#Q '):
-            r = emit()
-            if r:
-                yield r
-            q, a = clean(l[3:]), None
-        elif l.startswith('^ '):
-            a = clean(l[2:])
-    r = emit()
-    if r:
-        yield r
+            yield chat('trivia', [q, a + '.'])
 
 
 def f_prose(d):
@@ -139,75 +110,71 @@ def f_prose(d):
     for l in gz(d, 'ljspeech_sentences.txt.gz'):
         buf = (buf + ' ' + clean(l)).strip()
         if len(buf) > 300:
-            if (WORDY.match(buf) and not BAD.search(buf)
-                    and not re.search('assassin|execut|prison|hang|gaol|Oswald|rifle|crime|convict', buf)):
+            if WORDY.match(buf) and not BAD.search(buf) and not re.search('|'.join(FILTER['crime']), buf):
                 yield {'src': 'prose', 'text': buf}
             buf = ''
 
 
+def documents(tok, spec, longest, rng, stats):
+    """-> ids and whose they are (1 the assistant's, 2 others) of the documents of `file:share` that are not too long"""
+    f, _, share = spec.partition(':')
+    share = float(share or 1)
+    lines = open(f).read().split('\n')[:-1]
+    chosen = lines * int(share) + rng.sample(lines, int((share - int(share)) * len(lines)))
+    kept = []
+    for d in map(json.loads, chosen):
+        if 'text' in d:
+            ids = tok.plain(d['text']) + [EOT]
+            own = [2] * len(ids)
+        else:
+            ids, own = tok.chat(d['messages'], False)
+            ids = ids[:-1] + [EOT]
+            own = [1 if o else 2 for o in own[:-1]] + [2]  # the last newline gives way to the end mark
+        if len(ids) <= longest:
+            kept.append((np.array(ids, np.uint16), np.array(own, np.uint8)))
+            count = stats.setdefault(d['src'], [0, 0])
+            count[0] += 1
+            count[1] += len(ids)
+    print(f, len(chosen), 'documents,', len(chosen) - len(kept), 'too long')
+    return kept
+
+
+def fill(docs, T):
+    """Rows of documents that fit into T tokens together: first fit over a small window of open rows."""
+    rows, open_rows = [], []
+    for doc in docs:
+        n = len(doc[0])
+        row = next((r for r in open_rows if r[0] + n <= T), None)
+        if row is None:
+            row = [0, []]
+            open_rows.append(row)
+        row[0] += n
+        row[1].append(doc)
+        if len(open_rows) > 24:
+            open_rows.sort(key=lambda r: -r[0])
+            rows.append(open_rows.pop(0))
+    return [docs for _, docs in rows + open_rows]
+
+
 def pack(args):
-    tok = Tokenizer(args.tok)
-    rng = random.Random(args.seed)
-    docs = []
-    stats = {}
-    for spec in args.files:
-        f, _, share = spec.partition(':')
-        share = float(share or 1)
-        lines = open(f).read().split('\n')[:-1]
-        reps = int(share)
-        sel = lines * reps + rng.sample(lines, int((share - reps) * len(lines)))
-        cut = 0
-        for l in sel:
-            d = json.loads(l)
-            if 'text' in d:
-                ids = tok.plain(d['text']) + [EOT]
-                own = [2] * len(ids)
-            else:
-                ids, own = tok.chat(d['messages'], False)
-                ids = ids[:-1] + [EOT]
-                own = [1 if o else 2 for o in own[:-1]] + [2]  # the last newline gives way to the end mark
-            if len(ids) > args.t:
-                cut += 1
-                continue
-            docs.append((np.array(ids, np.uint16), np.array(own, np.uint8)))
-            s = stats.setdefault(d['src'], [0, 0])
-            s[0] += 1
-            s[1] += len(ids)
-        print(f, len(sel), 'documents,', cut, 'too long')
+    tok, rng, stats = Tokenizer(args.tok), random.Random(args.seed), {}
+    docs = [d for spec in args.files for d in documents(tok, spec, args.t, rng, stats)]
     rng.shuffle(docs)
     info = {'sources': stats, 'buckets': {}}
-    for T in sorted({args.t_short, args.t}):
-        mine = [d for d in docs if (len(d[0]) <= args.t_short) == (T == args.t_short)] if args.t != args.t_short else docs
-        rows = []
-        open_rows = []  # first fit over a small window of open rows
-        for ids, own in mine:
-            for r in open_rows:
-                if r[0] + len(ids) <= T:
-                    r[1].append((ids, own))
-                    r[0] += len(ids)
-                    break
-            else:
-                open_rows.append([len(ids), [(ids, own)]])
-            if len(open_rows) > 24:
-                open_rows.sort(key=lambda r: -r[0])
-                rows.append(open_rows.pop(0))
-        rows += open_rows
+    for T in (args.t_short, args.t):
+        rows = fill([d for d in docs if (len(d[0]) <= args.t_short) == (T == args.t_short)], T)
         rng.shuffle(rows)
         if not rows:
             continue
-        A = np.full((len(rows), T), EOT, np.uint16)
-        O = np.zeros((len(rows), T), np.uint8)
-        for i, (n, ds) in enumerate(rows):
-            j = 0
-            for ids, own in ds:
-                A[i, j:j + len(ids)] = ids
-                O[i, j:j + len(ids)] = own
-                j += len(ids)
-        A.tofile(f'{args.out}.{T}.tok')
-        O.tofile(f'{args.out}.{T}.own')
-        info['buckets'][str(T)] = {
-            'rows': len(rows), 'tokens': int((O > 0).sum()), 'assistant_tokens': int((O == 1).sum()), 'fill': float((O > 0).mean())
-        }
+        tok_rows, own_rows = np.full((len(rows), T), EOT, np.uint16), np.zeros((len(rows), T), np.uint8)
+        for i, row in enumerate(rows):
+            for all_rows, parts in zip((tok_rows, own_rows), zip(*row)):
+                x = np.concatenate(parts)
+                all_rows[i, :len(x)] = x
+        tok_rows.tofile(f'{args.out}.{T}.tok')
+        own_rows.tofile(f'{args.out}.{T}.own')
+        own = [int((own_rows == 1).sum()), float((own_rows > 0).mean())]
+        info['buckets'][str(T)] = {'rows': len(rows), 'tokens': int((own_rows > 0).sum()), 'assistant_tokens': own[0], 'fill': own[1]}
     json.dump(info, open(args.out + '.json', 'w'), indent=1)
     print(json.dumps(info))
 

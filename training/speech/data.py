@@ -1,14 +1,17 @@
 """Loading of the packed corpus (data/pack/*.npz)."""
 
-import os, numpy as np, torch
+import os
+import numpy as np, torch
+import paths  # noqa: F401 (training/shared)
+from shared.work import WORK
 from voices import NAMES
 
-ROOT = os.path.abspath(os.environ.get("PARLEY_WORK", "work"))
 HELD = 3  # last utterances of every voice are never trained on
+FRAME = 480  # samples
 
 
 class Corpus:
-    def __init__(self, pack=ROOT + "/data/pack", names=NAMES):
+    def __init__(self, pack=WORK + "/data/pack", names=NAMES):
         self.items = []  # (voice index, tok, dur, f0, n, wave)
         self.by_voice, self.held = {}, []
         for v, name in enumerate(NAMES):
@@ -41,3 +44,11 @@ def pad_tokens(its):
         tok[b, : len(i[1])] = torch.from_numpy(i[1])
         mask[b, :, : len(i[1])] = 1
     return tok, mask, torch.tensor([len(i[1]) for i in its])
+
+
+def crop(item, start, frames):
+    """-> of frames from `start` on: the token of each, F0 and energy (two values a frame), samples"""
+    _, _, dur, f0, n, wave = item
+    end = start + frames
+    samples = wave[FRAME * start:FRAME * end].astype(np.float32) / 32767
+    return np.repeat(np.arange(len(dur)), dur)[start:end], f0[2 * start:2 * end], n[2 * start:2 * end], samples

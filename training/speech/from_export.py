@@ -3,8 +3,9 @@
 `train_decoder.py ... --from_ema` goes on. What an export changes (export.py) is undone.
 usage: from_export.py FOLDER [DECODER_STEPS_SO_FAR]"""
 
-import os, sys, torch
-from common import ROOT, load_export
+import sys, torch
+from common import load_export
+from shared.work import WORK, save
 from voices import APART, NAMES
 
 folder, step = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -23,7 +24,6 @@ def state(parts, style):
     return {**out, "style.weight": style.clone()}
 
 
-os.makedirs(ROOT + "/ckpt", exist_ok=True)
-torch.save(dict(ema=state(("text_encoder", "decoder"), style), step=step), ROOT + "/ckpt/dec.pt")
-torch.save(dict(ema=state(("bert", "bert_encoder", "predictor"), style[:, m.sd :]), step=0), ROOT + "/ckpt/pro.pt")
-print("wrote", ROOT + "/ckpt/dec.pt and pro.pt")
+save(dict(ema=state(("text_encoder", "decoder"), style), step=step), WORK + "/ckpt/dec.pt")
+save(dict(ema=state(("bert", "bert_encoder", "predictor"), style[:, m.sd :]), step=0), WORK + "/ckpt/pro.pt")
+print("wrote", WORK + "/ckpt/dec.pt and pro.pt")

@@ -1,5 +1,5 @@
-import math
 import numpy as np, torch
+from transformers.audio_utils import mel_filter_bank
 
 _cache = {}
 
@@ -10,15 +10,12 @@ def stft_mag(x, n, hop):
     return torch.sqrt(z.real.square() + z.imag.square() + 1e-9)
 
 
-def mel_fb(n, sr, m, device, fmin=0.0, fmax=12000.0):
+def mel_fb(n, sr, m, device):
+    """[m, n / 2 + 1] triangular filters up to 12 kHz"""
     key = ("mel", n, m, device)
     if key not in _cache:
-        h = lambda f: 2595 * math.log10(1 + f / 700)
-        pts = torch.linspace(h(fmin), h(fmax), m + 2)
-        f = 700 * (10 ** (pts / 2595) - 1)
-        bins = torch.arange(n // 2 + 1) * sr / n
-        lo, c, hi = f[:-2, None], f[1:-1, None], f[2:, None]
-        _cache[key] = torch.clamp(torch.minimum((bins - lo) / (c - lo), (hi - bins) / (hi - c)), min=0).to(device)
+        filters = mel_filter_bank(n // 2 + 1, m, 0.0, 12000.0, sr, mel_scale="htk")
+        _cache[key] = torch.from_numpy(filters.T.copy()).float().to(device)
     return _cache[key]
 
 

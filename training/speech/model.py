@@ -1,16 +1,18 @@
 """Small Kokoro-architecture TTS model (own implementation, parameter names as in the Kokoro checkpoint).
 
-Everything is driven by config.json.  Extra keys that Kokoro's config does not have (defaults = Kokoro values):
-  decoder_dim (1024)  width of decoder.encode / decoder.decode blocks
-  asr_res_dim (64)    width of decoder.asr_res
+Everything is driven by config.json.  Extra keys that Kokoro's config does not have:
+  decoder_dim  width of decoder.encode / decoder.decode blocks (Kokoro 1024)
+  asr_res_dim  width of decoder.asr_res (Kokoro 64)
 The decoder's output width is istftnet.upsample_initial_channel (512 in Kokoro).
 """
 
-import math, json
+import json, math
 import numpy as np
 import torch, torch.nn as nn, torch.nn.functional as F
-from fastops import adain_snake
+import paths  # noqa: F401 (training/shared)
+from shared.work import MODELS
 from torch.nn.utils import weight_norm
+from transformers import AlbertConfig, AlbertModel
 
 SR = 24000
 COMPUTE = dict(dtype=torch.float32)  # dtype of the wide convolutions while training (bf16 where the CPU or GPU has it)
@@ -20,25 +22,31 @@ def conv(c, x):
     """Conv1d in COMPUTE's dtype (its result keeps that dtype); weight_norm stays f32."""
     if COMPUTE["dtype"] == torch.float32:
         return c(x)
-    if hasattr(c, "weight_g"):
-        w = torch._weight_norm(c.weight_v, c.weight_g, 0)
-    else:
-        w = c.weight
-    dt = COMPUTE["dtype"]
+    w, dt = torch._weight_norm(c.weight_v, c.weight_g, 0) if hasattr(c, "weight_g") else c.weight, COMPUTE["dtype"]
     return F.conv1d(x.to(dt), w.to(dt), None if c.bias is None else c.bias.to(dt), c.stride, c.padding, c.dilation, c.groups)
 
 
 # ----------------------------------------------------------------------------- AdaIN building blocks
-class AdaIN1d(nn.Module):
+class Styled(nn.Module):
+    """Two numbers a channel out of a style vector: a gain beside 1 and a bias."""
+
     def __init__(self, sd, c):
         super().__init__()
         self.fc = nn.Linear(sd, 2 * c)
         nn.init.normal_(self.fc.weight, 0, 0.02)
         nn.init.zeros_(self.fc.bias)
 
+
+class AdaIN1d(Styled):
     def forward(self, x, s):
         g, b = self.fc(s).unsqueeze(-1).chunk(2, 1)
         return (1 + g) * F.instance_norm(x, eps=1e-5) + b
+
+
+def adain_snake(norm, x, s, alpha):
+    """snake(AdaIN(x, s)) with snake(y) = y + sin(alpha y)^2 / alpha, in COMPUTE's dtype"""
+    t = norm(x.float(), s)
+    return (t + torch.sin(alpha * t).square() / alpha).to(COMPUTE["dtype"])
 
 
 class AdaINResBlock1(nn.Module):
@@ -47,17 +55,13 @@ class AdaINResBlock1(nn.Module):
     def __init__(self, c, k, dil, sd):
         super().__init__()
         mk = lambda d: weight_norm(nn.Conv1d(c, c, k, dilation=d, padding=(k - 1) * d // 2))
-        self.convs1 = nn.ModuleList([mk(d) for d in dil])
-        self.convs2 = nn.ModuleList([mk(1) for _ in dil])
-        self.adain1 = nn.ModuleList([AdaIN1d(sd, c) for _ in dil])
-        self.adain2 = nn.ModuleList([AdaIN1d(sd, c) for _ in dil])
-        self.alpha1 = nn.ParameterList([nn.Parameter(torch.ones(1, c, 1)) for _ in dil])
-        self.alpha2 = nn.ParameterList([nn.Parameter(torch.ones(1, c, 1)) for _ in dil])
+        self.convs1, self.convs2 = nn.ModuleList(mk(d) for d in dil), nn.ModuleList(mk(1) for _ in dil)
+        self.adain1, self.adain2 = (nn.ModuleList(AdaIN1d(sd, c) for _ in dil) for _ in range(2))
+        self.alpha1, self.alpha2 = (nn.ParameterList(nn.Parameter(torch.ones(1, c, 1)) for _ in dil) for _ in range(2))
 
     def forward(self, x, s):
         for c1, c2, n1, n2, a1, a2 in zip(self.convs1, self.convs2, self.adain1, self.adain2, self.alpha1, self.alpha2):
-            dt = COMPUTE["dtype"]
-            x = x + conv(c2, adain_snake(n2, conv(c1, adain_snake(n1, x, s, a1, dt)), s, a2, dt))  # snake: y + sin(a y)^2 / a
+            x = x + conv(c2, adain_snake(n2, conv(c1, adain_snake(n1, x, s, a1)), s, a2))
         return x
 
 
@@ -95,11 +99,6 @@ class SourceModule(nn.Module):
         nn.init.zeros_(self.l_linear.bias)
 
 
-def stft_mag_phase(x, n, hop):
-    z = torch.stft(x, n, hop, n, window=torch.hann_window(n, device=x.device), return_complex=True)
-    return z.abs(), z.angle()
-
-
 class Generator(nn.Module):
     def __init__(self, sd, c):
         super().__init__()
@@ -108,7 +107,7 @@ class Generator(nn.Module):
         self.scale = math.prod(rates) * self.hop
         self.nk = len(c["resblock_kernel_sizes"])
         self.m_source = SourceModule()
-        self.noise_convs, self.noise_res, self.ups, self.resblocks = nn.ModuleList(), nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+        self.noise_convs, self.noise_res, self.ups, self.resblocks = (nn.ModuleList() for _ in range(4))
         for i, (u, k) in enumerate(zip(rates, ks)):
             co = ch >> (i + 1)
             self.ups.append(weight_norm(nn.ConvTranspose1d(ch >> i, co, k, u, padding=(k - u) // 2)))
@@ -122,15 +121,6 @@ class Generator(nn.Module):
                 self.noise_convs.append(nn.Conv1d(self.n_fft + 2, co, 1))
                 self.noise_res.append(AdaINResBlock1(co, 11, [1, 3, 5], sd))
         self.conv_post = weight_norm(nn.Conv1d(co, self.n_fft + 2, 7, padding=3))
-        # inverse real DFT basis with the Hann window, for a differentiable overlap-add iSTFT
-        n, kf = self.n_fft, self.n_fft // 2 + 1
-        ang = 2 * math.pi * torch.arange(kf)[:, None] * torch.arange(n)[None] / n
-        wk = torch.full((kf, 1), 2.0)
-        wk[0] = 1
-        wk[-1] = 1
-        win = torch.hann_window(n)
-        self.register_buffer("b_cos", wk * torch.cos(ang) / n * win, persistent=False)
-        self.register_buffer("b_sin", -wk * torch.sin(ang) / n * win, persistent=False)
 
     def source(self, f0, noise=None):
         """f0 [B, T] in Hz per F0 frame -> merged excitation [B, T*scale]. noise: standard normals [B, T*scale, 9]."""
@@ -141,34 +131,17 @@ class Generator(nn.Module):
         ph = F.interpolate(ph, scale_factor=self.scale, mode="linear", align_corners=False)
         sines = torch.sin(2 * math.pi * (ph % 1).to(f0.dtype)).transpose(1, 2) * 0.1
         uv = (f0 > 10).to(f0.dtype).repeat_interleave(self.scale, -1).unsqueeze(-1)
-        if noise is None:
-            noise = torch.randn(sines.shape, device=f0.device)
-        src = sines * uv + (uv * 0.003 + (1 - uv) * 0.1 / 3) * noise
-        return src
-
-    def istft(self, mag, ph):
-        re, im = mag * torch.cos(ph), mag * torch.sin(ph)
-        fr = re.transpose(1, 2) @ self.b_cos + im.transpose(1, 2) @ self.b_sin  # [B, T, n]
-        B, T, n = fr.shape
-
-        def ola(f):  # overlap-add, n = q * hop
-            q = n // self.hop
-            return sum(F.pad(f[:, :, k * self.hop : (k + 1) * self.hop], (0, 0, k, q - 1 - k)) for k in range(q)).flatten(1)
-
-        env = ola((torch.hann_window(n, device=fr.device) ** 2).expand(1, T, n))
-        c = n // 2
-        return ola(fr)[:, c:-c] / env[:, c:-c]
+        return sines * uv + (uv * 0.003 + (1 - uv) * 0.1 / 3) * (torch.randn_like(sines) if noise is None else noise)
 
     def forward(self, x, s, f0, noise=None, tap=None):
         with torch.no_grad():
             sw = self.source(f0, noise)
         har = torch.tanh(self.m_source.l_linear(sw)).squeeze(-1)
         with torch.no_grad():
-            m, p = stft_mag_phase(har.detach(), self.n_fft, self.hop)
-            hs = torch.cat([m, p], 1)
-        if tap is not None:
-            tap["har_source"] = har
-            tap["har_spec_phase"] = hs
+            z = torch.stft(har.detach(), self.n_fft, self.hop, self.n_fft, torch.hann_window(self.n_fft, device=har.device), return_complex=True)
+            hs = torch.cat([z.abs(), z.angle()], 1)
+        tap = {} if tap is None else tap
+        tap.update(har_source=har, har_spec_phase=hs)
         for i, up in enumerate(self.ups):
             x = F.leaky_relu(x, 0.1)
             xs = self.noise_res[i](self.noise_convs[i](hs), s)
@@ -177,15 +150,12 @@ class Generator(nn.Module):
                 x = torch.cat([x[..., 1:2], x], -1)  # reflection pad (1, 0)
             x = x + xs
             x = sum(self.resblocks[i * self.nk + j](x, s) for j in range(self.nk)) / self.nk
-            if tap is not None:
-                tap["gen_stage%d" % i] = x
+            tap["gen_stage%d" % i] = x
         x = self.conv_post(F.leaky_relu(x))
         k = self.n_fft // 2 + 1
         mag, ph = torch.exp(x[:, :k].clamp(max=8)), torch.sin(x[:, k:])
-        if tap is not None:
-            tap["spec"] = mag
-            tap["phase"] = ph
-        return self.istft(mag, ph)
+        tap.update(spec=mag, phase=ph)
+        return torch.istft(torch.polar(mag, ph), self.n_fft, self.hop, self.n_fft, torch.hann_window(self.n_fft, device=x.device))
 
 
 class Decoder(nn.Module):
@@ -206,12 +176,11 @@ class Decoder(nn.Module):
         a, b = self.F0_conv(f0.unsqueeze(1)), self.N_conv(n.unsqueeze(1))
         x = self.encode(torch.cat([asr, a, b], 1), s)
         r = self.asr_res(asr)
-        if tap is not None:
-            tap["decoder_encode"] = x
+        tap = {} if tap is None else tap
+        tap["decoder_encode"] = x
         for blk in self.decode:
             x = blk(torch.cat([x, r, a, b], 1), s)
-        if tap is not None:
-            tap["decoder_out"] = x
+        tap["decoder_out"] = x
         return x
 
 
@@ -236,32 +205,19 @@ class TextEncoder(nn.Module):
     def __init__(self, c, k, depth, ntok):
         super().__init__()
         self.embedding = nn.Embedding(ntok, c)
-        self.cnn = nn.ModuleList(
-            [
-                nn.Sequential(weight_norm(nn.Conv1d(c, c, k, padding=(k - 1) // 2)), ChanNorm(c), nn.LeakyReLU(0.2), nn.Dropout(0.1))
-                for _ in range(depth)
-            ]
-        )
+        step = lambda: nn.Sequential(weight_norm(nn.Conv1d(c, c, k, padding=(k - 1) // 2)), ChanNorm(c), nn.LeakyReLU(0.2), nn.Dropout(0.1))
+        self.cnn = nn.ModuleList(step() for _ in range(depth))
         self.lstm = nn.LSTM(c, c // 2, batch_first=True, bidirectional=True)
 
     def forward(self, ids, lens=None, mask=None):
-        x = self.embedding(ids).transpose(1, 2)
-        if mask is not None:
-            x = x * mask
+        mask = 1 if mask is None else mask
+        x = self.embedding(ids).transpose(1, 2) * mask
         for c in self.cnn:
-            x = c(x)
-            if mask is not None:
-                x = x * mask
+            x = c(x) * mask
         return run_lstm(self.lstm, x.transpose(1, 2), lens).transpose(1, 2)
 
 
-class AdaLayerNorm(nn.Module):
-    def __init__(self, sd, c):
-        super().__init__()
-        self.fc = nn.Linear(sd, 2 * c)
-        nn.init.normal_(self.fc.weight, 0, 0.02)
-        nn.init.zeros_(self.fc.bias)
-
+class AdaLayerNorm(Styled):
     def forward(self, x, s):
         g, b = self.fc(s).unsqueeze(1).chunk(2, -1)
         return (1 + g) * F.layer_norm(x, (x.shape[-1],)) + b
@@ -284,91 +240,37 @@ class DurationEncoder(nn.Module):
         return x
 
 
-class LinearNorm(nn.Module):
-    def __init__(self, i, o):
-        super().__init__()
-        self.linear_layer = nn.Linear(i, o)
-
-    def forward(self, x):
-        return self.linear_layer(x)
-
-
 class ProsodyPredictor(nn.Module):
     def __init__(self, sd, d, n, max_dur, p):
         super().__init__()
         self.text_encoder = DurationEncoder(sd, d, n, p)
         self.lstm = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
-        self.duration_proj = LinearNorm(d, max_dur)
+        self.duration_proj = nn.ModuleDict(dict(linear_layer=nn.Linear(d, max_dur)))  # as Kokoro calls it
         self.shared = nn.LSTM(d + sd, d // 2, batch_first=True, bidirectional=True)
-        mk = lambda: nn.ModuleList(
-            [AdainResBlk1d(d, d, sd, p=p), AdainResBlk1d(d, d // 2, sd, up=True, p=p), AdainResBlk1d(d // 2, d // 2, sd, p=p)]
-        )
-        self.F0, self.N = mk(), mk()
+        widths = ((d, d, False), (d, d // 2, True), (d // 2, d // 2, False))
+        self.F0, self.N = (nn.ModuleList(AdainResBlk1d(i, o, sd, up=up, p=p) for i, o, up in widths) for _ in range(2))
         self.F0_proj, self.N_proj = nn.Conv1d(d // 2, 1, 1), nn.Conv1d(d // 2, 1, 1)
 
     def durations(self, d, lens=None):
-        return self.duration_proj(run_lstm(self.lstm, d, lens))
+        return self.duration_proj["linear_layer"](run_lstm(self.lstm, d, lens))
 
     def f0n(self, en, s):  # en [B, T, d+sd] at token-frame rate
         x = self.shared(en)[0].transpose(1, 2)
         a = b = x
-        for blk in self.F0:
-            a = blk(a, s)
-        for blk in self.N:
-            b = blk(b, s)
+        for f, n in zip(self.F0, self.N):
+            a, b = f(a, s), n(b, s)
         return self.F0_proj(a).squeeze(1), self.N_proj(b).squeeze(1)
 
 
-class Albert(nn.Module):
-    """ALBERT encoder with the transformers parameter names (one shared layer, repeated)."""
+class Bert(AlbertModel):
+    """PL-BERT"""
 
     def __init__(self, ntok, c):
-        super().__init__()
-        E, H, I = c.get("embedding_size", 128), c["hidden_size"], c["intermediate_size"]
-        self.h, self.L = c["num_attention_heads"], c["num_hidden_layers"]
-        m = lambda **k: nn.ModuleDict(k)
-        self.embeddings = m(
-            word_embeddings=nn.Embedding(ntok, E),
-            position_embeddings=nn.Embedding(c["max_position_embeddings"], E),
-            token_type_embeddings=nn.Embedding(2, E),
-            LayerNorm=nn.LayerNorm(E, eps=1e-12),
-        )
-        layer = m(
-            full_layer_layer_norm=nn.LayerNorm(H, eps=1e-12),
-            ffn=nn.Linear(H, I),
-            ffn_output=nn.Linear(I, H),
-            attention=m(
-                query=nn.Linear(H, H),
-                key=nn.Linear(H, H),
-                value=nn.Linear(H, H),
-                dense=nn.Linear(H, H),
-                LayerNorm=nn.LayerNorm(H, eps=1e-12),
-            ),
-        )
-        self.encoder = m(
-            embedding_hidden_mapping_in=nn.Linear(E, H), albert_layer_groups=nn.ModuleList([m(albert_layers=nn.ModuleList([layer]))])
-        )
-        self.pooler = nn.Linear(H, H)
-        for p in self.modules():
-            if isinstance(p, nn.Embedding):
-                nn.init.normal_(p.weight, 0, 0.05)
+        kept = {k: v for k, v in c.items() if k != "dropout"}
+        super().__init__(AlbertConfig(vocab_size=ntok, hidden_dropout_prob=0, attention_probs_dropout_prob=0, **kept))
 
     def forward(self, ids, mask=None):
-        B, T = ids.shape
-        e = self.embeddings
-        x = e["word_embeddings"](ids) + e["position_embeddings"].weight[:T] + e["token_type_embeddings"].weight[0]
-        x = self.encoder["embedding_hidden_mapping_in"](e["LayerNorm"](x))
-        ly = self.encoder["albert_layer_groups"][0]["albert_layers"][0]
-        at = ly["attention"]
-        bias = 0 if mask is None else (1 - mask)[:, None, None, :] * -1e9
-        for _ in range(self.L):
-            sp = lambda t: t.view(B, T, self.h, -1).transpose(1, 2)
-            q, k, v = sp(at["query"](x)), sp(at["key"](x)), sp(at["value"](x))
-            w = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + bias, -1)
-            y = at["LayerNorm"](x + at["dense"]((w @ v).transpose(1, 2).reshape(B, T, -1)))
-            f = ly["ffn_output"](F.gelu(ly["ffn"](y), approximate="tanh"))  # gelu_new
-            x = ly["full_layer_layer_norm"](y + f)
-        return x
+        return super().forward(ids, attention_mask=None if mask is None else mask.bool()).last_hidden_state
 
 
 class Model(nn.Module):
@@ -377,36 +279,29 @@ class Model(nn.Module):
         self.cfg = cfg
         hid, sd = cfg["hidden_dim"], cfg["style_dim"]
         self.sd = sd
-        self.bert = Albert(cfg["n_token"], cfg["plbert"])
+        self.bert = Bert(cfg["n_token"], cfg["plbert"])
         self.bert_encoder = nn.Linear(cfg["plbert"]["hidden_size"], hid)
         self.predictor = ProsodyPredictor(sd, hid, cfg["n_layer"], cfg["max_dur"], cfg["dropout"])
         self.text_encoder = TextEncoder(hid, cfg["text_encoder_kernel_size"], cfg["n_layer"], cfg["n_token"])
-        self.decoder = Decoder(hid, sd, cfg["istftnet"], cfg.get("decoder_dim", 1024), cfg.get("asr_res_dim", 64))
+        self.decoder = Decoder(hid, sd, cfg["istftnet"], cfg["decoder_dim"], cfg["asr_res_dim"])
 
     @torch.no_grad()
-    def infer(self, ids, ref_s, speed=1.0, noise_seed=None, tap=None, dur=None, f0=None, n=None):
-        """ids: list incl. the 0 at both ends; ref_s [2*style_dim]: decoder half, then predictor half."""
-        t = tap if tap is not None else {}
-        ids = torch.tensor(ids)[None]
-        ref = ref_s[None]
-        sdec, sp = ref[:, : self.sd], ref[:, self.sd :]
+    def infer(self, ids, ref_s, noise_seed=None, tap=None):
+        """ids: list incl. the 0 at both ends; ref_s [2*style_dim]: decoder half, then predictor half. -> samples; tap gets what is on the way."""
+        t, ids = {} if tap is None else tap, torch.tensor(ids)[None]
+        sdec, sp = ref_s[None, :self.sd], ref_s[None, self.sd:]
         bert = self.bert(ids)
         den = self.bert_encoder(bert)
         d = self.predictor.text_encoder(den, sp)
-        dl = torch.sigmoid(self.predictor.durations(d)).sum(-1) / speed
-        pd = torch.round(dl).clamp(min=1).long()[0] if dur is None else dur
-        en = d.repeat_interleave(pd, 1)
-        fp, np_ = self.predictor.f0n(en, sp)
-        if f0 is None:
-            f0 = fp
-        if n is None:
-            n = np_
+        dl = torch.sigmoid(self.predictor.durations(d)).sum(-1)
+        pd = torch.round(dl).clamp(min=1).long()[0]
+        f0, n = self.predictor.f0n(d.repeat_interleave(pd, 1), sp)
         te = self.text_encoder(ids)
         asr = te.repeat_interleave(pd, -1)
         noise = None if noise_seed is None else torch.from_numpy(seeded_noise(noise_seed, f0.shape[1] * self.decoder.generator.scale))[None]
         wav = self.decoder(asr, f0, n, sdec, noise, t)
         t.update(bert=bert, d_en=den, d=d, duration=dl, pred_dur=pd, F0=f0, N=n, t_en=te, asr=asr, audio=wav)
-        return wav[0], t
+        return wav[0]
 
 
 def seeded_noise(seed, T):
@@ -423,5 +318,6 @@ def seeded_noise(seed, T):
     return z.astype(np.float32).reshape(T, 9)
 
 
-def load_config(path):
+def load_config(path=MODELS + "/parley-speech/config.json"):
+    """The bundled model's configuration, or another's."""
     return json.load(open(path))

@@ -46,11 +46,8 @@ class Store:
         return np.asarray(u[2][u[3] : u[3] + u[4]], np.float32)
 
 
-LN10 = np.float32(np.log(10.0))
-
-
 def p10(x):
-    return np.exp(x * LN10)
+    return np.exp(x * np.float32(np.log(10.0)))
 
 
 def warp(m, r):
@@ -66,9 +63,7 @@ def warp(m, r):
 
 
 def stretch(m, r):
-    a = r.uniform(0.85, 1.18)
-    n = int(len(m) * a)
-    src = np.linspace(0, len(m) - 1.001, n)
+    src = np.linspace(0, len(m) - 1.001, int(len(m) * r.uniform(0.85, 1.18)))
     i = src.astype(np.int32)
     f = (src - i).astype(np.float32)[:, None]
     return m[i] * (1 - f) + m[i + 1] * f
@@ -78,13 +73,9 @@ def smooth_curve(r, n=80, knots=6, amp=0.6):
     return np.interp(np.linspace(0, knots - 1, n), np.arange(knots), r.normal(0, amp, knots)).astype(np.float32)
 
 
-def noise_bank(n=40000, seed=5):
-    """Relative mel power (n, 80) of white noise: chi-square with as many degrees of freedom as a filter has bins."""
-    df = 2 + 10 * (np.arange(80, dtype=np.float32) / 79) ** 2
-    return (np.random.default_rng(seed).standard_gamma(df / 2, (n, 80)) / (df / 2)).astype(np.float32)
-
-
-BANK = noise_bank()
+DF = 2 + 10 * (np.arange(80, dtype=np.float32) / 79)**2
+# relative mel power (n, 80) of white noise: chi-square with as many degrees of freedom as a filter has bins
+BANK = (np.random.default_rng(5).standard_gamma(DF / 2, (40000, 80)) / (DF / 2)).astype(np.float32)
 
 
 def noise(T, r, level):
@@ -100,21 +91,16 @@ def augment(segs, T, T_rec, r, store, strength=1.0):
     """segs: [(start, log10 mel)] placed on a T-frame canvas of digital silence; T_rec = end of the 'recorded' part. Returns normalised (80, T)."""
     P = np.zeros((T, 80), np.float32)
     gain = r.uniform(-2.2, 0.3)
-    tot = []
     for st, m in segs:
-        P[st : st + len(m)] += p10(m)
-        tot.append(np.sort(m.mean(1))[int(len(m) * 0.7)])
-    spk = float(np.mean(tot)) if tot else -2.0  # speech level (log10)
-    u = r.random()
-    if u < 0.75 * strength:
+        P[st:st + len(m)] += p10(m)
+    spk = float(np.mean([np.sort(m.mean(1))[int(len(m) * 0.7)] for _, m in segs])) if segs else -2.0  # speech level (log10)
+    if r.random() < 0.75 * strength:
         snr = r.uniform(0.4, 4.5) if r.random() < 0.75 else r.uniform(1.5, 6)
         P[:T_rec] += noise(T_rec, r, spk - snr + 0.2)
-    if r.random() < 0.08 * strength and store is not None and tot:  # another voice in the background
-        o = store.pick('synth', 0, 9999, r)
-        m = store.mel(o)
-        n = min(len(m), T_rec)
-        k = r.integers(0, T_rec - n + 1)
-        P[k : k + n] += p10(m[:n] - r.uniform(1.2, 2.5))
+    if r.random() < 0.08 * strength and store is not None and segs:  # another voice in the background
+        m = store.mel(store.pick('synth', 0, 9999, r))[:T_rec]
+        k = r.integers(0, T_rec - len(m) + 1)
+        P[k:k + len(m)] += p10(m - r.uniform(1.2, 2.5))
     L = np.log10(np.maximum(P, 1e-10))
     if r.random() < 0.7:
         L = L + smooth_curve(r, amp=0.25)[None]
@@ -129,14 +115,11 @@ def augment(segs, T, T_rec, r, store, strength=1.0):
     L[T_rec:] = -10
     L = (np.maximum(L, L.max() - 8) + 4) / 4
     if strength > 0:  # SpecAugment
-        for _ in range(r.integers(0, 3)):
-            f = r.integers(1, 12)
-            k = r.integers(0, 80 - f)
-            L[:, k : k + f] = L[:T_rec].mean()
-        for _ in range(r.integers(0, 1 + T_rec // 250)):
-            f = r.integers(2, 18)
-            k = r.integers(0, max(1, T_rec - f))
-            L[k : k + f] = L[:T_rec].mean()
+        for view, times, longest, end in ((L.T, r.integers(0, 3), 12, 80), (L, r.integers(0, 1 + T_rec // 250), 18, T_rec)):
+            for _ in range(times):
+                n = r.integers(1 + (view is L), longest)
+                k = r.integers(0, max(1, end - n))
+                view[k:k + n] = L[:T_rec].mean()
     return np.ascontiguousarray(L.T, np.float32)
 
 
@@ -172,28 +155,24 @@ class Sampler:
         stamps = r.random() < p_stamp
         segs, text, phs, t = [], [], [], int(r.integers(0, 40))
         group = s.group(r)
-        for i in range(k):
+        for _ in range(k):
             room = T - t - 4
-            if room < 60:
-                break
-            u = s.st.pick(group, int(room * 0.7) if k == 1 else 25, min(room, 1800), r)
+            u = s.st.pick(group, int(room * 0.7) if k == 1 else 25, min(room, 1800), r) if room >= 60 else None
             if u is None:
                 break
             m = s.st.mel(u)
             if strength > 0:
-                if r.random() < 0.75:
-                    m = warp(m, r)
-                if r.random() < 0.4:
-                    m2 = stretch(m, r)
-                    if len(m2) <= room and len(m2) / len(u[1]) > 2.8:
-                        m = m2
+                m = warp(m, r) if r.random() < 0.75 else m
+                longer = stretch(m, r) if r.random() < 0.4 else m
+                if len(longer) <= room and len(longer) / len(u[1]) > 2.8:
+                    m = longer
                 m = m + np.float32(r.uniform(-0.25, 0.25))
             segs.append((t, m))
             text.append(u[0])
             phs += u[1]
             t += len(m) + int(r.integers(5, 90))
         if not segs:
-            return np.full((80, T), -1.5, np.float32), [tk.sot, tk.en, tk.tr, tk.nots, tk.eot], [], [(-1, 1)] * 5
+            return np.full((80, T), -1.5, np.float32), *s.nothing()
         end = segs[-1][0] + len(segs[-1][1])
         T_rec = min(T, end + int(r.integers(0, 60)))
         mel = augment(segs, T, T_rec, r, s.st, strength)
@@ -210,9 +189,12 @@ class Sampler:
             c += body
         return mel, ids + [tk.eot], phs, c + [(-1, 1)]
 
+    def nothing(s):
+        return [s.tk.sot, s.tk.en, s.tk.tr, s.tk.nots, s.tk.eot], [], [(-1, 1)] * 5
+
     def quiet(s, T):
         """A window without speech: noise, hum or digital silence."""
-        r, tk = s.r, s.tk
+        r = s.r
         if r.random() < 0.25:
             mel = np.full((80, T), -1.5, np.float32)
         elif r.random() < 0.7:
@@ -225,7 +207,7 @@ class Sampler:
                 L[:n, max(0, j - 1) : j + 2] = r.uniform(-5, 0) - k
             L[:n] = np.maximum(L[:n], r.uniform(-10, -6) + 0.2 * np.log10(BANK[:n] + 1e-6))
             mel = np.ascontiguousarray(((np.maximum(L, L.max() - 8) + 4) / 4).T, np.float32)
-        return mel, [tk.sot, tk.en, tk.tr, tk.nots, tk.eot], [], [(-1, 1)] * 5
+        return mel, *s.nothing()
 
     def batch(s, T, B, k, strength=0.6, p_stamp=0.2, p_off=0.2):
         """B windows of T frames -> dict of mel, decoder input x, targets y (-100 = ignored), phones ph and their count pl, position offset, guide."""
@@ -283,9 +265,7 @@ class Sampler:
 def pad(examples, eot):
     """(.., ids, .., guide) tuples -> decoder input, targets (-100 = padding) and guides of one length (at most 448)."""
     n = min(448, -(-(max(len(e[1]) for e in examples) - 1) // 16) * 16)
-    x = np.full((len(examples), n), eot)
-    y = np.full((len(examples), n), -100)
-    g = np.full((len(examples), n, 2), -1.0, np.float32)
+    x, y, g = np.full((len(examples), n), eot), np.full((len(examples), n), -100), np.full((len(examples), n, 2), -1.0, np.float32)
     g[..., 1] = 1
     for i, (_, ids, _, c) in enumerate(examples):
         ids, c = ids[: n + 1], c[: n + 1]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Evaluation clips as 16 kHz wavs in eval/SET/NN.wav with eval/refs.json {set: [[wav, reference], ...]}. Texts are never in the training set."""
 
-import json, os, random, re, subprocess, wave
+import json, os, random, re, subprocess
 import numpy as np
 import soundfile
 import paths, feat, text_prep
+from shared.sections import cap
 from text_more import spell
 
 R = random.Random(7)
@@ -14,45 +15,40 @@ NUM = open('text/eval_numbers.txt').read().split('\n')[:-1]
 refs = {}
 
 
-def save(path, x):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    w = wave.open(path, 'wb')
-    w.setnchannels(1)
-    w.setsampwidth(2)
-    w.setframerate(16000)
-    w.writeframes((np.clip(x, -1, 1) * 32767).astype(np.int16).tobytes())
-    w.close()
+def say(voice, text):
+    """The text in a voice, 'flite:slt' or 'espeak:en-us' or 'festival:ked_diphone', at 16 kHz."""
+    engine, name = voice.split(':')
+    wav, scm = paths.TMP + '/ev.wav', paths.TMP + '/ev.scm'
+    if os.path.exists(wav):
+        os.remove(wav)
+    with open(scm, 'w') as f:
+        f.write(f'(voice_{name}) (utt.save.wave (utt.synth (Utterance Text "{text.replace(chr(34), "")}")) "{wav}" \'riff)')
+    commands = dict(flite=['flite', '-voice', name, '-t', text, '-o', wav], espeak=['espeak-ng', '-v', name, '-s', '160', '-w', wav, text],
+                    festival=['festival', '-b', scm])
+    subprocess.run(commands[engine], capture_output=True)
+    return level(real(wav))
 
 
-def say(voice, text, tmp=paths.TMP + '/ev.wav'):
-    k, n = voice.split(':')
-    if os.path.exists(tmp):
-        os.remove(tmp)
-    if k == 'flite':
-        subprocess.run(['flite', '-voice', n, '-t', text, '-o', tmp], capture_output=True)
-    elif k == 'espeak':
-        subprocess.run(['espeak-ng', '-v', n, '-s', '160', '-w', tmp, text], capture_output=True)
-    else:
-        open(paths.TMP + '/ev.scm',
-             'w').write(f'(voice_{n}) (utt.save.wave (utt.synth (Utterance Text "{re.sub(chr(34), "", text)}")) "{tmp}" \'riff)')
-        subprocess.run(['festival', '-b', paths.TMP + '/ev.scm'], capture_output=True)
-    sr, x = feat.read_wav(tmp)
-    x = feat.to16k(x, sr)
+def level(x):
     return x / max(1e-3, abs(x).max()) * 0.6
+
+
+def real(path):
+    sr, x = feat.read_wav(path)
+    return feat.to16k(x, sr)
 
 
 def put(name, i, x, ref):
     p = f'eval/{name}/{i:02d}.wav'
-    save(p, x)
+    os.makedirs(f'eval/{name}', exist_ok=True)
+    soundfile.write(p, np.clip(x, -1, 1), 16000, 'PCM_16')
     refs.setdefault(name, []).append([p, ref])
 
 
-V = {
-    'seen_flite_slt': 'flite:slt', 'seen_flite_rms': 'flite:rms', 'seen_flite_awb': 'flite:awb', 'seen_flite_kal16': 'flite:kal16',
-    'seen_festival_slt_hts': 'festival:cmu_us_slt_arctic_hts', 'seen_espeak_en_us': 'espeak:en-us', 'seen_espeak_gb_f3': 'espeak:en-gb+f3',
-    'unseen_festival_ked': 'festival:ked_diphone', 'unseen_espeak_scotland': 'espeak:en-gb-scotland',
-    'unseen_espeak_rp_variant': 'espeak:en-gb-x-rp+gustave'
-}
+V = dict(seen_flite_slt='flite:slt', seen_flite_rms='flite:rms', seen_flite_awb='flite:awb', seen_flite_kal16='flite:kal16',
+         seen_festival_slt_hts='festival:cmu_us_slt_arctic_hts', seen_espeak_en_us='espeak:en-us', seen_espeak_gb_f3='espeak:en-gb+f3',
+         unseen_festival_ked='festival:ked_diphone', unseen_espeak_scotland='espeak:en-gb-scotland',
+         unseen_espeak_rp_variant='espeak:en-gb-x-rp+gustave')
 bank = {}
 for name, v in V.items():
     for i, t in enumerate(R.sample(EV, 100)):
@@ -91,15 +87,13 @@ TRAINED = set(open('text/train.txt').read().split('\n'))
 text_prep.random.seed(4242)
 fresh = []
 while len(fresh) < 36:  # fresh sentences of the template generator that wrote part of the training text
-    t = text_prep.everyday()
-    t = t[0].upper() + t[1:]
+    t = cap(text_prep.everyday())
     if t not in TRAINED:
         fresh.append(t)
-for i, t in enumerate(fresh):
-    if i < 24:
-        put('everyday_seen_voices', i, say(['flite:slt', 'flite:rms', 'flite:awb'][i % 3], t), t)
-    else:
-        put('everyday_unseen_ked', i - 24, say('festival:ked_diphone', t), t)
+for i, t in enumerate(fresh[:24]):
+    put('everyday_seen_voices', i, say(['flite:slt', 'flite:rms', 'flite:awb'][i % 3], t), t)
+for i, t in enumerate(fresh[24:]):
+    put('everyday_unseen_ked', i, say('festival:ked_diphone', t), t)
 for i in range(20):  # silence, hum, white and coloured noise: nothing may be transcribed
     n = 16000 * int(NP.integers(2, 12))
     w = NP.standard_normal(n).astype(np.float32)
@@ -108,23 +102,15 @@ for i in range(20):  # silence, hum, white and coloured noise: nothing may be tr
 
 
 # ---- real human speech ----
-def real(path):
-    x, sr = soundfile.read(path, dtype='float32')
-    return feat.to16k(x, sr)
-
-
 for name, clips in json.load(open('text/real_heldout.json')).items():  # ocean: adults, never heard; lj: the reader's other clips were heard
     for i, (p, t) in enumerate(clips):
         put(f'real_{name}_heldout', i, real(p), t)
 P = '/usr/share/pocketsphinx/test/data/'  # Debian pocketsphinx-testdata
-if os.path.exists(P):
-    for i, l in enumerate(open(P + 'librivox/transcription')):
-        t, f = re.match(r'<s> (.*) </s> \((.*)\)', l).groups()
-        put('real_librivox', i, real(f'{P}librivox/{f}.wav'), t)
-    for i, l in enumerate(open(P + 'cards/cards.transcription')):
-        m = re.match(r'(?:<s> )?(.*?)(?: </s>)? \((.*)\)', l.strip())
-        if m:
-            put('real_cards', i, real(f'{P}cards/{m.group(2)}.wav'), m.group(1))
+for name, listed in (('librivox', 'transcription'), ('cards', 'cards.transcription')):
+    for i, l in enumerate(open(P + f'{name}/{listed}') if os.path.exists(P) else []):
+        said = re.match(r'(?:<s> )?(.*?)(?: </s>)? \((.*)\)', l.strip())
+        if said:
+            put(f'real_{name}', i, real(f'{P}{name}/{said[2]}.wav'), said[1])
 json.dump(refs, open('eval/refs.json', 'w'), indent=1)
 for k, v in refs.items():
     print(k, len(v), v[0])

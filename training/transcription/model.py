@@ -1,12 +1,9 @@
-"""Whisper encoder-decoder in plain PyTorch with Hugging Face parameter names (WhisperForConditionalGeneration), any size.
+"""Whisper encoder-decoder in plain PyTorch with Hugging Face parameter names (WhisperForConditionalGeneration), any size, any length of window.
 Training extras (dropped at export): a CTC phone head, and timestamp embeddings expressed through a smooth sinusoid basis."""
 
-import math, json, torch, torch.nn as nn, torch.nn.functional as F
-import fastops
-
-
-def gelu(x):
-    return fastops.Gelu.apply(x) if fastops.lib and x.dtype == torch.bfloat16 and x.device.type == 'cpu' and x.is_contiguous() else F.gelu(x)
+import json, math
+import torch, torch.nn as nn, torch.nn.functional as F
+from paths import MODELS
 
 
 def sinusoids(n, d):
@@ -15,125 +12,73 @@ def sinusoids(n, d):
     return torch.cat([a.sin(), a.cos()], 1)
 
 
-class Attn(nn.Module):
+class Attention(nn.Module):
     def __init__(s, d, h):
         super().__init__()
         s.h = h
         s.k_proj = nn.Linear(d, d, bias=False)
-        s.v_proj = nn.Linear(d, d)
-        s.q_proj = nn.Linear(d, d)
-        s.out_proj = nn.Linear(d, d)
+        s.v_proj, s.q_proj, s.out_proj = (nn.Linear(d, d) for _ in range(3))
 
-    def split(s, x):
-        B, T, D = x.shape
-        return x.view(B, T, s.h, D // s.h).transpose(1, 2)
-
-    def forward(s, x, kv=None, causal=False, cache=None, seen=False):
-        """x (B, T, D) attends to itself or to kv; `cache` holds k and v between decoding steps; `seen` keeps the probabilities in s.att."""
-        if kv is None:
-            w = torch.cat([s.q_proj.weight, s.k_proj.weight, s.v_proj.weight])
-            q, k, v = F.linear(x, w, torch.cat([s.q_proj.bias, torch.zeros_like(s.q_proj.bias), s.v_proj.bias])).chunk(3, 2)
-            q, k, v = s.split(q), s.split(k), s.split(v)
-            if cache is not None:
-                if 'k' in cache:
-                    k, v = torch.cat([cache['k'], k], 2), torch.cat([cache['v'], v], 2)
-                cache['k'], cache['v'] = k, v
+    def forward(s, x, kv=None, cache=None):
+        """x (B, T, D) attends to what came before it, or to all of kv; `cache` holds k and v between decoding steps. While training the
+        probabilities stay in s.att."""
+        split = lambda t: t.unflatten(2, (s.h, -1)).transpose(1, 2)
+        q = split(s.q_proj(x))
+        if kv is not None and cache:
+            k, v = cache['k'], cache['v']
         else:
-            q = s.split(s.q_proj(x))
-            if cache is not None and 'k' in cache:
-                k, v = cache['k'], cache['v']
-            else:
-                k, v = F.linear(kv, torch.cat([s.k_proj.weight, s.v_proj.weight])).chunk(2, 2)
-                k, v = s.split(k), s.split(v + s.v_proj.bias)
-                if cache is not None:
-                    cache['k'], cache['v'] = k, v
-        if s.training:  # by hand: on CPU the backward pass of the fused attention is slower
-            a = (q * q.shape[-1] ** -0.5) @ k.transpose(-1, -2)
+            k, v = (split(p(x if kv is None else kv)) for p in (s.k_proj, s.v_proj))
+            if kv is None and cache:
+                k, v = torch.cat([cache['k'], k], 2), torch.cat([cache['v'], v], 2)
+            if cache is not None:
+                cache['k'], cache['v'] = k, v
+        causal = kv is None and x.shape[1] > 1
+        if s.training:  # by hand: the probabilities are needed, and on CPU the backward pass of the fused attention is slower
+            a = (q * q.shape[-1]**-0.5) @ k.transpose(-1, -2)
             if causal:
                 a = a + torch.full(a.shape[-2:], float('-inf'), dtype=a.dtype, device=a.device).triu(1)
-            a = a.softmax(-1)
-            s.att = a if seen else None
-            o = a @ v
+            s.att = a.softmax(-1)
+            o = s.att @ v
         else:
-            o = F.scaled_dot_product_attention(q, k, v, is_causal=causal and x.shape[1] > 1)
+            o = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         return s.out_proj(o.transpose(1, 2).reshape(x.shape))
 
 
-class EncLayer(nn.Module):
-    def __init__(s, d, h, f):
+class Layer(nn.Module):
+    def __init__(s, d, h, f, decoder=False):
         super().__init__()
-        s.self_attn = Attn(d, h)
-        s.self_attn_layer_norm = nn.LayerNorm(d)
-        s.fc1 = nn.Linear(d, f)
-        s.fc2 = nn.Linear(f, d)
-        s.final_layer_norm = nn.LayerNorm(d)
+        s.self_attn, s.self_attn_layer_norm = Attention(d, h), nn.LayerNorm(d)
+        if decoder:
+            s.encoder_attn, s.encoder_attn_layer_norm = Attention(d, h), nn.LayerNorm(d)
+        s.fc1, s.fc2, s.final_layer_norm = nn.Linear(d, f), nn.Linear(f, d), nn.LayerNorm(d)
 
-    def forward(s, x, p=0.0):
-        if s.training and fastops.lib and x.dtype == torch.bfloat16 and x.device.type == 'cpu' and not p:
-            return fastops.enc_layer(s, x)
-        x = x + F.dropout(s.self_attn(s.self_attn_layer_norm(x)), p, s.training)
-        return x + F.dropout(s.fc2(gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
-
-
-class DecLayer(nn.Module):
-    def __init__(s, d, h, f):
-        super().__init__()
-        s.self_attn = Attn(d, h)
-        s.self_attn_layer_norm = nn.LayerNorm(d)
-        s.encoder_attn = Attn(d, h)
-        s.encoder_attn_layer_norm = nn.LayerNorm(d)
-        s.fc1 = nn.Linear(d, f)
-        s.fc2 = nn.Linear(f, d)
-        s.final_layer_norm = nn.LayerNorm(d)
-
-    def forward(s, x, enc, cache=None, p=0.0):
-        x = x + F.dropout(s.self_attn(s.self_attn_layer_norm(x), None, True, cache and cache['s']), p, s.training)
-        x = x + F.dropout(s.encoder_attn(s.encoder_attn_layer_norm(x), enc, False, cache and cache['x'], s.training), p, s.training)
-        return x + F.dropout(s.fc2(gelu(s.fc1(s.final_layer_norm(x)))), p, s.training)
-
-
-class _Taps(torch.autograd.Function):
-    """(B, T, C) -> (B, T', 3 C): each position beside its neighbours (zeros outside), every `stride` positions."""
-
-    @staticmethod
-    def forward(ctx, x, stride):
-        ctx.stride, ctx.T = stride, x.shape[1]
-        p = F.pad(x, (0, 0, 1, 1))
-        B, T, C = p.shape
-        return p.as_strided((B, (T - 3) // stride + 1, 3 * C), (T * C, stride * C, 1))
-
-    @staticmethod
-    def backward(ctx, g):
-        B, n, C = g.shape[0], g.shape[1], g.shape[2] // 3
-        x = g.new_zeros(B, ctx.T + 2, C)
-        for k in range(3):
-            x[:, k : k + (n - 1) * ctx.stride + 1 : ctx.stride] += g[..., k * C : (k + 1) * C]
-        return x[:, 1:-1], None
-
-
-def conv(m, x):
-    """Conv1d (kernel 3, padding 1) as a matrix product, (B, T, C) -> (B, T', D): faster on CPU."""
-    return F.linear(_Taps.apply(x, m.stride[0]), m.weight.transpose(1, 2).flatten(1), m.bias)
+    def forward(s, x, enc=None, cache=None):
+        """An encoder's layer, or with `enc` a decoder's."""
+        y = s.self_attn_layer_norm(x)
+        x = x + (s.self_attn(y, y) if enc is None else s.self_attn(y, None, cache and cache['s']))
+        if enc is not None:
+            x = x + s.encoder_attn(s.encoder_attn_layer_norm(x), enc, cache and cache['x'])
+        return x + s.fc2(F.gelu(s.fc1(s.final_layer_norm(x))))
 
 
 class Encoder(nn.Module):
     def __init__(s, c):
         super().__init__()
         d = c['d_model']
-        s.conv1 = nn.Conv1d(c['num_mel_bins'], d, 3, padding=1)
-        s.conv2 = nn.Conv1d(d, d, 3, 2, 1)
-        s.embed_positions = nn.Embedding(c['max_source_positions'], d)
-        s.embed_positions.weight.data = sinusoids(c['max_source_positions'], d)
-        s.embed_positions.weight.requires_grad = False
-        s.layers = nn.ModuleList(EncLayer(d, c['encoder_attention_heads'], c['encoder_ffn_dim']) for _ in range(c['encoder_layers']))
+        s.conv1, s.conv2 = nn.Conv1d(c['num_mel_bins'], d, 3, padding=1), nn.Conv1d(d, d, 3, 2, 1)
+        s.embed_positions = nn.Embedding.from_pretrained(sinusoids(c['max_source_positions'], d))
+        s.layers = nn.ModuleList(Layer(d, c['encoder_attention_heads'], c['encoder_ffn_dim']) for _ in range(c['encoder_layers']))
         s.layer_norm = nn.LayerNorm(d)
 
-    def forward(s, mel, off=0, p=0.0):
+    def conv(s, mel):
+        return F.gelu(s.conv2(F.gelu(s.conv1(mel)))).transpose(1, 2)
+
+    def forward(s, mel, off=0):
         """mel (B, 80, T); positions start at `off` (training crops use random offsets)."""
-        x = gelu(conv(s.conv2, gelu(conv(s.conv1, mel.transpose(1, 2)))))
-        x = F.dropout(x + s.embed_positions.weight[off : off + x.shape[1]], p, s.training)
+        x = s.conv(mel)
+        x = x + s.embed_positions.weight[off:off + x.shape[1]]
         for l in s.layers:
-            x = l(x, p)
+            x = l(x)
         return s.layer_norm(x)
 
 
@@ -141,17 +86,9 @@ class Decoder(nn.Module):
     def __init__(s, c):
         super().__init__()
         d = c['d_model']
-        s.embed_tokens = nn.Embedding(c['vocab_size'], d)
-        s.embed_positions = nn.Embedding(c['max_target_positions'], d)
-        s.layers = nn.ModuleList(DecLayer(d, c['decoder_attention_heads'], c['decoder_ffn_dim']) for _ in range(c['decoder_layers']))
+        s.embed_tokens, s.embed_positions = nn.Embedding(c['vocab_size'], d), nn.Embedding(c['max_target_positions'], d)
+        s.layers = nn.ModuleList(Layer(d, c['decoder_attention_heads'], c['decoder_ffn_dim'], True) for _ in range(c['decoder_layers']))
         s.layer_norm = nn.LayerNorm(d)
-
-
-class Core(nn.Module):
-    def __init__(s, c):
-        super().__init__()
-        s.encoder = Encoder(c)
-        s.decoder = Decoder(c)
 
 
 class PhoneEncoder(nn.Module):
@@ -160,17 +97,12 @@ class PhoneEncoder(nn.Module):
 
     def __init__(s, n, d):
         super().__init__()
-        s.emb = nn.Embedding(n + 1, d)
-        s.mix = nn.Linear(5 * d, d)
-        s.norm = nn.LayerNorm(d)
-        s.ps = nn.Parameter(torch.tensor(0.3))
-        nn.init.normal_(s.emb.weight, std=0.5)
+        s.emb, s.mix, s.norm, s.ps = nn.Embedding(n + 1, d), nn.Linear(5 * d, d), nn.LayerNorm(d), nn.Parameter(torch.tensor(0.3))
 
     def forward(s, ids, pos):
         x = s.emb(ids)
         u = F.pad(x, (0, 0, 2, 2)).unfold(1, 5, 1).flatten(2)
-        x = x + gelu(s.mix(u)) + s.ps * pos[: x.shape[1]]
-        return s.norm(x)
+        return s.norm(x + F.gelu(s.mix(u)) + s.ps * pos[:x.shape[1]])
 
 
 class Whisper(nn.Module):
@@ -178,8 +110,7 @@ class Whisper(nn.Module):
 
     def __init__(s, c, n_phones=0, t0=None):
         super().__init__()
-        s.c = c
-        s.model = Core(c)
+        s.model = nn.ModuleDict(dict(encoder=Encoder(c), decoder=Decoder(c)))
         s.t0 = t0
         for m in s.modules():
             if isinstance(m, nn.Linear):
@@ -187,36 +118,28 @@ class Whisper(nn.Module):
                 m.bias is not None and nn.init.zeros_(m.bias)
             if isinstance(m, nn.Embedding) and m.weight.requires_grad:
                 nn.init.normal_(m.weight, std=0.03)
-        n = c['encoder_layers'] + c['decoder_layers']
-        for nme, q in s.named_parameters():
-            if nme.endswith(('out_proj.weight', 'fc2.weight')):
-                q.data *= (2 * n) ** -0.5 * 1.5
+        for name, q in s.named_parameters():
+            if name.endswith(('out_proj.weight', 'fc2.weight')):
+                q.data *= (2 * (c['encoder_layers'] + c['decoder_layers']))**-0.5 * 1.5
         if n_phones:  # training only
-            s.ctc = nn.Linear(c['d_model'], n_phones + 1)
-            s.phone_enc = PhoneEncoder(n_phones, c['d_model'])
-            nt = c['vocab_size'] - t0
-            torch.arange(s.N_BASIS // 2)[None]
-            t = torch.arange(nt)[:, None] / nt
+            s.ctc, s.phone_enc, s.ts = nn.Linear(c['d_model'], n_phones + 1), PhoneEncoder(n_phones, c['d_model']), nn.Linear(s.N_BASIS, c['d_model'])
+            nn.init.normal_(s.phone_enc.emb.weight, std=0.5)
+            nn.init.normal_(s.ts.weight, std=0.01)
+            t = torch.arange(c['vocab_size'] - t0)[:, None] / (c['vocab_size'] - t0)
             w = torch.exp(torch.linspace(math.log(0.5), math.log(300.0), s.N_BASIS // 2))[None] * 2 * math.pi
             s.register_buffer('basis', torch.cat([(t * w).sin(), (t * w).cos()], 1))
-            s.ts = nn.Linear(s.N_BASIS, c['d_model'])
-            nn.init.normal_(s.ts.weight, std=0.01)
 
     def emb(s):
         e = s.model.decoder.embed_tokens.weight
-        return torch.cat([e[: s.t0], e[s.t0 :] + s.ts(s.basis)]) if hasattr(s, 'ts') else e
+        return torch.cat([e[:s.t0], e[s.t0:] + s.ts(s.basis)]) if hasattr(s, 'ts') else e
 
-    def decode(s, ids, enc, cache=None, pos=0, p=0.0, e=None, last=False, keep=None):
-        """Logits of ids (B, T) after `pos` cached ones, given the encoder's states; only the last, or those at the flat positions `keep`."""
-        e = s.emb() if e is None else e
-        d = s.model.decoder
-        T = ids.shape[1]
-        x = F.embedding(ids, e) + d.embed_positions.weight[pos : pos + T]
-        x = F.dropout(x, p, s.training)
+    def decode(s, ids, enc, cache=None, pos=0, keep=None):
+        """Logits of ids (B, T) after `pos` cached ones, given the encoder's states; of all, or those at the flat positions `keep`."""
+        e, d = s.emb(), s.model.decoder
+        x = F.embedding(ids, e) + d.embed_positions.weight[pos:pos + ids.shape[1]]
         for i, l in enumerate(d.layers):
-            x = l(x, enc, cache and cache[i], p)
-        x = x[:, -1:] if last else x if keep is None else x.flatten(0, 1)[keep]
-        return F.linear(d.layer_norm(x), e)
+            x = l(x, enc, cache and cache[i])
+        return F.linear(d.layer_norm(x if keep is None else x.flatten(0, 1)[keep]), e)
 
     def new_cache(s):
         return [dict(s={}, x={}) for _ in s.model.decoder.layers]
@@ -228,78 +151,6 @@ class Whisper(nn.Module):
         return sd
 
 
-def config(d=256, heads=4, enc=4, dec=2, ffn=1024, vocab=2910, ids=None):
-    i = ids or dict(eot=1400, sot=1401)
-    return dict(
-        model_type='whisper',
-        architectures=['WhisperForConditionalGeneration'],
-        vocab_size=vocab,
-        num_mel_bins=80,
-        d_model=d,
-        encoder_layers=enc,
-        decoder_layers=dec,
-        num_hidden_layers=enc,
-        encoder_attention_heads=heads,
-        decoder_attention_heads=heads,
-        encoder_ffn_dim=ffn,
-        decoder_ffn_dim=ffn,
-        max_source_positions=1500,
-        max_target_positions=448,
-        activation_function='gelu',
-        scale_embedding=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        encoder_layerdrop=0.0,
-        decoder_layerdrop=0.0,
-        init_std=0.02,
-        is_encoder_decoder=True,
-        use_cache=True,
-        tie_word_embeddings=True,
-        bos_token_id=i['eot'],
-        eos_token_id=i['eot'],
-        pad_token_id=i['eot'],
-        decoder_start_token_id=i['sot'],
-        begin_suppress_tokens=None,
-        suppress_tokens=None,
-        forced_decoder_ids=None,
-        max_length=448,
-        torch_dtype='float16',
-    )
-
-
-# ---- minimal safetensors ----
-def save_st(path, tensors, dtype=torch.float16, meta=None):
-
-    names = {torch.float16: 'F16', torch.float32: 'F32', torch.int64: 'I64', torch.int32: 'I32'}
-    hdr, off, blobs = {'__metadata__': meta or {'format': 'pt'}}, 0, []
-    for k in sorted(tensors):
-        t = tensors[k]
-        t = t.to(dtype) if dtype and t.is_floating_point() else t
-        b = t.contiguous().numpy().tobytes()
-        hdr[k] = dict(dtype=names[t.dtype], shape=list(t.shape), data_offsets=[off, off + len(b)])
-        off += len(b)
-        blobs.append(b)
-    h = json.dumps(hdr, separators=(',', ':')).encode()
-    h += b' ' * (-len(h) % 8)
-    with open(path + '.tmp', 'wb') as f:
-        f.write(len(h).to_bytes(8, 'little') + h + b''.join(blobs))
-    import os
-
-    os.replace(path + '.tmp', path)
-
-
-def load_st(path):
-    import numpy as np
-
-    b = open(path, 'rb').read()
-    n = int.from_bytes(b[:8], 'little')
-    h = json.loads(b[8 : 8 + n])
-    h.pop('__metadata__', None)
-    dt = {'F16': np.float16, 'F32': np.float32, 'I64': np.int64, 'I32': np.int32}
-    return {
-        k: torch.from_numpy(
-            np.frombuffer(b[8 + n + v['data_offsets'][0] : 8 + n + v['data_offsets'][1]], dt[v['dtype']]).reshape(v['shape']).copy()
-        )
-        for k, v in h.items()
-    }
+def config():
+    """The bundled model's configuration."""
+    return json.load(open(MODELS + '/parley-transcribe/config.json'))

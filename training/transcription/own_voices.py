@@ -2,13 +2,13 @@
 """Sentences in the voices of models/parley-speech, spoken through Parley (speak_own.ts) -> data/own_XXXX.f16/json.
 usage: own_voices.py FIRST COUNT   (shards of 200 sentences; a finished shard is skipped)"""
 
-import json, os, random, re, shutil, subprocess, sys, time
+import json, os, random, shutil, subprocess, sys, time
 import numpy as np
 import paths, feat, synth
 from real_prep import phones
 
 SHARD = 200
-VOICES = re.findall(r'^ {4}"(\S+)": dict', open(paths.HERE + '/../speech/voices.py').read(), re.M)
+VOICES = list(json.load(open(paths.HERE + '/../speech/data/voices.json')))
 
 
 def shard(k, lines):

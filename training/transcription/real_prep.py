@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Real human speech (LJ Speech, speechocean762) -> data/real_*.f16/json in resampled copies, and the held-out list.
 Held out for evaluation: 25 LJ clips and every fifth adult speaker of speechocean762's part in $PARLEY_DATA -> text/real_heldout.json
-($PARLEY_OCEAN names a git directory of github.com/jimbozhang/speechocean762: then all of its other speakers, children too, are used).
+($PARLEY_OCEAN names a clone of github.com/jimbozhang/speechocean762: then all of its other speakers, children too, are used).
 usage: real_prep.py [list]   (list: only the held-out list)"""
 
-import io, json, os, subprocess, sys
+import glob, json, os, subprocess, sys
 import numpy as np
 import soundfile
 import paths, feat
+from synth import write_shard
 
 SPEEDS = (0.9, 1.0, 1.1)
 
@@ -17,24 +18,13 @@ def rows(name):
     return [[f'{folder}/{f[0]}'] + f[1:] for f in (l.rstrip('\n').split('\t') for l in open(folder + '/transcripts.tsv', encoding='utf-8'))]
 
 
-def git_clips(repo, skip_speakers, skip_texts):
-    """(waveform bytes, text) of every clip of the full repository but the held-out speakers' and the held-out texts."""
-    git = ['git', '-C', repo]
-    show = lambda p: subprocess.run(git + ['show', 'HEAD:' + p], capture_output=True, text=True, check=True).stdout
-    text = dict(l.split(None, 1) for part in ('train', 'test') for l in show(part + '/text').splitlines())
-    names = [n for n in subprocess.run(git + ['ls-tree', '-r', '--name-only', 'HEAD', 'WAVE'], capture_output=True, text=True).stdout.split()]
-    names = [n for n in names if n.split('/')[1][-4:] not in skip_speakers and text.get(n.split('/')[2][:-4], '').strip() not in skip_texts]
-    with subprocess.Popen(git + ['cat-file', '--batch'], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
-        for n in names:
-            key = n.split('/')[2][:-4]
-            if key not in text:
-                continue
-            p.stdin.write(f'HEAD:{n}\n'.encode())
-            p.stdin.flush()
-            size = int(p.stdout.readline().split()[2])
-            wav = p.stdout.read(size + 1)[:-1]
-            yield io.BytesIO(wav), text[key].strip()
-        p.stdin.close()
+def all_clips(clone, skip_speakers, skip_texts):
+    """(file, text) of every clip of the full repository but the held-out speakers' and the held-out texts."""
+    text = dict(l.split(None, 1) for part in ('train', 'test') for l in open(f'{clone}/{part}/text'))
+    for f in sorted(glob.glob(clone + '/WAVE/*/*')):
+        speaker, said = f.split('/')[-2][-4:], text.get(os.path.basename(f)[:-4], '').strip()
+        if said and speaker not in skip_speakers and said not in skip_texts:
+            yield f, said
 
 
 def sentence(text):
@@ -54,18 +44,12 @@ def make(name, clips):
     clips = [(soundfile.read(f, dtype='float32'), sentence(t)) for f, t in clips if t.isascii()]
     ph = phones([t for _, t in clips])
     for sp in SPEEDS:
-        mels, meta, off = [], [], 0
+        entries = []
         for ((x, sr), t), p in zip(clips, ph):
             x = feat.to16k(x, sr, sp)
-            m = feat.log10_mel(x / max(1e-3, abs(x).max()) * 0.6).astype(np.float16)
-            meta.append(dict(text=t, ph=p.strip(), voice='real:' + name, off=off, n=len(m)))
-            mels.append(m)
-            off += len(m)
+            entries.append((t, p.strip(), 'real:' + name, feat.log10_mel(x / max(1e-3, abs(x).max()) * 0.6).astype(np.float16)))
         base = f'data/real_{name}_{round(sp * 100)}'
-        np.concatenate(mels).tofile(base + '.f16')
-        with open(base + '.json', 'w') as f:
-            json.dump(meta, f)
-        print(base, len(meta), off / 100, 's', flush=True)
+        print(base, len(entries), write_shard(base, entries), 's', flush=True)
 
 
 def main():
@@ -80,7 +64,7 @@ def main():
     make('lj', [c for c in lj if c not in held['lj']])
     repo = os.environ.get('PARLEY_OCEAN')
     held_texts = {t for _, t in held['ocean']}
-    make('ocean', git_clips(repo, held_speakers, held_texts) if repo else [(p, t) for p, s, _, t in ocean if s not in held_speakers])
+    make('ocean', all_clips(repo, held_speakers, held_texts) if repo else [(p, t) for p, s, _, t in ocean if s not in held_speakers])
 
 
 if __name__ == '__main__':

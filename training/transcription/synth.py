@@ -4,23 +4,16 @@ usage: synth.py WORKER NWORKERS [--minutes M] [--first SHARD] [--share slt=0.2,.
 Resumable: finished shards are skipped; --first begins at a later shard, for sentences not heard yet; --share and --plain say what to hear more of.
 Held out from training: festival ked_diphone and kal_diphone, espeak en-gb-scotland and the variant gustave."""
 
-import argparse, importlib.util, json, os, random, re, subprocess, sys, time
+import argparse, json, os, random, re, subprocess, time
 import numpy as np
 from scipy.signal import fftconvolve
 import paths, feat
+from shared.htsvoice import edit_htsvoice
+from shared.sections import Sections
 
 SHARD = 400
-ACCENTS = ['en-us'] * 4 + ['en-gb'] * 4 + ['en-gb-x-rp', 'en-029', 'en-us-nyc', 'en-gb-x-gbcwmd']
-VARIANTS = (
-    'f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 f1 f2 f3 f4 m1 m2 m3 m4 m5 m6 m7 m8 Alex Alicia Andrea Andy Annie Gene Hugo Lee Marco Mario Michael Mike Jacky belinda benjamin david ed '
-    'edward john linda max paul rob robert steph travis victor quincy michel boris adam Diogo Denis antonio grandma grandpa'
-).split()
+ESPEAK = Sections(paths.HERE + '/data/espeak.txt')  # accents and variants, some more often
 HTS_SPEAKERS = 8  # new speakers a shard, bent out of the festival HTS voice
-
-_spec = importlib.util.spec_from_file_location('speech_synth', paths.HERE + '/../speech/synth.py')
-sys.path.insert(0, paths.HERE + '/../speech')
-speech_synth = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(speech_synth)
 
 
 def pick(r, share, plain):
@@ -55,7 +48,7 @@ def festival(jobs, tmp, r):
             f0 = float(np.exp(np.interp(alpha, [0.39, 0.54], [0.25, -0.65]) + r.gauss(0, 0.16)))
             span = r.uniform(0.5, 1.5)
         vf = f'{tmp}/{k}.htsvoice'
-        speech_synth.edit_htsvoice(vf, alpha, f0, span)
+        edit_htsvoice(vf, alpha, f0, span)
         for wav, st, t in jobs[k::HTS_SPEAKERS]:
             scm.append(f"(set! hts_engine_params '((\"-m\" \"{vf}\") (\"-g\" 0.0) (\"-b\" 0.0) (\"-u\" 0.5) (\"-r\" {1 / st:.3f})))")
             text = re.sub(r'["\\]', ' ', t)
@@ -66,7 +59,7 @@ def festival(jobs, tmp, r):
 
 
 def espeak(wav, stretch, text, r):
-    v = r.choice(ACCENTS) + ('+' + r.choice(VARIANTS) if r.random() < 0.85 else '')
+    v = r.choice(ESPEAK['accents']) + ('+' + r.choice(ESPEAK['variants']) if r.random() < 0.85 else '')
     subprocess.run(['espeak-ng', '-v', v, '-s', str(int(165 / stretch)), '-p', str(r.randint(20, 80)), '-w', wav, text], capture_output=True)
 
 

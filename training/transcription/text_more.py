@@ -3,37 +3,15 @@
 Numbers are spelled out, because one spelling per sound is all that a model of this size can learn. No sentence that shares six consecutive
 words with a test text stays (nor one that equals a short test text). Output: text/all.txt (in the order in which it is synthesised)."""
 
-import collections
-import csv
-import glob
-import gzip
-import json
-import os
-import random
-import re
+import collections, csv, glob, json, os, random, re
 import paths
 import text_prep as P
+from shared.sections import ONES, Slots, cap, words
+from text_prep import read
 
 R = random.Random(11)
-ONES = ('zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen'.
-        split())
-TENS = 'zero ten twenty thirty forty fifty sixty seventy eighty ninety'.split()
 ORDINAL = {'one': 'first', 'two': 'second', 'three': 'third', 'five': 'fifth', 'eight': 'eighth', 'nine': 'ninth', 'twelve': 'twelfth'}
 PANGRAM = 'quick brown fox'
-
-
-def words(n):
-    """English words of 0 <= n < 10^9."""
-    if n < 20:
-        return ONES[n]
-    if n < 100:
-        return TENS[n // 10] + (' ' + ONES[n % 10] if n % 10 else '')
-    if n < 1000:
-        return ONES[n // 100] + ' hundred' + (' ' + words(n % 100) if n % 100 else '')
-    for unit, name in ((1000000, 'million'), (1000, 'thousand')):
-        if n >= unit:
-            return f'{words(n // unit)} {name}' + (' ' + words(n % unit) if n % unit else '')
-    raise ValueError(n)
 
 
 def year(n):
@@ -83,10 +61,6 @@ def sentences(text, lo=10, hi=110):
             yield s
 
 
-def read(name):
-    return gzip.open(f'{paths.DATA}/text/{name}', 'rt', encoding='utf-8', errors='replace')
-
-
 def take(it, n):
     out = list(dict.fromkeys(it))
     R.shuffle(out)
@@ -112,44 +86,12 @@ def trivia():
             yield from sentences(l[3:])
 
 
-EXTRA = dict(
-    animal=
-    'fox,dog,cat,cow,pig,duck,goat,lion,tiger,bear,wolf,rabbit,mouse,frog,monkey,elephant,chicken,snake,eagle,owl,deer,sheep,kitten,puppy',
-    look='quick,lazy,brown,sleepy,clever,tiny,huge,funny,grey,orange,purple,pink,golden,shiny,round,curious,noisy,gentle,brave,shy',
-    move='jumps,runs,walks,climbs,swims,hops,flies,crawls,rolls,falls,slides,looks,barks,leaps,marches,jumped,ran,walked,climbed,swam',
-    where='over,under,behind,past,around,through,across,into,near,beside,on top of,in front of,away from,toward',
-    thing='fence,river,hill,log,wall,bridge,gate,field,barn,road,stone,bush,table,box,puddle,stream,garden,window,car,house',
-    own='chat model,speech model,voice,server,browser,web page,graphics card,microphone,speaker,recording,transcript,audio file,sentence,'
-    'word,token,prompt,reply,stream,endpoint,command line,keyboard,headphones,engine,shader,buffer,tensor,weight,layer,sample rate',
-    do='start,stop,load,record,play,pause,read,save,open,close,test,measure,repeat,transcribe,speak,translate,download,restart,check,run')
-EXTRA = {k: v.split(',') for k, v in EXTRA.items()}
+def up_to(k):
+    """A number up to k in words, small ones more often."""
+    return lambda: words(R.choice([R.randint(0, 20), R.randint(0, 99), R.randint(0, k)]))
 
 
-def plain():
-    """Everyday and Parley words that books do not cover, in short sentences."""
-    c, e = R.choice, EXTRA
-    a = lambda: f'the {c(e["look"])} {c(e["animal"])}'
-    n = lambda k: words(R.choice([R.randint(0, 20), R.randint(0, 99), R.randint(0, k)]))
-    return c([
-        lambda: f'{a()} {c(e["move"])} {c(e["where"])} {a()}.',
-        lambda: f'A {c(e["look"])} {c(e["animal"])} {c(e["move"])} {c(e["where"])} the {c(e["thing"])}.',
-        lambda: f'{a()} {c(e["move"])} {c(e["where"])} the {c(P.ADJ)} {c(e["thing"])}.',
-        lambda: f'Did you see {a()} {c(e["where"])} the {c(e["thing"])}?', lambda: f'Please {c(e["do"])} the {c(e["own"])}.',
-        lambda: f'How do I {c(e["do"])} the {c(e["own"])} with Parley?',
-        lambda: f'Parley can {c(e["do"])} the {c(e["own"])} in the browser.',
-        lambda: f'The {c(e["own"])} is {c(P.ADJ)} and the {c(e["own"])} is {c(P.ADJ)}.',
-        lambda: f'Can you {c(e["do"])} the {c(e["own"])} {c(P.ADV)}?', lambda: f'This is a test of the {c(e["own"])}.',
-        lambda: f'Hello, this is {c(P.NAMES)} {c(["speaking", "from the office", "again", "from " + c(P.CITY)])}.',
-        lambda: f'{n(999)} plus {n(999)} is {n(1999)}.', lambda: ' '.join(ONES[R.randint(0, 9)] for _ in range(R.randint(2, 9))) + '.',
-        lambda: f'{c(P.NAMES)} has {n(99)} {c(e["animal"])}s and {n(999)} {c(P.NOUN)}s.',
-        lambda: f'{c(["My", "Our", "Her", "His", "Their"])} {c(P.NOUN)} is {c(e["where"])} the {c(P.NOUN)}.',
-        lambda: f'We call it {c(P.NOUN)}.', lambda: f'I like {c(P.NOUN)}, {c(P.NOUN)} and {c(P.NOUN)}.',
-        lambda: f'The {c(e["animal"])} is {c(e["look"])}, but the {c(e["animal"])} is not.'
-    ])()
-
-
-def cap(t):
-    return t[0].upper() + t[1:]
+SLOTS = Slots(P.TEXT, R, {f'n{k}': up_to(k) for k in (99, 999, 1999)})
 
 
 def salad(vocabulary):
@@ -159,9 +101,8 @@ def salad(vocabulary):
 
 def held_out():
     """Every text that any test set uses."""
-    out = [l.rstrip('\n') for f in ('eval.txt', 'eval_numbers.txt') for l in open(f'{paths.WORK}/text/{f}')]
-    f = f'{paths.WORK}/text/real_heldout.json'
-    out += [t for v in json.load(open(f)).values() for _, t in v]
+    out = [l.rstrip('\n') for f in ('eval.txt', 'eval_numbers.txt') for l in open(f'text/{f}')]
+    out += [t for v in json.load(open('text/real_heldout.json')).values() for _, t in v]
     out += ['The quick brown fox jumps over the lazy dog.']
     P.random.seed(4242)
     out += [P.everyday() for _ in range(60)]  # eval_make.py takes its everyday sentences from these
@@ -187,22 +128,21 @@ def free_of_tests():
 
 def main():
     free = free_of_tests()
-    base = [spell(l.rstrip('\n')) for l in open(f'{paths.WORK}/text/train.txt')]
+    base = [spell(l.rstrip('\n')) for l in open(f'text/train.txt')]
     parts = dict(base=[t for t in base if not re.search(r'\d|\$|%', t)],
                  talk=take(dialogue('self_dialogue.jsonl.gz'), 60000),
                  sgd=take(dialogue('sgd_turns.jsonl.gz'), 12000),
                  oasst=take(oasst(), 30000),
                  trivia=take(trivia(), 25000),
-                 plain=take((cap(plain()) for _ in range(14000)), 12000))
-    count = collections.Counter(w for v in parts.values() for t in v for w in set(key(t)))
+                 plain=take((cap(SLOTS.draw('plain', {})) for _ in range(14000)), 12000))
+    count = collections.Counter(w for v in parts.values() for t in v for w in dict.fromkeys(key(t)))
     vocabulary = [w for w, n in count.items() if n >= 4 and w.isalpha() and (len(w) > 1 or w in 'ai')]
     parts['salad'] = [salad(vocabulary) for _ in range(16000)]
     parts = {k: [t for t in v if free(t)] for k, v in parts.items()}
     weight = dict(base=1.0, talk=0.5, sgd=0.5, oasst=0.5, trivia=0.4, plain=1.0, salad=0.6)  # of being synthesised early
     order = sorted((R.random()**(1 / weight[k]), t) for k, v in parts.items() for t in v)
     lines = list(dict.fromkeys(t for _, t in reversed(order)))
-    with open(f'{paths.WORK}/text/all.txt', 'w') as f:
-        f.write('\n'.join(lines) + '\n')
+    P.write('all', lines)
     print({k: len(v) for k, v in parts.items()}, len(vocabulary), 'words in the lists;', len(lines), 'sentences')
 
 

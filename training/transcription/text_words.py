@@ -6,6 +6,7 @@ No sentence that shares six consecutive words with a test text stays. Output: te
 import glob, gzip, random, re
 import paths
 import text_more as T
+import text_prep as P
 
 R = random.Random(12)
 LISTS = 3  # times that every word of the list occurs
@@ -55,8 +56,7 @@ def main():
     parts = {k: [t for t in dict.fromkeys(v) if t not in known and free(t)] for k, v in parts.items()}
     lines = list(dict.fromkeys(t for v in parts.values() for t in v))
     R.shuffle(lines)
-    with open('text/words.txt', 'w') as f:
-        f.write('\n'.join(lines) + '\n')
+    P.write('words', lines)
     print({k: len(v) for k, v in parts.items()}, {k: v[:: len(v) // 4] for k, v in parts.items()})
 
 

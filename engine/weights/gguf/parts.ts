@@ -46,7 +46,11 @@ export async function readModel(platform: Platform, path: string): Promise<GgufM
 /** Opens a file for as long as `use` takes. */
 export async function withSource<T>(platform: Platform, path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   const source = await platform.open(path);
-  return await use(source).finally(() => source.close());
+  try {
+    return await use(source);
+  } finally {
+    await source.close();
+  }
 }
 
 function partsOf(path: string): readonly string[] {

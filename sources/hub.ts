@@ -1,0 +1,118 @@
+/**
+ * The hub's protocol: which commit a revision is, which files it has, and where they are. The client is Hugging Face's own; what it does not do
+ * (ranges, resuming, hashes, errors that say what to do) stands in node/. Pure: the fetch that is handed in decides what may be reached.
+ */
+import type { RepoFile } from './choose.ts';
+import { SourceError, networkProblem } from './errors.ts';
+import { quoteName } from './names.ts';
+
+/** Where to ask, and how. */
+export interface Hub {
+  /** Without a slash at the end. */
+  readonly endpoint: string;
+  /** Adds the token, for the endpoint alone. */
+  readonly fetch: typeof fetch;
+  /** Whether it has one; only for what messages advise. */
+  readonly hasToken: boolean;
+}
+
+export interface Repository {
+  /** 40 hexadecimal digits. */
+  readonly commit: string;
+  readonly files: readonly RepoFile[];
+}
+
+/** Repositories are listed page by page; no model has this many files. */
+const MAX_FILES = 50_000;
+
+/** What the hub has for a model now; throws SourceError. */
+export async function readRepository(hub: Hub, id: string, revision: string): Promise<Repository> {
+  const { listFiles, modelInfo } = await import('@huggingface/hub');
+  const access = { hubUrl: hub.endpoint, fetch: explained(hub, id, revision) };
+  const commit: unknown = (await understood(id, modelInfo({ ...access, name: id, revision, additionalFields: ['sha'] }))).sha;
+  if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw nonsense(id, `no commit for ${revision}`);
+  const files: RepoFile[] = [];
+  const list = async (): Promise<void> => {
+    for await (const entry of listFiles({ ...access, repo: { type: 'model', name: id }, revision: commit, recursive: true })) {
+      if (entry.type === 'file') files.push(readEntry(id, entry));
+      if (files.length > MAX_FILES) throw nonsense(id, `more than ${MAX_FILES} files`);
+    }
+  };
+  await understood(id, list());
+  return { commit, files };
+}
+
+/** Where a file of a commit is. */
+export function fileUrl(endpoint: string, id: string, commit: string, path: string): string {
+  return `${endpoint}/${id}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+}
+
+function readEntry(
+  id: string,
+  entry: { readonly path: unknown; readonly size: unknown; readonly oid?: unknown; readonly lfs?: unknown },
+): RepoFile {
+  const { path, size, oid } = entry;
+  const lfs = entry.lfs as { readonly oid?: unknown } | undefined;
+  const isSize = typeof size === 'number' && Number.isSafeInteger(size) && size >= 0;
+  if (typeof path !== 'string' || !isSize) throw nonsense(id, 'a file without name or size');
+  if (typeof lfs?.oid === 'string' && /^[0-9a-f]{64}$/.test(lfs.oid)) return { path, size, sha256: lfs.oid };
+  if (typeof oid === 'string' && /^[0-9a-f]{40}$/.test(oid)) return { path, size, git: oid };
+  throw nonsense(id, `no hash for ${quoteName(path)}`);
+}
+
+const nonsense = (id: string, what: string): SourceError => new SourceError('network', `${id}: the hub answers what no hub does: ${what}`);
+
+/** What the client throws of its own comes from answers that it cannot read. */
+async function understood<T>(id: string, work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    if (error instanceof SourceError || (error instanceof Error && error.name === 'AbortError')) throw error;
+    throw nonsense(id, error instanceof Error ? error.message.split('\n')[0]! : String(error));
+  });
+}
+
+/** The hub's fetch, whose refusals are errors that say what to do. */
+function explained(hub: Hub, id: string, revision: string): typeof fetch {
+  return async (input, init) => {
+    const answer = await hub.fetch(input, init).catch((error: unknown) => {
+      if (error instanceof SourceError || (error as Error).name === 'AbortError') throw error;
+      throw new SourceError('unreachable', `the hub at ${hub.endpoint} cannot be reached: ${networkProblem(error)}`, { cause: error });
+    });
+    if (!answer.ok) throw await refusal(hub, id, revision, answer);
+    return answer;
+  };
+}
+
+/** What a refusal of the hub means for a person. */
+export async function refusal(hub: Hub, id: string, revision: string, answer: Response): Promise<SourceError> {
+  const code = answer.headers.get('x-error-code') ?? '';
+  const said = await whatItSaid(answer);
+  const page = `${hub.endpoint}/${id}`;
+  if (code === 'GatedRepo' || answer.status === 403) {
+    const ways = hub.hasToken ? `accept them at ${page} with the account of your token` : `accept them at ${page}, then set HF_TOKEN`;
+    return new SourceError('denied', `${id} is given only to who has accepted its terms: ${ways}${said}`);
+  }
+  if (code === 'RevisionNotFound') return new SourceError('missing', `${id} has no revision ${quoteName(revision)}`);
+  if (code === 'EntryNotFound') return new SourceError('missing', `${id} has no such file any more${said}`);
+  if (answer.status === 401 && hub.hasToken && code !== 'RepoNotFound')
+    return new SourceError('denied', `the hub does not accept the token for ${id}; see HF_TOKEN, or the file token in HF_HOME${said}`);
+  if (answer.status === 401 || answer.status === 404) {
+    const way = hub.hasToken ? 'or it is private and not for your token' : 'or it is private: then set HF_TOKEN';
+    return new SourceError('missing', `the hub has no open model ${id}; its name may be wrong, ${way}`);
+  }
+  if (answer.status === 429)
+    return new SourceError(
+      'network',
+      `the hub takes no more requests for now (HTTP 429)${hub.hasToken ? '' : '; with HF_TOKEN set it takes more'}`,
+    );
+  return new SourceError('network', `${id}: the hub answered HTTP ${answer.status}${said}`);
+}
+
+/** The hub's own words, of the header or the body; they come from elsewhere, so they are cut and quoted. */
+async function whatItSaid(answer: Response): Promise<string> {
+  let text = answer.headers.get('x-error-message') ?? '';
+  if (text === '' && answer.headers.get('content-type')?.startsWith('application/json')) {
+    const body = (await answer.json().catch(() => ({}))) as { readonly error?: unknown } | null;
+    if (typeof body?.error === 'string') text = body.error;
+  } else await answer.body?.cancel().catch(() => undefined);
+  return text === '' ? '' : ` (it says ${quoteName(text.slice(0, 300))})`;
+}

@@ -1,0 +1,13 @@
+/** What the rest of the repository may import of the pure half; the half that needs Node is node/index.ts. */
+export { chooseFiles } from './choose.ts';
+export type { Choice, ModelFormat, RepoFile } from './choose.ts';
+export { SourceError } from './errors.ts';
+export type { SourceErrorKind } from './errors.ts';
+export { fileUrl, readRepository } from './hub.ts';
+export type { Hub, Repository } from './hub.ts';
+export { describeProgress, formatBytes, formatSeconds, Meter } from './progress.ts';
+export type { PullProgress } from './progress.ts';
+export { parseRecipe } from './recipe.ts';
+export type { Recipe, RecipeFile } from './recipe.ts';
+export { formatSource, parseSource } from './source.ts';
+export type { HubSource, PackageSource, PathSource, Source, UrlSource } from './source.ts';

@@ -1,0 +1,185 @@
+/** What lies in the caches, and how it goes away again. */
+import { readFile, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { chooseFiles } from '../choose.ts';
+import type { ModelFormat } from '../choose.ts';
+import { SourceError } from '../errors.ts';
+import { parseRecipe, recipeOf } from '../recipe.ts';
+import { parseSource } from '../source.ts';
+import type { HubSource } from '../source.ts';
+import { CachedRepo, isBelow, repoOfFolder } from './hub-cache.ts';
+import { isLocked } from './lock.ts';
+import { findCached } from './pull-hub.ts';
+import { folderOfRecipe, readRecord } from './pull-recipe.ts';
+import { BEGUN } from './recipe-parts.ts';
+import type { SourceSettings } from './settings.ts';
+
+/** A model in a cache. */
+export interface CachedModel {
+  /** What names it: in a flag, and to `removeCached`. */
+  readonly source: string;
+  /** Bytes on disk. */
+  readonly size: number;
+  readonly format: ModelFormat | 'other';
+  /** Its folder. */
+  readonly path: string;
+  /** Whether what is there can be loaded, or was only begun. */
+  readonly complete: boolean;
+}
+
+/** Everything in both caches, the hub's first, each by name. */
+export async function listCache(settings: SourceSettings): Promise<CachedModel[]> {
+  return [...(await listHub(settings.hubCache)), ...(await listOwn(settings.ownCache))];
+}
+
+async function listHub(cache: string): Promise<CachedModel[]> {
+  const names = (await readdir(cache).catch((): string[] => [])).sort();
+  const found = await Promise.all(
+    names.map(async (name): Promise<CachedModel[]> => {
+      const id = repoOfFolder(name);
+      if (id === undefined) return [];
+      const repo = new CachedRepo(cache, id);
+      const [size, formats] = await Promise.all([folderBytes(repo.folder), formatsOf(repo)]);
+      return [{ source: id, size, format: formats[0] ?? 'other', path: repo.folder, complete: formats.length > 0 }];
+    }),
+  );
+  return found.flat();
+}
+
+/** What can be read of a model's commits, as far as their files are here. */
+async function formatsOf(repo: CachedRepo): Promise<ModelFormat[]> {
+  const commits = await readdir(join(repo.folder, 'snapshots')).catch(() => []);
+  const formats = await Promise.all(
+    commits.map(async (commit): Promise<ModelFormat[]> => {
+      try {
+        return [chooseFiles((await repo.filesOf(commit)) ?? []).format];
+      } catch {
+        return []; // nothing here that can be read
+      }
+    }),
+  );
+  return formats.flat();
+}
+
+async function listOwn(cache: string): Promise<CachedModel[]> {
+  const folder = join(cache, 'models');
+  const names = (await readdir(folder).catch(() => [])).filter((name) => !name.endsWith('.lock')).sort();
+  return Promise.all(
+    names.map(async (name): Promise<CachedModel> => {
+      const path = join(folder, name);
+      const [record, size] = await Promise.all([readRecord(path), folderBytes(path)]);
+      const begun = await readFile(join(path, BEGUN), 'utf8').catch(() => name);
+      return { source: record?.source ?? begun, size, format: formatOf(record?.files ?? []), path, complete: record !== undefined };
+    }),
+  );
+}
+
+function formatOf(files: readonly { readonly path: string; readonly size: number }[]): CachedModel['format'] {
+  try {
+    return chooseFiles(files).format;
+  } catch {
+    return files.some(({ path }) => path.endsWith('.onnx')) ? 'onnx' : 'other';
+  }
+}
+
+/** Bytes of the files in a folder; links count nothing. */
+async function folderBytes(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const sizes = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) =>
+        stat(join(entry.parentPath, entry.name)).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Removes what the caches have of a source: a model, one of its revisions, or one file. Returns the bytes that are free now; throws SourceError. */
+export async function removeCached(text: string, settings: SourceSettings): Promise<number> {
+  const own = await findOwn(text, settings);
+  if (own !== undefined) {
+    const freed = (await folderBytes(own)) + (await folderBytes(`${own}.work`));
+    if (await isLocked(`${own}.lock`)) throw new SourceError('refused', `${text} is being pulled now; stop that first`);
+    for (const path of [own, `${own}.work`, `${own}.lock`]) await rm(path, { recursive: true, force: true });
+    return freed;
+  }
+  const source = parseSource(text);
+  if (source.kind !== 'hub') throw notHere(text, settings.ownCache);
+  return removeHub(text, source, settings.hubCache);
+}
+
+const notHere = (text: string, cache: string): SourceError =>
+  new SourceError('missing', `${text} is not in ${cache}; 'parley models' lists what is`);
+
+/** The folder of what comes from packages and addresses: by its source, its recipe, or its name in the cache. */
+async function findOwn(text: string, settings: SourceSettings): Promise<string | undefined> {
+  const cached = (await listOwn(settings.ownCache)).find(({ source }) =>
+    [text, text.replace(/#sha256=\w+$/, ''), resolve(text)].includes(source),
+  );
+  if (cached) return cached.path.replace(/\.work$/, '');
+  let folder: string;
+  try {
+    const source = text.endsWith('.json') ? undefined : parseSource(text);
+    if (source?.kind === 'hub' || source?.kind === 'path') return undefined;
+    folder = folderOfRecipe(source ? recipeOf(source) : parseRecipe(text, await readFile(text, 'utf8')), settings.ownCache);
+  } catch {
+    return undefined; // says nothing that this cache could hold
+  }
+  const isHere = await Promise.all(
+    [folder, `${folder}.work`].map((path) =>
+      stat(path).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return isHere.some(Boolean) ? folder : undefined;
+}
+
+async function removeHub(text: string, source: HubSource, cache: string): Promise<number> {
+  const repo = new CachedRepo(cache, source.id);
+  const before = await folderBytes(repo.folder);
+  const root = await realpath(cache).catch(() => undefined);
+  const real = await realpath(repo.folder).catch(() => undefined);
+  if (root === undefined || real === undefined || !isBelow(root, real)) throw notHere(text, cache);
+  if (await isLocked(CachedRepo.lockPath(cache, source.id)))
+    throw new SourceError('refused', `${text} is being pulled now; stop that first`);
+  if (source.revision === undefined && source.select === undefined) {
+    await rm(repo.folder, { recursive: true });
+    return before;
+  }
+  const commit = await repo.commitOf(source.revision ?? 'main');
+  const found = commit === undefined ? undefined : await repo.filesOf(commit);
+  if (commit === undefined || !found) throw notHere(text, cache);
+  if (source.select === undefined) await rm(repo.snapshot(commit), { recursive: true });
+  else {
+    const model = await findCached(repo, source);
+    if (!model) throw notHere(text, cache);
+    for (const { path } of model.files) await rm(join(repo.snapshot(commit), ...path.split('/')), { force: true });
+  }
+  await removeUnused(repo);
+  return before - (await folderBytes(repo.folder));
+}
+
+/** Removes commits without files, the names of commits that are gone, and contents that no commit has any more. */
+async function removeUnused({ folder }: CachedRepo): Promise<void> {
+  const links = await entriesBelow(join(folder, 'snapshots'));
+  const used = new Set(await Promise.all(links.map(async (path) => (await readlink(path).catch(() => path)).split(/[\\/]/).at(-1)!)));
+  for (const blob of await readdir(join(folder, 'blobs')).catch(() => []))
+    if (!used.has(blob)) await rm(join(folder, 'blobs', blob), { force: true });
+  const commits = new Set(links.map((path) => path.slice(join(folder, 'snapshots').length + 1).split(/[\\/]/)[0]!));
+  for (const commit of await readdir(join(folder, 'snapshots')).catch(() => []))
+    if (!commits.has(commit)) await rm(join(folder, 'snapshots', commit), { recursive: true });
+  for (const ref of await entriesBelow(join(folder, 'refs'))) if (!commits.has((await readFile(ref, 'utf8')).trim())) await rm(ref);
+  for (const listing of await entriesBelow(join(folder, '.parley'))) if (!commits.has(basename(listing, '.json'))) await rm(listing);
+  if (commits.size === 0) await rm(folder, { recursive: true });
+}
+
+async function entriesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => !entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name));
+}

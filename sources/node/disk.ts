@@ -1,0 +1,48 @@
+/** Room on disks, and what a failure to write means. */
+import { open, statfs } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { SourceError } from '../errors.ts';
+import { formatBytes } from '../progress.ts';
+
+/** The doors to the disk that tests put walls behind. */
+export interface DiskAccess {
+  open(path: string, flags: string): Promise<Pick<FileHandle, 'write' | 'sync' | 'close'>>;
+  /** Bytes that may still be written to the disk of a folder; undefined where that cannot be known. */
+  free(folder: string): Promise<number | undefined>;
+}
+
+export const DISK: DiskAccess = {
+  open: (path, flags) => open(path, flags),
+  free: async (folder) => {
+    const found = await statfs(folder).catch(() => undefined);
+    return found && Number(found.bavail) * Number(found.bsize);
+  },
+};
+
+/** Left for others when a download would fill a disk. */
+const SPARE_BYTES = 64 * 2 ** 20;
+
+/** Throws SourceError('disk') when `bytes` more do not fit into `folder`, which exists. */
+export async function requireRoom(disk: DiskAccess, folder: string, bytes: number): Promise<void> {
+  const free = await disk.free(folder);
+  if (bytes === 0 || free === undefined || bytes + SPARE_BYTES <= free) return;
+  const lacking = formatBytes(bytes + SPARE_BYTES - free);
+  throw new SourceError(
+    'disk',
+    `${formatBytes(bytes)} have to come and ${formatBytes(free)} are free in ${folder}: make room for ${lacking} more, or set HF_HOME and PARLEY_CACHE to folders of another disk`,
+  );
+}
+
+/** A failure of the file system in words; what is none of the known ones stays what it is. */
+export function diskError(error: unknown, path: string): unknown {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  const folder = dirname(path);
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new SourceError('disk', `the disk is full: ${folder}; what came is kept, so make room and do the same again`, { cause: error });
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
+    return new SourceError('disk', `this may not be written: ${folder} (${code}); set HF_HOME and PARLEY_CACHE to folders that may`, {
+      cause: error,
+    });
+  return error;
+}

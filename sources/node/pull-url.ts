@@ -1,0 +1,77 @@
+/** A file at an address. */
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { SourceError, networkProblem } from '../errors.ts';
+import { fileNameOf } from '../source.ts';
+import type { UrlSource } from '../source.ts';
+import type { PullContext } from './context.ts';
+import { diskError, requireRoom } from './disk.ts';
+import { downloadFile, limiter } from './download.ts';
+import { keptBytes } from './part-file.ts';
+
+/** Fetches an address to a path, unless the file is there; returns the bytes that came. Throws SourceError. */
+export async function fetchUrl(
+  source: UrlSource,
+  to: string,
+  context: PullContext,
+  tell: (done: number, total?: number) => void,
+): Promise<number> {
+  if (
+    await stat(to).then(
+      () => true,
+      () => false,
+    )
+  )
+    return 0;
+  await mkdir(dirname(to), { recursive: true }).catch((error: unknown) => {
+    throw diskError(error, to);
+  });
+  const { size, etag } = await probe(source.url, context);
+  const version = source.sha256 ?? etag ?? `${size} bytes`;
+  const kept = await keptBytes(to, size, version);
+  await requireRoom(context.disk, dirname(to), size - kept);
+  let done = 0;
+  const job = {
+    name: fileNameOf(source.url)!,
+    url: source.url,
+    size,
+    version,
+    to,
+    ...(etag?.startsWith('"') && { ifRange: etag }),
+    ...(source.sha256 !== undefined && { hash: { kind: 'sha256', hex: source.sha256 } as const }),
+  };
+  await downloadFile(job, {
+    context,
+    signal: context.signal,
+    connection: limiter(context.tuning.connections),
+    onBytes: (bytes) => tell((done += bytes), size),
+    onChecked: () => undefined,
+    refusal: async (answer, name) => refusal(answer, name),
+  });
+  return size - kept;
+}
+
+/** Size and version of what stands at an address. */
+async function probe(url: string, { fetch, signal }: PullContext): Promise<{ readonly size: number; readonly etag?: string }> {
+  const name = fileNameOf(url)!;
+  const answer = await fetch(url, { headers: { range: 'bytes=0-0', 'accept-encoding': 'identity' }, signal }).catch((error: unknown) => {
+    if (error instanceof SourceError || signal.aborted) throw error;
+    throw new SourceError('unreachable', `${name}: ${networkProblem(error)}`, { cause: error });
+  });
+  await answer.body?.cancel().catch(() => undefined);
+  // A server answers 416 to a range of an empty file.
+  if (!answer.ok) throw refusal(answer, name);
+  const text =
+    answer.status === 206 ? /\/(\d+)$/.exec(answer.headers.get('content-range') ?? '')?.[1] : answer.headers.get('content-length');
+  const size = Number(text ?? NaN);
+  if (!Number.isSafeInteger(size) || size < 0) throw new SourceError('network', `${name}: the server does not say how large it is`);
+  const etag = answer.headers.get('etag') ?? answer.headers.get('last-modified');
+  return { size, ...(etag !== null && { etag }) };
+}
+
+function refusal({ status, url }: Response, name: string): SourceError {
+  const where = url === '' ? '' : ` from ${new URL(url).host}`;
+  if (status === 404 || status === 410) return new SourceError('missing', `there is no ${name} at this address (HTTP ${status}${where})`);
+  if (status === 401 || status === 403) return new SourceError('denied', `${name} is not open to everyone (HTTP ${status}${where})`);
+  return new SourceError('network', `${name}: HTTP ${status}${where}`);
+}

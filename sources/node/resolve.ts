@@ -1,0 +1,85 @@
+/** From what a person writes to a folder or file on this machine. */
+import { readFile, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, resolve } from 'node:path';
+import { SourceError } from '../errors.ts';
+import { parseRecipe, recipeOf } from '../recipe.ts';
+import { parseSource, shortSource } from '../source.ts';
+import type { Source } from '../source.ts';
+import { pullContext } from './context.ts';
+import type { PullContext, ResolveOptions, Resolved } from './context.ts';
+import { resolveHub } from './pull-hub.ts';
+import { resolveRecipe } from './pull-recipe.ts';
+
+/** Finds a source's model, fetching what is not here. A file or folder that is there is taken first. Throws SourceError. */
+export async function resolveSource(from: string | Source, options: ResolveOptions = {}): Promise<Resolved> {
+  const here = typeof from === 'string' ? await findPath(from) : undefined;
+  if (here && !here.isRecipe) return ofPath(here);
+  const context = pullContext(options);
+  try {
+    if (here) return await resolveRecipeFile(here.path, context);
+    return typeof from === 'string' ? await resolveText(from, context) : await resolveParsed(from, context);
+  } catch (error) {
+    if (context.signal.aborted)
+      throw new SourceError('aborted', 'stopped; what came is kept, and the same command goes on', { cause: error });
+    throw error;
+  }
+}
+
+async function resolveText(text: string, context: PullContext): Promise<Resolved> {
+  const source = parseSource(text);
+  return resolveParsed(source, context).catch((error: unknown) => {
+    // owner/name may have been meant as a folder.
+    const isAmbiguous =
+      source.kind === 'hub' &&
+      text === source.id &&
+      error instanceof SourceError &&
+      ['missing', 'unreachable', 'offline'].includes(error.kind);
+    throw isAmbiguous ? new SourceError(error.kind, `${error.message}; and no folder has this name here`, { cause: error }) : error;
+  });
+}
+
+async function resolveParsed(source: Source, context: PullContext): Promise<Resolved> {
+  switch (source.kind) {
+    case 'hub':
+      return resolveHub(source, context);
+    case 'path': {
+      const here = await findPath(source.path);
+      if (!here) throw new SourceError('missing', `no such file or folder: ${source.path}`);
+      return here.isRecipe ? resolveRecipeFile(here.path, context) : ofPath(here);
+    }
+    case 'package':
+    case 'url':
+      return resolveRecipe(recipeOf(source), shortSource(source), context);
+  }
+}
+
+const MAX_RECIPE_BYTES = 2 ** 20;
+
+/** A recipe's file, read and followed. */
+async function resolveRecipeFile(path: string, context: PullContext): Promise<Resolved> {
+  return resolveRecipe(parseRecipe(path, await readFile(path, 'utf8')), path, context);
+}
+
+interface FoundPath {
+  readonly path: string;
+  readonly size: number;
+  readonly isRecipe: boolean;
+}
+
+/** A file or folder by this name, with ~ as the home folder where no shell has replaced it. */
+async function findPath(text: string): Promise<FoundPath | undefined> {
+  if (text.includes('\0')) return undefined;
+  const path = resolve(text.replace(/^~(?=\/|$)/, homedir()));
+  const found = await stat(path).catch(() => undefined);
+  if (!found) return undefined;
+  const size = found.isFile() ? found.size : 0;
+  return { path, size, isRecipe: found.isFile() && path.endsWith('.json') && size <= MAX_RECIPE_BYTES };
+}
+
+const ofPath = ({ path, size }: FoundPath): Resolved => ({
+  id: basename(path),
+  path,
+  files: size > 0 ? [{ path: basename(path), size }] : [],
+  fetched: 0,
+});

@@ -1,0 +1,76 @@
+/** Where things are kept and what is asked, from the variables that Hugging Face's own tools heed, and one of ours. */
+import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { SourceError } from '../errors.ts';
+import { isLoopback } from '../source.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface SourceSettings {
+  /** Folder of models--owner--name folders, shared with Hugging Face's tools. */
+  readonly hubCache: string;
+  /** Folder of what comes from packages and addresses. */
+  readonly ownCache: string;
+  /** Without a slash at the end. */
+  readonly endpoint: string;
+  readonly token?: string;
+  /** Why nothing may be fetched: the variable that says so. */
+  readonly offline?: string;
+}
+
+/** Reads HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE, XDG_CACHE_HOME, PARLEY_CACHE and PARLEY_NO_INSTALL; throws SourceError('syntax'). */
+export function sourceSettings(env: Environment): SourceSettings {
+  const caches = set(env['XDG_CACHE_HOME']) ?? join(homedir(), '.cache');
+  const home = expand(set(env['HF_HOME']) ?? join(caches, 'huggingface'));
+  const token = readToken(env, home);
+  const offline = ['HF_HUB_OFFLINE', 'PARLEY_NO_INSTALL'].find((name) => isOn(env[name]));
+  return {
+    hubCache: expand(set(env['HF_HUB_CACHE']) ?? set(env['HUGGINGFACE_HUB_CACHE']) ?? join(home, 'hub')),
+    ownCache: expand(set(env['PARLEY_CACHE']) ?? join(caches, 'parley')),
+    endpoint: readEndpoint(set(env['HF_ENDPOINT']) ?? 'https://huggingface.co'),
+    ...(token !== undefined && { token }),
+    ...(offline !== undefined && { offline }),
+  };
+}
+
+const set = (value: string | undefined): string | undefined => (value === undefined || value.trim() === '' ? undefined : value.trim());
+const isOn = (value: string | undefined): boolean => ['1', 'on', 'yes', 'true'].includes((value ?? '').toLowerCase());
+/** A folder as it is meant, where no shell has seen it. */
+const expand = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, homedir()));
+
+function readEndpoint(text: string): string {
+  const refuse = (why: string): SourceError => new SourceError('syntax', `HF_ENDPOINT ${text}: ${why}`);
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw refuse('this is no address');
+  }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw refuse('expected an address without name, password, ? and #');
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname)))
+    throw refuse('must be https; http only on this machine');
+  return url.href.replace(/\/+$/, '');
+}
+
+/** The token of the environment, else the one that `hf auth login` has stored. */
+function readToken(env: Environment, home: string): string | undefined {
+  const given = set(env['HF_TOKEN']) ?? set(env['HUGGING_FACE_HUB_TOKEN']);
+  if (given !== undefined) return checkToken(given, 'HF_TOKEN');
+  if (isOn(env['HF_HUB_DISABLE_IMPLICIT_TOKEN'])) return undefined;
+  const path = expand(set(env['HF_TOKEN_PATH']) ?? join(home, 'token'));
+  let stored: string | undefined;
+  try {
+    stored = set(readFileSync(path, 'utf8'));
+  } catch {
+    return undefined; // not logged in
+  }
+  return stored === undefined ? undefined : checkToken(stored, path);
+}
+
+function checkToken(token: string, where: string): string {
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new SourceError('syntax', `${where} holds no token: it has spaces or other characters that no token has`);
+  return token;
+}
