@@ -12,9 +12,9 @@ export async function readJsonFile(platform: Platform, path: string, { optional 
   return parseJsonObject(path, await readBytes(platform, path, FILE_LIMITS.bytes));
 }
 
-/** A text file of a checkpoint folder; throws EngineError('invalid_model'). */
-export async function readTextFile(platform: Platform, path: string): Promise<string> {
-  return new TextDecoder().decode(await readBytes(platform, path, MAX_TEXT_BYTES));
+/** A text file of a checkpoint folder of at most `most` bytes; throws EngineError('invalid_model'). */
+export async function readTextFile(platform: Platform, path: string, most: number = MAX_TEXT_BYTES): Promise<string> {
+  return new TextDecoder().decode(await readBytes(platform, path, most));
 }
 
 async function readBytes(platform: Platform, path: string, most: number): Promise<Uint8Array> {

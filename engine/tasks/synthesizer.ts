@@ -2,44 +2,51 @@
 import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { storageType } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
+import { joinable } from '../audio/pauses.ts';
+import type { Pause } from '../audio/pauses.ts';
 import { EngineError } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
-import { loadVoices } from '../models/kokoro/voices.ts';
+import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
-import { DEFAULT_PHONEME_RULES, parsePhonemeRules } from '../text/phonemes.ts';
+import { parsePhonemeRules, spellingsFor } from '../text/phonemes.ts';
+import type { Accent, Spellings } from '../text/phonemes.ts';
 import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../text/speech-text.ts';
 import { withWeights } from '../weights/model-folder.ts';
+import { parseBlend } from '../util/voices.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 
 /** Longest piece in one go, in seconds; the workspace is made for it. */
 const MAX_PIECE_SECONDS = 20;
 /** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
 const MAX_PIECE_IDS = 160;
-/** Silence after a sentence, a paragraph, and a piece cut off inside a sentence, in seconds at speed 1. */
-const PAUSE = { sentence: 0.2, paragraph: 0.45, clause: 0.06 } as const;
-/** Ramp at both ends of a piece, in seconds: joins with silence must not click. */
-const FADE_SECONDS = 0.004;
-
 /** How a text's phonemes are spelled for the model. */
 const RULES = 'phoneme_rules.json';
 
+/** Published Kokoro's names: the language's letter (b is British English), then f or m. */
+const BRITISH = /^b[fm]_/;
 const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
 const SPEED_RANGE = [0.25, 4] as const;
 
+interface Speaker {
+  readonly voice: Voice;
+  readonly accent: Accent;
+}
+
 interface Piece {
   readonly text: string;
   readonly ids: readonly number[];
-  /** Seconds at speed 1. */
-  readonly pause: number;
+  /** What follows. */
+  readonly pause: Pause;
 }
 
 interface Parts {
@@ -66,7 +73,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const json = await folder.json('config.json');
     const architecture = expectFamily(json, 'speech');
     const config = parseKokoroConfig(json);
-    const rules = (await folder.has(RULES)) ? parsePhonemeRules(await folder.json(RULES)) : DEFAULT_PHONEME_RULES;
+    const spellings = await readSpellings(folder, config.vocab);
     const dtype = storageType(engine.dtype);
     const before = device.stats.bufferBytes;
     const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, dtype));
@@ -77,7 +84,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const runner = new KokoroRunner(device, config, weights, workspace);
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
-    const phonemizer = new Phonemizer(platform, rules, config.vocab);
+    const phonemizer = new Phonemizer(platform, spellings, config.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
     const { sampleRate } = config;
@@ -94,7 +101,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
     const { speed = 1, seed = randomSeed() } = request;
-    const voice = this.#voice(request.voice);
+    const { voice, accent } = this.#voice(request.voice);
     if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {
       throw new EngineError('invalid_request', `speed must be between ${SPEED_RANGE[0]} and ${SPEED_RANGE[1]}, got ${speed}`, {
         param: 'speed',
@@ -102,13 +109,13 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
     if (!Number.isSafeInteger(seed))
       throw new EngineError('invalid_request', `seed must be a safe integer, got ${seed}`, { param: 'seed' });
-    const pieces = await this.#allowed(request.text, speed, signal);
+    const pieces = await this.#allowed(request.text, { speed, accent }, signal);
     let next = pieces.next();
     let { value: piece } = await next;
     if (!piece) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
     const sampleRate = this.info.sampleRate!;
     yield { type: 'start', seed, sampleRate };
-    const state = { voice, speed, seed: noiseKey(seed), samples: 0, frames: 0, ids: 0 };
+    const state = { voice, accent, speed, seed: noiseKey(seed), samples: 0, frames: 0, ids: 0 };
     while (piece) {
       // The phonemes of the next piece are found while the device speaks this one.
       next = pieces.next();
@@ -126,18 +133,25 @@ export class Synthesizer implements TaskOperations<'speech'> {
     await this.#parts.phonemizer.close();
   }
 
-  #voice(name: string): Voice {
-    const voice = this.#parts.voices.get(name);
-    if (voice) return voice;
-    const known = [...this.#parts.voices.keys()].join(', ');
-    throw new EngineError('invalid_request', `there is no voice '${name}'; voices: ${known}`, { param: 'voice' });
+  /** A voice by its name, or a blend such as `a(0.5)+b(0.5)`. */
+  #voice(name: string): Speaker {
+    const { voices } = this.#parts;
+    const blend = voices.has(name) ? new Map([[name, 1]]) : (parseBlend(name) ?? new Map<string, number>());
+    const parts = [...blend].flatMap(([part, share]) => (voices.has(part) ? [[voices.get(part)!, share] as const] : []));
+    if (parts.length === 0 || parts.length < blend.size) {
+      const known = [...voices.keys()].join(', ');
+      throw new EngineError('invalid_request', `there is no voice '${name}'; voices: ${known}`, { param: 'voice' });
+    }
+    const [[loudest] = ['']] = [...blend].sort(([, a], [, b]) => b - a);
+    const voice = parts.length === 1 ? parts[0]![0] : blendVoices(parts);
+    return { voice, accent: BRITISH.test(loudest) ? 'en-gb' : 'en-us' };
   }
 
   /** The pieces of a text, found while it is spoken, or, where there may be more phonemes than allowed, before. */
-  async #allowed(text: string, speed: number, signal: AbortSignal): Promise<AsyncGenerator<Piece, undefined>> {
+  async #allowed(text: string, { speed, accent }: Manner, signal: AbortSignal): Promise<AsyncGenerator<Piece, undefined>> {
     const normal = normalizeText(text);
     const limit = Math.floor(this.#parts.maxPhonemes * Math.min(1, speed));
-    const pieces = this.#counted(normal, limit, speed);
+    const pieces = this.#counted(normal, limit, { speed, accent });
     if (phonemesAtMost(normal) <= limit) return pieces;
     const all: Piece[] = [];
     for await (const piece of pieces) {
@@ -147,9 +161,9 @@ export class Synthesizer implements TaskOperations<'speech'> {
     return replay(all);
   }
 
-  async *#counted(text: string, limit: number, speed: number): AsyncGenerator<Piece, undefined> {
+  async *#counted(text: string, limit: number, { speed, accent }: Manner): AsyncGenerator<Piece, undefined> {
     let count = 0;
-    for await (const piece of this.#pieces(text)) {
+    for await (const piece of this.#pieces(text, accent)) {
       count += piece.ids.length;
       if (count > limit) {
         const at = speed < 1 ? ` at speed ${speed}` : '';
@@ -161,20 +175,20 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 
   /** Pieces of normalised text that fit the model, in order; those without anything to say are left out. */
-  async *#pieces(text: string): AsyncGenerator<Piece, undefined> {
+  async *#pieces(text: string, accent: Accent): AsyncGenerator<Piece, undefined> {
     for (const sentence of splitSentences(text)) {
       const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
-      yield* this.#fitting(ended, sentence.endsParagraph ? PAUSE.paragraph : PAUSE.sentence);
+      yield* this.#fitting(ended, sentence.endsParagraph ? 'paragraph' : 'sentence', accent);
     }
   }
 
-  async *#fitting(text: string, pause: number): AsyncGenerator<Piece, undefined> {
+  async *#fitting(text: string, pause: Pause, accent: Accent): AsyncGenerator<Piece, undefined> {
     const { runner, phonemizer } = this.#parts;
     const limit = Math.min(runner.maxIds, MAX_PIECE_IDS);
     // Letters make about one phoneme each: text far above the limit is cut before the phonemizer spends time on it.
     let halves = text.length > 2 * limit ? halveText(text) : undefined;
     if (!halves) {
-      const { ids, speakable } = await phonemizer.ids(text);
+      const { ids, speakable } = await phonemizer.ids(text, accent);
       if (!speakable) return;
       halves = ids.length > limit ? halveText(text) : undefined;
       if (!halves) {
@@ -182,8 +196,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
         return;
       }
     }
-    yield* this.#fitting(halves[0], PAUSE.clause);
-    yield* this.#fitting(halves[1], pause);
+    yield* this.#fitting(halves[0], 'clause', accent);
+    yield* this.#fitting(halves[1], pause, accent);
   }
 
   /** Audio of a piece with the pause after it; a piece that turns out too long for the workspace is halved. */
@@ -195,11 +209,12 @@ export class Synthesizer implements TaskOperations<'speech'> {
       const halves = halveText(piece.text);
       if (!halves) throw new EngineError('internal', `'${piece.text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
       for (const [i, text] of halves.entries()) {
-        for await (const half of this.#fitting(text, i === 0 ? PAUSE.clause : piece.pause)) yield* this.#speak(half, state, signal);
+        for await (const half of this.#fitting(text, i === 0 ? 'clause' : piece.pause, state.accent))
+          yield* this.#speak(half, state, signal);
       }
       return;
     }
-    const samples = joinable(spoken.samples, this.info.sampleRate!, piece.pause / speed);
+    const samples = joinable(spoken.samples, this.info.sampleRate!, { pause: piece.pause, speed });
     state.samples += samples.length;
     state.frames += spoken.frames;
     state.ids += piece.ids.length;
@@ -207,8 +222,13 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 }
 
-interface SpeechState {
-  readonly voice: Voice;
+/** How a text is read. */
+interface Manner {
+  readonly speed: number;
+  readonly accent: Accent;
+}
+
+interface SpeechState extends Speaker {
   readonly speed: number;
   readonly seed: number;
   samples: number;
@@ -216,20 +236,15 @@ interface SpeechState {
   ids: number;
 }
 
-async function* replay(pieces: readonly Piece[]): AsyncGenerator<Piece, undefined> {
-  yield* pieces;
+/** A checkpoint's own rules, with which its voices were trained; else those that its alphabet needs. */
+async function readSpellings(folder: ModelFolder, vocab: ReadonlyMap<string, number>): Promise<Spellings> {
+  if (!(await folder.has(RULES))) return spellingsFor(vocab);
+  const rules = parsePhonemeRules(await folder.json(RULES));
+  return { 'en-us': rules, 'en-gb': rules };
 }
 
-/** A piece with ramped ends and `pause` seconds of silence after it. */
-function joinable(samples: Float32Array, sampleRate: number, pause: number): Float32Array {
-  const out = new Float32Array(samples.length + Math.round(pause * sampleRate));
-  out.set(samples);
-  const ramp = Math.min(Math.round(FADE_SECONDS * sampleRate), samples.length >> 1);
-  for (let i = 0; i < ramp; i++) {
-    out[i]! *= i / ramp;
-    out[samples.length - 1 - i]! *= i / ramp;
-  }
-  return out;
+async function* replay(pieces: readonly Piece[]): AsyncGenerator<Piece, undefined> {
+  yield* pieces;
 }
 
 function randomSeed(): number {

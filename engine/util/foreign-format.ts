@@ -16,10 +16,10 @@ const FORMATS: readonly Format[] = [
     what: 'is a GGUF file',
     advice: 'give the file itself, not the folder that it is in',
   },
-  { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read', advice: ORIGIN },
+  { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read (but for Kokoro with its voices beside it)', advice: ORIGIN },
   {
     pattern: /\.(pth|pt|ckpt)$|^pytorch_model.*\.bin$/i,
-    what: 'holds pickled PyTorch weights, which are not read because unpickling can run code',
+    what: 'holds pickled PyTorch weights, which are not read because unpickling can run code (but for Kokoro with its voices beside it)',
     advice: 'write them as safetensors: safetensors.torch.save_file(state_dict, "model.safetensors"), or transformers\' save_pretrained',
   },
   { pattern: /\.(bin|h5|msgpack|tflite|mlmodel|engine|pte)$/i, what: 'holds weights in a format that is not read', advice: ORIGIN },

@@ -1,14 +1,16 @@
 /** The formats that models are read in, and the one way to open what stands at a path. */
 import type { Platform } from '../platform/platform.ts';
 import { modelName } from '../util/model-name.ts';
+import { CTRANSLATE2 } from './ctranslate2/ctranslate2-folder.ts';
 import { GGUF } from './gguf/gguf-folder.ts';
 import { HUGGING_FACE, refusePlace } from './hugging-face-folder.ts';
+import { KOKORO } from './kokoro/kokoro-folder.ts';
 import { headOf } from './missing.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { ModelFormat, ModelPlace } from './model-format.ts';
 
 /** The first that recognises a place opens it; Hugging Face's folder comes last, because others have a config.json as well. */
-const FORMATS: readonly ModelFormat[] = [GGUF, HUGGING_FACE];
+const FORMATS: readonly ModelFormat[] = [GGUF, CTRANSLATE2, KOKORO, HUGGING_FACE];
 
 /**
  * Opens the model at a path (in a page, a base URL), served by `id` or else by a name made of the path's last one. Throws EngineError('invalid_model') that says

@@ -12,6 +12,7 @@ import type { SettingKey, Settings } from './flags.ts';
 import { SettingsError, givenSettings, readSettings } from './read.ts';
 import type { Value } from './read.ts';
 import { defined } from '../body/validate.ts';
+import type { VoiceTable } from '../../engine/util/voices.ts';
 import { parseVoiceAliases } from '../speech/voice-aliases.ts';
 
 /** The repository; bundled models and the built playground lie below it, wherever the server is started. */
@@ -40,7 +41,7 @@ export interface ServerConfig {
   readonly reasoningField: Settings['reasoningField'];
   readonly legacySpeech: boolean;
   readonly speechDefaultFormat: Settings['speechDefaultFormat'];
-  readonly voiceAliases: ReadonlyMap<string, string>;
+  readonly voiceAliases: VoiceTable;
   readonly maxInputChars: number;
   readonly maxUploadBytes: number;
   /** Milliseconds. */
@@ -112,9 +113,10 @@ function shownSettings(settings: Settings): Readonly<Record<string, Value>> {
   );
 }
 
-function voiceAliases(items: readonly string[]): ReadonlyMap<string, string> {
+function voiceAliases(items: readonly string[]): VoiceTable {
   const aliases = parseVoiceAliases(items);
-  if (!aliases) throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice,... with each name once`);
+  if (!aliases)
+    throw new SettingsError(`--voice-alias ${items.join(',')}: must be name=voice,name=voice(0.5)+voice(0.5),... with each name once`);
   return aliases;
 }
 

@@ -111,7 +111,7 @@ const SERVER_SETTINGS = defineSettings({
     default: VOICE_ALIAS_LIST,
     group: 'API behaviour',
     value: 'NAME=VOICE,...',
-    help: "other names of voices: OpenAI's; what is given replaces all of them, and '' is none",
+    help: "other names of voices, or of blends such as a(0.5)+b(0.5); after | what a model without these has; what is given replaces all, and '' is none",
   },
   speechDefaultFormat: {
     type: 'string',

@@ -18,7 +18,8 @@ import type { AudioCount } from '../http/relay.ts';
 import { EVENT_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { EventStream, writeWithPressure } from '../http/sse.ts';
-import { VOICE_ALIASES } from './voice-aliases.ts';
+import { VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
+import type { VoiceTable } from '../../engine/util/voices.ts';
 
 export interface SpeechAppOptions extends AppOptions {
   readonly codec: CodecPool;
@@ -26,7 +27,7 @@ export interface SpeechAppOptions extends AppOptions {
   readonly defaultFormat?: SpeechFormat;
   readonly legacy?: boolean;
   /** Other names of voices; those whose voice the model lacks are left out. */
-  readonly voiceAliases?: ReadonlyMap<string, string>;
+  readonly voiceAliases?: VoiceTable;
 }
 
 /** The app of the speech listener; no side effects until it is listened on. */
@@ -62,7 +63,7 @@ function voicesRoute(context: ListenerContext, options: SpeechAppOptions): Route
     tags: ['speech'],
     handler: (_request, response) => {
       const { voices, aliases } = limitsOf(context, options);
-      const others = [...aliases].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+      const others = [...aliases].map(([name, voice]) => describeAlias(name, voice));
       response.json({ voices: [...voices.map((name) => ({ id: name, name })), ...others] });
     },
   };
@@ -89,8 +90,15 @@ function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLi
   const model = context.model();
   if (!model) throw modelLoading();
   const voices = model.voices ?? [];
-  const aliases = [...(options.voiceAliases ?? VOICE_ALIASES)].filter(([name, voice]) => voices.includes(voice) && !voices.includes(name));
-  return { ...ownLimits(options), voices, aliases: new Map(aliases), sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE };
+  const aliases = resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices);
+  return { ...ownLimits(options), voices, aliases, sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE };
+}
+
+/** A name that stands for others: `made_of` says for what, and `alias_of` too where that is one voice. */
+function describeAlias(name: string, voice: string): Readonly<Record<string, unknown>> {
+  const parts = parseBlend(voice) ?? new Map([[voice, 1]]);
+  const single = parts.size === 1 ? { alias_of: voice } : {};
+  return { id: name, name, ...single, made_of: Object.fromEntries(parts) };
 }
 
 /** The engine calls the text `text`, as the earlier form does; the current form calls it `input`. */

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
+import { OPENAI_VOICES, parseBlend } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
@@ -15,7 +16,7 @@ export type SpeechFormat = (typeof BUILT_FORMATS)[number];
 
 export interface SpeechLimits {
   readonly voices: readonly string[];
-  /** Other names of voices. */
+  /** Other names of voices, and the voice or blend that each stands for. */
   readonly aliases: ReadonlyMap<string, string>;
   readonly sampleRate: number;
   /** Characters (code points) of text. */
@@ -109,8 +110,7 @@ function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   }
   const delivery =
     fields.stream_format === 'sse' ? 'sse' : fields.stream_format === 'audio' || fields.stream === true ? 'chunked' : 'whole';
-  const voice = limits.aliases.get(fields.voice) ?? fields.voice;
-  checkVoice(voice, 'voice', limits);
+  const voice = voiceOf(fields.voice, 'voice', limits);
   const request = toRequest(checkText(fields.input, 'input', limits), voice, fields.seed, fields.speed);
   return { model: fields.model, request, format, delivery, legacy: false };
 }
@@ -120,17 +120,22 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   const text = checkText(fields.text, 'text', limits);
   // A name with a suffix, never a path: it is looked up in the list of voices.
   if (!fields.voice_ref.endsWith('.wav')) throw invalidValue('voice_ref', "'voice_ref' must be a voice name followed by .wav");
-  const voice = fields.voice_ref.slice(0, -'.wav'.length);
-  checkVoice(voice, 'voice_ref', limits);
+  const voice = voiceOf(fields.voice_ref.slice(0, -'.wav'.length), 'voice_ref', limits);
   return { model: undefined, request: toRequest(text, voice, fields.seed), format: 'wav', delivery: 'whole', legacy: true };
 }
 
 const isBuilt = (format: string): format is SpeechFormat => (BUILT_FORMATS as readonly string[]).includes(format);
 
-function checkVoice(voice: string, param: string, { voices, aliases }: SpeechLimits): void {
-  if (voices.includes(voice)) return;
-  const known = [...voices, ...(param === 'voice' ? aliases.keys() : [])].join(', ');
-  throw invalidValue(param, `'${param}' names the unknown voice '${voice.slice(0, 60)}'; voices: ${known}`);
+/** What the engine is asked to speak with: a voice, or a blend of voices. */
+function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits): string {
+  const known = param === 'voice' || !OPENAI_VOICES.has(asked);
+  const voice = (known ? aliases.get(asked) : undefined) ?? asked;
+  const parts = [...(parseBlend(voice)?.keys() ?? [])];
+  if (parts.length > 0 && parts.every((part) => voices.includes(part))) return voice;
+  throw invalidValue(
+    param,
+    `'${param}' names the unknown voice '${asked.slice(0, 60)}'; voices: ${[...voices, ...aliases.keys()].join(', ')}`,
+  );
 }
 
 function checkText(text: string, param: string, { maxInput }: SpeechLimits): string {

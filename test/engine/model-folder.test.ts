@@ -45,8 +45,16 @@ async function refusal(promise: Promise<unknown>): Promise<string> {
 test.each([
   ['tiny.Q4_1.gguf', 'GGUF\x03', /is not a GGUF file that can be read: it ends within its header, at byte 5/],
   ['weights', 'GGUF\x03', /is not a GGUF file that can be read/],
-  ['model.onnx', '\x08\x07', /is an ONNX model, which is not read; take the repository it was made from/],
-  ['kokoro-v1_0.pth', 'PK\x03\x04', /pickled PyTorch weights.*unpickling can run code; write them as safetensors/],
+  [
+    'model.onnx',
+    '\x08\x07',
+    /is an ONNX model, which is not read \(but for Kokoro with its voices beside it\); take the repository it was made from/,
+  ],
+  [
+    'kokoro-v1_0.pth',
+    'PK\x03\x04',
+    /pickled PyTorch weights.*unpickling can run code \(but for Kokoro with its voices beside it\); write them as safetensors/,
+  ],
   ['weights.bin', 'xx', /weights in a format that is not read/],
   ['model.safetensors', '\x08\0\0\0\0\0\0\0', /is a single file; give the folder that holds it/],
   ['notes.txt', 'hello', /is no folder; a checkpoint is a folder with config.json/],

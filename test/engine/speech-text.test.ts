@@ -63,7 +63,7 @@ describe('phonemesAtMost', () => {
   test('is never below what a text has, and lets 4096 characters of prose through', async () => {
     const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
     const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
-    const phonemizer = new Phonemizer({}, rules, vocab);
+    const phonemizer = new Phonemizer({}, { 'en-us': rules, 'en-gb': rules }, vocab);
     const prose = 'It was a bright cold day in April, and the clocks were striking thirteen. Nobody knew "why", or cared; ';
     for (const text of [prose, '😀😀', '123456 7', '1987, 2001', 'WWW USA', 'xkcd tsk', '100% of $1.23', '漢 ﷺ Ω', 'a b c d', 'Ω≈ç√']) {
       const normal = normalizeText(text);
@@ -76,7 +76,7 @@ describe('phonemesAtMost', () => {
 describe('phonemes', () => {
   const { vocab } = parseKokoroConfig(read('models/parley-speech/config.json'));
   const rules = parsePhonemeRules(read('models/parley-speech/phoneme_rules.json'));
-  const phonemizer = new Phonemizer({}, rules, vocab);
+  const phonemizer = new Phonemizer({}, { 'en-us': rules, 'en-gb': rules }, vocab);
   const golden = read('test/fixtures/parley-speech/golden.json') as { phonemize_examples: { text: string; tokens: string }[] };
 
   test.each(golden.phonemize_examples.map(({ text, tokens }) => [text, tokens] as const))('%s', async (text, tokens) => {

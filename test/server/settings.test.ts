@@ -4,9 +4,9 @@ import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, promptLookup, resolveConfig, sp
 import type { EngineConfig } from '../../engine/config.ts';
 import { defineSettings } from '../../engine/util/setting.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
+import { VOICE_TABLE } from '../../engine/util/voices.ts';
 import { FLAGS, flagName } from '../../server/settings/flags.ts';
 import type { Flag } from '../../server/settings/flags.ts';
-import { VOICE_ALIASES } from '../../server/speech/voice-aliases.ts';
 import { SettingsError, helpText, readSettings } from '../../server/settings/read.ts';
 
 const noFile = (path: string): string => {
@@ -46,9 +46,9 @@ describe('parseServerConfig', () => {
   });
 
   test("gives voices OpenAI's names unless told other ones", () => {
-    expect(parseServerConfig([], {}).voiceAliases).toEqual(VOICE_ALIASES);
+    expect(parseServerConfig([], {}).voiceAliases).toEqual(VOICE_TABLE);
     expect(parseServerConfig(['--voice-alias='], {}).voiceAliases.size).toBe(0);
-    expect([...parseServerConfig(['--voice-alias', 'anna = oni,ben=vulcan'], {}).voiceAliases]).toEqual([['anna', 'oni'], ['ben', 'vulcan']]); // prettier-ignore
+    expect([...parseServerConfig(['--voice-alias', 'anna = oni,ben=vulcan|a(0.5)+b(0.5)'], {}).voiceAliases]).toEqual([['anna', ['oni']], ['ben', ['vulcan', 'a(0.5)+b(0.5)']]]); // prettier-ignore
     for (const wrong of ['anna', '=oni', 'anna=', 'a=b=c', 'anna=oni,anna=nona']) {
       expect(() => parseServerConfig(['--voice-alias', wrong], {})).toThrow(/--voice-alias .*: must be name=voice/);
     }

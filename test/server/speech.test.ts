@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { VOICE_ALIASES } from '../../server/speech/voice-aliases.ts';
+import { VOICE_TABLE, resolveVoices } from '../../engine/util/voices.ts';
 import { VOICES } from '../support/fake-engine.ts';
 import { JSON_TYPE, postJson, send, startListeners, until } from '../support/listeners.ts';
 
@@ -107,21 +107,29 @@ describe('the current form', () => {
   test("speaks with each of OpenAI's 13 names, which are all of the table", async () => {
     const { speech, engine } = await startListeners();
     const names = 'alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse'.split(' ');
-    expect([...VOICE_ALIASES.keys()]).toEqual(names);
+    const aliases = resolveVoices(VOICE_TABLE, VOICES);
+    expect([...aliases.keys()]).toEqual(names);
     for (const voice of names) expect((await postJson(speech + PATH, { ...GOOD, voice })).status).toBe(200);
     const used = engine.speeches.map(({ voice }) => voice);
-    expect(used).toEqual([...VOICE_ALIASES.values()]);
+    expect(used).toEqual([...aliases.values()]);
     expect(new Set(used).size).toBe(13);
   });
 
   test('may have other names, or none; names of voices that are not there are unknown', async () => {
-    const { speech, engine } = await startListeners({}, { voiceAliases: new Map([['anna', 'oni'], ['ghost', 'nobody']]) }); // prettier-ignore
+    const { speech, engine } = await startListeners({}, { voiceAliases: new Map([['anna', ['oni']], ['ghost', ['nobody']], ['mix', ['oni(3)+nona(1)']]]) }); // prettier-ignore
     expect((await postJson(speech + PATH, { ...GOOD, voice: 'anna' })).status).toBe(200);
     expect(engine.speeches[0]!.voice).toBe('oni');
-    for (const voice of ['alloy', 'ghost']) {
+    for (const voice of ['mix', 'oni(3)+nona(1)']) expect((await postJson(speech + PATH, { ...GOOD, voice })).status).toBe(200);
+    expect(engine.speeches.slice(1).map(({ voice }) => voice)).toEqual(['oni(3)+nona(1)', 'oni(3)+nona(1)']);
+    const { json: list } = await send(`${speech}/v1/audio/voices`);
+    expect((list as unknown as { voices: unknown[] }).voices.slice(-2)).toEqual([
+      { id: 'anna', name: 'anna', alias_of: 'oni', made_of: { oni: 1 } },
+      { id: 'mix', name: 'mix', made_of: { oni: 0.75, nona: 0.25 } },
+    ]);
+    for (const voice of ['alloy', 'ghost', 'oni+nobody']) {
       const { status, json } = await postJson(speech + PATH, { ...GOOD, voice });
       expect(status).toBe(400);
-      expect(json.error.message).toMatch(/unknown voice '\w+'; voices: aus-female-1, .*, vulcan, anna$/);
+      expect(json.error.message).toMatch(/unknown voice '[\w+]+'; voices: aus-female-1, .*, vulcan, anna, mix$/);
     }
     expect((await send(`${speech}/v1/audio/voices`)).text).not.toContain('ghost');
   });
@@ -280,7 +288,12 @@ test.each([true, false])('a client that goes away aborts its synthesis (stream: 
 test('voices are listed', async () => {
   const { speech } = await startListeners();
   const { json } = await send(`${speech}/v1/audio/voices`);
-  const aliases = [...VOICE_ALIASES].map(([name, voice]) => ({ id: name, name, alias_of: voice }));
+  const aliases = [...resolveVoices(VOICE_TABLE, VOICES)].map(([name, voice]) => ({
+    id: name,
+    name,
+    alias_of: voice,
+    made_of: { [voice]: 1 },
+  }));
   expect(json).toEqual({ voices: [...VOICES.map((name) => ({ id: name, name })), ...aliases] });
 });
 

@@ -37,3 +37,14 @@ export function voiceStyle(
   const at = first * 2 * styleDim;
   return { decoder: values.subarray(at, at + styleDim), prosody: values.subarray(at + styleDim, at + 2 * styleDim) };
 }
+
+/** The mean of voices by their shares; throws EngineError('invalid_model') when they are not made for the same lengths. */
+export function blendVoices(parts: readonly (readonly [Voice, number])[]): Voice {
+  const [first, ...others] = parts.map(([voice]) => voice);
+  if (!first || others.some(({ values }) => values.length !== first.values.length)) {
+    throw new EngineError('invalid_model', 'voices with different numbers of styles cannot be blended');
+  }
+  const values = new Float32Array(first.values.length);
+  for (const [voice, share] of parts) for (let i = 0; i < values.length; i++) values[i]! += share * voice.values[i]!;
+  return { rows: first.rows, values };
+}

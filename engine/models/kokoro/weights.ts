@@ -30,7 +30,8 @@ async function convData(weights: WeightLoader, name: string, shape: readonly [nu
   for (let r = 0; r < rows; r++) {
     let squares = 0;
     for (let i = r * size; i < (r + 1) * size; i++) squares += v[i]! * v[i]!;
-    const scale = g[r]! / Math.sqrt(squares);
+    // A row of zeros has no direction; 0 / 0 would spread as NaN.
+    const scale = squares > 0 ? g[r]! / Math.sqrt(squares) : 0;
     for (let i = r * size; i < (r + 1) * size; i++) folded[i] = v[i]! * scale;
   }
   return weights.storable(name, folded);

@@ -1,0 +1,76 @@
+/** Names of voices that are no voices of a model: what each stands for, by what the loaded model has. */
+
+/** Voices and their shares, which add up to 1. */
+export type Blend = ReadonlyMap<string, number>;
+
+/** Other name -> what it stands for; the first of which the model has all voices. */
+export type VoiceTable = ReadonlyMap<string, readonly string[]>;
+
+/** OpenAI's names, which only its own form of a request knows. */
+export const OPENAI_VOICES: ReadonlySet<string> = new Set(
+  'alloy ash ballad cedar coral echo fable marin nova onyx sage shimmer verse'.split(' '),
+);
+
+/**
+ * The one table: OpenAI's names, which unmodified clients send, and the names of the speech interface. Each stands for a bundled voice, or for a
+ * blend of published Kokoro's. Chosen by what the voices sound like (none is imitated): women's names for female voices, onyx for the lowest.
+ */
+export const VOICE_TABLE: VoiceTable = new Map([
+  ['alloy', ['aus-female-4', 'af_alloy']],
+  ['ash', ['aus-male-6', 'am_puck']],
+  ['ballad', ['aus-male-7', 'bm_george']],
+  ['cedar', ['charter', 'am_michael']],
+  ['coral', ['aus-female-2', 'af_heart']],
+  ['echo', ['aus-male-3', 'am_echo']],
+  ['fable', ['aus-male-5', 'bm_fable']],
+  ['marin', ['nona', 'af_aoede']],
+  ['nova', ['aus-female-6', 'af_nova']],
+  ['onyx', ['vulcan', 'am_onyx']],
+  ['sage', ['aus-female-5', 'af_sarah']],
+  ['shimmer', ['aus-female-1', 'af_bella']],
+  ['verse', ['aus-male-1', 'am_fenrir']],
+  ['aus-female-1', ['bf_emma']],
+  ['aus-female-2', ['bf_emma(0.5)+af_bella(0.5)']],
+  ['aus-female-3', ['bf_alice']],
+  ['aus-female-4', ['bf_lily(0.5)+af_nova(0.5)']],
+  ['aus-female-5', ['bf_lily']],
+  ['aus-female-6', ['bf_isabella']],
+  ['aus-male-1', ['bm_lewis']],
+  ['aus-male-2', ['bm_george']],
+  ['aus-male-3', ['bm_fable']],
+  ['aus-male-4', ['bm_lewis(0.5)+am_onyx(0.5)']],
+  ['aus-male-5', ['am_eric(0.7)+bm_george(0.3)']],
+  ['aus-male-6', ['bm_daniel']],
+  ['aus-male-7', ['bm_george(0.5)+bm_fable(0.5)']],
+  ['charter', ['am_michael']],
+  ['gaius', ['am_puck']],
+  ['_gantry', ['am_fenrir']],
+  ['nona', ['af_heart']],
+  ['oni', ['af_jessica']],
+  ['vulcan', ['am_onyx']],
+]);
+
+/** More would all sound alike. */
+const MAX_PARTS = 8;
+const PART = /^([\w-]{1,64})(?:\((\d{1,4}(?:\.\d{1,4})?)\))?$/;
+
+/** Reads `voice` or `voice(share)+voice(share)`, where a share is 1 unless it is given; undefined when it is neither. */
+export function parseBlend(text: string): Blend | undefined {
+  const parts = text.length > 1024 ? [] : text.split('+').map((part) => PART.exec(part.trim()));
+  const shares = parts.map((part) => Number(part?.[2] ?? 1));
+  const total = shares.reduce((a, b) => a + b, 0);
+  if (parts.length === 0 || parts.length > MAX_PARTS || parts.includes(null) || !(total > 0)) return undefined;
+  const blend = new Map(parts.map((part, i) => [part![1]!, shares[i]! / total]));
+  return blend.size === parts.length ? blend : undefined;
+}
+
+/** The names of a table that a model with these voices can speak, with what each stands for; names that the model has itself stay its own. */
+export function resolveVoices(table: VoiceTable, voices: readonly string[]): ReadonlyMap<string, string> {
+  const known = new Set(voices);
+  const speakable = (text: string): boolean => [...(parseBlend(text)?.keys() ?? ['\0'])].every((voice) => known.has(voice));
+  const pairs = [...table].flatMap(([name, choices]) => {
+    const choice = known.has(name) ? undefined : choices.find(speakable);
+    return choice === undefined ? [] : [[name, choice] as const];
+  });
+  return new Map(pairs);
+}

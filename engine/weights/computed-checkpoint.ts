@@ -1,0 +1,54 @@
+import { EngineError } from '../errors.ts';
+import type { ByteSource } from '../platform/platform.ts';
+import { product } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
+import { finite, missingTensor } from './checkpoint.ts';
+import type { Checkpoint, TensorInfo } from './checkpoint.ts';
+
+/** A tensor that is made of what a file stores. */
+export interface ComputedTensor extends TensorInfo {
+  /** Values of the elements [from, to), row-major. */
+  read(elements: Range): Promise<Float32Array>;
+}
+
+/** A tensor whose values have to be made all at once, because they lie in another order in the file. */
+export function wholeTensor(dtype: string, shape: readonly number[], values: () => Promise<Float32Array>): ComputedTensor {
+  return { dtype, shape, read: async ({ from, to }) => (await values()).subarray(from, to) };
+}
+
+/** A checkpoint in another format's file: tensors by the names that the model definitions read. */
+export class ComputedCheckpoint implements Checkpoint {
+  readonly #path: string;
+  readonly #tensors: ReadonlyMap<string, ComputedTensor>;
+  readonly #sources: readonly ByteSource[];
+
+  /** `path` is what messages call the file; `sources` are closed with the checkpoint. */
+  constructor(path: string, tensors: ReadonlyMap<string, ComputedTensor>, sources: readonly ByteSource[]) {
+    this.#path = path;
+    this.#tensors = tensors;
+    this.#sources = sources;
+  }
+
+  names(): readonly string[] {
+    return [...this.#tensors.keys()];
+  }
+
+  tensor(name: string): TensorInfo | undefined {
+    return this.#tensors.get(name);
+  }
+
+  async read(name: string, elements?: Range): Promise<Float32Array> {
+    const tensor = this.#tensors.get(name);
+    if (!tensor) throw missingTensor(name);
+    const range = elements ?? { from: 0, to: product(tensor.shape) };
+    return finite(await tensor.read(range), this.#path, name, range.from);
+  }
+
+  readIds(name: string): Promise<Int32Array> {
+    return Promise.reject(new EngineError('invalid_model', `${this.#path}: tensor ${name} is no list of ids`));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#sources.map((source) => source.close()));
+  }
+}

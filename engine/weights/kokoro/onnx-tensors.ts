@@ -1,0 +1,249 @@
+/**
+ * Kokoro's weights in an ONNX export under PyTorch's names. Initialisers have names without a meaning (`onnx::LSTM_6930`), and equal ones are merged;
+ * but the node that reads a weight is named by the path of its module: `/encoder/F0.0/conv1/Conv_quant` reads `predictor.F0.0.conv1.weight`.
+ */
+import { EngineError } from '../../errors.ts';
+import { product } from '../../util/math.ts';
+import type { ComputedTensor } from '../computed-checkpoint.ts';
+import { wholeTensor } from '../computed-checkpoint.ts';
+import { isFloat, isQuantized, readOnnxGraph, readOnnxValues, storageOf } from '../onnx/onnx-graph.ts';
+import type { OnnxGraph, OnnxNode, OnnxTensor } from '../onnx/onnx-graph.ts';
+import type { ProtobufFile } from '../onnx/protobuf.ts';
+import { canonicalName, moduleOf } from './onnx-names.ts';
+
+/** Finds the tensors of a Kokoro; throws EngineError('invalid_model') with the path for what is none or is stored otherwise. */
+export async function kokoroOnnxTensors(file: ProtobufFile): Promise<ReadonlyMap<string, ComputedTensor>> {
+  const finder = new WeightFinder(file, await readOnnxGraph(file));
+  return finder.find();
+}
+
+/** What a weight is made of: stored integers, and where they lie on the line of numbers. */
+interface Quantized {
+  readonly values: OnnxTensor;
+  readonly scale: OnnxTensor;
+  readonly zero: OnnxTensor | undefined;
+}
+
+/** Nodes that read a weight, and how it is found at them. */
+const READERS: ReadonlyMap<string, (finder: WeightFinder, node: OnnxNode) => void> = new Map([
+  ['ConvInteger', (finder, node) => finder.conv(node, finder.integers(node))],
+  ['Conv', (finder, node) => finder.conv(node, finder.weight(node.inputs[1]))],
+  ['ConvTranspose', (finder, node) => finder.conv(node, finder.weight(node.inputs[1]))],
+  ['MatMulInteger', (finder, node) => finder.matrix(node, finder.integers(node))],
+  ['MatMul', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
+  ['FusedMatMul', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
+  ['Gemm', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
+  ['Gather', (finder, node) => finder.table(node)],
+  ['LSTM', (finder, node) => finder.lstm(node)],
+  ['DynamicQuantizeLSTM', (finder, node) => finder.lstm(node)],
+]);
+
+/** Weights in blocks of a few bits, which other exports have. */
+const UNREAD = /^(MatMulNBits|GatherBlockQuantized|MatMulBnb4)$/;
+
+/** Initialisers that kept their names: biases, norms, and weights that are stored as they are. */
+const NAMED = /^[^/].*\.(bias|gamma|beta|weight|weight_[gv]|alpha[12]\.\d+)$/;
+/** The Fourier transforms' bases, which are computed here. */
+const FOURIER = /stft/;
+/** Of AdaIN's normalisation, 1 and 0 in every published Kokoro; exporters keep some of them. */
+const AFFINE = /\.norm\.(weight|bias)$/;
+
+class WeightFinder {
+  readonly #file: ProtobufFile;
+  readonly #graph: OnnxGraph;
+  readonly #found = new Map<string, { readonly tensor: ComputedTensor; readonly from: string }>();
+  readonly #byName: ReadonlyMap<string, OnnxNode>;
+  readonly #maker: ReadonlyMap<string, OnnxNode>;
+  readonly #reader: ReadonlyMap<string, OnnxNode>;
+
+  constructor(file: ProtobufFile, graph: OnnxGraph) {
+    this.#file = file;
+    this.#graph = graph;
+    this.#byName = new Map(graph.nodes.map((node) => [node.name, node]));
+    this.#maker = new Map(graph.nodes.flatMap((node) => node.outputs.map((output) => [output, node] as const)));
+    this.#reader = new Map(graph.nodes.flatMap((node) => node.inputs.map((input) => [input, node] as const)));
+  }
+
+  async find(): Promise<ReadonlyMap<string, ComputedTensor>> {
+    for (const node of this.#graph.nodes) {
+      if (UNREAD.test(node.op)) this.#refuse(`its weights are stored in blocks (${node.op}); take the int8, fp16 or fp32 export`);
+      if (!FOURIER.test(node.name) && !FOURIER.test(node.inputs[1] ?? '')) READERS.get(node.op)?.(this, node);
+    }
+    for (const [name, tensor] of this.#graph.tensors) {
+      if (!isFloat(tensor) || !NAMED.test(name) || FOURIER.test(name)) continue;
+      if (!AFFINE.test(name) || !(await this.#isNeutral(name, tensor))) this.#put(canonicalName(name), this.#stored(tensor), name);
+    }
+    return new Map([...this.#found].map(([name, { tensor }]) => [name, tensor]));
+  }
+
+  /** [out, in, kernel], and the bias beside it. */
+  conv(node: OnnxNode, weight: ComputedTensor | undefined): void {
+    if (!weight) return;
+    this.#put(`${moduleOf(node.name)}.weight`, weight, node.inputs[1]!);
+    const bias = this.#constant(node.op === 'ConvInteger' ? undefined : node.inputs[2]);
+    if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
+  }
+
+  /** Stored [in, out], read [out, in]. */
+  matrix(node: OnnxNode, stored: ComputedTensor | undefined): void {
+    if (!stored || stored.shape.length !== 2) return;
+    this.#put(`${moduleOf(node.name)}.weight`, node.transB ? stored : transposed(stored), node.inputs[1]!);
+    const bias = this.#constant(node.op === 'Gemm' ? node.inputs[2] : undefined);
+    if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
+  }
+
+  /** An embedding: rows that are looked up, and dequantised behind that where they are integers. */
+  table(node: OnnxNode): void {
+    const values = this.#constant(node.inputs[0]);
+    if (values?.shape.length !== 2) return;
+    const name = `${moduleOf(node.name)}.weight`;
+    if (isFloat(values)) this.#put(name, this.#stored(values), values.name);
+    if (!isQuantized(values)) return;
+    let after = this.#reader.get(node.outputs[0] ?? '');
+    // Quantisers move the scale past what only moves values.
+    for (let i = 0; i < 4 && after && /^(Transpose|Reshape|Unsqueeze|Squeeze)$/.test(after.op); i++)
+      after = this.#reader.get(after.outputs[0] ?? '');
+    const scale = this.#constant(after?.inputs[1]);
+    if (after?.op !== 'DequantizeLinear' || !scale) return this.#refuse(`the table at ${node.name} has no scale`);
+    this.#put(name, this.#scaled({ values, scale, zero: this.#constant(after.inputs[2]) }, values.shape.length), values.name);
+  }
+
+  /** W [directions, 4H, in], R [directions, 4H, H], B [directions, 8H], gates in the order iofc; quantised ones are [directions, in, 4H]. */
+  lstm(node: OnnxNode): void {
+    const quantized = node.op === 'DynamicQuantizeLSTM';
+    const [input, recurrent] = [1, 2].map((i) => this.#lstmMatrix(node, i, quantized));
+    const bias = this.#constant(node.inputs[3]);
+    if (!input || !recurrent || !bias) return this.#refuse(`the weights of ${node.name} are no constants`);
+    const module = moduleOf(node.name);
+    const [directions = 0, gates = 0] = input.shape;
+    const biases = this.#stored(bias);
+    if (product(bias.shape) !== directions * 2 * gates || recurrent.shape[1] !== gates) this.#refuse(`the shapes at ${node.name} do not fit together`); // prettier-ignore
+    for (const [d, suffix] of ['l0', 'l0_reverse'].slice(0, directions).entries()) {
+      const part = (tensor: ComputedTensor, shape: readonly number[], first: number): ComputedTensor => gatesInOrder(tensor, shape, first);
+      const width = (tensor: ComputedTensor): number => tensor.shape[2]!;
+      this.#put(`${module}.weight_ih_${suffix}`, part(input, [gates, width(input)], d * gates * width(input)), node.name);
+      this.#put(`${module}.weight_hh_${suffix}`, part(recurrent, [gates, width(recurrent)], d * gates * width(recurrent)), node.name);
+      this.#put(`${module}.bias_ih_${suffix}`, part(biases, [gates], d * 2 * gates), node.name);
+      this.#put(`${module}.bias_hh_${suffix}`, part(biases, [gates], (d * 2 + 1) * gates), node.name);
+    }
+  }
+
+  /** A weight in floating point, or dequantised before it is read. */
+  weight(name: string | undefined): ComputedTensor | undefined {
+    const tensor = this.#constant(name);
+    if (tensor) return isFloat(tensor) ? this.#stored(tensor) : undefined;
+    const maker = this.#maker.get(name ?? '');
+    if (maker?.op === 'Cast') return this.weight(maker.inputs[0]);
+    const [values, scale, zero] = (maker?.op === 'DequantizeLinear' ? maker.inputs : []).map((input) => this.#constant(input));
+    return values && scale && isQuantized(values) ? this.#scaled({ values, scale, zero }, 0) : undefined;
+  }
+
+  /** The weight of a product of integers; its scale is multiplied with the input's in a node of its own. */
+  integers(node: OnnxNode): ComputedTensor | undefined {
+    const values = this.#constant(node.inputs[1]);
+    if (!values || !isQuantized(values)) return undefined;
+    const product = this.#byName.get(`${node.name}_scales_mul`)?.inputs.map((input) => this.#constant(input)).find((input) => input); // prettier-ignore
+    const scale = product ?? this.#constant(values.name.replace(/_quantized$/, '_scale'));
+    if (!scale) return this.#refuse(`the weight at ${node.name} has no scale`);
+    return this.#scaled({ values, scale, zero: this.#constant(node.inputs[3]) }, node.op === 'MatMulInteger' ? 1 : 0);
+  }
+
+  #lstmMatrix(node: OnnxNode, input: number, quantized: boolean): ComputedTensor | undefined {
+    const values = this.#constant(node.inputs[input]);
+    if (values?.shape.length !== 3) return undefined;
+    if (!quantized) return isFloat(values) ? this.#stored(values) : undefined;
+    const [scale, zero] = [2 * input + 6, 2 * input + 7].map((i) => this.#constant(node.inputs[i]));
+    if (!scale || !isQuantized(values)) return undefined;
+    const [directions = 0, rows = 0, columns = 0] = values.shape;
+    return wholeTensor(storageOf(values), [directions, columns, rows], async () => {
+      const plain = await this.#dequantize({ values, scale, zero }, directionOrColumn(values, scale));
+      return transposeEach(plain, directions, rows, columns);
+    });
+  }
+
+  #constant(name: string | undefined): OnnxTensor | undefined {
+    return name === undefined || name === '' ? undefined : this.#graph.tensors.get(name);
+  }
+
+  #stored(tensor: OnnxTensor): ComputedTensor {
+    return wholeTensor(storageOf(tensor), tensor.shape, () => readOnnxValues(this.#file, tensor));
+  }
+
+  /** `axis`: which axis a list of scales belongs to. */
+  #scaled(parts: Quantized, axis: number): ComputedTensor {
+    const { values } = parts;
+    const width = product(values.shape.slice(axis + 1));
+    const count = values.shape[axis] ?? 1;
+    return wholeTensor(storageOf(values), values.shape, () => this.#dequantize(parts, (i) => Math.floor(i / width) % count));
+  }
+
+  /** (q - zero) scale; `place` says which of several scales an element has. */
+  async #dequantize({ values, scale, zero }: Quantized, place: (element: number) => number): Promise<Float32Array> {
+    const out = await readOnnxValues(this.#file, values);
+    const scales = await readOnnxValues(this.#file, scale);
+    const zeros = zero ? await readOnnxValues(this.#file, zero) : Float32Array.of(0);
+    const places = Math.max(scales.length, zeros.length);
+    const fits = (list: Float32Array): boolean => list.length === 1 || list.length === places;
+    if (!fits(scales) || !fits(zeros)) this.#refuse(`${values.name} has ${scales.length} scales and ${zeros.length} zero points`);
+    for (let i = 0; i < out.length; i++) {
+      const at = places === 1 ? 0 : place(i);
+      out[i] = (out[i]! - zeros[zeros.length === 1 ? 0 : at]!) * scales[scales.length === 1 ? 0 : at]!;
+    }
+    return out;
+  }
+
+  async #isNeutral(name: string, tensor: OnnxTensor): Promise<boolean> {
+    const neutral = name.endsWith('weight') ? 1 : 0;
+    return (await readOnnxValues(this.#file, tensor)).every((value) => value === neutral);
+  }
+
+  #put(name: string, tensor: ComputedTensor, from: string): void {
+    const other = this.#found.get(name);
+    // ALBERT's layers share their weights, so that several nodes read one.
+    if (other && other.from !== from) this.#refuse(`both ${other.from} and ${from} are ${name}`);
+    this.#found.set(name, { tensor, from });
+  }
+
+  #refuse(why: string): never {
+    throw new EngineError('invalid_model', `${this.#file.path} is no Kokoro that can be read: ${why}`);
+  }
+}
+
+function transposed(tensor: ComputedTensor): ComputedTensor {
+  const [rows = 0, columns = 0] = tensor.shape;
+  return wholeTensor(tensor.dtype, [columns, rows], async () =>
+    transposeEach(await tensor.read({ from: 0, to: rows * columns }), 1, rows, columns),
+  );
+}
+
+/** `count` matrices [rows, columns], each as [columns, rows]. */
+function transposeEach(values: Float32Array, count: number, rows: number, columns: number): Float32Array {
+  const out = new Float32Array(values.length);
+  for (let m = 0; m < count; m++) {
+    const first = m * rows * columns;
+    for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++) out[first + c * rows + r] = values[first + r * columns + c]!;
+  }
+  return out;
+}
+
+/** Scales of [directions, in, 4H]: one a direction, or one a direction and column. */
+function directionOrColumn({ shape }: OnnxTensor, scale: OnnxTensor): (element: number) => number {
+  const [directions = 1, rows = 1, columns = 1] = shape;
+  if (product(scale.shape) <= directions) return (i) => Math.floor(i / (rows * columns));
+  return (i) => Math.floor(i / (rows * columns)) * columns + (i % columns);
+}
+
+/** ONNX has a cell's gates in the order input, output, forget, cell; PyTorch in the order input, forget, cell, output. */
+const GATES = [0, 2, 3, 1];
+
+/** The part [4H, …] of a tensor that begins at `first`, with its gates in PyTorch's order. */
+function gatesInOrder(tensor: ComputedTensor, shape: readonly number[], first: number): ComputedTensor {
+  const size = product(shape);
+  return wholeTensor(tensor.dtype, shape, async () => {
+    const values = await tensor.read({ from: first, to: first + size });
+    const out = new Float32Array(size);
+    const each = size / GATES.length;
+    for (const [to, from] of GATES.entries()) out.set(values.subarray(from * each, (from + 1) * each), to * each);
+    return out;
+  });
+}

@@ -1,0 +1,40 @@
+/** Phonemes of published Kokoro's voices against misaki's, in sentences that the rules were not written by (test/tools/dump_misaki.py). */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
+import { Phonemizer } from '../../engine/text/phonemizer.ts';
+import { spellingsFor } from '../../engine/text/phonemes.ts';
+import type { Accent } from '../../engine/text/phonemes.ts';
+import { KOKORO_82M } from '../../engine/weights/kokoro/kokoro-82m.ts';
+
+const GOLDEN = JSON.parse(readFileSync(new URL('../fixtures/misaki-phonemes.json', import.meta.url), 'utf8')) as Record<Accent, { text: string; misaki: string }[]>; // prettier-ignore
+const { vocab } = parseKokoroConfig(KOKORO_82M);
+const phonemizer = new Phonemizer({}, spellingsFor(vocab), vocab);
+
+/** Symbols to insert, delete and replace. */
+function edits(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1];
+    for (let j = 0; j < b.length; j++) next.push(Math.min(next[j]! + 1, row[j + 1]! + 1, row[j]! + (a[i] === b[j] ? 0 : 1)));
+    row = next;
+  }
+  return row[b.length]!;
+}
+
+test.each(['en-us', 'en-gb'] as const)('%s differs from misaki in at most one symbol of 25', async (accent) => {
+  let [wrong, all] = [0, 0];
+  for (const { text, misaki } of GOLDEN[accent]) {
+    const { phonemes } = await phonemizer.ids(text, accent);
+    wrong += edits(phonemes, misaki);
+    all += misaki.length;
+  }
+  console.log(`${accent}: ${((100 * wrong) / all).toFixed(2)} %`);
+  expect(wrong / all).toBeLessThanOrEqual(0.04);
+});
+
+test('a vocabulary of other symbols keeps the default spelling', async () => {
+  const letters = new Map([...' abdefhijklmnopstuvwzæðŋɑɔəɛɜɡɪɹʃʊʌʒˈˌː.,!'].map((symbol, id) => [symbol, id]));
+  expect(spellingsFor(letters)['en-gb']).toBe(spellingsFor(letters)['en-us']);
+  expect(spellingsFor(vocab)['en-gb']).not.toBe(spellingsFor(vocab)['en-us']);
+});

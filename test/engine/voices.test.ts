@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { OPENAI_VOICES, VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
+
+const BUNDLED = ['_gantry', 'charter', 'gaius', 'nona', 'oni', 'vulcan', ...[1, 2, 3, 4, 5, 6].map((n) => `aus-female-${n}`), ...[1, 2, 3, 4, 5, 6, 7].map((n) => `aus-male-${n}`)]; // prettier-ignore
+const OPENAI = [...OPENAI_VOICES];
+const KOKORO = 'af_alloy af_aoede af_bella af_heart af_jessica af_nova af_sarah am_echo am_eric am_fenrir am_michael am_onyx am_puck bf_alice bf_emma bf_isabella bf_lily bm_daniel bm_fable bm_george bm_lewis'.split(' '); // prettier-ignore
+
+test('reads a voice and blends of voices, whose shares add up to 1', () => {
+  expect(parseBlend('af_heart')).toEqual(new Map([['af_heart', 1]]));
+  expect(parseBlend('af_bella(2)+af_sky(1)')).toEqual(new Map([['af_bella', 2 / 3], ['af_sky', 1 / 3]])); // prettier-ignore
+  expect(parseBlend('a + b(3)')).toEqual(new Map([['a', 0.25], ['b', 0.75]])); // prettier-ignore
+  for (const wrong of ['', '+', 'a(', 'a()', 'a(0)', 'a(-1)', 'a+a', '../a', 'a b', 'a+'.repeat(9) + 'b']) expect(parseBlend(wrong), wrong).toBeUndefined(); // prettier-ignore
+});
+
+test('a model with the bundled voices has the 13 names of OpenAI besides', () => {
+  const names = resolveVoices(VOICE_TABLE, BUNDLED);
+  expect([...names.keys()]).toEqual(OPENAI);
+  expect(new Set(names.values()).size).toBe(13);
+});
+
+test('published Kokoro has the 19 names of the interface and the 13 of OpenAI, all sounding different within each', () => {
+  const names = resolveVoices(VOICE_TABLE, KOKORO);
+  expect([...names.keys()].sort()).toEqual([...OPENAI, ...BUNDLED].sort());
+  for (const list of [OPENAI, BUNDLED]) expect(new Set(list.map((name) => names.get(name))).size).toBe(list.length);
+});
+
+test('names whose voices are not there are left out, and a voice of the model keeps its name', () => {
+  const table = new Map([['anna', ['x(0.5)+y(0.5)', 'z']], ['z', ['x']], ['ben', ['nobody', 'y']]]); // prettier-ignore
+  expect(resolveVoices(table, ['x', 'z'])).toEqual(new Map([['anna', 'z']]));
+  expect(resolveVoices(table, ['x', 'y'])).toEqual(new Map([['anna', 'x(0.5)+y(0.5)'], ['z', 'x'], ['ben', 'y']])); // prettier-ignore
+});
