@@ -34,8 +34,11 @@ export async function findVoices(platform: Platform, folder: string, names: read
 export async function openVoices(platform: Platform, { archive, folder = '' }: VoicePlace, columns: number): Promise<Checkpoint> {
   if (archive !== undefined) {
     const source = await platform.open(archive);
-    const arrays = await readNpz(archive, source).finally(() => source.close());
-    return new ComputedCheckpoint(archive, arrays, []);
+    try {
+      return new ComputedCheckpoint(archive, await readNpz(archive, source), []);
+    } finally {
+      await source.close();
+    }
   }
   const files = ((await platform.list?.(folder)) ?? []).filter((name) => VOICE_FILE.test(name)).sort();
   if (files.length > MAX_VOICES) throw new EngineError('invalid_model', `${folder} holds ${files.length} voices; at most ${MAX_VOICES} are read`); // prettier-ignore

@@ -1,8 +1,7 @@
 /** What of an ONNX model weights are found by: its nodes, and where its tensors lie. Field numbers: onnx/onnx.proto (Apache-2.0). */
 import { fromBF16, fromF16, f16BitsToF32 } from '../../util/f16.ts';
 import { product } from '../../util/math.ts';
-import { ProtobufFile } from './protobuf.ts';
-import type { Field } from './protobuf.ts';
+import type { Field, ProtobufFile } from './protobuf.ts';
 
 export interface OnnxNode {
   readonly name: string;

@@ -7,8 +7,8 @@ import type { Range } from '../../util/math.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
 import { dataStart, readEntryBytes, readZip } from '../zip.ts';
 import type { ZipEntry } from '../zip.ts';
-import { MAX_PICKLE_BYTES, PickledTensor, readPickle } from './pickle.ts';
-import type { Pickled } from './pickle.ts';
+import { MAX_PICKLE_BYTES, readPickle } from './pickle.ts';
+import type { Pickled, PickledTensor } from './pickle.ts';
 
 /** An opened file: what its pickle describes, and a reading of the tensors in it. */
 export interface TorchFile {
