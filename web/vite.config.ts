@@ -113,6 +113,21 @@ function place(from: string, to: string): void {
   }
 }
 
+/** Shaders without comments and indentation, which are two fifths of their weight and stand in two chunks. */
+function bareShaders(): Plugin {
+  return {
+    name: 'bare-shaders',
+    enforce: 'pre',
+    load(id) {
+      const [file] = id.split('?');
+      if (!id.endsWith('.wgsl?raw')) return undefined;
+      const lines = readFileSync(file!, 'utf8').replace(/\/\/[^\n]*/g, '').split('\n'); // prettier-ignore
+      const bare = lines.map((line) => line.trim()).filter((line) => line !== '');
+      return { code: `export default ${JSON.stringify(bare.join('\n'))};`, map: null };
+    },
+  };
+}
+
 /** Lets the files of test/kernels run in a page: vitest and the test device are replaced for them, and for nothing else. */
 function kernelCases(): Plugin {
   const below = (folder: string, path: string | undefined): boolean => path !== undefined && path.startsWith(join(ROOT, folder));
@@ -205,8 +220,8 @@ export default defineConfig({
   root: WEB,
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
-  plugins: [modelFolder(), kernelCases(), offlineShell(), packedCopies()],
-  worker: { format: 'es', plugins: () => [kernelCases()] },
+  plugins: [modelFolder(), bareShaders(), kernelCases(), offlineShell(), packedCopies()],
+  worker: { format: 'es', plugins: () => [bareShaders(), kernelCases()] },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },
