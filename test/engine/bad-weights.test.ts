@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { kokoroFormat } from '../support/kokoro-formats.ts';
 
@@ -17,6 +18,8 @@ const platform = createNodePlatform();
 
 interface Kind {
   readonly file: string;
+  /** The weights, as a folder of Hugging Face calls them, that the file holds. */
+  readonly holds: 'model.safetensors' | 'voices.safetensors';
   readonly make: () => string;
 }
 
@@ -27,11 +30,11 @@ const whisper = (storage: string) => (): string => {
 };
 
 const KINDS: readonly Kind[] = [
-  { file: 'model.bin', make: whisper('int8') },
-  { file: 'kokoro.int8.onnx', make: () => kokoroFormat('onnx-int8') },
-  { file: 'kokoro-v1_0.pth', make: () => kokoroFormat('pth') },
-  { file: 'voices/af_one.pt', make: () => kokoroFormat('pth') },
-  { file: 'voices-v1.0.bin', make: () => kokoroFormat('onnx') },
+  { file: 'model.bin', holds: 'model.safetensors', make: whisper('int8') },
+  { file: 'kokoro.int8.onnx', holds: 'model.safetensors', make: () => kokoroFormat('onnx-int8') },
+  { file: 'kokoro-v1_0.pth', holds: 'model.safetensors', make: () => kokoroFormat('pth') },
+  { file: 'voices/af_one.pt', holds: 'voices.safetensors', make: () => kokoroFormat('pth') },
+  { file: 'voices-v1.0.bin', holds: 'voices.safetensors', make: () => kokoroFormat('onnx') },
 ];
 
 type Random = ReturnType<typeof createRng>;
@@ -50,29 +53,23 @@ function mutate(rng: Random, bytes: Buffer): Buffer {
   return copy;
 }
 
-/** Opens a folder and reads all of its weights, a tensor at a time. */
-async function readAll(path: string): Promise<void> {
+/** Opens a folder and reads all of these weights, a tensor at a time. */
+async function readAll(path: string, weights: Kind['holds']): Promise<void> {
   const folder = await openModelFolder(platform, path);
   for (const file of ['config.json', 'generation_config.json'] as const) await folder.json(file, { optional: true });
-  for (const file of ['model.safetensors', 'voices.safetensors']) {
-    if (!(await folder.has(file))) continue;
-    const checkpoint = await folder.weights(file);
-    try {
-      for (const name of checkpoint.names()) await checkpoint.read(name);
-    } finally {
-      await checkpoint.close();
-    }
-  }
+  await withWeights(folder, async (checkpoint) => {
+    for (const name of checkpoint.names()) await checkpoint.read(name);
+  }, weights); // prettier-ignore
 }
 
-describe.each(KINDS)('$file', ({ file, make }) => {
+describe.each(KINDS)('$file', ({ file, holds, make }) => {
   let folder: string;
   beforeAll(() => {
     folder = make();
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test('is read as it is', () => readAll(folder));
+  test('is read as it is', () => readAll(folder, holds));
 
   test(`with one of ${MUTATIONS} mutations is read, or refused in a line that names it`, async () => {
     const path = join(folder, file);
@@ -82,7 +79,7 @@ describe.each(KINDS)('$file', ({ file, make }) => {
     let most = before;
     for (let i = 0; i < MUTATIONS; i++) {
       writeFileSync(path, mutate(createRng(7000 + i), bytes));
-      const error: unknown = await readAll(folder).catch((reason: unknown) => reason);
+      const error: unknown = await readAll(folder, holds).catch((reason: unknown) => reason);
       most = Math.max(most, process.memoryUsage().rss);
       if (error === undefined) continue;
       refused++;
