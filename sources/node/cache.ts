@@ -7,6 +7,7 @@ import { SourceError } from '../errors.ts';
 import { parseRecipe, recipeOf } from '../recipe.ts';
 import { parseSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
+import { folderBytes } from './disk.ts';
 import { CachedRepo, isBelow, repoOfFolder } from './hub-cache.ts';
 import { isLocked } from './lock.ts';
 import { findCached } from './pull-hub.ts';
@@ -80,22 +81,6 @@ function formatOf(files: readonly { readonly path: string; readonly size: number
   } catch {
     return files.some(({ path }) => path.endsWith('.onnx')) ? 'onnx' : 'other';
   }
-}
-
-/** Bytes of the files in a folder; links count nothing. */
-async function folderBytes(folder: string): Promise<number> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const sizes = await Promise.all(
-    entries
-      .filter((entry) => entry.isFile())
-      .map((entry) =>
-        stat(join(entry.parentPath, entry.name)).then(
-          ({ size }) => size,
-          () => 0,
-        ),
-      ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
 }
 
 /** Removes what the caches have of a source: a model, one of its revisions, or one file. Returns the bytes that are free now; throws SourceError. */

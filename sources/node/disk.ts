@@ -1,7 +1,7 @@
 /** Room on disks, and what a failure to write means. */
-import { open, statfs } from 'node:fs/promises';
+import { open, readdir, stat, statfs } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { SourceError } from '../errors.ts';
 import { formatBytes } from '../progress.ts';
 
@@ -45,4 +45,20 @@ export function diskError(error: unknown, path: string): unknown {
       cause: error,
     });
   return error;
+}
+
+/** Bytes of the files in a folder; links count nothing. */
+export async function folderBytes(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const sizes = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) =>
+        stat(join(entry.parentPath, entry.name)).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

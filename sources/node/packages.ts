@@ -3,12 +3,12 @@
  * no dependencies, no source distributions (whose build would run code), no scripts; nothing is installed.
  */
 import { spawn } from 'node:child_process';
-import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SourceError } from '../errors.ts';
 import type { PackageSource } from '../source.ts';
 import type { PullContext } from './context.ts';
-import { diskError } from './disk.ts';
+import { diskError, folderBytes } from './disk.ts';
 
 export type PackageName = Pick<PackageSource, 'registry' | 'name' | 'version'>;
 
@@ -96,7 +96,7 @@ async function runTool(
     stream.setEncoding('utf8');
     stream.on('data', (text: string) => (said = (said + text).slice(-20_000)));
   }
-  const watch = setInterval(() => void bytesBelow(folder).then((bytes) => onBytes(bytes, announcedBytes(said))), WATCH_MS);
+  const watch = setInterval(() => void folderBytes(folder).then((bytes) => onBytes(bytes, announcedBytes(said))), WATCH_MS);
   try {
     const code = await new Promise<number | undefined>((resolve, reject) => {
       child.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? resolve(undefined) : reject(error)));
@@ -142,19 +142,4 @@ function lastError(said: string): string {
     lines.at(-1) ??
     'it said nothing';
   return line.replace(/^ERROR: /, '').slice(0, 300);
-}
-
-async function bytesBelow(folder: string): Promise<number> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const sizes = await Promise.all(
-    entries
-      .filter((entry) => entry.isFile())
-      .map((entry) =>
-        stat(join(entry.parentPath, entry.name)).then(
-          ({ size }) => size,
-          () => 0,
-        ),
-      ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
 }
