@@ -216,10 +216,43 @@ export interface ModelInfo {
   /** speech: voice names; sample rate in Hz. */
   readonly voices?: readonly string[];
   readonly sampleRate?: number;
-  /** transcription: whether it can write English for speech in other languages. */
+  /** transcription: the languages that it knows, as ISO 639-1; whether it can write English for speech in other languages. */
+  readonly languages?: readonly string[];
   readonly translates?: boolean;
   /** Its adapter, where that is another than the engine's. */
   readonly adapter?: AdapterInfo;
+}
+
+/** What the models of one device take of its memory, in bytes, as it was planned before they were loaded. */
+export interface MemoryPlan {
+  readonly deviceBytes: number;
+  /** Who says how much the device has, e.g. `as set`, `nvidia-smi`. */
+  readonly source: string;
+  /** Share of the device's memory that may be taken. */
+  readonly fraction: number;
+  readonly models: readonly ModelMemory[];
+  /** All models together. */
+  readonly totalBytes: number;
+}
+
+/** One model's part of a plan. */
+export interface ModelMemory {
+  readonly id: string;
+  readonly task: ModelTask;
+  readonly weightBytes: number;
+  /** Activations, tables and caches of a fixed size. */
+  readonly activationBytes: number;
+  /** chat: pages of keys and values. */
+  readonly pages?: MemoryUse;
+}
+
+/** What a model's files say of it before it is loaded. */
+export interface ModelDescription extends Pick<
+  ModelInfo,
+  'id' | 'task' | 'architecture' | 'format' | 'weightBytes' | 'ownContextLength' | 'voices' | 'sampleRate' | 'languages' | 'translates'
+> {
+  /** chat: bytes of keys and values a token. */
+  readonly tokenBytes?: number;
 }
 
 /** A device's memory and what a chat model takes of it, in bytes. */
@@ -255,6 +288,8 @@ export interface EngineInfo {
   /** The chat model's, or that of the first model there is. */
   readonly adapter: AdapterInfo;
   readonly models: readonly ModelInfo[];
+  /** By device, the chat model's first; those of a split chat model plan for themselves (ModelInfo.ranks). */
+  readonly memory?: readonly MemoryPlan[];
 }
 
 /** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */

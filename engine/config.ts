@@ -7,6 +7,8 @@ export interface ModelSource {
   readonly path: string;
   /** Served id; default: the folder's last name. */
   readonly id?: string;
+  /** Of a chat model: what to sample with where its own files give no temperature, under generation_config.json's names. */
+  readonly sampling?: Readonly<Record<string, number>>;
 }
 
 /** How speculative decoding guesses (scheduler/prompt-lookup.ts). */
@@ -191,13 +193,21 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'LAYERS',
     help: 'layers of each group, as 12,12; auto = in proportion to measured speed',
   },
-  /** See `storageType`; f16 is read through unpack2x16float and so needs no adapter feature. */
+  /** See `weightStorage`; f16 is read through unpack2x16float and so needs no adapter feature. */
   dtype: {
     type: 'string',
     choices: ['auto', 'f32', 'f16'],
     default: 'auto',
     group: 'Device',
-    help: 'storage of weights; arithmetic is f32',
+    help: 'storage of weights: auto = quantised ones as the file has them, others f16; arithmetic is f32',
+  },
+  /** Matrices whose rows are no multiple of 32 stay as `dtype` has them. */
+  quantization: {
+    type: 'string',
+    choices: ['none', 'q8_0', 'q4_0'],
+    default: 'none',
+    group: 'Device',
+    help: 'bits that matrices of float weights are packed to as they load; tables of tokens have 8 at least',
   },
   /** 'auto' = that of the weights. */
   kvCacheDtype: {
@@ -212,7 +222,7 @@ export const ENGINE_SETTINGS = defineSettings({
     choices: ['model', 'openai'],
     default: 'model',
     group: 'API behaviour',
-    help: "sampling where a request says nothing: the model's generation_config.json, or temperature 0.7 and top_p 0.95 without; openai = 1 and 1",
+    help: "sampling where a request says nothing: the model's generation_config.json, then what is recommended for the model (docs/models.md), then temperature 0.7 and top_p 0.95; openai = 1 and 1",
   },
   autoTruncateMaxTokens: {
     type: 'boolean',
@@ -279,7 +289,22 @@ export function prefillChunkSize(setting: EngineConfig['chunkedPrefillSize'], so
   return software ? 256 : 4096;
 }
 
-/** The storage a setting stands for. */
-export function storageType(setting: EngineConfig['dtype']): 'f32' | 'f16' {
-  return setting === 'auto' ? 'f16' : setting;
+/** How weights are stored on a device. */
+export interface WeightStorage {
+  /** Of what is not in blocks. */
+  readonly float: 'f32' | 'f16';
+  /** Quantised matrices stay in the blocks of the file. */
+  readonly keepBlocks: boolean;
+  /** What other matrices are packed to. */
+  readonly quantization: EngineConfig['quantization'];
+}
+
+/** The storage that the settings stand for. */
+export function weightStorage({ dtype, quantization }: Pick<EngineConfig, 'dtype' | 'quantization'>): WeightStorage {
+  return { float: dtype === 'auto' ? 'f16' : dtype, keepBlocks: dtype === 'auto', quantization };
+}
+
+/** Nothing in blocks. */
+export function floatStorage(float: WeightStorage['float']): WeightStorage {
+  return { float, keepBlocks: false, quantization: 'none' };
 }

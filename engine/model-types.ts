@@ -1,7 +1,7 @@
 /** The models that are understood, by config.json's `model_type`: all that engine, page, build and documents know of them, before any code is loaded. */
 import { EngineError } from './errors.ts';
 import type { Json } from './util/json.ts';
-import { isObject } from './util/json.ts';
+import { describe, isObject } from './util/json.ts';
 
 /** What a model does. */
 export type ModelTask = 'chat' | 'speech' | 'transcription';
@@ -18,6 +18,11 @@ export const MODEL_TYPES = {
   mistral: { task: 'chat', family: 'llama' },
   qwen2: { task: 'chat', family: 'llama' },
   qwen3: { task: 'chat', family: 'llama' },
+  smollm3: { task: 'chat', family: 'llama' },
+  granite: { task: 'chat', family: 'llama' },
+  gemma2: { task: 'chat', family: 'gemma' },
+  gemma3: { task: 'chat', family: 'gemma' },
+  gemma3_text: { task: 'chat', family: 'gemma' },
   arcee: { task: 'chat', family: 'arcee' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
@@ -50,7 +55,7 @@ export function expectFamily<Task extends ModelTask>(config: Json, task: Task): 
   const type = modelTypeOf(config);
   const row = rowOf(type);
   if (row?.task === task) return row.family as FamilyOf<Task>;
-  throw new EngineError('unsupported', `model_type ${JSON.stringify(type ?? config['model_type'])} is not a ${task} model this build knows: ${typesOf(task).join(', ')}`); // prettier-ignore
+  throw new EngineError('unsupported', `config.json: model_type ${describe(type ?? config['model_type'])} is not a ${task} model this build knows: ${typesOf(task).join(', ')}`); // prettier-ignore
 }
 
 function rowOf(type: string | undefined): TypeRow | undefined {

@@ -200,10 +200,16 @@ export function samplingNumbers<K extends SamplingName>(names: readonly K[], of:
 export type SamplingDefaults = Readonly<Record<Exclude<SamplingName, 'seed'>, number>>;
 
 /**
- * What a model is sampled with: its generation_config.json's numbers, or where that gives no temperature, ones at which a model stays sensible. `openai`
- * ignores the file, as OpenAI's API has fixed defaults.
+ * What a model is sampled with: its generation_config.json's numbers; where that gives no temperature, the numbers `recommended` for it beside them (under
+ * the same names); where neither does, ones at which a model stays sensible. `openai` ignores all of it, as OpenAI's API has fixed defaults.
  */
-export function samplingDefaults(generation: Readonly<Record<string, unknown>>, policy: 'model' | 'openai'): SamplingDefaults {
+export function samplingDefaults(
+  file: Readonly<Record<string, unknown>>,
+  policy: 'model' | 'openai',
+  recommended: Readonly<Record<string, number>> = {},
+): SamplingDefaults {
+  // A file's temperature was chosen together with what else stands there: nothing is mixed into it.
+  const generation = typeof file['temperature'] === 'number' ? file : { ...recommended, ...numbersOf(file) };
   const isSaid = policy === 'openai' || typeof generation['temperature'] === 'number';
   const names = SAMPLING_NAMES.filter((name) => name !== 'seed');
   const numbers = samplingNumbers(names, (name) => {
@@ -211,8 +217,11 @@ export function samplingDefaults(generation: Readonly<Record<string, unknown>>, 
     const value = policy === 'model' && configured ? generation[wire] : undefined;
     return typeof value === 'number' ? value : ((isSaid ? undefined : unsaid) ?? SAMPLING[name].default);
   });
-  return policy === 'model' && generation['do_sample'] === false ? { ...numbers, temperature: 0 } : numbers;
+  return policy === 'model' && file['do_sample'] === false ? { ...numbers, temperature: 0 } : numbers;
 }
+
+const numbersOf = (file: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(Object.entries(file).filter(([, value]) => typeof value === 'number'));
 
 /** The defaults that change anything, under their HTTP names; of a greedy model that is the temperature alone. */
 export function shownDefaults(defaults: SamplingDefaults): Readonly<Record<string, number>> {

@@ -1,8 +1,10 @@
 /** What the operator sees once everything is ready. */
 import { existsSync } from 'node:fs';
-import type { EngineInfo, ModelInfo } from '../engine/api.ts';
+import type { EngineInfo, MemoryPlan, ModelInfo } from '../engine/api.ts';
 import { chatAdapters } from '../engine/config.ts';
-import { describeMemory } from '../engine/util/memory.ts';
+import { describeMemory, describePlan } from '../engine/util/memory.ts';
+import { PRESETS, downloadBytes, formatBytes, presetModels } from '../sources/index.ts';
+import { TASKS, isBundled } from './settings/config.ts';
 import type { ServerConfig } from './settings/config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
@@ -14,17 +16,39 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
     const model = models.find((candidate) => candidate.task === task);
     lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
   }
-  const { memory, ranks } = models.find((model) => model.memory) ?? {};
-  if (ranks)
-    for (const [i, rank] of ranks.entries()) lines.push(`${`rank ${i}`.padEnd(14)} ${rank.adapter}, memory ${describeMemory(rank.memory)}`);
-  else if (memory) lines.push(`memory         ${describeMemory(memory)}`);
+  for (const [i, rank] of (models.find((model) => model.ranks)?.ranks ?? []).entries()) {
+    lines.push(`${`rank ${i}`.padEnd(14)} ${rank.adapter}, memory ${describeMemory(rank.memory)}`);
+  }
   const chat = config.listeners.findIndex(({ task }) => task === 'chat');
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
-  for (const note of [...sharedAdapters(config, models), ...shortContext(config, models)]) lines.push(`note           ${note}`);
+  for (const note of [...toys(config), ...sharedAdapters(config, models), ...shortContext(config, models)])
+    lines.push(`note           ${note}`);
   const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);
   if (isOpen) lines.push('note           other machines can reach this without a key; see --host and --api-key');
   lines.push(`ready after ${seconds.toFixed(1)} s; Ctrl-C stops`);
   return lines.join('\n');
+}
+
+/** Bundled models, and what to serve for real work. */
+function toys({ engine, listeners }: ServerConfig): string[] {
+  const tasks = listeners.map(({ task }) => task).filter((task) => isBundled(engine[task]?.path ?? ''));
+  const [name, preset] = Object.entries(PRESETS)[0]!;
+  const models = presetModels(preset).filter(({ task }) => tasks.includes(task));
+  if (models.length === 0) return [];
+  const bytes = formatBytes(models.reduce((sum, model) => sum + (downloadBytes(model) ?? 0), 0));
+  const ids = models.map(({ id }) => id).join(', ');
+  if (tasks.length === TASKS.length) return [`the bundled models are toys; for real work: --preset ${name} (${ids}; ${bytes})`];
+  const flags = models.map(({ task, id }) => `--${task}-model ${id}`).join(' ');
+  return [
+    `the bundled model${tasks.length === 1 ? '' : 's'} for ${tasks.join(' and ')} ${tasks.length === 1 ? 'is a toy' : 'are toys'}; for real work: ${flags} (${bytes})`,
+  ];
+}
+
+/** What the models of a device will take of it, said before they are loaded. */
+export function describeMemoryPlan(plan: MemoryPlan): string {
+  return describePlan(plan)
+    .map((line) => `memory         ${line}`)
+    .join('\n');
 }
 
 /** Ranks of a split model that were given the same adapter. */

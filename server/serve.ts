@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Express } from 'express';
-import type { EngineErrorCode } from '../engine/errors.ts';
+import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
 import type { AppOptions } from './http/context.ts';
-import { describeStart } from './banner.ts';
+import { describeMemoryPlan, describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
 import { outliveReaders } from './closed-pipe.mjs';
 import { CodecPool } from './audio/pool.ts';
@@ -20,6 +20,7 @@ import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
 import { SettingsError, helpText } from './settings/read.ts';
 import { inFlags } from './settings/remedies.ts';
+import { presetProblem } from './settings/preset.ts';
 import { pulling } from './settings/pulling.ts';
 import { resolveModels } from './settings/sources.ts';
 import { createSpeechApp } from './speech/routes.ts';
@@ -40,7 +41,11 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   outliveReaders();
   const settings = settingsOrExit(argv, env);
   if (settings.help) return print(helpText());
-  const config = await pulling((options) => resolveModels(settings, { ...options, env }));
+  const config = await pulling(async (options) => {
+    const problem = await presetProblem(settings, { ...options, env });
+    if (problem) exitWith(problem.message, problem.isWithoutAdapter ? EXIT.noAdapter : EXIT.badConfiguration);
+    return resolveModels(settings, { ...options, env });
+  });
   const started = performance.now();
   const log = createLog(config.logLevel);
   const parts = startParts(config, log, engineEntry);
@@ -63,9 +68,13 @@ function settingsOrExit(argv: readonly string[], env: NodeJS.ProcessEnv): Server
     return parseServerConfig(argv, env);
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
-    process.stderr.write(`${error.message}\n`);
-    process.exit(EXIT.badConfiguration);
+    return exitWith(error.message, EXIT.badConfiguration);
   }
+}
+
+function exitWith(message: string, code: number): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(code);
 }
 
 interface Parts {
@@ -83,6 +92,11 @@ const EXIT_BY_CODE: Partial<Record<EngineErrorCode, number>> = {
   no_adapter: EXIT.noAdapter, invalid_model: EXIT.badConfiguration, unsupported: EXIT.badConfiguration, out_of_memory: EXIT.badConfiguration,
 }; // prettier-ignore
 
+/** The code of a server whose engine gives up: 2 where no other start of the same models helps. */
+export function exitCodeOf({ code }: EngineError): number {
+  return EXIT_BY_CODE[code] ?? EXIT.crash;
+}
+
 function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
   const lifecycle = new Lifecycle();
   removeAbandoned();
@@ -92,9 +106,10 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     start: { config: config.engine, toggles: config.toggles },
     log,
     watchdogMs: config.watchdogMs,
+    onPlan: (plan) => print(describeMemoryPlan(plan)),
     onGiveUp: (error) => {
       process.stderr.write(`the engine cannot run: ${inFlags(error)}\n`);
-      process.exit(EXIT_BY_CODE[error.code] ?? EXIT.crash);
+      process.exit(exitCodeOf(error));
     },
     ...(engineEntry && { entry: engineEntry }),
   });

@@ -1,7 +1,8 @@
 /** Which files of a published model are needed: its weights once, in the format that was asked for, and the small files beside them. Pure. */
 import { describeForeignFolder } from '../engine/util/foreign-format.ts';
 import { SourceError } from './errors.ts';
-import { compareNatural, quoteName } from './names.ts';
+import { compareNatural, pathProblem, quoteName } from './names.ts';
+import type { HubSource } from './source.ts';
 
 /** A file of a repository, as its publisher lists it. */
 export interface RepoFile {
@@ -38,6 +39,28 @@ export function chooseFiles(files: readonly RepoFile[], select?: string): Choice
   const beside = chosen.format === 'gguf' ? [] : files.filter(isCompanion);
   const all = [...new Map([...chosen.files, ...beside].map((file) => [file.path, file])).values()];
   return { ...chosen, files: all.sort((a, b) => compareNatural(a.path, b.path)) };
+}
+
+/**
+ * The files that a model of the hub needs, whose names may become names of files elsewhere; with a `main` only where the model is that file and not their
+ * folder. Throws SourceError that names the model.
+ */
+export function chooseModel(source: HubSource, files: readonly RepoFile[]): Choice {
+  let choice: Choice;
+  try {
+    choice = chooseFiles(files, source.select);
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    throw new SourceError(error.kind, `${source.id} ${error.message}`, { cause: error });
+  }
+  for (const { path } of choice.files) {
+    const problem = pathProblem(path);
+    if (problem !== undefined)
+      throw new SourceError('refused', `${source.id} lists a file ${quoteName(path)}, whose name ${problem}; refused`);
+  }
+  const { format, main } = choice;
+  const isFile = format === 'gguf' || (source.select !== undefined && format !== 'safetensors' && format !== 'ctranslate2');
+  return { format, files: choice.files, ...(isFile && main !== undefined && { main }) };
 }
 
 const isCompanion = ({ path, size }: RepoFile): boolean => (COMPANIONS.test(path) && size <= LARGEST_COMPANION) || VOICES.test(path);

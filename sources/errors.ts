@@ -14,11 +14,18 @@ export type SourceErrorKind =
 
 export class SourceError extends Error {
   readonly kind: SourceErrorKind;
+  /** Seconds after which the other side asks to try again. */
+  readonly retryAfter: number | undefined;
 
-  constructor(kind: SourceErrorKind, message: string, options?: ErrorOptions) {
+  constructor(
+    kind: SourceErrorKind,
+    message: string,
+    { retryAfter, ...options }: ErrorOptions & { readonly retryAfter?: number | undefined } = {},
+  ) {
     super(message, options);
     this.name = 'SourceError';
     this.kind = kind;
+    this.retryAfter = retryAfter;
   }
 }
 

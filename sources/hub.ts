@@ -5,6 +5,8 @@
 import type { RepoFile } from './choose.ts';
 import { SourceError, networkProblem } from './errors.ts';
 import { quoteName } from './names.ts';
+import { formatSeconds } from './progress.ts';
+import { LONGEST_WAIT_SECONDS, secondsToWait } from './retry-after.ts';
 
 /** Where to ask, and how. */
 export interface Hub {
@@ -14,6 +16,10 @@ export interface Hub {
   readonly fetch: typeof fetch;
   /** Whether it has one; only for what messages advise. */
   readonly hasToken: boolean;
+  /** Waits as long as the hub asks for; without it, such a request fails and its message says when to try again. */
+  readonly wait?: (seconds: number) => Promise<void>;
+  /** What to do where a token is needed and none can be set; default: set HF_TOKEN. */
+  readonly advice?: string;
 }
 
 export interface Repository {
@@ -22,6 +28,8 @@ export interface Repository {
   readonly files: readonly RepoFile[];
 }
 
+/** A hub that says "not yet" more often than this to one request means "no". */
+const MOST_WAITS = 5;
 /** Repositories are listed page by page; no model has this many files. */
 const MAX_FILES = 50_000;
 
@@ -73,12 +81,17 @@ async function understood<T>(id: string, work: Promise<T>): Promise<T> {
 /** The hub's fetch, whose refusals are errors that say what to do. */
 function explained(hub: Hub, id: string, revision: string): typeof fetch {
   return async (input, init) => {
-    const answer = await hub.fetch(input, init).catch((error: unknown) => {
-      if (error instanceof SourceError || (error as Error).name === 'AbortError') throw error;
-      throw new SourceError('unreachable', `the hub at ${hub.endpoint} cannot be reached: ${networkProblem(error)}`, { cause: error });
-    });
-    if (!answer.ok) throw await refusal(hub, id, revision, answer);
-    return answer;
+    for (let waits = 0; ; waits++) {
+      const answer = await hub.fetch(input, init).catch((error: unknown) => {
+        if (error instanceof SourceError || (error as Error).name === 'AbortError') throw error;
+        throw new SourceError('unreachable', `the hub at ${hub.endpoint} cannot be reached: ${networkProblem(error)}`, { cause: error });
+      });
+      if (answer.ok) return answer;
+      const error = await refusal(hub, id, revision, answer);
+      const { retryAfter = Infinity } = error;
+      if (!hub.wait || waits === MOST_WAITS || retryAfter > LONGEST_WAIT_SECONDS) throw error;
+      await hub.wait(retryAfter);
+    }
   };
 }
 
@@ -87,8 +100,9 @@ export async function refusal(hub: Hub, id: string, revision: string, answer: Re
   const code = answer.headers.get('x-error-code') ?? '';
   const said = await whatItSaid(answer);
   const page = `${hub.endpoint}/${id}`;
+  const { advice = 'set HF_TOKEN' } = hub;
   if (code === 'GatedRepo' || answer.status === 403) {
-    const ways = hub.hasToken ? `accept them at ${page} with the account of your token` : `accept them at ${page}, then set HF_TOKEN`;
+    const ways = hub.hasToken ? `accept them at ${page} with the account of your token` : `accept them at ${page}, then ${advice}`;
     return new SourceError('denied', `${id} is given only to who has accepted its terms: ${ways}${said}`);
   }
   if (code === 'RevisionNotFound') return new SourceError('missing', `${id} has no revision ${quoteName(revision)}`);
@@ -96,15 +110,18 @@ export async function refusal(hub: Hub, id: string, revision: string, answer: Re
   if (answer.status === 401 && hub.hasToken && code !== 'RepoNotFound')
     return new SourceError('denied', `the hub does not accept the token for ${id}; see HF_TOKEN, or the file token in HF_HOME${said}`);
   if (answer.status === 401 || answer.status === 404) {
-    const way = hub.hasToken ? 'or it is private and not for your token' : 'or it is private: then set HF_TOKEN';
+    const way = hub.hasToken ? 'or it is private and not for your token' : `or it is private: then ${advice}`;
     return new SourceError('missing', `the hub has no open model ${id}; its name may be wrong, ${way}`);
   }
+  const retryAfter = answer.status === 429 || answer.status === 503 ? secondsToWait(answer.headers, Date.now()) : undefined;
+  const again = retryAfter === undefined ? '' : `; it takes them again in ${formatSeconds(retryAfter)}`;
   if (answer.status === 429)
     return new SourceError(
       'network',
-      `the hub takes no more requests for now (HTTP 429)${hub.hasToken ? '' : '; with HF_TOKEN set it takes more'}`,
+      `the hub takes no more requests for now (HTTP 429)${again}${hub.hasToken ? '' : '; with HF_TOKEN set it takes more'}`,
+      { retryAfter },
     );
-  return new SourceError('network', `${id}: the hub answered HTTP ${answer.status}${said}`);
+  return new SourceError('network', `${id}: the hub answered HTTP ${answer.status}${said}${again}`, { retryAfter });
 }
 
 /** The hub's own words, of the header or the body; they come from elsewhere, so they are cut and quoted. */

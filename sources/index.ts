@@ -1,5 +1,5 @@
 /** What the rest of the repository may import of the pure half; the half that needs Node is node/index.ts. */
-export { chooseFiles } from './choose.ts';
+export { chooseFiles, chooseModel } from './choose.ts';
 export type { Choice, ModelFormat, RepoFile } from './choose.ts';
 export { SourceError } from './errors.ts';
 export type { SourceErrorKind } from './errors.ts';
@@ -9,5 +9,7 @@ export { describeProgress, formatBytes, formatSeconds, Meter } from './progress.
 export type { PullProgress } from './progress.ts';
 export { parseRecipe } from './recipe.ts';
 export type { Recipe, RecipeFile } from './recipe.ts';
+export { PRESETS, RECOMMENDED_MODELS, downloadBytes, presetModels, recommendedByName, recommendedModel } from './recommended.ts';
+export type { Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
 export { formatSource, parseSource } from './source.ts';
 export type { HubSource, PackageSource, PathSource, Source, UrlSource } from './source.ts';

@@ -179,6 +179,8 @@ describe('sources/', () => {
     if (!name.startsWith('.')) return undefined;
     const to = resolve(from, name);
     if (to.startsWith('sources/')) return to.startsWith('sources/node/') && !isNode ? 'the pure half does not know the other' : undefined;
+    // Data.
+    if (to.startsWith('models/')) return undefined;
     return RANKS[0]!.includes(groupOf(to) ?? '') ? undefined : 'sources/ sees rank 0 of engine/ only';
   };
 

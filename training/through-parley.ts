@@ -21,18 +21,24 @@ export function openEngine(models: { chat?: string; speech?: string; transcripti
   });
 }
 
-/** Writes a sentence as a WAV file; returns seconds of audio and of computing. */
-export async function speak(engine: Engine, text: string, voice: string, path: string): Promise<{ audio: number; spent: number }> {
+/** Writes a text as a WAV file; returns seconds of audio, of computing, and until the first audio came. */
+export async function speak(
+  engine: Engine,
+  text: string,
+  voice: string,
+  path: string,
+): Promise<{ audio: number; spent: number; first: number }> {
   const chunks: Float32Array[] = [];
   const from = performance.now();
   let rate = 0;
+  let first = 0;
   for await (const event of engine.synthesize({ text, voice, seed: SEED }, new AbortController().signal)) {
     if (event.type === 'start') rate = event.sampleRate;
-    if (event.type === 'audio') chunks.push(event.samples);
+    if (event.type === 'audio' && chunks.push(event.samples) === 1) first = (performance.now() - from) / 1000;
   }
   const samples = Float32Array.from(chunks.flatMap((chunk) => [...chunk]));
   writeFileSync(path, writeWav(samples, rate));
-  return { audio: samples.length / rate, spent: (performance.now() - from) / 1000 };
+  return { audio: samples.length / rate, spent: (performance.now() - from) / 1000, first };
 }
 
 /** What the recogniser hears in a WAV file, and the file's length in seconds. */

@@ -18,10 +18,11 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
-import type { Json } from '../engine/util/json.ts';
+import { describeModel, resolveConfig } from '../engine/index.ts';
+import { createBrowserPlatform } from '../engine/platform/browser.ts';
 import { PACKED_SUFFIXES } from '../server/http/packed.ts';
-import { describeType } from './src/models/import-model.ts';
-import { CHUNK_BYTES } from './src/models/manifest.ts';
+import { sharedShaders } from './shared-shaders.ts';
+import { CHUNK_BYTES, aboutOf } from './src/models/manifest.ts';
 import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 
 const WEB = dirname(fileURLToPath(import.meta.url));
@@ -45,32 +46,38 @@ const CSP = [
   'trusted-types parley',
 ].join('; ');
 
-/** Describes every checkpoint of models/: files, sizes, SHA-256 of each chunk. */
-function bundledModels(): ModelIndex {
+/** Describes every checkpoint of models/: files, sizes, SHA-256 of each chunk, and what views say of it before it is loaded. */
+async function bundledModels(): Promise<ModelIndex> {
   const folder = join(ROOT, 'models');
-  const models = readdirSync(folder, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'config.json')))
-    .map((entry) => describeModel(entry.name, join(folder, entry.name)));
-  return { models };
+  const names = readdirSync(folder).filter((name) => existsSync(join(folder, name, 'config.json')));
+  return { models: await Promise.all(names.map((name) => describeBundled(name, join(folder, name)))) };
 }
 
-function describeModel(id: string, folder: string): ModelManifest {
-  const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Json;
-  const files = readdirSync(folder)
-    .filter((name) => name !== 'README.md' && statSync(join(folder, name)).isFile())
-    .map((name) => {
-      const bytes = readFileSync(join(folder, name));
-      const sha256: string[] = [];
-      for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
-        sha256.push(
-          createHash('sha256')
-            .update(bytes.subarray(at, at + CHUNK_BYTES))
-            .digest('hex'),
-        );
-      }
-      return { name, size: bytes.length, url: `models/${id}/${name}`, sha256 };
-    });
-  return { id, ...describeType(config), source: 'bundled', files };
+async function describeBundled(id: string, folder: string): Promise<ModelManifest> {
+  const names = readdirSync(folder).filter((name) => name !== 'README.md' && statSync(join(folder, name)).isFile());
+  const contents = new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
+  const platform = createBrowserPlatform({
+    shaders: new Map(),
+    file: async (path) => {
+      const bytes = contents.get(path.slice(id.length + 1));
+      return bytes && new Blob([new Uint8Array(bytes)]);
+    },
+    list: (path) => (path === id ? names : undefined),
+  });
+  const description = await describeModel(platform, { path: id, id }, resolveConfig({}));
+  const files = [...contents].map(([name, bytes]) => {
+    const sha256: string[] = [];
+    for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+      sha256.push(
+        createHash('sha256')
+          .update(bytes.subarray(at, at + CHUNK_BYTES))
+          .digest('hex'),
+      );
+    }
+    return { name, size: bytes.length, url: `models/${id}/${name}`, sha256 };
+  });
+  const { task, architecture: modelType } = description;
+  return { id, task, modelType, source: 'bundled', files, about: aboutOf(description) };
 }
 
 /** Serves models/ while developing; links (or copies) it into the build. */
@@ -85,13 +92,13 @@ function modelFolder(): Plugin {
       server.middlewares.use('/models', (request, response, next) => {
         const path = join(ROOT, 'models', decodeURIComponent(request.url ?? '').replace(/\?.*$/, ''));
         if (request.url?.startsWith('/index.json'))
-          response.setHeader('content-type', 'application/json').end(JSON.stringify(bundledModels()));
+          void bundledModels().then((index) => response.setHeader('content-type', 'application/json').end(JSON.stringify(index)), next);
         else if (!path.includes('..') && existsSync(path) && statSync(path).isFile()) createReadStream(path).pipe(response);
         else next();
       });
     },
-    closeBundle() {
-      const index = bundledModels();
+    async closeBundle() {
+      const index = await bundledModels();
       for (const model of index.models) {
         const target = join(out, 'models', model.id);
         mkdirSync(target, { recursive: true });
@@ -111,21 +118,6 @@ function place(from: string, to: string): void {
   } catch {
     copyFileSync(from, to);
   }
-}
-
-/** Shaders without comments and indentation, which are two fifths of their weight and stand in two chunks. */
-function bareShaders(): Plugin {
-  return {
-    name: 'bare-shaders',
-    enforce: 'pre',
-    load(id) {
-      const [file] = id.split('?');
-      if (!id.endsWith('.wgsl?raw')) return undefined;
-      const lines = readFileSync(file!, 'utf8').replace(/\/\/[^\n]*/g, '').split('\n'); // prettier-ignore
-      const bare = lines.map((line) => line.trim()).filter((line) => line !== '');
-      return { code: `export default ${JSON.stringify(bare.join('\n'))};`, map: null };
-    },
-  };
 }
 
 /** Lets the files of test/kernels run in a page: vitest and the test device are replaced for them, and for nothing else. */
@@ -220,8 +212,8 @@ export default defineConfig({
   root: WEB,
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
-  plugins: [modelFolder(), bareShaders(), kernelCases(), offlineShell(), packedCopies()],
-  worker: { format: 'es', plugins: () => [bareShaders(), kernelCases()] },
+  plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
+  worker: { format: 'es', plugins: () => [sharedShaders(), kernelCases()] },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },

@@ -1,6 +1,9 @@
 import { assert } from '../errors.ts';
 
-/** Which KV pages are free. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. */
+/**
+ * Which KV pages are free. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. A page that was never used is
+ * given only when every page before it is in use: memory is taken for the first ones alone.
+ */
 export class PagePool {
   readonly size: number;
   readonly #free: number[];
@@ -8,7 +11,7 @@ export class PagePool {
 
   constructor(size: number) {
     this.size = size;
-    // Popped from the end: low pages first, which keeps a lightly used cache in few memory pages.
+    // Popped from the end: low pages first, and pages that came back before those that were never used.
     this.#free = Array.from({ length: size }, (_, i) => size - 1 - i);
     this.#holders = new Uint16Array(size);
   }

@@ -5,7 +5,7 @@ import { alignUp, product } from '../util/math.ts';
 import type { Caps, DeviceStats } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
-import { ParamsArena } from './params.ts';
+import { ParamsArena, PlanParams } from './params.ts';
 import { Profiler } from './profiler.ts';
 import { Recorder } from './recorder.ts';
 import type { Plan } from './recorder.ts';
@@ -46,8 +46,11 @@ export class Device implements BufferOwner {
   readonly errors: string[] = [];
   readonly uniformAlignment: number;
   readonly #arenas: ParamsArena[] = [];
+  readonly #planParams = new PlanParams(this);
   readonly #scratch = new Map<string, Tensor>();
   #nextBuffer = 0;
+  /** Bytes counted by `measure`, while it does. */
+  #measured: number | undefined;
   #closed = false;
 
   private constructor(platform: Platform, gpu: GPUDevice, caps: Caps, info: AdapterInfo, shaders: ReadonlyMap<string, string>) {
@@ -138,6 +141,7 @@ export class Device implements BufferOwner {
    * recorded, and plans, may hold it.
    */
   scratch(label: string, dtype: DType, size: number): Tensor {
+    if (this.#measured !== undefined) return this.tensor(label, dtype, [size]);
     const known = this.#scratch.get(label);
     if (known && known.size >= size) return known;
     const made = this.tensor(label, dtype, [size]);
@@ -145,8 +149,24 @@ export class Device implements BufferOwner {
     return made;
   }
 
+  /** Bytes of the buffers that `make` makes; none of them comes to be, and nothing is written or recorded. */
+  measure(make: () => void): number {
+    assert(this.#measured === undefined, 'a measurement within a measurement');
+    this.#measured = 0;
+    try {
+      make();
+      return this.#measured;
+    } finally {
+      this.#measured = undefined;
+    }
+  }
+
   /** Every buffer of the engine is made here, so that the counters are true. */
   createBuffer(label: string, size: number, usage: GPUBufferUsageFlags): GPUBuffer {
+    if (this.#measured !== undefined) {
+      this.#measured += size;
+      return { label, size, usage } as GPUBuffer;
+    }
     this.stats.buffers++;
     this.stats.bufferBytes += size;
     return this.gpu.createBuffer({ label, size, usage });
@@ -176,7 +196,7 @@ export class Device implements BufferOwner {
   }
 
   /** Queues a copy of host data into a tensor, from its element `first` on (byte offset a multiple of 4). */
-  write(tensor: Tensor, data: TypedArray, first = 0): void {
+  write(tensor: Tensor, data: TypedArray | Uint8Array, first = 0): void {
     let bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
     if (bytes.length % 4 !== 0) {
       const padded = new Uint8Array(alignUp(bytes.length, 4));
@@ -188,6 +208,7 @@ export class Device implements BufferOwner {
       start + bytes.length <= alignUp(tensor.byteLength, 4),
       `write of ${bytes.length} bytes at ${start} into ${tensor.label} (${tensor.byteLength})`,
     );
+    if (this.#measured !== undefined) return;
     this.stats.bytesWritten += bytes.length;
     this.gpu.queue.writeBuffer(tensor.buffer, tensor.offset + start, bytes as Uint8Array<ArrayBuffer>);
   }
@@ -206,25 +227,30 @@ export class Device implements BufferOwner {
     return new Recorder(this, label, arena, 'record', () => this.#arenas.push(arena));
   }
 
+  /** Starts compiling everything `forward` dispatches, in parallel and without blocking; returns the labels of the pipelines. */
+  compile(forward: (rec: Recorder) => void): ReadonlySet<string> {
+    const rec = new Recorder(this, 'dry', this.#planParams, 'dry', () => undefined);
+    forward(rec);
+    return rec.variants;
+  }
+
   /**
-   * Compiles everything `forward` dispatches, in parallel and without blocking, then runs it once (software drivers compile
-   * at the first dispatch). Call it at load for every shape bucket that chooses other kernels.
+   * Compiles everything `forward` dispatches, then runs it once (software drivers compile at the first dispatch). Call it at load for every
+   * shape bucket that chooses other kernels. Returns the labels of the pipelines.
    */
-  async warmUp(forward: (rec: Recorder) => void): Promise<void> {
-    const arena = new ParamsArena(this, 'dry');
-    forward(new Recorder(this, 'dry', arena, 'dry', () => undefined));
-    arena.destroy();
+  async warmUp(forward: (rec: Recorder) => void): Promise<ReadonlySet<string>> {
+    const variants = this.compile(forward);
     await this.pipelines.settled();
     const rec = this.record('warm-up');
     forward(rec);
     const { finished } = rec.submit();
     await finished();
+    return variants;
   }
 
   /** Records a fixed sequence once so that it can be replayed (Recorder.replay) without any of its JavaScript: a captured graph. */
   capture(label: string, forward: (rec: Recorder) => void): Plan {
-    const arena = new ParamsArena(this, `plan ${label}`);
-    const rec = new Recorder(this, label, arena, 'capture', () => undefined);
+    const rec = new Recorder(this, label, this.#planParams, 'capture', () => undefined);
     forward(rec);
     return rec.freeze();
   }

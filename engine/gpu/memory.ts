@@ -28,12 +28,24 @@ export async function allocate<T>(device: Device, what: string, make: () => T | 
   device.gpu.pushErrorScope('out-of-memory');
   const made = Promise.resolve().then(make);
   await made.catch(() => undefined);
-  const refused = await device.gpu.popErrorScope();
-  if (refused) {
-    const taken = formatBytes(device.stats.bufferBytes);
-    throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken (${refused.message})`, { remedies: [SAY_MEMORY] }); // prettier-ignore
-  }
+  await checkScope(device, what);
   return made;
+}
+
+/** The same within a step, which cannot wait: `given` rejects when the device could not give it. */
+export function allocateNow<T>(device: Device, what: string, make: () => T): { readonly made: T; readonly given: Promise<void> } {
+  device.gpu.pushErrorScope('out-of-memory');
+  const made = make();
+  const given = checkScope(device, what);
+  given.catch(() => undefined);
+  return { made, given };
+}
+
+async function checkScope(device: Device, what: string): Promise<void> {
+  const refused = await device.gpu.popErrorScope();
+  if (!refused) return;
+  const taken = formatBytes(device.stats.bufferBytes);
+  throw new EngineError('out_of_memory', `the device ran out of memory at ${what}, with ${taken} taken (${refused.message})`, { remedies: [SAY_MEMORY] }); // prettier-ignore
 }
 
 /** Takes buffers, smaller ones after a failure, until the smallest fails or `most` bytes are held; gives all of them back. */

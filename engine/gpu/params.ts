@@ -15,36 +15,47 @@ interface Chunk {
   readonly id: string;
   readonly host: DataView;
   used: number;
+  /** Bytes of it that the device has. */
+  written: number;
 }
 
 const CHUNK_BYTES = 64 * 1024;
+/** A large model's plans differ in a few hundred sets of params; those in one buffer share their bind groups. */
+const PLAN_CHUNK_BYTES = 256 * 1024;
 
-/**
- * Uniform memory of one step. Params are collected in host memory and written once per chunk at submit; the queue's
- * order makes reuse in the next step safe. A fixed sequence of dispatches gets the same slots every step, so its bind
- * groups stay cached.
- */
-export class ParamsArena {
+/** Where a recording takes the memory for its dispatches' params from. */
+export interface ParamsStore {
+  allocate(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot;
+  /** Writes what was collected to the device. */
+  flush(): void;
+}
+
+/** Uniform memory in chunks, collected on the host. */
+class Chunks {
   readonly #device: BufferOwner;
   readonly #label: string;
+  readonly #bytes: number;
   readonly #chunks: Chunk[] = [];
   #current = 0;
 
-  constructor(device: BufferOwner, label: string) {
+  constructor(device: BufferOwner, label: string, bytes: number) {
     this.#device = device;
     this.#label = label;
+    this.#bytes = bytes;
   }
 
-  allocate(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot {
+  /** Room for the values of these fields, which are written there. */
+  take(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot {
     let count = 0;
     for (const _ in fields) count++;
     const bytes = alignUp(count * 4, Math.max(16, this.#device.uniformAlignment));
     let chunk = this.#chunks[this.#current];
-    if (chunk && chunk.used + bytes > CHUNK_BYTES) chunk = this.#chunks[++this.#current];
+    if (chunk && chunk.used + bytes > this.#bytes) chunk = this.#chunks[++this.#current];
     if (!chunk) {
       const label = `${this.#label} ${this.#chunks.length}`;
-      const buffer = this.#device.createBuffer(label, CHUNK_BYTES, GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST);
-      chunk = { buffer, id: `u${this.#device.pipelines.nextUniformId()}`, host: new DataView(new ArrayBuffer(CHUNK_BYTES)), used: 0 };
+      const buffer = this.#device.createBuffer(label, this.#bytes, GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST);
+      const id = `u${this.#device.pipelines.nextUniformId()}`;
+      chunk = { buffer, id, host: new DataView(new ArrayBuffer(this.#bytes)), used: 0, written: 0 };
       this.#chunks.push(chunk);
     }
     const slot = { buffer: chunk.buffer, bufferId: chunk.id, offset: chunk.used };
@@ -61,13 +72,22 @@ export class ParamsArena {
     return slot;
   }
 
-  /** Writes what was collected to the device and starts over. */
-  flush(): void {
+  /** Writes to the device what it does not have yet. */
+  write(): void {
     for (const chunk of this.#chunks) {
-      if (chunk.used === 0) continue;
-      this.#device.stats.bytesWritten += chunk.used;
-      this.#device.gpu.queue.writeBuffer(chunk.buffer, 0, chunk.host.buffer, 0, chunk.used);
+      const bytes = chunk.used - chunk.written;
+      if (bytes === 0) continue;
+      this.#device.stats.bytesWritten += bytes;
+      this.#device.gpu.queue.writeBuffer(chunk.buffer, chunk.written, chunk.host.buffer, chunk.written, bytes);
+      chunk.written = chunk.used;
+    }
+  }
+
+  /** All room is free again. */
+  clear(): void {
+    for (const chunk of this.#chunks) {
       chunk.used = 0;
+      chunk.written = 0;
     }
     this.#current = 0;
   }
@@ -78,5 +98,61 @@ export class ParamsArena {
       this.#device.destroyBuffer(chunk.buffer);
     }
     this.#chunks.length = 0;
+  }
+}
+
+/**
+ * Uniform memory of one step. Params are collected in host memory and written once per chunk at submit; the queue's
+ * order makes reuse in the next step safe. A fixed sequence of dispatches gets the same slots every step, so its bind
+ * groups stay cached.
+ */
+export class ParamsArena implements ParamsStore {
+  readonly #chunks: Chunks;
+
+  constructor(device: BufferOwner, label: string) {
+    this.#chunks = new Chunks(device, label, CHUNK_BYTES);
+  }
+
+  allocate(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot {
+    return this.#chunks.take(fields, values);
+  }
+
+  /** Writes what was collected to the device and starts over. */
+  flush(): void {
+    this.#chunks.write();
+    this.#chunks.clear();
+  }
+
+  destroy(): void {
+    this.#chunks.destroy();
+  }
+}
+
+/**
+ * Uniform memory of all captured plans of a device. A plan's params never change, so equal ones lie once, and dispatches of different plans
+ * that bind the same tensors share one bind group.
+ */
+export class PlanParams implements ParamsStore {
+  readonly #chunks: Chunks;
+  /** By the types of the fields and their values. */
+  readonly #slots = new Map<string, ParamsSlot>();
+
+  constructor(device: BufferOwner) {
+    this.#chunks = new Chunks(device, 'plan params', PLAN_CHUNK_BYTES);
+  }
+
+  allocate(fields: Readonly<Record<string, ScalarType>>, values: Readonly<Record<string, number>>): ParamsSlot {
+    let key = '';
+    for (const name in fields) key += `${fields[name]} ${values[name]},`;
+    let slot = this.#slots.get(key);
+    if (!slot) {
+      slot = this.#chunks.take(fields, values);
+      this.#slots.set(key, slot);
+    }
+    return slot;
+  }
+
+  flush(): void {
+    this.#chunks.write();
   }
 }

@@ -6,23 +6,29 @@ import type { ParamsSlot } from './params.ts';
 import type { Tensor } from './tensor.ts';
 import { alignUp } from '../util/math.ts';
 
-interface KernelState {
-  readonly layout: GPUBindGroupLayout;
-  readonly pipelineLayout: GPUPipelineLayout;
+/** What kernels with the same accesses share: a product takes one kernel for few rows and another for many, over the same tensors. */
+interface Layout {
+  readonly group: GPUBindGroupLayout;
+  readonly pipeline: GPUPipelineLayout;
   readonly paramsBytes: number;
-  readonly pipelines: Map<string, GPUComputePipeline>;
-  readonly compiling: Map<string, Promise<void>>;
   readonly bindGroups: Map<string, GPUBindGroup>;
 }
 
-/** Pipelines by (kernel, variant) and bind groups by (kernel, tensors). */
+interface KernelState {
+  readonly layout: Layout;
+  readonly pipelines: Map<string, GPUComputePipeline>;
+  readonly compiling: Map<string, Promise<void>>;
+}
+
+/** Pipelines by (kernel, variant) and bind groups by (layout, tensors). */
 export class PipelineCache {
   readonly #gpu: GPUDevice;
   readonly #shaders: ReadonlyMap<string, string>;
   readonly #stats: DeviceStats;
   readonly #kernels = new Map<Kernel, KernelState>();
+  readonly #layouts = new Map<string, Layout>();
   /** Buffer id -> the cached bind groups that hold it. */
-  readonly #users = new Map<string, Set<{ readonly state: KernelState; readonly key: string }>>();
+  readonly #users = new Map<string, Set<{ readonly layout: Layout; readonly key: string }>>();
   #uniformIds = 0;
 
   constructor(gpu: GPUDevice, shaders: ReadonlyMap<string, string>, stats: DeviceStats) {
@@ -47,11 +53,11 @@ export class PipelineCache {
     return pipeline;
   }
 
-  /** Starts compiling in the background; `settled` waits for all. */
-  compile(kernel: Kernel, variant: Variant): void {
+  /** Starts compiling in the background, unless it is done; `settled` waits for all. Returns the pipeline's label. */
+  compile(kernel: Kernel, variant: Variant): string {
     const state = this.#state(kernel);
     const key = variantLabel(kernel, variant);
-    if (state.pipelines.has(key) || state.compiling.has(key)) return;
+    if (state.pipelines.has(key) || state.compiling.has(key)) return key;
     const descriptor = this.#descriptor(kernel, variant, state, key);
     const done = this.#gpu.createComputePipelineAsync(descriptor).then(
       (pipeline) => this.#add(state, key, pipeline),
@@ -60,6 +66,7 @@ export class PipelineCache {
       },
     );
     state.compiling.set(key, done);
+    return key;
   }
 
   /** Resolves when everything asked for is compiled; rejects with the compiler's message. */
@@ -74,25 +81,25 @@ export class PipelineCache {
   }
 
   bindGroup(kernel: Kernel, tensors: Readonly<Record<string, Tensor>>, params: ParamsSlot): GPUBindGroup {
-    const state = this.#state(kernel);
+    const { layout } = this.#state(kernel);
     let key = params.bufferId;
     for (const name in kernel.spec.bindings) {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
     }
-    const cached = state.bindGroups.get(key);
+    const cached = layout.bindGroups.get(key);
     if (cached) return cached;
     const entries: GPUBindGroupEntry[] = [];
     for (const name in kernel.spec.bindings) {
       const { buffer, offset, byteLength } = tensors[name]!;
       entries.push({ binding: entries.length, resource: { buffer, offset, size: alignUp(byteLength, 16) } });
     }
-    entries.push({ binding: entries.length, resource: { buffer: params.buffer, offset: 0, size: state.paramsBytes } });
-    const group = this.#gpu.createBindGroup({ label: kernel.name, layout: state.layout, entries });
-    state.bindGroups.set(key, group);
+    entries.push({ binding: entries.length, resource: { buffer: params.buffer, offset: 0, size: layout.paramsBytes } });
+    const group = this.#gpu.createBindGroup({ label: kernel.name, layout: layout.group, entries });
+    layout.bindGroups.set(key, group);
     this.#stats.bindGroups++;
-    const use = { state, key };
+    const use = { layout, key };
     for (const id of new Set([params.bufferId, ...Object.keys(kernel.spec.bindings).map((name) => tensors[name]!.bufferId)])) {
       const users = this.#users.get(id) ?? new Set();
       users.add(use);
@@ -103,7 +110,7 @@ export class PipelineCache {
 
   /** Drops the bind groups that hold a buffer about to be destroyed. */
   forget(bufferId: string): void {
-    for (const { state, key } of this.#users.get(bufferId) ?? []) state.bindGroups.delete(key);
+    for (const { layout, key } of this.#users.get(bufferId) ?? []) layout.bindGroups.delete(key);
     this.#users.delete(bufferId);
   }
 
@@ -115,29 +122,35 @@ export class PipelineCache {
   #state(kernel: Kernel): KernelState {
     const known = this.#kernels.get(kernel);
     if (known) return known;
-    const { spec, name } = kernel;
-    const entries: GPUBindGroupLayoutEntry[] = Object.values(spec.bindings).map((access, binding) => ({
-      binding,
-      visibility: GPUShaderStage.COMPUTE,
-      buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' },
-    }));
-    const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
-    entries.push({
-      binding: entries.length,
-      visibility: GPUShaderStage.COMPUTE,
-      buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: paramsBytes },
-    });
-    const layout = this.#gpu.createBindGroupLayout({ label: name, entries });
-    const pipelineLayout = this.#gpu.createPipelineLayout({ label: name, bindGroupLayouts: [layout] });
-    const state: KernelState = { layout, pipelineLayout, paramsBytes, pipelines: new Map(), compiling: new Map(), bindGroups: new Map() };
+    const state: KernelState = { layout: this.#layout(kernel), pipelines: new Map(), compiling: new Map() };
     this.#kernels.set(kernel, state);
     return state;
+  }
+
+  #layout({ spec, name }: Kernel): Layout {
+    const types = Object.values(spec.bindings).map((access) => (access === 'read' ? 'read-only-storage' : 'storage'));
+    const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
+    const key = `${types.join()} ${paramsBytes}`;
+    const known = this.#layouts.get(key);
+    if (known) return known;
+    const visibility = GPUShaderStage.COMPUTE;
+    const entries: GPUBindGroupLayoutEntry[] = types.map((type, binding) => ({ binding, visibility, buffer: { type } }));
+    entries.push({
+      binding: entries.length,
+      visibility,
+      buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: paramsBytes },
+    });
+    const group = this.#gpu.createBindGroupLayout({ label: name, entries });
+    const pipeline = this.#gpu.createPipelineLayout({ label: name, bindGroupLayouts: [group] });
+    const layout: Layout = { group, pipeline, paramsBytes, bindGroups: new Map() };
+    this.#layouts.set(key, layout);
+    return layout;
   }
 
   #descriptor(kernel: Kernel, variant: Variant, state: KernelState, label: string): GPUComputePipelineDescriptor {
     const code = assembleWgsl(kernel, variant, this.#shaders);
     const module = this.#gpu.createShaderModule({ label, code });
-    return { label, layout: state.pipelineLayout, compute: { module, entryPoint: 'main', constants: { ...variant.overrides } } };
+    return { label, layout: state.layout.pipeline, compute: { module, entryPoint: 'main', constants: { ...variant.overrides } } };
   }
 }
 

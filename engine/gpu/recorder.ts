@@ -3,7 +3,7 @@ import type { BufferOwner } from './buffer-owner.ts';
 import type { Caps } from './caps.ts';
 import type { BindingsOf, Kernel, KernelSpec, ParamsOf, Variant } from './kernel.ts';
 import { variantLabel } from './kernel.ts';
-import type { ParamsArena } from './params.ts';
+import type { ParamsStore } from './params.ts';
 import type { PipelineCache } from './pipeline-cache.ts';
 import type { Profiler } from './profiler.ts';
 import type { Readback, StagingRing } from './staging.ts';
@@ -14,7 +14,6 @@ import type { DType, Tensor } from './tensor.ts';
 export interface Plan {
   readonly label: string;
   readonly steps: readonly Step[];
-  destroy(): void;
 }
 
 export interface Submission {
@@ -42,17 +41,19 @@ export class Recorder {
   readonly device: RecordingDevice;
   readonly label: string;
   readonly mode: 'record' | 'dry' | 'capture';
-  readonly #arena: ParamsArena;
+  /** Labels of the pipelines that a dry recording asked for. */
+  readonly variants = new Set<string>();
+  readonly #params: ParamsStore;
   readonly #release: () => void;
   readonly #steps: Step[] = [];
   #open = true;
 
-  constructor(device: RecordingDevice, label: string, arena: ParamsArena, mode: 'record' | 'dry' | 'capture', release: () => void) {
+  constructor(device: RecordingDevice, label: string, params: ParamsStore, mode: 'record' | 'dry' | 'capture', release: () => void) {
     this.device = device;
     this.caps = device.caps;
     this.label = label;
     this.mode = mode;
-    this.#arena = arena;
+    this.#params = params;
     this.#release = release;
   }
 
@@ -69,7 +70,7 @@ export class Recorder {
   ): void {
     const { pipelines } = this.device;
     if (this.mode === 'dry') {
-      pipelines.compile(kernel, variant);
+      this.variants.add(pipelines.compile(kernel, variant));
       return;
     }
     let [x = 1, y = 1] = workgroups;
@@ -81,7 +82,7 @@ export class Recorder {
       x = Math.ceil(x / y);
     }
     assert(y <= MAX_WORKGROUPS && z <= MAX_WORKGROUPS, `${kernel.name}: workgroups [${x}, ${y}, ${z}] exceed ${MAX_WORKGROUPS}`);
-    const slot = this.#arena.allocate(kernel.spec.params, params);
+    const slot = this.#params.allocate(kernel.spec.params, params);
     const group = pipelines.bindGroup(kernel, bindings, slot);
     const label = this.device.profiler.enabled ? variantLabel(kernel, variant) : kernel.name;
     this.#steps.push({ kind: 'dispatch', label, pipeline: pipelines.pipeline(kernel, variant), group, offsets: [slot.offset], x, y, z });
@@ -118,8 +119,8 @@ export class Recorder {
   freeze(): Plan {
     assert(this.mode === 'capture' && this.#open, 'freeze ends a capture, once');
     this.#open = false;
-    this.#arena.flush();
-    return { label: this.label, steps: this.#steps, destroy: () => this.#arena.destroy() };
+    this.#params.flush();
+    return { label: this.label, steps: this.#steps };
   }
 
   /** Encodes and submits everything; the recorder is used up. */
@@ -128,7 +129,7 @@ export class Recorder {
     this.#open = false;
     const { gpu, stats, profiler } = this.device;
     if (this.mode === 'dry') return { finished: () => Promise.resolve() };
-    this.#arena.flush();
+    this.#params.flush();
     const encoder = gpu.createCommandEncoder({ label: this.label });
     if (profiler.enabled) profiler.encode(encoder, this.#steps);
     else encode(encoder, this.#steps);

@@ -38,9 +38,9 @@ export interface Decoder {
   prepareKV?(device: Device, kv: KVCache): Promise<void>;
 }
 
-/** Pages for a decoder's keys and values, ready for its first step. */
-export async function createDecoderKV(device: Device, decoder: Decoder, shape: KVShape, pages: number): Promise<KVCache> {
-  const kv = createKVCache(device, shape, pages);
+/** `pages` of at most `limit` pages for a decoder's keys and values, ready for its first step. */
+export async function createDecoderKV(device: Device, decoder: Decoder, shape: KVShape, limit: number, pages = limit): Promise<KVCache> {
+  const kv = createKVCache(device, shape, limit, pages);
   await decoder.prepareKV?.(device, kv);
   return kv;
 }
@@ -67,6 +67,21 @@ export interface DecoderWorkspace {
 export interface DecoderDefinition {
   /** Reads and checks config.json; throws EngineError('invalid_model' | 'unsupported') naming the field. */
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
+  /** Makes the activation tensors of the whole model, to be measured; absent = they are guessed from the shape. */
+  workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number): void;
   /** Takes every weight, or those of a shard, from the loader; `context` positions of rotary tables are made. */
   load(loader: WeightLoader, json: Readonly<Record<string, unknown>>, context: number, shard?: Shard): Promise<Decoder>;
+}
+
+/** Bytes of the activations of `rows` rows, `logitRows` of them with logits. */
+export function workspaceBytes(
+  definition: DecoderDefinition,
+  device: Device,
+  json: Readonly<Record<string, unknown>>,
+  rows: number,
+  logitRows: number,
+): number {
+  const { widestRow, hidden, vocabulary } = definition.parseConfig(json);
+  if (definition.workspace) return device.measure(() => definition.workspace!(device, json, rows, logitRows));
+  return 4 * (rows * (2 * widestRow + 4 * hidden) + logitRows * (vocabulary + 2 * hidden));
 }

@@ -4,9 +4,10 @@ import type { FamilyOf } from '../model-types.ts';
 import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
+import { GEMMA } from './gemma/gemma.ts';
 import { LLAMA } from './llama/llama.ts';
 
-const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, arcee: ARCEE };
+const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, gemma: GEMMA, arcee: ARCEE };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
 export function decoderFor(json: Json): DecoderDefinition {

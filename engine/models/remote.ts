@@ -6,6 +6,7 @@ import * as embedding from '../ops/embedding.ts';
 import * as kv from '../ops/kv.ts';
 import * as linear from '../ops/linear.ts';
 import * as norm from '../ops/norm.ts';
+import * as packing from '../ops/pack-linear.ts';
 import * as pagedAttention from '../ops/paged-attention.ts';
 import * as rope from '../ops/rope.ts';
 import * as rows from '../ops/rows.ts';
@@ -19,7 +20,7 @@ const TRUST: Remedy = { does: 'read it, and allow it', settings: [{ name: 'trust
 const FILE = 'parley_model.mjs';
 
 /** What such code builds on, since it cannot import from here: `export function createDecoder(toolkit)` returns a DecoderDefinition. */
-const TOOLKIT = { decoderFor, EngineError, ops: { ...activation, ...embedding, ...kv, ...linear, ...norm, ...pagedAttention, ...rope, ...rows } }; // prettier-ignore
+const TOOLKIT = { decoderFor, EngineError, ops: { ...activation, ...embedding, ...kv, ...linear, ...packing, ...norm, ...pagedAttention, ...rope, ...rows } }; // prettier-ignore
 
 /** What a model's code is given. */
 export type ModelToolkit = typeof TOOLKIT;

@@ -1,17 +1,30 @@
+import type { WeightStorage } from '../config.ts';
 import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { packLinear } from '../ops/linear.ts';
-import type { LinearWeight, WeightType } from '../ops/linear.ts';
+import { packLinear, packStored, stackLinear } from '../ops/pack-linear.ts';
+import type { LinearWeight } from '../ops/weight.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { shapeOf } from '../weights/checkpoint.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
+import { isBlockType, keptBlocks, packedType } from '../weights/storage.ts';
+import type { FloatType, MatrixRequest, WeightType } from '../weights/storage.ts';
+import { WeightStream } from './weight-stream.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
 export interface Slice {
   readonly rows?: Range | undefined;
   readonly columns?: Range | undefined;
+}
+
+/** A Linear.weight [outFeatures, inFeatures] of a merged one, or some of its rows. */
+interface MatrixPart {
+  readonly name: string;
+  readonly outFeatures: number;
+  readonly rows?: Range | undefined;
 }
 
 /** What still rounds down to f16's largest number, 65504. */
@@ -20,52 +33,79 @@ const LARGEST_F16 = 65519;
 /** Bytes of a matrix that are read at a time when only some of its columns are kept. */
 const BLOCK_BYTES = 16 * 2 ** 20;
 
+/** What loaders of one checkpoint have done together. */
+interface Tally {
+  /** Values of each tensor that was taken; none of one that is deliberately unused. */
+  readonly taken: Map<string, number>;
+  /** Bytes on the device of all matrices that were packed so far, by how they are stored. */
+  readonly bytes: Map<WeightType, number>;
+  readonly stream: WeightStream;
+}
+
 /**
  * Hands a checkpoint's tensors to a model by name, checks every shape, counts what was taken, and fails on leftovers: a weight that
  * nobody reads is a misunderstanding of the checkpoint.
  */
 export class WeightLoader {
   readonly device: Device;
-  /** Storage of matrices. */
-  readonly dtype: WeightType;
-  readonly #checkpoint: Checkpoint;
-  readonly #taken = new Set<string>();
-  #parameters = 0;
+  readonly storage: WeightStorage;
+  /** Where the weights come from. */
+  readonly checkpoint: Checkpoint;
+  readonly #tally: Tally;
 
-  constructor(device: Device, checkpoint: Checkpoint, dtype: WeightType) {
+  constructor(device: Device, checkpoint: Checkpoint, storage: WeightStorage, tally: Partial<Tally> = {}) {
     this.device = device;
-    this.dtype = dtype;
-    this.#checkpoint = checkpoint;
+    this.storage = storage;
+    this.checkpoint = checkpoint;
+    const { taken = new Map(), bytes = new Map(), stream = new WeightStream(device, checkpoint) } = tally;
+    this.#tally = { taken, bytes, stream };
+  }
+
+  /** The same loader for matrices that are stored otherwise. */
+  as(storage: WeightStorage): WeightLoader {
+    return new WeightLoader(this.device, this.checkpoint, storage, this.#tally);
+  }
+
+  /** A loader of a part of the checkpoint, or of the same under other names; what it packs counts here too. */
+  over(checkpoint: Checkpoint): WeightLoader {
+    return new WeightLoader(this.device, checkpoint, this.storage, { bytes: this.#tally.bytes });
   }
 
   /** Number of values handed out so far. */
   get parameters(): number {
-    return this.#parameters;
+    return [...this.#tally.taken.values()].reduce((sum, size) => sum + size, 0);
+  }
+
+  /** Bytes on the device of all matrices that were packed so far, by how they are stored. */
+  get matrices(): ReadonlyMap<WeightType, number> {
+    return this.#tally.bytes;
   }
 
   has(name: string): boolean {
-    return this.#checkpoint.tensor(name) !== undefined;
+    return this.checkpoint.tensor(name) !== undefined;
   }
 
   /** Shape in the checkpoint; throws when the tensor is missing. */
   shape(name: string): readonly number[] {
-    return shapeOf(this.#checkpoint, name);
+    return shapeOf(this.checkpoint, name);
   }
 
-  /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
-  async data(name: string, shape: readonly number[], slice: Slice = {}): Promise<Float32Array> {
+  /** Marks a tensor as taken; throws EngineError('invalid_model') unless it has this shape. */
+  #take(name: string, shape: readonly number[]): void {
     const found = this.shape(name);
     if (found.length !== shape.length || found.some((size, i) => size !== shape[i])) {
       throw new EngineError('invalid_model', `tensor ${name} has shape [${found.join(', ')}], expected [${shape.join(', ')}]`);
     }
-    if (!this.#taken.has(name)) {
-      this.#taken.add(name);
-      this.#parameters += shape.reduce((a, b) => a * b, 1);
-    }
+    this.#tally.taken.set(name, product(shape));
+  }
+
+  /** Values of a tensor [shape] in f32 for host-side work (packing, folding norms), or of a slice of it. Other ranks' rows are not read. */
+  async data(name: string, shape: readonly number[], slice: Slice = {}): Promise<Float32Array> {
+    this.#take(name, shape);
     const [count = 1, ...rest] = shape;
     const width = product(rest);
     const { rows = { from: 0, to: count }, columns } = slice;
-    if (!columns) return this.#checkpoint.read(name, { from: rows.from * width, to: rows.to * width });
+    if (!columns) return this.checkpoint.read(name, { from: rows.from * width, to: rows.to * width });
     return this.#columns(name, width, rows, columns);
   }
 
@@ -75,7 +115,7 @@ export class WeightLoader {
     const step = Math.max(1, Math.floor(BLOCK_BYTES / 4 / width));
     for (let first = rows.from; first < rows.to; first += step) {
       const last = Math.min(rows.to, first + step);
-      const block = await this.#checkpoint.read(name, { from: first * width, to: last * width });
+      const block = await this.checkpoint.read(name, { from: first * width, to: last * width });
       for (let row = first; row < last; row++) {
         const at = (row - first) * width;
         out.set(block.subarray(at + columns.from, at + columns.to), (row - rows.from) * kept);
@@ -85,7 +125,7 @@ export class WeightLoader {
   }
 
   /** `values` of a matrix; throws EngineError('invalid_model') for those that its storage turns into infinity (or that folding made so). */
-  storable(name: string, values: Float32Array, dtype: WeightType = this.dtype): Float32Array {
+  storable(name: string, values: Float32Array, dtype: FloatType = this.storage.float): Float32Array {
     const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
     const bad = indexBeyond(values, most);
     if (bad < 0) return values;
@@ -95,46 +135,106 @@ export class WeightLoader {
     throw new EngineError('invalid_model', `tensor ${name} holds ${values[bad]}, expected finite values`);
   }
 
-  /** A vector or small table as an f32 tensor. */
-  async tensor(name: string, shape: readonly number[]): Promise<Tensor> {
-    return this.device.upload(name, 'f32', shape, await this.data(name, shape));
+  /** A vector or small table as an f32 tensor, of every value (value + offset) * scale. */
+  async tensor(name: string, shape: readonly number[], offset = 0, scale = 1): Promise<Tensor> {
+    return this.device.upload(name, 'f32', shape, shifted(await this.data(name, shape), offset, scale));
   }
 
   /** A Linear.weight [outFeatures, inFeatures] or a slice of it, packed. */
-  async linear(name: string, outFeatures: number, inFeatures: number, slice: Slice = {}): Promise<LinearWeight> {
-    const { rows = { from: 0, to: outFeatures }, columns = { from: 0, to: inFeatures } } = slice;
-    const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], slice));
-    return packLinear(this.device, name, data, sizeOf(rows), sizeOf(columns), this.dtype);
+  async linear(name: string, outFeatures: number, inFeatures: number, { rows, columns }: Slice = {}): Promise<LinearWeight> {
+    return this.#matrix(name, [{ name, outFeatures, rows }], inFeatures, { columns });
   }
 
-  /** An embedding table [V, C] or a slice of its rows, packed; never below f16, because it is looked up and not multiplied. */
-  async table(name: string, rows: number, columns: number, kept: Range = { from: 0, to: rows }): Promise<LinearWeight> {
-    const dtype = this.dtype === 'f32' ? 'f32' : 'f16';
-    const data = this.storable(name, await this.data(name, [rows, columns], { rows: kept }), dtype);
-    return packLinear(this.device, name, data, sizeOf(kept), columns, dtype);
+  /** An embedding table [V, C] or a slice of its rows, packed. */
+  async table(name: string, rows: number, columns: number, kept?: Range): Promise<LinearWeight> {
+    return this.#matrix(name, [{ name, outFeatures: rows, rows: kept }], columns, { isTable: true });
   }
 
   /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows, as one matrix, stacked by output. */
-  async mergedLinear(
-    label: string,
-    parts: readonly { readonly name: string; readonly outFeatures: number; readonly rows?: Range }[],
-    inFeatures: number,
-  ): Promise<LinearWeight> {
-    const total = parts.reduce((sum, { outFeatures, rows }) => sum + (rows ? sizeOf(rows) : outFeatures), 0);
-    const merged = new Float32Array(total * inFeatures);
-    let at = 0;
-    for (const { name, outFeatures, rows } of parts) {
-      const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], { rows }));
-      merged.set(data, at);
-      at += data.length;
-    }
-    return packLinear(this.device, label, merged, total, inFeatures, this.dtype);
+  async mergedLinear(label: string, parts: readonly MatrixPart[], inFeatures: number): Promise<LinearWeight> {
+    return this.#matrix(label, parts, inFeatures, {});
   }
 
-  /** Several vectors, or some of their values, one after the other; names that are `undefined` give zeros (Whisper's keys have no bias). */
+  /** Neighbours that are stored alike are one part of the weight. */
+  async #matrix(label: string, parts: readonly MatrixPart[], inFeatures: number, request: MatrixRequest): Promise<LinearWeight> {
+    const runs: { readonly blocks: BlockType | undefined; readonly parts: MatrixPart[] }[] = [];
+    for (const part of parts) {
+      this.#take(part.name, [part.outFeatures, inFeatures]);
+      const blocks = keptBlocks(this.checkpoint.tensor(part.name)!, this.storage, request);
+      const last = runs.at(-1);
+      if (last && last.blocks === blocks) last.parts.push(part);
+      else runs.push({ blocks, parts: [part] });
+    }
+    const weights: LinearWeight[] = [];
+    for (const { blocks, parts } of runs) {
+      weights.push(
+        blocks ? await this.#stored(label, parts, inFeatures, blocks, request) : await this.#packed(label, parts, inFeatures, request),
+      );
+    }
+    const stacked = stackLinear(weights);
+    for (const { dtype, weight } of stacked.parts) this.#tally.bytes.set(dtype, (this.#tally.bytes.get(dtype) ?? 0) + weight.byteLength);
+    return stacked;
+  }
+
+  /** Rows in the blocks of the file. */
+  async #stored(
+    label: string,
+    parts: readonly MatrixPart[],
+    inFeatures: number,
+    type: BlockType,
+    { columns }: MatrixRequest,
+  ): Promise<LinearWeight> {
+    const { values, bytes } = BLOCK_FORMATS[type];
+    const [width, kept] = [inFeatures, columns ? sizeOf(columns) : inFeatures].map((size) => (size / values) * bytes) as [number, number];
+    const total = rowsOf(parts);
+    const all = new Uint8Array(total * kept);
+    let at = 0;
+    for (const { name, outFeatures, rows = { from: 0, to: outFeatures } } of parts) {
+      const stored = await this.checkpoint.blocks!(name, rows);
+      if (!columns) all.set(stored, at);
+      else {
+        const first = (columns.from / values) * bytes;
+        for (let row = 0; row < sizeOf(rows); row++)
+          all.set(stored.subarray(row * width + first, row * width + first + kept), at + row * kept);
+      }
+      at += sizeOf(rows) * kept;
+    }
+    return packStored(this.device, label, all, total, columns ? sizeOf(columns) : inFeatures, type);
+  }
+
+  /** Rows as values, in floats or quantised here. */
+  async #packed(
+    label: string,
+    parts: readonly MatrixPart[],
+    inFeatures: number,
+    { columns, isTable }: MatrixRequest,
+  ): Promise<LinearWeight> {
+    const width = columns ? sizeOf(columns) : inFeatures;
+    const type = packedType(this.storage, width, isTable);
+    if (!isBlockType(type) && parts.every(({ name }) => this.#tally.stream.takes(name, inFeatures))) {
+      const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
+      return this.#tally.stream.matrix(label, rows, inFeatures, columns ?? { from: 0, to: inFeatures }, type);
+    }
+    const total = rowsOf(parts);
+    const all = new Float32Array(total * width);
+    let at = 0;
+    for (const { name, outFeatures, rows } of parts) {
+      // The scales of blocks are f16.
+      const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], { rows, columns }), type === 'f32' ? 'f32' : 'f16');
+      all.set(data, at);
+      at += data.length;
+    }
+    return packLinear(this.device, label, all, total, width, type);
+  }
+
+  /**
+   * Several vectors, or some of their values, one after the other, with `offset` added to every value; names that are `undefined` give zeros (Whisper's
+   * keys have no bias).
+   */
   async mergedVector(
     label: string,
     parts: readonly { readonly name: string | undefined; readonly size: number; readonly rows?: Range }[],
+    offset = 0,
   ): Promise<Tensor> {
     const merged = new Float32Array(parts.reduce((sum, { size, rows }) => sum + (rows ? sizeOf(rows) : size), 0));
     let at = 0;
@@ -142,25 +242,36 @@ export class WeightLoader {
       if (name !== undefined) merged.set(await this.data(name, [size], { rows }), at);
       at += rows ? sizeOf(rows) : size;
     }
-    return this.device.upload(label, 'f32', [merged.length], merged);
+    return this.device.upload(label, 'f32', [merged.length], shifted(merged, offset));
   }
 
   /** Says that a tensor is known and deliberately unused. */
   skip(name: string): void {
-    this.#taken.add(name);
+    if (!this.#tally.taken.has(name)) this.#tally.taken.set(name, 0);
   }
 
   /** The same of every tensor whose name starts with `prefix`. */
   skipAll(prefix: string): void {
-    for (const name of this.#checkpoint.names()) if (name.startsWith(prefix)) this.#taken.add(name);
+    for (const name of this.checkpoint.names()) if (name.startsWith(prefix)) this.skip(name);
   }
 
-  /** Throws when the checkpoint holds tensors that nobody took. */
-  finish(): void {
-    const left = this.#checkpoint.names().filter((name) => !this.#taken.has(name));
+  /** Throws when the checkpoint holds tensors that nobody took, or values that could not be stored. */
+  async finish(): Promise<void> {
+    const left = this.checkpoint.names().filter((name) => !this.#tally.taken.has(name));
     if (left.length > 0) {
       const shown = left.slice(0, 8).join(', ');
       throw new EngineError('invalid_model', `the checkpoint has ${left.length} tensors this architecture does not use: ${shown}`);
     }
+    // The device only said in which tensors: the message needs the value.
+    for (const name of await this.#tally.stream.bad()) this.storable(name, await this.checkpoint.read(name));
   }
+}
+
+function shifted(values: Float32Array, offset: number, scale = 1): Float32Array {
+  return offset === 0 && scale === 1 ? values : values.map((value) => Math.fround(value + offset) * scale);
+}
+
+/** Rows that are kept of all. */
+function rowsOf(parts: readonly MatrixPart[]): number {
+  return parts.reduce((sum, { outFeatures, rows }) => sum + (rows ? sizeOf(rows) : outFeatures), 0);
 }

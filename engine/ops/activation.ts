@@ -27,18 +27,43 @@ export function activate(rec: Recorder, { x, out, activation }: { x: Tensor; out
   rec.dispatch(ACTIVATE, { overrides }, { x, out }, { count }, [ceilDiv(count, WG)]);
 }
 
-export const SILU_MUL = defineKernel({
-  file: 'activation/silu_mul.wgsl',
+export const GATE_MUL = defineKernel({
+  file: 'activation/gate_mul.wgsl',
+  fragments: () => ['lib/activation.wgsl'],
   bindings: { gate_up: 'read', out: 'write' },
   params: { columns4: 'u32' },
+  overrides: { WG: 'u32', ACTIVATION: 'u32' },
+});
+
+export interface GateMulArgs {
+  /** [T, 2 I], I a multiple of 4: gates, then what they let through. */
+  readonly gateUp: Tensor;
+  /** [T, I]. */
+  readonly out: Tensor;
+  readonly activation: Activation;
+  /** Rows to compute; default all. */
+  readonly rows?: number;
+}
+
+/** The middle of a gated MLP (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */
+export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMulArgs): void {
+  const columns = out.shape[1] ?? 0;
+  const count = rows ?? out.shape[0] ?? 0;
+  assert(gateUp.shape[1] === 2 * columns, `gate_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
+  assert(columns % 4 === 0, `gate_mul: ${columns} columns, expected a multiple of 4`);
+  const overrides = { WG, ACTIVATION: ACTIVATIONS[activation] };
+  rec.dispatch(GATE_MUL, { overrides }, { gate_up: gateUp, out }, { columns4: columns / 4 }, [ceilDiv(columns / 4, WG), count]);
+}
+
+export const SOFT_CAP = defineKernel({
+  file: 'activation/soft_cap.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { x: 'update' },
+  params: { count: 'u32', cap: 'f32' },
   overrides: { WG: 'u32' },
 });
 
-/** SwiGLU's middle: out[t, i] = silu(gateUp[t, i]) * gateUp[t, I + i]; gateUp [T, 2 I], out [T, I], I a multiple of 4. */
-export function siluMul(rec: Recorder, { gateUp, out, rows }: { gateUp: Tensor; out: Tensor; rows?: number }): void {
-  const columns = out.shape[1] ?? 0;
-  const count = rows ?? out.shape[0] ?? 0;
-  assert(gateUp.shape[1] === 2 * columns, `silu_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
-  assert(columns % 4 === 0, `silu_mul: ${columns} columns, expected a multiple of 4`);
-  rec.dispatch(SILU_MUL, { overrides: { WG } }, { gate_up: gateUp, out }, { columns4: columns / 4 }, [ceilDiv(columns / 4, WG), count]);
+/** x = cap * tanh(x / cap) of the first `count` values, in place (Gemma 2's logits). */
+export function softCap(rec: Recorder, { x, cap, count = x.size }: { x: Tensor; cap: number; count?: number }): void {
+  rec.dispatch(SOFT_CAP, { overrides: { WG } }, { x }, { count, cap }, [ceilDiv(count, WG)]);
 }

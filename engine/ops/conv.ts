@@ -6,8 +6,11 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
-import { isQuad, packLinear, weightFragment } from './linear.ts';
-import type { LinearPart, LinearWeight } from './linear.ts';
+import { isQuad } from './linear.ts';
+import { packLinear } from './pack-linear.ts';
+import { floatFragment } from './weight.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
+import type { FloatType } from '../weights/storage.ts';
 
 /** Convolution weights as a matrix [outChannels, taps * inChannels padded to 4] in the layout of `packLinear`. */
 export interface ConvWeight {
@@ -27,9 +30,6 @@ export interface ConvTransposeWeight extends ConvWeight {
   readonly kernel: number;
 }
 
-/** Storage of convolution weights. */
-export type ConvDType = 'f32' | 'f16';
-
 export interface ConvShape {
   readonly outChannels: number;
   readonly inChannels: number;
@@ -43,7 +43,7 @@ export function packConv1d(
   data: Float32Array,
   { outChannels, inChannels, kernel }: ConvShape,
   bias?: Float32Array,
-  dtype: ConvDType = 'f32',
+  dtype: FloatType = 'f32',
 ): ConvWeight {
   assert(
     data.length === outChannels * inChannels * kernel,
@@ -70,7 +70,7 @@ export function packConvTranspose1d(
   data: Float32Array,
   { outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number },
   bias?: Float32Array,
-  dtype: ConvDType = 'f32',
+  dtype: FloatType = 'f32',
 ): ConvTransposeWeight {
   assert(
     data.length === outChannels * inChannels * kernel,
@@ -97,7 +97,7 @@ function upload(
   rows: Float32Array,
   shape: Omit<ConvWeight, 'matrix' | 'bias'>,
   bias: Float32Array | undefined,
-  dtype: ConvDType,
+  dtype: FloatType,
 ): ConvWeight {
   const matrix = packLinear(device, label, rows, shape.columns, rows.length / shape.columns, dtype);
   assert(matrix.parts.length === 1, `${label}: a convolution of ${rows.length} weights exceeds the adapter's binding limit`);
@@ -115,7 +115,7 @@ const SPEC = {
 export const CONV1D_TILE = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_tile.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
   consts: ['TILE_M', 'TILE_N'],
   overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -123,7 +123,7 @@ export const CONV1D_TILE = defineKernel({
 export const CONV1D_BROADCAST = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_broadcast.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
   consts: ['LANES', 'TILE_N'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -131,7 +131,7 @@ export const CONV1D_BROADCAST = defineKernel({
 export const CONV1D_QUAD = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_quad.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
@@ -251,13 +251,13 @@ function dispatchConv(
     out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
   if (isQuad(caps)) {
-    const variant = { storage: matrix.dtype, overrides: fused, subgroups: true };
+    const variant = { storage: part.dtype, overrides: fused, subgroups: true };
     rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(g.rows, QUAD_TILE), ceilDiv(columns, QUAD_TILE)]);
   } else if (broadcast) {
-    const variant = { storage: matrix.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
+    const variant = { storage: part.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
     rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(g.rows, lanes), ceilDiv(columns, lanes * tileN)]);
   } else {
-    const variant = { storage: matrix.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
+    const variant = { storage: part.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
     rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(g.rows, shape.tileM), ceilDiv(columns, wg * tileN)]);
   }
 }

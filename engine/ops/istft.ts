@@ -4,8 +4,9 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
-import { linear, packLinear } from './linear.ts';
-import type { LinearWeight } from './linear.ts';
+import { linear } from './linear.ts';
+import { packLinear } from './pack-linear.ts';
+import type { LinearWeight } from './weight.ts';
 
 const WG = 64;
 

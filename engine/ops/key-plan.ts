@@ -61,7 +61,9 @@ function lookAt({ qkv, rows, heads, kvHeads, headDim, frequencies }: KeyExamples
   const [x, y] = [mean(([first]) => first), mean(([, second]) => second)];
   // The mean of exp(i angle) over the positions is a geometric series.
   const middle = (frequencies[pair]! * (POSITIONS - 1)) / 2;
-  const length = Math.sin((frequencies[pair]! * POSITIONS) / 2) / (POSITIONS * Math.sin(frequencies[pair]! / 2));
+  // Channels that nothing turns stay where they are.
+  const frequency = frequencies[pair]!;
+  const length = frequency === 0 ? 1 : Math.sin((frequency * POSITIONS) / 2) / (POSITIONS * Math.sin(frequency / 2));
   const [cos, sin] = [length * Math.cos(middle), length * Math.sin(middle)];
   const centre = [x * cos - y * sin, y * cos + x * sin] as const;
   return { pair, examples, centre, power: mean(([first, second]) => first ** 2 + second ** 2) - centre[0] ** 2 - centre[1] ** 2 };

@@ -1,4 +1,5 @@
 import { EngineError, assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Variant } from '../gpu/kernel.ts';
@@ -23,10 +24,12 @@ export type KVType = 'f32' | 'f16' | 'int8';
 /** Channels of a key that int8 pages keep apart: two pairs. A query carries as many more behind its own. */
 export const APART_CHANNELS = 4;
 
-/** The pages of every layer, allocated once. Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
+/** The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
 export interface KVCache {
   readonly dtype: KVType;
-  readonly pages: number;
+  /** Pages there are now, and at most. */
+  pages: number;
+  readonly limit: number;
   readonly pageSize: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -34,8 +37,8 @@ export interface KVCache {
 }
 
 export interface KVLayer {
-  readonly k: Tensor;
-  readonly v: Tensor;
+  k: Tensor;
+  v: Tensor;
   /**
    * Of int8 pages: [K, APART_CHANNELS + D] f32, how each head stores its keys: (pair, unit, pair, unit) of what is kept apart, and the centre that keys lose
    * first (planKeys). All zeros, as at first: keys are stored as they are.
@@ -56,26 +59,66 @@ export function pageBytes({ kvHeads, headDim, pageSize, dtype }: KVShape): numbe
   return kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * (dtype === 'f16' ? 2 : 4));
 }
 
-/** Allocates the pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
-export function createKVCache(device: Device, shape: KVShape, pages: number): KVCache {
+/** Where memory is shared with everything else, pages are taken when they are used. At first there are this many bytes of them, and at least so many tokens. */
+const FIRST_BYTES = 2 * 2 ** 20;
+const FIRST_TOKENS = 256;
+
+/** Pages of `limit` that are allocated at first: all on a GPU, which has its memory for that; few on a software adapter, where they are grown when used. */
+export function firstPages({ software }: Pick<Caps, 'software'>, shape: KVShape, limit: number): number {
+  if (!software) return limit;
+  const few = Math.floor(FIRST_BYTES / (2 * shape.layers * pageBytes(shape)));
+  return Math.min(limit, Math.max(few, ceilDiv(FIRST_TOKENS, shape.pageSize)));
+}
+
+/** Allocates `pages` of at most `limit` pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
+export function createKVCache(device: Device, shape: KVShape, limit: number, pages = limit): KVCache {
   const { layers, kvHeads, headDim, pageSize, dtype } = shape;
-  if (pages * pageBytes(shape) > device.caps.maxBindingBytes) {
-    throw new EngineError('out_of_memory', `${pages} KV pages take ${pages * pageBytes(shape)} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
+  if (limit * pageBytes(shape) > device.caps.maxBindingBytes) {
+    throw new EngineError('out_of_memory', `${limit} KV pages take ${limit * pageBytes(shape)} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
   }
-  const rows = dtype === 'int8' ? (headDim + SCALE_BYTES) / 4 : headDim;
-  const make = (label: string): Tensor => device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
   return {
     dtype,
     pages,
+    limit,
     pageSize,
     kvHeads,
     headDim,
     layers: Array.from({ length: layers }, (_, i) => ({
-      k: make(`k pages ${i}`),
-      v: make(`v pages ${i}`),
+      ...pagesOf(device, shape, i, pages),
       ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [kvHeads, APART_CHANNELS + headDim]) }),
     })),
   };
+}
+
+function pagesOf(
+  device: Device,
+  { kvHeads, headDim, pageSize, dtype }: Omit<KVShape, 'layers'>,
+  layer: number,
+  pages: number,
+): Pick<KVLayer, 'k' | 'v'> {
+  const rows = dtype === 'int8' ? (headDim + SCALE_BYTES) / 4 : headDim;
+  const make = (label: string): Tensor => device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
+  return { k: make(`k pages ${layer}`), v: make(`v pages ${layer}`) };
+}
+
+/**
+ * Makes room for the first `needed` pages: at least twice as many as there are, up to the limit. What was stored is copied behind all work
+ * submitted before. Returns whether the pages lie in new tensors, which plans captured over the old ones do not know.
+ */
+export function growKVCache(device: Device, kv: KVCache, needed: number): boolean {
+  if (needed <= kv.pages) return false;
+  assert(needed <= kv.limit, `${needed} KV pages are asked for, there are at most ${kv.limit}`);
+  kv.pages = Math.min(kv.limit, Math.max(needed, 2 * kv.pages));
+  kv.layers.forEach((layer, i) => {
+    const rec = device.record('more KV pages');
+    const more = pagesOf(device, kv, i, kv.pages);
+    rec.copy(layer.k, more.k);
+    rec.copy(layer.v, more.v);
+    rec.submit();
+    device.destroy(layer.k, layer.v);
+    Object.assign(layer, more);
+  });
+  return true;
 }
 
 /** The fragment that reads and writes a page's elements (of int8 pages: that reads them). */

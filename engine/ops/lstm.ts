@@ -4,12 +4,14 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { toF16 } from '../util/f16.ts';
-import { linear, packLinear, weightFragment } from './linear.ts';
-import type { LinearWeight } from './linear.ts';
+import { packLinear } from './pack-linear.ts';
+import { linear } from './linear.ts';
+import { floatFragment } from './weight.ts';
+import type { LinearWeight } from './weight.ts';
 
 export const LSTM = defineKernel({
   file: 'rnn/lstm.wgsl',
-  fragments: (v) => [weightFragment(v), 'lib/activation.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl'],
   consts: ['BLOCK'],
   bindings: { inputs: 'read', weight: 'read', out: 'write' },
   params: { steps: 'u32', out_stride: 'u32' },

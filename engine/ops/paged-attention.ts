@@ -22,15 +22,25 @@ export const PAGED_ATTENTION = defineKernel({
   fragments: (v) => [kvFragment(v), v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
   consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'QUERIES'],
   bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', out: 'write' },
-  params: { first_tile: 'u32', heads: 'u32', kv_heads: 'u32', table_stride: 'u32', parts: 'u32', scale: 'f32', lanes: 'u32' },
-  overrides: { PARTIAL: 'bool' },
+  params: {
+    first_tile: 'u32',
+    heads: 'u32',
+    kv_heads: 'u32',
+    table_stride: 'u32',
+    parts: 'u32',
+    scale: 'f32',
+    lanes: 'u32',
+    window: 'u32',
+    soft_cap: 'f32',
+  },
+  overrides: { PARTIAL: 'bool', HAS_CAP: 'bool' },
 });
 
 export const PAGED_ATTENTION_REDUCE = defineKernel({
   file: 'attention/paged_attention_reduce.wgsl',
   consts: ['LANES', 'D4', 'SPLIT'],
   bindings: { partials: 'read', positions: 'read', out: 'write' },
-  params: { heads: 'u32', parts: 'u32' },
+  params: { heads: 'u32', parts: 'u32', window: 'u32' },
 });
 
 /** Lanes of a workgroup, and whether they are one subgroup that can shuffle. */
@@ -45,6 +55,19 @@ export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, he
   const slices = ceilDiv(headDim / 4, lanesOf(caps).lanes);
   const queries = Math.min(MAX_QUERIES, Math.floor(MAX_VECTORS / slices));
   return Math.max(1, Math.floor(queries / (heads / kvHeads)));
+}
+
+/** A window that nothing lies outside of. */
+const ALL_POSITIONS = 0xffffffff;
+
+/** How scores are made of queries and keys. */
+export interface AttentionScores {
+  /** Default 1 / sqrt(D). */
+  readonly scale?: number | undefined;
+  /** Scores are cap * tanh(scores / cap) before the softmax (Gemma 2); absent = as they are. */
+  readonly softCap?: number | undefined;
+  /** A row sees this many positions, the last of which is its own; absent = all. */
+  readonly window?: number | undefined;
 }
 
 export interface PagedAttentionArgs {
@@ -63,6 +86,7 @@ export interface PagedAttentionArgs {
   /** [T, H D]. */
   readonly out: Tensor;
   readonly heads: number;
+  readonly scores?: AttentionScores | undefined;
   /** Given for decode of long sequences with idle workgroups to fill: parts of the positions run beside each other. */
   readonly split?: AttentionSplit | undefined;
 }
@@ -79,7 +103,7 @@ export interface AttentionSplit {
 
 /** Causal attention of tiles of query rows over their sequences' pages. */
 export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
-  const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, split } = args;
+  const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, scores = {}, split } = args;
   const { kvHeads, headDim, pageSize, dtype } = kv;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
   const { lanes, subgroups } = lanesOf(rec.caps);
@@ -87,24 +111,27 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const d4 = headDim / 4;
   const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: ceilDiv(d4, lanes), GROUP: group, QUERIES: tileRows * group }; // prettier-ignore
   const pages = kv.layers[layer]!;
+  const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS } = scores;
   const params = {
     first_tile: firstTile,
     heads,
     kv_heads: kvHeads,
     table_stride: blockTable.shape[1]!,
     parts: split?.parts ?? 1,
-    scale: Math.LOG2E / Math.sqrt(headDim),
+    scale: Math.LOG2E * scale,
     lanes,
+    window,
+    soft_cap: Math.LOG2E * (softCap ?? 0),
   };
   const bindings = { q, k_pages: pages.k, v_pages: pages.v, block_table: blockTable, tiles, out: split?.partials ?? out };
-  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0 }, subgroups };
+  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0 }, subgroups };
   rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(
     PAGED_ATTENTION_REDUCE,
     { consts: { LANES: lanes, D4: d4, SPLIT: ATTENTION_SPLIT } },
     { partials: split.partials, positions: split.positions, out },
-    { heads, parts: split.parts },
+    { heads, parts: split.parts, window },
     [heads, split.rows],
   );
 }

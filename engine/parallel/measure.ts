@@ -1,9 +1,11 @@
 /** What an adapter achieves with the engine's own kernels: the measure for choosing adapters and for dealing out layers. */
 import type { AdapterInfo } from '../api.ts';
 import { Device } from '../gpu/device.ts';
+import { deviceMemory } from '../gpu/memory.ts';
+import type { DeviceMemory } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import { linear } from '../ops/linear.ts';
-import type { LinearWeight } from '../ops/linear.ts';
+import type { LinearWeight } from '../ops/weight.ts';
 import type { Platform } from '../platform/platform.ts';
 
 export interface AdapterSpeed {
@@ -37,6 +39,20 @@ export async function probeAdapter(platform: Platform, name: string): Promise<Ad
   }
 }
 
+/** How much memory the adapter that `name` chooses has for a program, and who says so: the operator's number where one is given. */
+export async function probeMemory(
+  platform: Platform,
+  name?: string,
+  given?: number,
+): Promise<DeviceMemory & { readonly info: AdapterInfo }> {
+  const device = await Device.create(platform, name === undefined ? {} : { name });
+  try {
+    return { ...(await deviceMemory(device, given)), info: device.info };
+  } finally {
+    device.close();
+  }
+}
+
 /** Takes about two seconds; frees what it allocates. */
 export async function measureSpeed(device: Device): Promise<AdapterSpeed> {
   const { vector, matrix } = device.caps.software ? SIZES.software : SIZES.hardware;
@@ -55,8 +71,8 @@ async function secondsOfLinear(device: Device, rows: number, n: number, k: numbe
   const x = device.tensor('measured x', 'f32', [rows, k]);
   const out = device.tensor('measured out', 'f32', [rows, n]);
   const stored = device.tensor('measured weight', 'f16', [k / 4, n, 4]);
-  const parts = [{ weight: stored, first: 0, count: n, padded: n }];
-  const weight: LinearWeight = { dtype: 'f16', inFeatures: k, outFeatures: n, parts };
+  const parts = [{ dtype: 'f16', weight: stored, first: 0, count: n, padded: n }] as const;
+  const weight: LinearWeight = { inFeatures: k, outFeatures: n, parts };
   const run = async (times: number): Promise<number> => {
     const rec = device.record('measure');
     for (let i = 0; i < times; i++) linear(rec, { x, weight, out });

@@ -8,8 +8,10 @@ import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { Platform } from '../platform/platform.ts';
-import { planMemory } from '../runner/kv-budget.ts';
+import { firstPages } from '../ops/kv.ts';
+import { planMemory } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
+import { describeStored } from '../util/memory.ts';
 import { sizeOf } from '../util/math.ts';
 import { withWeights } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
@@ -67,9 +69,12 @@ export class RankHost implements RankOperations {
     const others = device.stats.bufferBytes;
     const folder = await openModelFolder(this.#platform, model.path);
     const definition = await definitionFor(folder, model.config, model.trustRemoteCode);
-    this.#decoder = await withWeights(folder, (checkpoint) =>
-      definition.load(new WeightLoader(device, checkpoint, model.dtype), model.config, model.context, shard),
-    );
+    this.#decoder = await withWeights(folder, async (checkpoint) => {
+      const loader = new WeightLoader(device, checkpoint, model.storage);
+      const decoder = await definition.load(loader, model.config, model.context, shard);
+      this.#platform.log(`${model.id}, rank ${place.rank} of stage ${place.stage}: matrices ${describeStored(loader.matrices)}`);
+      return decoder;
+    });
     const weights = device.stats.bufferBytes - others;
     this.#bytes = { others: others + model.otherBytes, weights };
     const { parameters, shape, tokens } = this.#decoder;
@@ -99,7 +104,7 @@ export class RankHost implements RankOperations {
 
   async start({ pages, sizes, buffer }: StartRequest): Promise<void> {
     const device = this.#device;
-    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), pages);
+    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), pages, firstPages(device.caps, this.#kvShape(), pages));
     this.#memory = new GroupMemory(sizes, buffer);
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
     const parts = { device, decoder: this.#decoder, workspace: this.#workspace, kv, limits: sizes.limits, place: this.#place, link };

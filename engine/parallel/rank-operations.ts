@@ -1,5 +1,6 @@
 /** What a rank of a split model is asked, in its own thread or in the coordinator's. */
 import type { AdapterInfo, MemoryUse } from '../api.ts';
+import type { WeightStorage } from '../config.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Shard } from '../models/shard.ts';
 import type { KVType } from '../ops/kv.ts';
@@ -15,7 +16,7 @@ export interface SplitModel {
   /** The model folder's, which every rank opens for itself. */
   readonly path: string;
   readonly config: Readonly<Record<string, unknown>>;
-  readonly dtype: 'f32' | 'f16';
+  readonly storage: WeightStorage;
   readonly kvType: KVType;
   readonly pageSize: number;
   /** Longest sequence asked for, in tokens. */

@@ -1,6 +1,8 @@
 import type { Device } from '../gpu/device.ts';
+import { allocateNow } from '../gpu/memory.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
+import { growKVCache } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 import { readSlot } from '../ops/sampling-row.ts';
@@ -9,6 +11,7 @@ import type { StepLimits } from '../runner/step-input.ts';
 import { StepTensors } from '../runner/step-tensors.ts';
 import type { StepShape } from '../runner/step-tensors.ts';
 import { warmUp } from '../runner/warm-up.ts';
+import { ceilDiv } from '../util/math.ts';
 import type { StepPlace } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
 import { createRankSampler } from './rank-sampler.ts';
@@ -56,31 +59,50 @@ export class Rank {
     this.#hidden = new Float32Array((limits.maxRunning + limits.prefillChunk) * decoder.shape.hidden);
   }
 
-  /** Compiles every kernel and captures the decode plans. */
+  /** Compiles every kernel. */
   async warmUp(): Promise<void> {
-    await warmUp(this.#parts.device, { work: this.#work() });
+    await warmUp(this.#parts.device, { work: this.#work(), sizes: this.#sizes() });
   }
 
+  /** The smallest decodes and a prompt. */
   *#work(): Generator<(rec: Recorder) => void> {
-    const { limits, workspace } = this.#parts;
+    for (const bucket of decodeBuckets(this.#parts.limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
+    for (const greedy of [true, false]) yield this.#prefill(2 * this.#tensors.prefillTileRows, greedy);
+    // Kernels differ with the rows: one plan of each size makes the bind groups that the others share.
+    for (const bucket of decodeBuckets(this.#parts.limits.maxRunning)) this.#planned(this.#tensors.decodeShape(bucket, 1));
+  }
+
+  /** The largest prompt, then decodes of all sizes. */
+  *#sizes(): Generator<(rec: Recorder) => void> {
+    const { maxRunning, prefillChunk } = this.#parts.limits;
+    yield this.#prefill(maxRunning + prefillChunk, true);
+    for (const bucket of [...decodeBuckets(this.#parts.limits.maxRunning)].reverse()) yield* this.#decodes(bucket);
+  }
+
+  #prefill(wanted: number, greedy: boolean): (rec: Recorder) => void {
+    const { maxRunning, prefillChunk } = this.#parts.limits;
+    const rows = Math.min(maxRunning + prefillChunk, wanted);
+    const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
+    const shape: StepShape = { rows, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: 1 };
+    return (rec) => this.#recordAll(rec, shape, greedy);
+  }
+
+  *#decodes(bucket: number): Generator<(rec: Recorder) => void> {
     const tensors = this.#tensors;
-    const buckets = decodeBuckets(limits.maxRunning);
-    const decodes = buckets
-      .slice(0, 2)
-      .flatMap((bucket) => [tensors.decodeShape(bucket, tensors.maxParts(bucket)), tensors.decodeShape(bucket, 1)]);
-    const rows = Math.min(limits.maxRunning + limits.prefillChunk, 2 * tensors.prefillTileRows);
-    const prefill: StepShape = { rows, decodeTiles: 0, prefillTiles: 1, parts: 1, gather: true, logitRows: 1 };
-    for (const shape of [...decodes, prefill]) {
-      for (const greedy of [true, false]) {
-        yield (rec) => {
-          for (const segment of this.#segments(shape)) segment.record(rec);
-          if (workspace.logits) this.#sampler!.record(rec, shape.logitRows, workspace.logits, greedy);
-        };
-      }
+    for (const parts of new Set([tensors.maxParts(bucket), 1])) {
+      for (const greedy of [true, false]) yield (rec) => this.#recordAll(rec, tensors.decodeShape(bucket, parts), greedy);
     }
-    for (const bucket of buckets) {
-      for (let parts = 1; parts <= tensors.maxParts(bucket); parts *= 2) this.#planned(tensors.decodeShape(bucket, parts));
+  }
+
+  /** A step as if this rank were alone: prompts as they are recorded, decodes as they are replayed. */
+  #recordAll(rec: Recorder, shape: StepShape, greedy: boolean): void {
+    const { workspace } = this.#parts;
+    const segments: readonly PlannedSegment[] = shape.gather || rec.mode === 'dry' ? this.#segments(shape) : this.#planned(shape);
+    for (const { record, plan } of segments) {
+      if (plan) rec.replay(plan);
+      else record(rec);
     }
+    if (workspace.logits) this.#sampler!.record(rec, shape.logitRows, workspace.logits, greedy);
   }
 
   /** Executes one step; the first rank of the last stage leaves the tokens in its place. Rejects with EngineError('device_lost') when another rank failed. */
@@ -88,6 +110,7 @@ export class Rank {
     const { device, workspace, link, place: own } = this.#parts;
     const input = this.#input;
     input.assign(place.input);
+    const given = this.#growPages(input.get('pages'));
     if (own.stage === 0) {
       await link.completed(input.get('after'));
       this.#resolve(input);
@@ -100,8 +123,18 @@ export class Rank {
       device.write(workspace.hidden, this.#hidden.subarray(0, size));
     }
     const last = await this.#forward(shape);
+    await given;
     if (own.stage < own.ppSize - 1) await this.#handOver(place, last, size);
     else await this.#sample(last, input, place);
+  }
+
+  /** Room for the pages a step uses; the promise rejects when the device had none. */
+  #growPages(pages: number): Promise<void> | undefined {
+    const { device, kv } = this.#parts;
+    if (pages <= kv.pages) return undefined;
+    const { made: moved, given } = allocateNow(device, 'more KV pages', () => growKVCache(device, kv, pages));
+    if (moved) this.#plans.clear();
+    return given;
   }
 
   /** Runs the segments; returns the recorder of the last one if that is not submitted yet, because no sum ends it. */
@@ -170,7 +203,7 @@ export class Rank {
     return [{ record: (rec) => stages.forEach((stage) => stage.record(rec)), partial: undefined }];
   }
 
-  /** The segments of a decode batch's shape, each with its captured plan. */
+  /** The segments of a decode batch's shape, each with its plan, captured when first used. */
   #planned(shape: StepShape): readonly PlannedSegment[] {
     const key = `decode ${shape.rows}, parts ${shape.parts}`;
     let planned = this.#plans.get(key);

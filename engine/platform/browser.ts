@@ -3,25 +3,35 @@ import { EngineError } from '../errors.ts';
 import { tabMemory } from './memory.ts';
 import type { AdapterRequest, ByteSource, Platform, PlatformWorker } from './platform.ts';
 
+/** What can be read by slices: a Blob, or what stands for a file elsewhere. */
+export interface SlicedFile {
+  readonly size: number;
+  /** The bytes [start, end), or as many of them as there are. */
+  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> };
+}
+
 export interface BrowserPlatformOptions {
   /** All .wgsl files by their path below shaders/; the bundler inlines them. */
   readonly shaders: ReadonlyMap<string, string>;
   /** A checkpoint's file, or undefined when there is none; default: fetched from `path` as a URL. */
-  readonly file?: (path: string) => Promise<Blob | undefined>;
+  readonly file?: (path: string) => Promise<SlicedFile | undefined>;
+  /** The names in a folder, or undefined where there is none. Absent: folders cannot be listed, so formats that are known by their files are not. */
+  readonly list?: (path: string) => readonly string[] | undefined;
   readonly log?: (line: string) => void;
   /** Starts a worker that runs `serveGrammars` (index.ts), 1 MB that only pages with constrained chat want; default: such requests are refused. */
   readonly grammarWorker?: () => Worker;
 }
 
 /** The platform of a page or a worker. */
-export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {}, grammarWorker }: BrowserPlatformOptions): Platform {
-  const files = new Map<string, Promise<Blob | undefined>>();
-  const lookUp = (path: string): Promise<Blob | undefined> => {
+export function createBrowserPlatform(options: BrowserPlatformOptions): Platform {
+  const { shaders, file = fetchFile, list, log = () => {}, grammarWorker } = options;
+  const files = new Map<string, Promise<SlicedFile | undefined>>();
+  const lookUp = (path: string): Promise<SlicedFile | undefined> => {
     const known = files.get(path) ?? file(path);
     files.set(path, known);
     return known;
   };
-  const need = async (path: string): Promise<Blob> => {
+  const need = async (path: string): Promise<SlicedFile> => {
     const blob = await lookUp(path);
     if (!blob) throw new EngineError('invalid_model', `file not found: ${path}`);
     return blob;
@@ -34,6 +44,7 @@ export function createBrowserPlatform({ shaders, file = fetchFile, log = () => {
     shaders: async () => shaders,
     open: async (path) => blobSource(path, await need(path)),
     exists: async (path) => (await lookUp(path)) !== undefined,
+    ...(list && { list: async (path: string) => list(path) }),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
     ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),
@@ -80,7 +91,7 @@ export async function fetchFile(path: string): Promise<Blob | undefined> {
   return response.blob();
 }
 
-function blobSource(path: string, blob: Blob): ByteSource {
+function blobSource(path: string, blob: SlicedFile): ByteSource {
   return {
     size: blob.size,
     async read(offset, length) {

@@ -24,8 +24,8 @@ export interface SystemProbe {
 
 const MIB = 2 ** 20;
 const GIB = 2 ** 30;
-/** A software adapter computes out of the memory that everything else lives in. */
-const SOFTWARE_SHARE = 1 / 4;
+/** A software adapter computes out of the memory that everything else lives in. Pages of keys and values are taken from it when they are used. */
+const SOFTWARE_SHARE = 1 / 2;
 /** A tab is one of many. */
 const TAB_SHARE = 1 / 16;
 /** So do integrated GPUs, which the machine was bought with memory for. */
@@ -38,7 +38,7 @@ const MOST_TRIED = 8 * GIB;
 /** NVIDIA: nvidia-smi; AMD: amdgpu in sysfs; what shares the system's memory: a share of it; otherwise unknown. */
 export async function adapterMemory({ software, vendor, name }: AdapterInfo, system: SystemProbe): Promise<AdapterMemory> {
   const sure = (bytes: number, from: string): AdapterMemory => ({ bytes: Math.floor(bytes), from, sure: true });
-  if (software) return sure(system.freeBytes() * SOFTWARE_SHARE, 'a quarter of the free system memory');
+  if (software) return sure(system.freeBytes() * SOFTWARE_SHARE, 'half of the free system memory');
   const maker = `${vendor} ${name}`.toLowerCase();
   if (maker.includes('nvidia')) {
     const bytes = await nvidiaFree(name, system);

@@ -36,8 +36,8 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Phonemes of a short sentence. */
-const WARM_UP_IDS = 32;
+/** A word: as many rows take the kernels of a sentence, and on a software adapter every second of audio takes seconds. */
+const WARM_UP_IDS = 8;
 
 /**
  * Runs pieces one at a time on one workspace. A piece is a few submissions with waits between them, so that a chat step

@@ -1,12 +1,14 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import type { Device } from '../gpu/device.ts';
+import { allocateNow } from '../gpu/memory.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
-import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
+import type { Decoder, DecoderShape, DecoderWorkspace } from '../models/decoder.ts';
+import { growKVCache } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
 import type { Batch } from '../scheduler/batch.ts';
-import { indexBeyond } from '../util/math.ts';
+import { ceilDiv, indexBeyond } from '../util/math.ts';
 import { LogitProcessors, parseLogprobs } from './logit-processors.ts';
 import type { TokenLogprobs } from './logit-processors.ts';
 import { Sampler } from './sampler.ts';
@@ -67,30 +69,55 @@ export class ModelRunner {
     this.#processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, this.#input);
   }
 
-  /** Compiles every kernel, captures the decode plans and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
+  /** Bytes of the tensors of its own, for a model of this shape that is not split. */
+  static bytes(device: Device, shape: DecoderShape, { pageSize, ...options }: RunnerOptions & { readonly pageSize: number }): number {
+    const { maxRunning, prefillChunk, draftRows, context } = options;
+    const { vocabulary } = shape;
+    const limits = { ...options, columns: ceilDiv(context, pageSize), vocabulary };
+    return device.measure(() => {
+      new StepTensors(device, { shape }, limits);
+      device.tensor('ids', 'u32', [maxRunning + prefillChunk]);
+      new Sampler(device, vocabulary, maxRunning, maxRunning + draftRows);
+    });
+  }
+
+  /** Compiles every kernel and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
   async warmUp(): Promise<void> {
     this.#encoder.encodeNothing(this.#input);
     this.#sampler.upload(this.#input.sampling, this.#limits.maxRunning);
-    await warmUp(this.#device, { work: this.#work(), tryOut: () => this.#tryOut() });
+    await warmUp(this.#device, { work: this.#work(), sizes: this.#sizes(), tryOut: () => this.#tryOut() });
   }
 
+  /** The smallest decodes and a prompt; then all is compiled. */
   *#work(): Generator<(rec: Recorder) => void> {
+    for (const bucket of decodeBuckets(this.#limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
+    yield this.#prefill(2 * this.#tensors.prefillTileRows, 1);
+    // Kernels differ with the rows: one plan of each size makes the bind groups that the others share.
+    for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
+  }
+
+  /** The largest prompt, then decodes of all sizes. */
+  *#sizes(): Generator<(rec: Recorder) => void> {
+    const { maxRunning, prefillChunk, draftRows } = this.#limits;
+    yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
+    for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
+  }
+
+  #prefill(wanted: number, logitRows: number): (rec: Recorder) => void {
     const { maxRunning, prefillChunk } = this.#limits;
+    const rows = Math.min(maxRunning + prefillChunk, wanted);
+    const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
+    const shape: StepShape = { rows, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
+    return (rec) => this.#record(rec, shape, 'greedy');
+  }
+
+  /** A decode batch as it is recorded where its kernels are asked for, and replayed where it is run. */
+  *#decodes(bucket: number): Generator<(rec: Recorder) => void> {
     const tensors = this.#tensors;
-    const buckets = decodeBuckets(maxRunning);
-    for (const bucket of buckets.slice(0, 2)) {
-      for (const sampling of ['greedy', 'sampled'] as const) {
-        yield (rec) => this.#record(rec, tensors.decodeShape(bucket, tensors.maxParts(bucket)), sampling);
-        yield (rec) => this.#record(rec, tensors.decodeShape(bucket, 1), sampling);
-      }
-    }
-    const rows = Math.min(maxRunning + prefillChunk, 2 * tensors.prefillTileRows);
-    const prefill: StepShape = { rows, decodeTiles: 0, prefillTiles: 1, parts: 1, gather: true, logitRows: 1 };
-    yield (rec) => this.#record(rec, prefill, 'greedy');
-    // What is compiled by now is recorded once more, to be replayed.
-    for (const bucket of buckets) {
-      for (let parts = 1; parts <= tensors.maxParts(bucket); parts *= 2) {
-        for (const sampling of ['greedy', 'sampled', 'processed'] as const) this.#plan(tensors.decodeShape(bucket, parts), sampling);
+    for (const sampling of ['greedy', 'sampled'] as const) {
+      for (const parts of new Set([tensors.maxParts(bucket), 1])) {
+        const shape = tensors.decodeShape(bucket, parts);
+        yield (rec) => (rec.mode === 'dry' ? this.#record(rec, shape, sampling) : rec.replay(this.#plan(shape, sampling)));
       }
     }
   }
@@ -135,6 +162,7 @@ export class ModelRunner {
   run(batch: Batch): StepResult {
     const input = this.#input;
     this.#encoder.encode(batch, input);
+    const given = this.#growPages(input.get('pages'));
     const shape = this.#tensors.upload(input);
     this.#sampler.upload(input.sampling, shape.logitRows);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
@@ -145,7 +173,7 @@ export class ModelRunner {
     else rec.replay(this.#plan(shape, sampling));
     if (count === 0) {
       const { finished } = rec.submit();
-      return { tokens: () => finished().then(() => new Uint32Array(0)) };
+      return { tokens: () => Promise.all([finished(), given]).then(() => new Uint32Array(0)) };
     }
     if (processed) {
       this.#processors.upload(input);
@@ -154,13 +182,25 @@ export class ModelRunner {
     const reports = processed ? this.#processors.finish(rec, input, logits, this.#sampler.sampled) : undefined;
     const readback = rec.readback(this.#sampler.sampled, count * 4);
     rec.submit();
-    const tokens = async (): Promise<Uint32Array> => new Uint32Array(await readback.data());
+    const tokens = async (): Promise<Uint32Array> => {
+      const data = await readback.data();
+      await given;
+      return new Uint32Array(data);
+    };
     if (!reports) return { tokens };
     const reported = input.reported.slice(0, input.get('reported'));
     return { tokens, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
   }
 
-  /** The captured plan of a decode batch's shape. */
+  /** Room for the pages a step uses; the promise rejects when the device had none. */
+  #growPages(pages: number): Promise<void> | undefined {
+    if (pages <= this.#kv.pages) return undefined;
+    const { made: moved, given } = allocateNow(this.#device, 'more KV pages', () => growKVCache(this.#device, this.#kv, pages));
+    if (moved) this.#plans.clear();
+    return given;
+  }
+
+  /** The captured plan of a decode batch's shape: captured when first used, without making a GPU object that the others have not made. */
   #plan(shape: StepShape, sampling: Sampling): Plan {
     const key = `decode ${shape.rows}, parts ${shape.parts}, ${sampling}`;
     let plan = this.#plans.get(key);

@@ -16,6 +16,8 @@ export class StepEncoder {
   readonly #maxRunning: number;
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
+  /** Pages that were ever used: the pool gives the first ones first. */
+  #pages = 0;
 
   constructor(table: BlockTable, pageSize: number, limits: StepLimits) {
     this.#table = table;
@@ -58,8 +60,10 @@ export class StepEncoder {
       input.table[at + 2] = pages.length;
       input.table.set(pages, at + TABLE_HEAD);
       at += TABLE_HEAD + pages.length;
+      for (const page of pages) this.#pages = Math.max(this.#pages, page + 1);
     }
     input.set('tableWords', at);
+    input.set('pages', this.#pages);
   }
 
   #encodeRows(decodes: readonly BatchItem[], prefills: readonly BatchItem[], rows: number, input: StepInput): void {

@@ -36,8 +36,8 @@ const FIELDS = [
   'logitRows', 'sampled', 'gather',
   /** Length of the longest decoding sequence; 1 = every row takes the largest logit. */
   'longest', 'greedy',
-  /** Words of `table` in use. */
-  'tableWords',
+  /** Words of `table` in use; pages that this and earlier steps use: the first ones. */
+  'tableWords', 'pages',
   /** 1 = some row asks for what follows; 1 = some row's logits are changed before sampling. */
   'processed', 'changed',
   /** Entries of `biases`; 1 = `penalties` hold; words of `fresh`; rows of `reported` and the most alternatives any of them wants. */

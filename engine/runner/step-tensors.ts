@@ -29,7 +29,7 @@ export class StepTensors {
   readonly tokens: Tensor;
   readonly prefillTileRows: number;
   readonly #device: Device;
-  readonly #decoder: Decoder;
+  readonly #decoder: Pick<Decoder, 'shape'>;
   readonly #limits: StepLimits;
   readonly #positions: Tensor;
   readonly #slots: Tensor;
@@ -39,7 +39,7 @@ export class StepTensors {
   readonly #partials: Tensor | undefined;
   readonly #tileWords: Uint32Array;
 
-  constructor(device: Device, decoder: Decoder, limits: StepLimits) {
+  constructor(device: Device, decoder: Pick<Decoder, 'shape'>, limits: StepLimits) {
     this.#device = device;
     this.#decoder = decoder;
     this.#limits = limits;

@@ -6,6 +6,11 @@ import type { Recorder } from '../gpu/recorder.ts';
 export interface WarmUp {
   /** Records each kind of work that requests will bring. The next is asked for when one has run, so that it may upload what it needs. */
   readonly work: Iterable<(rec: Recorder) => void> | AsyncIterable<(rec: Recorder) => void>;
+  /**
+   * Work of other sizes, from the largest on, so that scratch memory is made for that. Its kernels are compiled; it is run only where it takes one
+   * that nothing before it ran.
+   */
+  readonly sizes?: Iterable<(rec: Recorder) => void>;
   /** Does a first piece of work; says what of its results is not finite, or undefined where all is. */
   readonly tryOut?: () => Promise<string | undefined>;
 }
@@ -14,8 +19,16 @@ export interface WarmUp {
  * Compiles the kernels of all the work and runs each kind once, so that no request waits for a compiler; then tries the model out. Throws
  * EngineError('invalid_model') when what comes out is not finite.
  */
-export async function warmUp(device: Device, { work, tryOut }: WarmUp): Promise<void> {
-  for await (const record of work) await device.warmUp(record);
+export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
+  const others = [...sizes].map((record) => ({ record, variants: device.compile(record) }));
+  const ran = new Set<string>();
+  const run = async (record: (rec: Recorder) => void): Promise<void> => {
+    for (const variant of await device.warmUp(record)) ran.add(variant);
+  };
+  for await (const record of work) await run(record);
+  for (const { record, variants } of others.reverse()) {
+    if ([...variants].some((variant) => !ran.has(variant))) await run(record);
+  }
   const bad = await tryOut?.();
   if (bad === undefined) return;
   throw new EngineError('invalid_model', `${bad}: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] });

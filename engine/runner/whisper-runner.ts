@@ -141,6 +141,16 @@ export class WhisperRunner {
     };
   }
 
+  /** Bytes of everything but the weights. */
+  static bytes(
+    device: Device,
+    shape: Pick<WhisperModel, 'config' | 'tokens'>,
+    options: ConstructorParameters<typeof WhisperRunner>[2],
+  ): number {
+    // Its tensors depend on nothing else.
+    return device.measure(() => void new WhisperRunner(device, shape as WhisperModel, options));
+  }
+
   /** Compiles and runs every kernel once, and looks at the logits of one token. */
   async warmUp(): Promise<void> {
     await warmUp(this.#device, { work: this.#work(), tryOut: () => this.#tryOut() });

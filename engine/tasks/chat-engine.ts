@@ -1,5 +1,5 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
-import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, TokenizeRequest } from '../api.ts';
+import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -13,8 +13,10 @@ import { Sequence } from '../scheduler/sequence.ts';
 import type { Constraint, GrammarMatcher } from '../text/grammar.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { ChatChoice } from './chat-choice.ts';
-import { loadChat } from './chat-load.ts';
+import { prepareChat } from './chat-load.ts';
 import type { ChatParts } from './chat-load.ts';
+import { loadAlone } from './prepared.ts';
+import type { Prepared } from './prepared.ts';
 import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
 
 interface SubmittedStep {
@@ -73,10 +75,19 @@ export class ChatEngine implements TaskOperations<'chat'> {
     return this.#parts.runner.stats ?? [];
   }
 
-  /** Loads a checkpoint folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
+  /** Reads what a model folder needs; loading takes its KV pages, compiles and warms up. */
+  static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<ChatEngine>> {
+    const { load, ...prepared } = await prepareChat(device, platform, source, config);
+    const make = async (memory: ModelMemory | undefined): Promise<ChatEngine> => {
+      const { info, parts } = await load(memory);
+      return new ChatEngine(info, parts);
+    };
+    return { ...prepared, load: make };
+  }
+
+  /** Loads a model that has the device for itself. */
   static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<ChatEngine> {
-    const { info, parts } = await loadChat(device, platform, source, config);
-    return new ChatEngine(info, parts);
+    return loadAlone(device, platform, config, await ChatEngine.prepare(device, platform, source, config));
   }
 
   /** Counters and gauges for the engine's snapshot. */

@@ -1,22 +1,24 @@
 /** Everything a chat engine is made of, from a model folder. */
-import type { MemoryUse, ModelInfo } from '../api.ts';
+import type { MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, promptLookup, splitOf, storageType } from '../config.ts';
+import { prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
-import { allocate, deviceMemory } from '../gpu/memory.ts';
-import { tokenIds } from '../models/llama/config.ts';
-import { createDecoderKV } from '../models/decoder.ts';
+import { allocate } from '../gpu/memory.ts';
+import { tokenIds } from '../models/config-fields.ts';
+import { createDecoderKV, workspaceBytes } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
-import { planMemory } from '../runner/kv-budget.ts';
+import { firstPages } from '../ops/kv.ts';
+import type { KVCache, KVShape } from '../ops/kv.ts';
+import type { ModelDemand } from '../runner/memory-plan.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
@@ -30,12 +32,13 @@ import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { ceilDiv } from '../util/math.ts';
-import { describeMemory } from '../util/memory.ts';
-import { bytesAs } from '../weights/checkpoint.ts';
+import { describeMemory, describeStored } from '../util/memory.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
 import { withWeights } from '../weights/model-folder.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
+import type { Prepared } from './prepared.ts';
+import { weightDemand } from '../weights/storage.ts';
 
 /** Runs batches: on one device (ModelRunner) or on all ranks of a split model (ParallelRunner), which may be lost and must be closed. */
 export interface ChatRunner {
@@ -69,29 +72,31 @@ export interface ChatParts {
   readonly priorities: boolean;
 }
 
-/** Loads a model folder, takes KV pages from what is left of the memory budget, compiles and warms up. */
-export async function loadChat(
+/** What `loadChat` gives. */
+export interface LoadedChat {
+  readonly info: ModelInfo;
+  readonly parts: ChatParts;
+}
+
+/** Reads a model folder's configuration and headers; `load` then takes the pages it was given, compiles and warms up. */
+export async function prepareChat(
   device: Device,
   platform: Platform,
   source: ModelSource,
   config: EngineConfig,
-): Promise<{ readonly info: ModelInfo; readonly parts: ChatParts }> {
+): Promise<Prepared<LoadedChat>> {
   const folder = await openModelFolder(platform, source.path, source.id);
-  const { id, path, format } = folder;
+  const { id, path } = folder;
   const json = await folder.json('config.json');
-  const generation = await folder.json('generation_config.json', { optional: true });
   const definition = await definitionFor(folder, json, config.trustRemoteCode);
   const shape = definition.parseConfig(json);
-  const tokenizer = await Tokenizer.load(folder, shape.vocabulary);
-  const template = await ChatTemplate.load(folder, tokenizer);
-  const dtype = storageType(config.dtype);
-  const kvType = config.kvCacheDtype === 'auto' ? dtype : config.kvCacheDtype;
+  const storage = weightStorage(config);
   const model: ChatModel = {
     id,
     path,
     config: json,
-    dtype,
-    kvType,
+    storage,
+    kvType: config.kvCacheDtype === 'auto' ? storage.float : config.kvCacheDtype,
     pageSize: config.pageSize,
     context: Math.min(shape.maxPositions, config.contextLength),
     memFractionStatic: config.memFractionStatic,
@@ -100,16 +105,53 @@ export async function loadChat(
     trustRemoteCode: config.trustRemoteCode,
   };
   const { tpSize, ppSize } = splitOf(config);
-  const loaded =
-    tpSize * ppSize > 1
-      ? await loadSplitModel(device, model, shape, config)
-      : await loadModel(device, folder, definition, model, shape, config);
+  if (tpSize * ppSize > 1)
+    return { load: () => loadChat(platform, { source, folder, model, shape, config }, () => loadSplitModel(device, model, shape, config)) };
+  const limits = limitsOn(device, shape, config, model.context);
+  const rows = limits.maxRunning + limits.prefillChunk;
+  // A sine and a cosine for every pair of channels.
+  const rotaryBytes = 4 * model.context * shape.headDim;
+  const demand: ModelDemand = {
+    id,
+    task: 'chat',
+    ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
+    activations:
+      rotaryBytes +
+      workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
+      ModelRunner.bytes(device, shape, { ...limits, context: model.context, pageSize: model.pageSize }),
+    pages: { kv: kvShapeOf(model, shape), maxRunning: limits.maxRunning, context: model.context },
+  };
+  const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
+    loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
+  return { demand, load: (memory) => loadChat(platform, { source, folder, model, shape, config }, () => load(memory)) };
+}
+
+/** A model whose configuration is read. */
+interface OpenedChat {
+  readonly source: ModelSource;
+  readonly folder: ModelFolder;
+  readonly model: ChatModel;
+  readonly shape: DecoderShape;
+  readonly config: EngineConfig;
+}
+
+async function loadChat(
+  platform: Platform,
+  { source, folder, model, shape, config }: OpenedChat,
+  load: () => Promise<LoadedModel>,
+): Promise<LoadedChat> {
+  const { id, path, format } = folder;
+  const json = model.config;
+  const generation = await folder.json('generation_config.json', { optional: true });
+  const tokenizer = await Tokenizer.load(folder, shape.vocabulary);
+  const template = await ChatTemplate.load(folder, tokenizer);
+  const loaded = await load();
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
   const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const sampling = samplingDefaults(generation, config.samplingDefaults);
+  const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
   const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
   const parts: ChatParts = {
@@ -148,6 +190,16 @@ interface LoadedModel {
   readonly ranks?: ModelInfo['ranks'];
 }
 
+/** Largest steps of a model on one device. */
+function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, config: EngineConfig, context: number): BatchLimits {
+  const { maxBindingBytes, software } = device.caps;
+  return batchLimits({ maxBindingBytes, software, widestRow, vocabulary }, config, context);
+}
+
+function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { layers, kvHeads, headDim }: DecoderShape): KVShape {
+  return { layers, kvHeads, headDim, pageSize, dtype };
+}
+
 /** On one device. */
 async function loadModel(
   device: Device,
@@ -155,33 +207,29 @@ async function loadModel(
   definition: DecoderDefinition,
   model: ChatModel,
   shape: DecoderShape,
-  config: EngineConfig,
+  limits: BatchLimits,
+  memory: MemoryUse,
 ): Promise<LoadedModel> {
-  const { id, dtype, kvType, pageSize, context: wanted } = model;
-  const { layers, kvHeads, headDim } = shape;
-  const kvShape = { layers, kvHeads, headDim, pageSize, dtype: kvType };
-  const { maxBindingBytes, software } = device.caps;
-  const limits = batchLimits({ maxBindingBytes, software, widestRow: shape.widestRow, vocabulary: shape.vocabulary }, config, wanted);
-  const others = device.stats.bufferBytes;
-  const memory = await deviceMemory(device, config.deviceMemory);
-  const plan = (weights: number, activations: number): MemoryUse =>
-    planMemory({ model: id, memory, fraction: config.memFractionStatic, others, weights, activations, kv: kvShape, maxRunning: limits.maxRunning, context: wanted, maxBindingBytes }); // prettier-ignore
+  const { id, storage, pageSize, context: wanted } = model;
+  const { kvPages: pages } = memory;
+  const before = device.stats.bufferBytes;
   const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
-    // Before anything is loaded that cannot fit.
-    plan(bytesAs(checkpoint, dtype), 0);
-    return await definition.load(new WeightLoader(device, checkpoint, dtype), model.config, wanted);
+    const loader = new WeightLoader(device, checkpoint, storage);
+    const loaded = await definition.load(loader, model.config, wanted);
+    device.platform.log(`${id}: matrices ${describeStored(loader.matrices)}`);
+    return loaded;
   };
   const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => load(checkpoint)));
-  const weightBytes = device.stats.bufferBytes - others;
+  const weightBytes = device.stats.bufferBytes - before;
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
-  const use = plan(weightBytes, device.stats.bufferBytes - others - weightBytes);
-  const pages = use.kvPages;
   const context = Math.min(wanted, pages * pageSize);
-  const kv = await allocate(device, 'the pages of keys and values', () => createDecoderKV(device, decoder, kvShape, pages));
+  const kvShape = kvShapeOf(model, shape);
+  const make = (): Promise<KVCache> => createDecoderKV(device, decoder, kvShape, pages, firstPages(device.caps, kvShape, pages));
+  const kv = await allocate(device, 'the pages of keys and values', make);
   const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
   const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
   await runner.warmUp();
-  return { runner, table, limits, pages, context, parameters: decoder.parameters, weightBytes, memory: use };
+  return { runner, table, limits, pages, context, parameters: decoder.parameters, weightBytes, memory };
 }
 
 /** Over several devices (engine/parallel). */

@@ -1,5 +1,5 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
-import type { EngineInfo, EngineStatus, ProfileEntry } from '../api.ts';
+import type { EngineInfo, EngineStatus, MemoryPlan, ProfileEntry } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, namingModel } from '../errors.ts';
@@ -9,30 +9,73 @@ import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
 import { ChatEngine } from './chat-engine.ts';
+import { planDevice } from './prepared.ts';
+import type { Prepared } from './prepared.ts';
 import { Synthesizer } from './synthesizer.ts';
 import { Transcriber } from './transcriber.ts';
 
-/** Loads every model the configuration names, one after the other, and warms its kernels up. */
-export async function createEngine(platform: Platform, config: EngineConfig): Promise<Engine> {
+/** Plans the memory of every model the configuration names, then loads them one after the other and warms their kernels up. */
+export async function createEngine(
+  platform: Platform,
+  config: EngineConfig,
+  /** Told what the models will take of each device, before they are loaded. */
+  planned?: (plan: MemoryPlan) => void,
+): Promise<Engine> {
   const devices = new TaskDevices(platform, config);
   try {
-    const load = async <T>(
-      task: ModelTask,
-      kind: { load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<T> },
-    ): Promise<T | undefined> => {
+    const prepare = async <T>(task: ModelTask, kind: Kind<T>): Promise<PreparedTask<T> | undefined> => {
       const source = config[task];
-      return source && (await namingModel(source.path, kind.load(await devices.of(task), platform, source, config)));
+      if (!source) return undefined;
+      const device = await devices.of(task);
+      return { path: source.path, device, prepared: await namingModel(source.path, kind.prepare(device, platform, source, config)) };
     };
-    const transcription = await load('transcription', Transcriber);
-    const speech = await load('speech', Synthesizer);
-    // Chat comes last: its KV pages take what the others leave of the memory budget.
-    const chat = await load('chat', ChatEngine);
-    const engine = new LocalEngine(devices, { chat, speech, transcription });
+    const prepared = {
+      transcription: await prepare('transcription', Transcriber),
+      speech: await prepare('speech', Synthesizer),
+      chat: await prepare('chat', ChatEngine),
+    };
+    const memory = await planDevices(devices, platform, config, Object.values(prepared));
+    for (const plan of memory.values()) planned?.(plan);
+    const load = async <T>(task: PreparedTask<T> | undefined): Promise<T | undefined> => {
+      if (!task) return undefined;
+      const own = memory.get(task.device)?.models.find(({ task: name }) => name === task.prepared.demand?.task);
+      return namingModel(task.path, task.prepared.load(own));
+    };
+    const transcription = await load(prepared.transcription);
+    const speech = await load(prepared.speech);
+    const chat = await load<ChatEngine>(prepared.chat);
+    const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()]);
     return Object.assign(engine, engine.operations());
   } catch (error) {
     devices.close();
     throw error;
   }
+}
+
+/** What a task's class can do before there is one. */
+interface Kind<T> {
+  prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<T>>;
+}
+
+interface PreparedTask<T> {
+  readonly path: string;
+  readonly device: Device;
+  readonly prepared: Prepared<T>;
+}
+
+/** A plan for each device that models share; those of a split chat model plan for themselves. */
+async function planDevices(
+  devices: TaskDevices,
+  platform: Platform,
+  config: EngineConfig,
+  tasks: readonly (PreparedTask<unknown> | undefined)[],
+): Promise<ReadonlyMap<Device, MemoryPlan>> {
+  const plans = new Map<Device, MemoryPlan>();
+  for (const device of [...devices.all].reverse()) {
+    const own = tasks.flatMap((task) => (task?.device === device && task.prepared.demand ? [task.prepared] : []));
+    if (own.length > 0) plans.set(device, await planDevice(device, platform, config, own));
+  }
+  return plans;
 }
 
 /** The devices of the tasks: one for each adapter that a task was given, shared by the tasks that were given the same. */
@@ -79,11 +122,13 @@ interface Tasks {
 class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefined> {
   readonly #devices: TaskDevices;
   readonly #tasks: Tasks;
+  readonly #memory: readonly MemoryPlan[];
   #state: EngineStatus['state'] = 'ready';
 
-  constructor(devices: TaskDevices, tasks: Tasks) {
+  constructor(devices: TaskDevices, tasks: Tasks, memory: readonly MemoryPlan[]) {
     this.#devices = devices;
     this.#tasks = tasks;
+    this.#memory = memory;
     // The tasks live and die together: with one of several devices gone, the engine is built anew.
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
@@ -106,7 +151,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
       const own = this.#devices.get(info.task)!.info;
       return own === adapter ? [info] : [{ ...info, adapter: own }];
     });
-    return { adapter, models };
+    return { adapter, models, memory: this.#memory };
   }
 
   /** The chat model's device, or the first there is. */

@@ -1,6 +1,6 @@
 /** Text to speech: normalises and splits text, turns it into phonemes, speaks piece by piece. */
 import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
-import { storageType } from '../config.ts';
+import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { joinable } from '../audio/pauses.ts';
 import type { Pause } from '../audio/pauses.ts';
@@ -10,11 +10,13 @@ import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
+import type { KokoroWorkspace } from '../models/kokoro/model.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
+import type { ModelDemand } from '../runner/memory-plan.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { parsePhonemeRules, spellingsFor } from '../text/phonemes.ts';
 import type { Accent, Spellings } from '../text/phonemes.ts';
@@ -23,6 +25,9 @@ import { withWeights } from '../weights/model-folder.ts';
 import { parseBlend } from '../util/voices.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
+import { weightDemand } from '../weights/storage.ts';
+import { loadAlone } from './prepared.ts';
+import type { Prepared } from './prepared.ts';
 
 /** Longest piece in one go, in seconds; the workspace is made for it. */
 const MAX_PIECE_SECONDS = 20;
@@ -67,30 +72,63 @@ export class Synthesizer implements TaskOperations<'speech'> {
     this.#parts = parts;
   }
 
-  /** Loads a model folder (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json) and warms up. */
-  static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
+  /** Reads what a model folder needs (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json); loading warms it up. */
+  static async prepare(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Prepared<Synthesizer>> {
     const folder = await openModelFolder(platform, source.path, source.id);
     const json = await folder.json('config.json');
     const architecture = expectFamily(json, 'speech');
     const config = parseKokoroConfig(json);
-    const spellings = await readSpellings(folder, config.vocab);
-    const dtype = storageType(engine.dtype);
-    const before = device.stats.bufferBytes;
-    const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, dtype));
-    const weightBytes = device.stats.bufferBytes - before;
-    const voices = await withWeights(folder, (checkpoint) => loadVoices(checkpoint, config.styleDim), 'voices.safetensors');
+    const storage = weightStorage(engine);
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
-    const workspace = createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
-    const runner = new KokoroRunner(device, config, weights, workspace);
+    const makeWorkspace = (): KokoroWorkspace =>
+      createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
+    const demand: ModelDemand = {
+      id: folder.id,
+      task: 'speech',
+      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
+      activations: device.measure(() => void makeWorkspace()),
+    };
+    const load = async (): Promise<Synthesizer> => {
+      const before = device.stats.bufferBytes;
+      const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, storage));
+      const weightBytes = device.stats.bufferBytes - before;
+      const voices = await withWeights(folder, (opened) => loadVoices(opened, config.styleDim), 'voices.safetensors');
+      const runner = new KokoroRunner(device, config, weights, makeWorkspace());
+      return Synthesizer.#warm(folder, runner, voices, platform, engine, { architecture, parameters: weights.parameters, weightBytes });
+    };
+    return { demand, load };
+  }
+
+  /** Loads a model that has the device for itself. */
+  static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
+    return loadAlone(device, platform, engine, await Synthesizer.prepare(device, platform, source, engine));
+  }
+
+  static async #warm(
+    folder: ModelFolder,
+    runner: KokoroRunner,
+    voices: ReadonlyMap<string, Voice>,
+    platform: Platform,
+    engine: EngineConfig,
+    known: Pick<ModelInfo, 'architecture' | 'parameters' | 'weightBytes'>,
+  ): Promise<Synthesizer> {
+    const { config } = runner;
+    const spellings = await readSpellings(folder, config.vocab);
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
     const phonemizer = new Phonemizer(platform, spellings, config.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
     const { sampleRate } = config;
+    const { id, format } = folder;
     const info: ModelInfo = {
-      id: folder.id, task: 'speech', architecture, parameters: weights.parameters, weightBytes, voices: [...voices.keys()], sampleRate,
-    }; // prettier-ignore
+      id,
+      task: 'speech',
+      ...known,
+      ...(format !== undefined && { format }),
+      voices: [...voices.keys()],
+      sampleRate,
+    };
     return new Synthesizer(info, { runner, voices, phonemizer, maxPhonemes: engine.maxSpeechPhonemes });
   }
 

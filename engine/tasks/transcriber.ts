@@ -1,19 +1,25 @@
 /** Transcription: a request becomes a job of windows cut at pauses, the windows go through the decoder, and its segments come back in order. */
 import type { ModelInfo, SampleFile, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import { arraySource } from '../audio/sample-source.ts';
-import { storageType } from '../config.ts';
+import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import { transcriptPrompt } from '../models/whisper/config.ts';
-import { loadWhisperModel } from '../models/whisper/load.ts';
+import { languagesOf, transcriptPrompt } from '../models/whisper/config.ts';
+import { loadWhisperModel, readWhisperFolder } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
 import { sampleFile } from '../platform/sample-file.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { WhisperRunner } from '../runner/whisper-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
+import type { ModelDemand } from '../runner/memory-plan.ts';
+import { weightDemand } from '../weights/storage.ts';
+import { withWeights } from '../weights/model-folder.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
+import { loadAlone } from './prepared.ts';
+import type { Prepared } from './prepared.ts';
 import { cutWindows, emitDone, isTimed } from './transcription-job.ts';
 import type { Job } from './transcription-job.ts';
 import { WindowDecoder } from './window-decoder.ts';
@@ -57,21 +63,42 @@ export class Transcriber implements TaskOperations<'transcription'> {
     });
   }
 
-  /** Loads a model folder, allocates its slots, compiles and warms up. */
-  static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
+  /** Reads what a model folder needs; loading allocates its slots, compiles and warms up. */
+  static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<Transcriber>> {
     const folder = await openModelFolder(platform, source.path, source.id);
-    const dtype = storageType(config.dtype);
-    const model = await loadWhisperModel(device, folder, dtype);
-    const tokenizer = await Tokenizer.load(folder, model.config.vocabulary);
+    const storage = weightStorage(config);
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
-    const runner = new WhisperRunner(device, model, { maxRunning: config.maxRunningRequests, memory });
+    const options = { maxRunning: config.maxRunningRequests, memory };
+    const shape = await readWhisperFolder(folder);
+    const demand: ModelDemand = {
+      id: folder.id,
+      task: 'transcription',
+      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
+      activations: WhisperRunner.bytes(device, shape, options),
+    };
+    const load = async (): Promise<Transcriber> => {
+      const model = await loadWhisperModel(device, folder, storage);
+      return Transcriber.#warm(folder, new WhisperRunner(device, model, options), platform, config);
+    };
+    return { demand, load };
+  }
+
+  /** Loads a model that has the device for itself. */
+  static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Transcriber> {
+    return loadAlone(device, platform, config, await Transcriber.prepare(device, platform, source, config));
+  }
+
+  static async #warm(folder: ModelFolder, runner: WhisperRunner, platform: Platform, config: EngineConfig): Promise<Transcriber> {
+    const { model } = runner;
+    const tokenizer = await Tokenizer.load(folder, model.config.vocabulary);
     await runner.warmUp();
-    const { id } = folder;
+    const { id, format } = folder;
     const { windows, mel } = model.config;
     platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
     const { parameters, weightBytes } = model;
     const translates = model.tokens.translate !== undefined;
-    const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', parameters, weightBytes, translates };
+    const languages = languagesOf(model.tokens);
+    const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', ...(format !== undefined && { format }), parameters, weightBytes, languages, translates }; // prettier-ignore
     return new Transcriber(info, { runner, tokenizer, platform, maxQueued: config.maxQueuedRequests });
   }
 
@@ -130,14 +157,13 @@ export class Transcriber implements TaskOperations<'transcription'> {
     await cutWindows(job, runner.model, signal);
     if (this.#closed) throw this.#closed;
     // Nothing to hear a language in.
-    if (job.windows.every(({ done }) => done)) job.language ??= [...runner.model.tokens.languages.keys()][0] ?? 'en';
+    if (job.windows.every(({ done }) => done)) job.language ??= languagesOf(runner.model.tokens)[0]!;
     if (job.language !== undefined) this.#start(job, job.language);
   }
 
   /** The language asked for or the model's only one; undefined = to be detected. */
   #language(asked: string | undefined): string | undefined {
-    const known = [...this.#parts.runner.model.tokens.languages.keys()];
-    if (known.length === 0) known.push('en');
+    const known = languagesOf(this.#parts.runner.model.tokens);
     if (asked !== undefined && !known.includes(asked)) {
       const message = `this model does not know the language '${asked}'; it knows ${known.slice(0, 8).join(', ')}${known.length > 8 ? ', ...' : ''}`;
       throw new EngineError('invalid_request', message, { param: 'language' });

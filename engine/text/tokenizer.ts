@@ -14,6 +14,8 @@ export interface TokenizerConfig {
 }
 
 const FILE = 'tokenizer.json';
+/** Letters, digits, a mark, spaces, a line and what is not ASCII: every kind that pre-tokenizers tell apart. */
+const TRIAL = "It's 12 é!\n";
 
 /** Text <-> token ids by a checkpoint's tokenizer.json. */
 export class Tokenizer {
@@ -42,9 +44,16 @@ export class Tokenizer {
     const largest = largestId(json);
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
-      return new Tokenizer(new HuggingFaceTokenizer(json, config), json, config, size);
+      const tokenizer = new HuggingFaceTokenizer(json, config);
+      // Some settings are looked at only when there is a text.
+      const ids = tokenizer.encode(TRIAL).ids.filter((id) => Number.isInteger(id));
+      if (ids.length > 0) tokenizer.decode(ids, { skip_special_tokens: true });
+      return new Tokenizer(tokenizer, json, config, size);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      // What JavaScript says of a missing or wrong value names the library's variables, not the file's fields.
+      const isInside = error instanceof TypeError || error instanceof RangeError;
+      const reason =
+        isInside || !(error instanceof Error) ? 'a setting is missing, or is of the wrong kind' : error.message.split('\n', 1)[0];
       throw new EngineError('invalid_model', `${path} is no tokenizer that can be used (${reason})`, { cause: error });
     }
   }

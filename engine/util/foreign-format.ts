@@ -1,4 +1,8 @@
 /** Model files in formats that are not read: which one it is, and what to do. The same words for a server's folder and a picked one in the page. */
+import { fp8Scheme } from './fp8-config.ts';
+import type { Fp8Scheme } from './fp8-config.ts';
+import { isObject } from './json.ts';
+import type { Json } from './json.ts';
 
 const SAFETENSORS = 'a folder with config.json, tokenizer.json and model.safetensors';
 const ORIGIN = `take the repository it was made from (${SAFETENSORS})`;
@@ -75,13 +79,22 @@ const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
   ['quanto', 'quanto'],
 ]);
 
-/** Why the weights that a config.json describes cannot be read; undefined when they are plain. */
-export function describeQuantization(config: Readonly<Record<string, unknown>>): string | undefined {
+/** Why the weights that a config.json describes cannot be read; undefined when they are plain, or FP8 whose scales are known. */
+export function describeQuantization(config: Json): string | undefined {
   // MLX calls it `quantization` and names no method.
   const settings = config['quantization_config'] ?? config['quantization'];
   if (settings === undefined || settings === null) return undefined;
-  const method = typeof settings === 'object' ? (settings as Record<string, unknown>)['quant_method'] : undefined;
+  const fp8 = isObject(settings) ? fp8Scheme(settings) : undefined;
+  if (fp8 !== undefined && typeof fp8 !== 'string') return undefined;
+  const method = isObject(settings) ? settings['quant_method'] : undefined;
   const name =
     QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : JSON.stringify(method ?? null));
-  return `the weights are quantised with ${name}, which is not read; take the model they were made from, in f32, f16 or bf16`;
+  const why = fp8 === undefined ? 'which is not read' : `and ${fp8}`;
+  return `the weights are quantised with ${name}, ${why}; take the model they were made from, in f32, f16 or bf16`;
+}
+
+/** How the FP8 weights that a config.json describes are scaled; undefined when it describes none, or others than are read. */
+export function fp8SchemeOf({ quantization_config: settings }: Json): Fp8Scheme | undefined {
+  const scheme = isObject(settings) ? fp8Scheme(settings) : undefined;
+  return typeof scheme === 'string' ? undefined : scheme;
 }

@@ -1,5 +1,5 @@
 /** Memory in words. */
-import type { MemoryUse } from '../api.ts';
+import type { MemoryPlan, MemoryUse } from '../api.ts';
 
 /** Bytes for people: "18.2 MiB", "2.2 GiB". */
 export function formatBytes(bytes: number): string {
@@ -11,6 +11,33 @@ export function formatBytes(bytes: number): string {
 export function describeMemory(use: MemoryUse): string {
   const { deviceBytes, source, fraction, otherBytes, weightBytes, activationBytes, kvBytes, kvPages, pageSize, kvCacheDtype } = use;
   const others = otherBytes > 0 ? `other models ${formatBytes(otherBytes)}, ` : '';
-  const share = `${fraction} x ${formatBytes(deviceBytes)} (${source}) = ${formatBytes(fraction * deviceBytes)}`;
-  return `${share}: ${others}weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}, ${kvPages} KV pages of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
+  const share = describeShare({ deviceBytes, source, fraction });
+  return `${share}: ${others}weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}, ${describePages({ kvPages, pageSize, kvCacheDtype, kvBytes })}`;
+}
+
+/** A plan, a line for each model and one for all. */
+export function describePlan({ models, totalBytes, ...share }: MemoryPlan): readonly string[] {
+  const lines = models.map(({ id, weightBytes, activationBytes, pages }) => {
+    const kv = pages ? `, ${describePages(pages)}` : '';
+    return `${id}: weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}${kv}`;
+  });
+  return [...lines, `${formatBytes(totalBytes)} in all, of ${describeShare(share)}`];
+}
+
+function describePages({
+  kvPages,
+  pageSize,
+  kvCacheDtype,
+  kvBytes,
+}: Pick<MemoryUse, 'kvPages' | 'pageSize' | 'kvCacheDtype' | 'kvBytes'>): string {
+  return `${kvPages} KV pages of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
+}
+
+function describeShare({ deviceBytes, source, fraction }: Pick<MemoryUse, 'deviceBytes' | 'source' | 'fraction'>): string {
+  return `${fraction} x ${formatBytes(deviceBytes)} (${source}) = ${formatBytes(fraction * deviceBytes)}`;
+}
+
+/** What is stored as what, in one line, the most first: "Q4_K 212.0 MiB, f16 0.1 MiB". */
+export function describeStored(bytes: ReadonlyMap<string, number>): string {
+  return [...bytes].sort(([, a], [, b]) => b - a).map(([type, size]) => `${type} ${formatBytes(size)}`).join(', '); // prettier-ignore
 }

@@ -1,30 +1,45 @@
 /** What every format of weights gives: tensors by name. */
 import { EngineError } from '../errors.ts';
-import { indexBeyond, product } from '../util/math.ts';
+import { indexBeyond } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
+import type { BlockType } from './block-types.ts';
 
 /** What is known of a tensor before it is read. */
 export interface TensorInfo {
   /** The format's own name of the storage, such as BF16 or Q4_K. */
   readonly dtype: string;
+  /** The blocks that its values are stored in; absent: one by one. */
+  readonly blocks?: BlockType | undefined;
   /** Rows first, as PyTorch has it. */
   readonly shape: readonly number[];
 }
 
-/**
- * Weights under the names that the model's Hugging Face checkpoint gives them, open for reading.
- *
- * Room is left for `blocks(name, rows)`: the stored bytes of a quantised matrix's rows, for kernels that multiply with them as they are.
- */
+/** Weights under the names that the model's Hugging Face checkpoint gives them, open for reading. */
 export interface Checkpoint {
   names(): readonly string[];
   /** Undefined when the checkpoint does not have it. */
   tensor(name: string): TensorInfo | undefined;
   /** Values of a tensor, or of the elements [from, to) of it, widened to f32. Throws EngineError('invalid_model') unless all are finite. */
   read(name: string, elements?: Range): Promise<Float32Array>;
+  /**
+   * The stored blocks of a matrix's rows, for kernels that multiply with them as they are; there where some tensor has `blocks`. Throws
+   * EngineError('invalid_model') unless all values are finite.
+   */
+  blocks?(name: string, rows: Range): Promise<Uint8Array>;
+  /** The bytes of the elements [from, to) of a tensor in one of STORED_FLOATS, as they lie in the file; nothing of them is checked. */
+  stored?(name: string, elements: Range): Promise<Uint8Array>;
   /** Values of a tensor of ids; no weight is one. */
   readIds(name: string): Promise<Int32Array>;
   close(): Promise<void>;
+}
+
+/** Floats that a device can read as a file stores them. */
+const STORED_FLOATS = ['F32', 'F16', 'BF16'] as const;
+export type StoredFloat = (typeof STORED_FLOATS)[number];
+
+/** How a tensor's values are stored, where a device can read that; a tensor in blocks has none. */
+export function storedFloat({ dtype }: TensorInfo): StoredFloat | undefined {
+  return STORED_FLOATS.find((type) => type === dtype);
 }
 
 /** The tensor's shape; throws EngineError('invalid_model') when it is missing. */
@@ -37,15 +52,6 @@ export function shapeOf(checkpoint: Checkpoint, name: string): readonly number[]
 /** What is thrown for a tensor that is not there. */
 export function missingTensor(name: string): EngineError {
   return new EngineError('invalid_model', `tensor ${name} is missing in the checkpoint`);
-}
-
-/** About the bytes that all tensors take on a device: matrices in `dtype`, vectors in f32. */
-export function bytesAs(checkpoint: Checkpoint, dtype: 'f32' | 'f16'): number {
-  const matrix = dtype === 'f16' ? 2 : 4;
-  return checkpoint.names().reduce((sum, name) => {
-    const { shape } = checkpoint.tensor(name)!;
-    return sum + product(shape) * (shape.length > 1 ? matrix : 4);
-  }, 0);
 }
 
 /** The values, which are the tensor's from element `from` on; throws EngineError('invalid_model') unless all are finite. `path` is of the file. */

@@ -1,9 +1,10 @@
 /** A model as transformers publishes it: a folder (in a page, a base URL) with config.json, tokenizer.json and safetensors. */
 import { EngineError } from '../errors.ts';
 import { readJsonFile, readTextFile } from '../platform/json-file.ts';
-import { describeQuantization } from '../util/foreign-format.ts';
+import { describeQuantization, fp8SchemeOf } from '../util/foreign-format.ts';
 import type { Json } from '../util/json.ts';
 import { describeMissing } from './missing.ts';
+import { MODEL_WEIGHTS } from './model-folder.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { ModelFormat, ModelPlace } from './model-format.ts';
 import { openSafetensors } from './safetensors.ts';
@@ -31,7 +32,10 @@ export function huggingFaceFolder({ platform, path, id }: Pick<ModelPlace, 'plat
       return json;
     },
     text: (name) => readTextFile(platform, where(name)),
-    weights: (file) => openSafetensors(platform, path, file),
+    weights: async (file) => {
+      const config = file === undefined || file === MODEL_WEIGHTS ? await readJsonFile(platform, where(CONFIG), { optional: true }) : {};
+      return openSafetensors(platform, path, file, fp8SchemeOf(config));
+    },
     importModule: importModule && ((name) => importModule(where(name))),
   };
 }

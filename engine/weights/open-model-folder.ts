@@ -3,6 +3,7 @@ import type { Platform } from '../platform/platform.ts';
 import { modelName } from '../util/model-name.ts';
 import { CTRANSLATE2 } from './ctranslate2/ctranslate2-folder.ts';
 import { GGUF } from './gguf/gguf-folder.ts';
+import { loneGguf } from './gguf/parts.ts';
 import { HUGGING_FACE, refusePlace } from './hugging-face-folder.ts';
 import { KOKORO } from './kokoro/kokoro-folder.ts';
 import { headOf } from './missing.ts';
@@ -24,6 +25,8 @@ export async function openModelFolder(platform: Platform, path: string, id = mod
 
 async function look(platform: Platform, path: string, id: string): Promise<ModelPlace> {
   const names = await platform.list?.(path);
+  const lone = names && loneGguf(names);
+  if (lone !== undefined) return look(platform, platform.join(path, lone), id);
   const isFile = platform.list !== undefined && names === undefined && (await platform.exists(path));
   return { platform, path, id, names, head: isFile ? await headOf(platform, path) : new Uint8Array() };
 }

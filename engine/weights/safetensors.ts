@@ -3,13 +3,16 @@ import { EngineError } from '../errors.ts';
 import { readJsonFile } from '../platform/json-file.ts';
 import type { ByteSource, Platform } from '../platform/platform.ts';
 import { fromBF16, fromF16 } from '../util/f16.ts';
+import { F8_E4M3, F8_E5M2, F8_E8M0, fromF8 } from '../util/f8.ts';
 import { describeForeignFile } from '../util/foreign-format.ts';
+import type { Fp8Scheme } from '../util/fp8-config.ts';
 import { describe, isObject, parseJsonObject } from '../util/json.ts';
 import type { JsonLimits } from '../util/json.ts';
 import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { finite, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
+import { withFp8Scales } from './fp8-checkpoint.ts';
 import { describeMissing } from './missing.ts';
 import { MODEL_WEIGHTS } from './model-folder.ts';
 
@@ -30,10 +33,10 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
 /**
- * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. Throws EngineError('invalid_model') with
- * the file and what is wrong with it.
+ * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. FP8 weights are read with their scales; `fp8` is what
+ * config.json says of these. Throws EngineError('invalid_model') with the file and what is wrong with it.
  */
-export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS): Promise<Checkpoint> {
+export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS, fp8?: Fp8Scheme): Promise<Checkpoint> {
   const entries = new Map<string, Entry>();
   const sources: ByteSource[] = [];
   try {
@@ -43,11 +46,11 @@ export async function openSafetensors(platform: Platform, folder: string, file =
       sources.push(source);
       await readHeader(path, source, entries);
     }
+    return withFp8Scales(new SafetensorsCheckpoint(entries, sources), platform.join(folder, file), fp8);
   } catch (error) {
     await Promise.all(sources.map((source) => source.close()));
     throw error;
   }
-  return new SafetensorsCheckpoint(entries, sources);
 }
 
 class SafetensorsCheckpoint implements Checkpoint {
@@ -71,10 +74,17 @@ class SafetensorsCheckpoint implements Checkpoint {
     const entry = this.#entries.get(name);
     if (!entry) throw missingTensor(name);
     const widen = WIDEN.get(entry.dtype);
-    if (!widen) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} has dtype ${entry.dtype}${noteOn(entry.dtype)}, expected F32, F16, BF16 or F64`); // prettier-ignore
+    if (!widen) throw new EngineError('invalid_model', `${entry.path}: tensor ${name} has dtype ${entry.dtype}${noteOn(entry.dtype)}, expected F32, F16, BF16, F64 or FP8`); // prettier-ignore
     const size = ELEMENT_BYTES.get(entry.dtype)!;
     const { from, to } = elements ?? { from: 0, to: product(entry.shape) };
     return finite(widen(await entry.source.read(entry.start + from * size, (to - from) * size)), entry.path, name, from);
+  }
+
+  async stored(name: string, { from, to }: Range): Promise<Uint8Array> {
+    const entry = this.#entries.get(name);
+    if (!entry) throw missingTensor(name);
+    const size = ELEMENT_BYTES.get(entry.dtype)!;
+    return entry.source.read(entry.start + from * size, (to - from) * size);
   }
 
   /** Of I32. */
@@ -95,10 +105,12 @@ const WIDEN: ReadonlyMap<string, (bytes: Uint8Array) => Float32Array> = new Map(
   ['F32', ({ buffer, byteOffset, byteLength }) => new Float32Array(buffer, byteOffset, byteLength / 4)],
   ['F16', ({ buffer, byteOffset, byteLength }) => fromF16(new Uint16Array(buffer, byteOffset, byteLength / 2))],
   ['BF16', ({ buffer, byteOffset, byteLength }) => fromBF16(new Uint16Array(buffer, byteOffset, byteLength / 2))],
+  ['F8_E4M3', (bytes) => fromF8(bytes, F8_E4M3)],
+  ['F8_E5M2', (bytes) => fromF8(bytes, F8_E5M2)],
+  ['F8_E8M0', (bytes) => fromF8(bytes, F8_E8M0)],
 ]);
 
 function noteOn(dtype: string): string {
-  if (dtype.startsWith('F8')) return ' (FP8 weights are not read; take the model they were made from)';
   return /^[IU]|BOOL/.test(dtype) ? ' (integers are no weights; those of a quantised model are not read)' : '';
 }
 

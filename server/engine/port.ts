@@ -1,4 +1,5 @@
 /** The engine in a child process: the messages around the port's own, and the child's half of it. */
+import type { MemoryPlan } from '../../engine/api.ts';
 import type { Engine } from '../../engine/protocol.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { EngineError, toPlainError } from '../../engine/errors.ts';
@@ -26,15 +27,24 @@ export interface BugMessage {
   readonly text: string;
 }
 
+/** What the models will take of a device, before they are loaded. */
+export interface PlannedMessage {
+  readonly type: 'planned';
+  readonly plan: MemoryPlan;
+}
+
+/** Builds the engine; `planned` is told of each device's plan. */
+type Build = (message: StartMessage, log: (line: string) => void, planned: (plan: MemoryPlan) => void) => Promise<Engine>;
+
 /** Runs in the child: waits for the start message, builds the engine, and serves it until the parent says close or is gone. */
-export function runEngineProcess(build: (message: StartMessage, log: (line: string) => void) => Promise<Engine>): void {
+export function runEngineProcess(build: Build): void {
   // Ctrl-C reaches the whole process group; the parent decides when the engine ends, so that running requests may finish.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   process.on('disconnect', () => process.exit(0));
   const log = (line: string): void => void process.stdout.write(`${line}\n`);
   const reportBug = (text: string): void => void process.send?.({ type: 'bug', text } satisfies BugMessage);
   process.once('message', (message: StartMessage) => {
-    build(message, log).then(
+    build(message, log, (plan) => void process.send?.({ type: 'planned', plan } satisfies PlannedMessage)).then(
       (engine) => serveEngine(engine, parentPort(), reportBug),
       (error: unknown) => {
         // A refusal says all there is to say; what is no EngineError is a bug.

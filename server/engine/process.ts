@@ -3,4 +3,4 @@ import { createEngine, resolveConfig } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { runEngineProcess } from './port.ts';
 
-runEngineProcess(({ config, toggles }, log) => createEngine(createNodePlatform({ toggles, log }), resolveConfig(config)));
+runEngineProcess(({ config, toggles }, log, planned) => createEngine(createNodePlatform({ toggles, log }), resolveConfig(config), planned));

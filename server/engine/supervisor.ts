@@ -3,14 +3,14 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { EngineInfo, EngineStatus } from '../../engine/api.ts';
+import type { EngineInfo, EngineStatus, MemoryPlan } from '../../engine/api.ts';
 import { EMPTY_STATUS, connectEngine } from '../../engine/client.ts';
 import type { EngineClient } from '../../engine/client.ts';
 import { EngineError, fromPlainError } from '../../engine/errors.ts';
 import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
 import { operations } from '../../engine/protocol.ts';
 import type { OperationName, OperationRow, Operations } from '../../engine/protocol.ts';
-import type { BugMessage, FailedMessage, StartMessage } from './port.ts';
+import type { BugMessage, FailedMessage, PlannedMessage, StartMessage } from './port.ts';
 import type { Logger } from '../log.ts';
 import { replayed } from './replay.ts';
 import { TSX_ARGV } from '../tsx.ts';
@@ -26,6 +26,8 @@ export interface SupervisorOptions {
   readonly replayWaitMs?: number;
   /** Called when the engine cannot be kept alive: its first start failed, or it died too often in a row. */
   readonly onGiveUp: (error: EngineError) => void;
+  /** Told what the models will take of each device, before they are loaded; engines that follow plan the same. */
+  readonly onPlan?: (plan: MemoryPlan) => void;
   /** Another entry, for tests. */
   readonly entry?: URL;
 }
@@ -160,6 +162,7 @@ class Supervisor {
   #start(): void {
     const { log, watchdogMs = 60_000, start, entry = new URL('./process.ts', import.meta.url) } = this.#options;
     const run = new EngineRun(entry, { type: 'start', ...start }, log, watchdogMs);
+    run.onPlan = this.#info ? undefined : this.#options.onPlan;
     this.#run = run;
     run.client.ready.then(
       () => {
@@ -213,6 +216,7 @@ class EngineRun {
   #killedBecause: string | undefined;
   readonly #watchdog: Watchdog;
   readonly #log: Logger;
+  onPlan: SupervisorOptions['onPlan'];
 
   constructor(entry: URL, start: StartMessage, log: Logger, watchdogMs: number) {
     this.child = fork(fileURLToPath(entry), {
@@ -276,9 +280,10 @@ class EngineRun {
     return {
       post: (message) => void (child.connected && child.send(message as object, () => {})),
       onMessage: (callback) =>
-        void child.on('message', (message: FailedMessage | BugMessage | HostMessage) => {
+        void child.on('message', (message: FailedMessage | BugMessage | PlannedMessage | HostMessage) => {
           if (message.type === 'failed') this.failure = fromPlainError(message.error);
           else if (message.type === 'bug') this.#log.error(message.text);
+          else if (message.type === 'planned') this.onPlan?.(message.plan);
           else callback(message);
         }),
       onClose: (callback) => {

@@ -40,6 +40,7 @@ export function informationRoutes({ engine, metrics, options, task }: ListenerCo
       state,
       ...options.settings,
       adapter: model?.adapter ?? loaded?.adapter ?? null,
+      ...(loaded?.memory && { memory_plan: loaded.memory }),
       ...(model?.memory && { memory: model.memory }),
       ...(model?.ranks && { ranks: model.ranks }),
       status: engine.status(),
@@ -101,6 +102,8 @@ export function modelRoutes(context: ListenerContext): Route[] {
           parameters: model.parameters,
           weight_bytes: model.weightBytes,
           ...(model.format !== undefined && { format: model.format }),
+          ...(model.sampleRate !== undefined && { sample_rate: model.sampleRate }),
+          ...(model.languages && { languages: model.languages }),
         }
       : null;
     return {

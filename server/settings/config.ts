@@ -1,10 +1,12 @@
 /** Settings as the rest of the server uses them. */
 import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { modelName } from '../../engine/util/model-name.ts';
+import { PRESETS, presetModels } from '../../sources/index.ts';
+import type { RecommendedModel } from '../../sources/index.ts';
 import type { Task } from '../http/metrics.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
@@ -27,6 +29,8 @@ export interface ListenerSettings {
 
 export interface ServerConfig {
   readonly help: boolean;
+  /** The preset that was asked for, with those of its models that no flag replaces. */
+  readonly preset: { readonly name: string; readonly models: readonly RecommendedModel[] } | undefined;
   readonly engine: EngineConfig;
   /** Whether the operator named a context length, instead of taking the default. */
   readonly contextAsked: boolean;
@@ -58,7 +62,8 @@ export interface ServerConfig {
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
   const read = (path: string): string => readFileSync(path, 'utf8');
-  const settings = readSettings(argv, env, read);
+  const given = givenSettings(argv, env, read);
+  const { settings, preset } = withPreset(readSettings(argv, env, read), given);
   const sources = {
     chat: modelSource(settings.chatModel, settings.servedModelName),
     speech: modelSource(settings.speechModel),
@@ -75,8 +80,9 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     settings;
   return {
     help,
+    preset,
     engine: checkSplit({ ...engineSettings(settings), ...defined(sources) }),
-    contextAsked: givenSettings(argv, env, read).has('contextLength'),
+    contextAsked: given.has('contextLength'),
     toggles: settings.dawnToggles,
     host,
     listeners,
@@ -97,6 +103,23 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     staticFolder: resolve(ROOT, 'dist', 'web'),
     shown: shownSettings(settings),
   };
+}
+
+/** The settings with the models of a preset where none was named. */
+function withPreset(
+  settings: Settings,
+  given: ReadonlyMap<SettingKey, unknown>,
+): Pick<ServerConfig, 'preset'> & { readonly settings: Settings } {
+  const preset = settings.preset === undefined ? undefined : PRESETS[settings.preset];
+  if (!preset || settings.preset === undefined) return { settings, preset: undefined };
+  const models = presetModels(preset).filter(({ task }) => (given.get(`${task}Model`) ?? undefined) === undefined);
+  const named = Object.fromEntries(models.map(({ task, id }) => [`${task}Model`, id]));
+  return { settings: { ...settings, ...named }, preset: { name: settings.preset, models } };
+}
+
+/** Whether a model's folder is one of those that this repository brings. */
+export function isBundled(path: string): boolean {
+  return dirname(path) === resolve(ROOT, 'models');
 }
 
 /** The tasks in the order of their listeners. */

@@ -2,6 +2,7 @@
 import { ENGINE_SETTINGS } from '../../engine/config.ts';
 import { defaultsOf, defineSettings } from '../../engine/util/setting.ts';
 import type { Setting, SettingsOf } from '../../engine/util/setting.ts';
+import { PRESETS } from '../../sources/index.ts';
 import { REASONING_FIELDS } from '../chat/choice.ts';
 import { BUILT_FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
 import { dashed } from './remedies.ts';
@@ -9,12 +10,20 @@ import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 
 /** What the server sets besides the engine (`ENGINE_SETTINGS`); a flag's name is the key with dashes. Names that SGLang has are SGLang's. */
 const SERVER_SETTINGS = defineSettings({
+  preset: {
+    type: 'string',
+    choices: Object.keys(PRESETS),
+    group: 'Models',
+    help: `recommended models for all three, fetched at the first start: ${Object.entries(PRESETS)
+      .map(([name, preset]) => `${name} = ${preset.for}`)
+      .join(', ')} (docs/models.md); models that are named go before it`,
+  },
   chatModel: {
     type: 'string',
     default: 'models/parley-chat',
     group: 'Models',
     value: 'MODEL',
-    help: 'chat model: a folder, a file, owner/name of the hub or another source (docs/models.md), or none',
+    help: 'chat model: a folder, a file, the id of a recommended model, owner/name of the hub or another source (docs/models.md), or none',
   },
   speechModel: { type: 'string', default: 'models/parley-speech', group: 'Models', value: 'MODEL', help: 'speech model, or none' },
   transcriptionModel: {

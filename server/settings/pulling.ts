@@ -21,7 +21,7 @@ export async function pulling<T>(work: (options: ResolveOptions) => Promise<T>):
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   for (const signal of signals) process.on(signal, onSignal);
   try {
-    return await work({ signal: stop.signal, onProgress: report.onProgress, onNote: report.line });
+    return await work({ signal: stop.signal, onProgress: report.onProgress, onNote: report.line, learnt: {} });
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
     report.line(error.message);

@@ -1,12 +1,18 @@
 /** Models named by a source (the hub, a package, an address, a recipe) become folders and files before the engine starts. */
 import { existsSync } from 'node:fs';
-import type { EngineConfig } from '../../engine/config.ts';
+import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { modelName } from '../../engine/util/model-name.ts';
+import { recommendedByName } from '../../sources/index.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
 import type { Task } from '../http/metrics.ts';
 import { TASKS } from './config.ts';
 import type { ServerConfig } from './config.ts';
+
+/** What a model of this name is sampled with where its own files say nothing. */
+export function recommendedSampling(source: string | undefined): ModelSource['sampling'] {
+  return source === undefined ? undefined : recommendedByName(source)?.sampling;
+}
 
 /** The settings with each model's source replaced by the folder or file that it stands for; fetches what is not here. Throws SourceError. */
 export async function resolveModels(config: ServerConfig, options: ResolveOptions): Promise<ServerConfig> {
@@ -17,11 +23,13 @@ export async function resolveModels(config: ServerConfig, options: ResolveOption
     if (path === undefined || (existsSync(path) && !path.endsWith('.json'))) continue;
     found.set(task, { ...(await resolveSource(path, options)), named: modelName(path) });
   }
-  if (found.size === 0) return config;
+  const sampling = recommendedSampling(found.get('chat')?.id ?? config.engine.chat?.path);
+  if (found.size === 0 && !sampling) return config;
   const engine: Record<string, unknown> = { ...config.engine };
   // An id that was asked for stays; one made from the source's last part becomes the model's.
   const idOf = (task: Task, id: string): string => (found.get(task)?.named === id ? found.get(task)!.id : id);
   for (const [task, { path }] of found) engine[task] = { ...config.engine[task], path, id: idOf(task, config.engine[task]?.id ?? '') };
+  if (sampling) engine['chat'] = { ...(engine['chat'] as ModelSource), sampling };
   const listeners = config.listeners.map((listener) => ({ ...listener, modelId: idOf(listener.task, listener.modelId) }));
   return { ...config, engine: engine as unknown as EngineConfig, listeners };
 }

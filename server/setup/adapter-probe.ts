@@ -1,8 +1,8 @@
 /**
  * Entry of a child process of `parley adapters`: prints a line of JSON for each adapter that its environment offers. `--list` only names
- * them. A bad driver may take the process down; the parent then says so.
+ * them; `--memory [NAME [BYTES]]` tells the memory of one, or takes the operator's word for it. A bad driver may take the process down; the parent then says so.
  */
-import { probeAdapter } from '../../engine/index.ts';
+import { probeAdapter, probeMemory } from '../../engine/index.ts';
 import type { AdapterReport } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 
@@ -10,12 +10,25 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 export type ProbeLine =
   | { readonly type: 'listed'; readonly names: readonly string[]; readonly standard: string | undefined }
   | { readonly type: 'adapter'; readonly name: string; readonly backend: string; readonly report: AdapterReport }
+  | AdapterMemoryLine
   | { readonly type: 'failed'; readonly name: string; readonly backend: string; readonly problem: string };
+
+/** The adapter that a name chooses, or the standard one, and how much memory a program may count on. */
+export interface AdapterMemoryLine {
+  readonly type: 'memory';
+  readonly name: string;
+  readonly bytes: number;
+  readonly from: string;
+}
 
 const print = (line: ProbeLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const platform = createNodePlatform();
 const listed = (await platform.adapters?.()) ?? [];
-if (process.argv.includes('--list')) {
+const [what, name = '', given = ''] = process.argv.slice(2);
+if (what === '--memory') {
+  const { info, bytes, from } = await probeMemory(platform, name || undefined, given === '' ? undefined : Number(given));
+  print({ type: 'memory', name: info.name, bytes, from });
+} else if (what === '--list') {
   const standard = await platform.requestAdapter({}).then(
     ({ info }) => info.description,
     () => undefined,

@@ -4,12 +4,14 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { AdapterReport } from '../../engine/index.ts';
 import { driverFiles } from '../../engine/platform/node.ts';
-import type { ProbeLine } from './adapter-probe.ts';
+import type { AdapterMemoryLine, ProbeLine } from './adapter-probe.ts';
 import { TSX_ARGV } from '../tsx.ts';
 
 const PROBE = fileURLToPath(new URL('./adapter-probe.ts', import.meta.url));
 /** A driver may hang as well as crash. */
 const PROBE_TIMEOUT_MS = 120_000;
+
+export type { AdapterMemoryLine };
 
 export interface AdapterRow {
   /** As Dawn lists it. */
@@ -78,6 +80,15 @@ export function shortName(names: readonly string[], index: number): string {
     if (meant.length > 0 && meant.every((i) => names[i] === name)) return `${part}#${meant.indexOf(index)}`;
   }
   return `${name}#${means(name).indexOf(index)}`;
+}
+
+/** The memory of the adapter that a name chooses (undefined: the standard one), told by a process of its own; `given` is the operator's number of bytes. */
+export async function readAdapterMemory(
+  name: string | undefined,
+  given: number | undefined,
+): Promise<AdapterMemoryLine | { readonly problem: string }> {
+  const { lines, problem } = await probe({}, ['--memory', name ?? '', given === undefined ? '' : String(given)]);
+  return lines.find((line) => line.type === 'memory') ?? { problem: problem ?? 'the adapter says nothing of its memory' };
 }
 
 async function probe(

@@ -74,12 +74,16 @@ function missingPackages(dev) {
   });
 }
 
-/** Builds the playground into dist/web unless that is newer than all it is made of. Without it the listeners still serve. */
+/** Builds the playground into dist/web, which is returned, unless that is newer than all it is made of. Without it the listeners still serve. */
 export function buildPlayground() {
-  const sources = ['web', 'engine', 'shaders', 'models', 'package-lock.json'].map((path) => join(ROOT, path));
-  const page = join(ROOT, 'dist', 'web', 'index.html');
-  if (!existsSync(join(ROOT, 'web', 'index.html'))) return;
-  if (existsSync(page) && Math.max(...sources.map(newestChange)) < statSync(page).mtimeMs) return;
+  // The page's self-test is made of test/.
+  const parts = ['web', 'engine', 'sources', 'shaders', 'models', 'test', 'package-lock.json']
+    .map((path) => join(ROOT, path))
+    .filter(existsSync);
+  const folder = join(ROOT, 'dist', 'web');
+  const page = join(folder, 'index.html');
+  if (!existsSync(join(ROOT, 'web', 'index.html'))) return folder;
+  if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return folder;
   say('building the playground');
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const { status } = spawnSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'error'], {
@@ -87,6 +91,7 @@ export function buildPlayground() {
     stdio: 'inherit',
   });
   if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
+  return folder;
 }
 
 /** Milliseconds since 1970 of the latest change to a file or to anything in a folder. */

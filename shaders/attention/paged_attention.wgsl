@@ -1,4 +1,4 @@
-// out[t, h] = softmax(q[t, h] . k[s] * scale over s <= position of t) v[s], causal attention over keys and values in pages.
+// out[t, h] = softmax(q[t, h] . k[s] * scale over position of t - window < s <= position of t) v[s], causal attention over keys and values in pages.
 //
 // A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
 // computes a tile for one key/value head, all GROUP query heads of it, so that a key is loaded once for QUERIES queries. Prefill, chunks of a prefill and decode
@@ -9,8 +9,10 @@
 // Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
 // order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
 // neither depends on chunking or on the batch. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
-// q comes scaled by params.scale, which includes log2(e). Reference: test/reference/paged-attention.ts.
+// q is scaled by params.scale, which includes log2(e), as soft_cap does.
+// With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). Reference: test/reference/paged-attention.ts.
 override PARTIAL: bool;
+override HAS_CAP: bool;
 
 const LOWEST = -1e30;
 
@@ -22,6 +24,8 @@ struct Params {
   parts: u32,
   scale: f32,
   lanes: u32,
+  window: u32,
+  soft_cap: f32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
@@ -65,7 +69,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let last = tile.w + rows - 1u;
-  if (PARTIAL && group.z * SPLIT > last) {
+  // The first position that the tile's first row sees.
+  let lowest = tile.w + 1u - min(tile.w + 1u, params.window);
+  if (PARTIAL && (group.z * SPLIT > last || (group.z + 1u) * SPLIT <= lowest)) {
     return;
   }
   // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
@@ -88,7 +94,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = 0u; i < QUERIES; i++) {
     total_max[i] = LOWEST;
   }
-  let first_part = select(0u, group.z, PARTIAL);
+  let first_part = select(lowest / SPLIT, group.z, PARTIAL);
   let last_part = select(last / SPLIT, group.z, PARTIAL);
   for (var part = first_part; part <= last_part; part++) {
     var part_max: array<f32, QUERIES>;
@@ -99,7 +105,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       part_max[i] = LOWEST;
     }
     let end = min(last + 1u, (part + 1u) * SPLIT);
-    for (var start = part * SPLIT; start < end; start += LANES) {
+    // Lanes keep their positions whatever the window: a row's sums do not depend on the tile.
+    for (var start = max(part * SPLIT, lowest / LANES * LANES); start < end; start += LANES) {
       // Beyond the last position a lane repeats it, with weight 0: stale pages may hold anything.
       let position = min(start + lane, last);
       let page = block_table[tile.z * params.table_stride + position / PAGE];
@@ -132,7 +139,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
       var weight: array<f32, QUERIES>;
       for (var i = 0u; i < QUERIES; i++) {
-        if (start + lane > tile.w + i / GROUP) {
+        if (HAS_CAP) {
+          // Beyond 15 tanh is 1 in f32, and some drivers' overflows.
+          score[i] = params.soft_cap * tanh(clamp(score[i] / params.soft_cap, -15.0, 15.0));
+        }
+        let own = tile.w + i / GROUP;
+        if (start + lane > own || own - (start + lane) >= params.window) {
           score[i] = LOWEST;
         }
         give_number(i, lane, score[i]);

@@ -1,12 +1,14 @@
 // out[t, h] = the parts of paged_attention.wgsl (PARTIAL) folded in order of position and divided by their sum.
 //
-// partials [T][H][parts][D4 + 1] of vec4, the last holds (maximum in base 2, sum); row t has positions[t] / SPLIT + 1 parts. One workgroup a row and
+// partials [T][H][parts][D4 + 1] of vec4, the last holds (maximum in base 2, sum); row t has positions[t] / SPLIT + 1 parts, those before
+// its window left out. One workgroup a row and
 // head, one invocation four channels. The arithmetic is that of paged_attention.wgsl, to the bit. Reference: test/reference/paged-attention.ts.
 const LOWEST = -1e30;
 
 struct Params {
   heads: u32,
   parts: u32,
+  window: u32,
 }
 
 @group(0) @binding(0) var<storage, read> partials: array<vec4<f32>>;
@@ -22,12 +24,14 @@ fn rescale(a: f32, b: f32) -> f32 {
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let at = group.y * params.heads + group.x;
-  let count = min(positions[group.y] / SPLIT + 1u, params.parts);
+  let position = positions[group.y];
+  let count = min(position / SPLIT + 1u, params.parts);
+  let first = (position + 1u - min(position + 1u, params.window)) / SPLIT;
   for (var d4 = lane; d4 < D4; d4 += LANES) {
     var total_max = LOWEST;
     var total_sum = 0.0;
     var total = vec4<f32>();
-    for (var part = 0u; part < count; part++) {
+    for (var part = first; part < count; part++) {
       let base = (at * params.parts + part) * (D4 + 1u);
       let head = partials[base + D4];
       let new_max = max(total_max, head.x);

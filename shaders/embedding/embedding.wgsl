@@ -1,5 +1,5 @@
-// out[t, :] = table[ids[t], :] (+ positions[first_position + t, :]); table in the lane-interleaved layout of linear weights
-// [C/4][V padded], so that a tied vocabulary head shares it; out [T, C]. One invocation four channels. Ids outside
+// out[t, :] = scale * W[ids[t], :] (+ positions[first_position + t, :]); the table W in the layouts of linear weights, floats or blocks, so that a tied
+// vocabulary head shares it; out [T, C]. One invocation four channels. Ids outside
 // [first_id, first_id + count) belong to another part of a split table and are left alone, or give zeros with CLEAR. Reference: test/reference/embedding.ts.
 override WG: u32;
 override HAS_POSITIONS: bool;
@@ -7,15 +7,16 @@ override CLEAR: bool;
 
 struct Params {
   rows: u32,
-  c4: u32,
+  k4: u32,
   n_weight: u32,
   first_id: u32,
   count: u32,
   first_position: u32,
+  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read> ids: array<u32>;
-@group(0) @binding(1) var<storage, read> table: array<weight_t>;
+@group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> positions: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
@@ -23,11 +24,11 @@ struct Params {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let i = workgroup_index(group, groups) * WG + lane;
-  if (i >= params.rows * params.c4) {
+  if (i >= params.rows * params.k4) {
     return;
   }
-  let row = i / params.c4;
-  let c = i % params.c4;
+  let row = i / params.k4;
+  let c = i % params.k4;
   let id = ids[row];
   if (id < params.first_id || id >= params.first_id + params.count) {
     if (CLEAR) {
@@ -35,9 +36,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     return;
   }
-  var value = unpack_weight(table[c * params.n_weight + id - params.first_id]);
+  let column = id - params.first_id;
+  let b = c / BLOCK_QUADS;
+  let word = c % BLOCK_QUADS / WORD_QUADS;
+  var value = block_quad(block_at(b, column), word_at(b, word, column), word, c % WORD_QUADS) * params.scale;
   if (HAS_POSITIONS) {
-    value += positions[(params.first_position + row) * params.c4 + c];
+    value += positions[(params.first_position + row) * params.k4 + c];
   }
   out[i] = value;
 }

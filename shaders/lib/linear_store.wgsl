@@ -6,7 +6,7 @@ fn store(row: u32, n: u32, sum: f32) {
   let at = row * params.out_stride + params.out_column + n;
   var y = sum;
   if (HAS_BIAS) {
-    y += bias[n];
+    y += bias[params.bias_column + n];
   }
   y = activate(ACTIVATION, y);
   if (HAS_RESIDUAL) {

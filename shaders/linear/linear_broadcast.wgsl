@@ -1,8 +1,8 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n], for adapters whose subgroup is a SIMD register of LANES.
 //
 // As linear_tile.wgsl, but LANES rows of x are loaded by LANES invocations at once (one gather) and handed round by a shuffle with a
-// constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so this leaves TILE_N + BLOCKS loads for
-// BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). Same order of sums, same bits.
+// constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so this leaves TILE_N + ROW_BLOCKS loads for
+// ROW_BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). Same order of sums, same bits.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -14,6 +14,7 @@ struct Params {
   k4: u32,
   out_stride: u32,
   out_column: u32,
+  bias_column: u32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -26,33 +27,46 @@ struct Params {
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_column = group.x * LANES * TILE_N + lane;
-  let first_row = group.y * LANES * BLOCKS;
+  let first_row = group.y * LANES * ROW_BLOCKS;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
     column[j] = min(first_column + j * LANES, params.n_weight - 1u);
   }
-  var row: array<u32, BLOCKS>;
-  for (var b = 0u; b < BLOCKS; b++) {
-    row[b] = min(first_row + b * LANES + lane, params.m - 1u) * params.k4;
+  var row: array<u32, ROW_BLOCKS>;
+  for (var r = 0u; r < ROW_BLOCKS; r++) {
+    row[r] = min(first_row + r * LANES + lane, params.m - 1u) * params.k4;
   }
-  var acc: array<array<f32, TILE_N>, LANES * BLOCKS>;
-  for (var k = 0u; k < params.k4; k++) {
-    var w: array<vec4<f32>, TILE_N>;
+  var acc: array<array<f32, TILE_N>, LANES * ROW_BLOCKS>;
+  var block = array<block_t, TILE_N>();
+  for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
     for (var j = 0u; j < TILE_N; j++) {
-      w[j] = unpack_weight(weight[k * params.n_weight + column[j]]);
+      block[j] = next_block(block[j], b, column[j]);
     }
-    for (var b = 0u; b < BLOCKS; b++) {
-      let mine = x[row[b] + k];
-      for (var i = 0u; i < LANES; i++) {
-        let a = subgroupShuffle(mine, i);
+    for (var word = 0u; word < BLOCK_WORDS; word++) {
+      var packed: array<word_t, TILE_N>;
+      for (var j = 0u; j < TILE_N; j++) {
+        packed[j] = word_at(b, word, column[j]);
+      }
+      for (var quad = 0u; quad < WORD_QUADS; quad++) {
+        let k = b * BLOCK_QUADS + word * WORD_QUADS + quad;
+        var w: array<vec4<f32>, TILE_N>;
         for (var j = 0u; j < TILE_N; j++) {
-          let sum = acc[b * LANES + i][j];
-          acc[b * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
+          w[j] = block_quad(block[j], packed[j], word, quad);
+        }
+        for (var r = 0u; r < ROW_BLOCKS; r++) {
+          let mine = x[row[r] + k];
+          for (var i = 0u; i < LANES; i++) {
+            let a = subgroupShuffle(mine, i);
+            for (var j = 0u; j < TILE_N; j++) {
+              let sum = acc[r * LANES + i][j];
+              acc[r * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
+            }
+          }
         }
       }
     }
   }
-  for (var i = 0u; i < LANES * BLOCKS; i++) {
+  for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
       store(first_row + i, first_column + j * LANES, acc[i][j]);
     }

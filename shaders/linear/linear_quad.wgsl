@@ -14,6 +14,7 @@ struct Params {
   k4: u32,
   out_stride: u32,
   out_column: u32,
+  bias_column: u32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -23,11 +24,43 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
+// What the blocks and the words of an invocation's 4 columns hold.
+struct Blocks {
+  a: block_t,
+  b: block_t,
+  c: block_t,
+  d: block_t,
+}
+
+struct Words {
+  a: word_t,
+  b: word_t,
+  c: word_t,
+  d: word_t,
+}
+
+fn next_blocks(before: Blocks, block: u32, columns: vec4<u32>) -> Blocks {
+  return Blocks(
+    next_block(before.a, block, columns.x),
+    next_block(before.b, block, columns.y),
+    next_block(before.c, block, columns.z),
+    next_block(before.d, block, columns.w),
+  );
+}
+
+fn words_at(block: u32, word: u32, columns: vec4<u32>) -> Words {
+  return Words(word_at(block, word, columns.x), word_at(block, word, columns.y), word_at(block, word, columns.z), word_at(block, word, columns.w));
+}
+
 // W[columns, 4 k..] of an invocation: [4 columns x 4 inputs].
-fn weights_at(k: u32, columns: vec4<u32>) -> mat4x4<f32> {
-  let at = columns + k * params.n_weight;
+fn weights_of(blocks: Blocks, words: Words, word: u32, quad: u32) -> mat4x4<f32> {
   return transpose(
-    mat4x4<f32>(unpack_weight(weight[at.x]), unpack_weight(weight[at.y]), unpack_weight(weight[at.z]), unpack_weight(weight[at.w])),
+    mat4x4<f32>(
+      block_quad(blocks.a, words.a, word, quad),
+      block_quad(blocks.b, words.b, word, quad),
+      block_quad(blocks.c, words.c, word, quad),
+      block_quad(blocks.d, words.d, word, quad),
+    ),
   );
 }
 
@@ -48,10 +81,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   let first_column = group.x * 16u + lane;
   let first_row = group.y * ROWS;
   let columns = min(vec4<u32>(first_column) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.n_weight - 1u));
+  let count = params.k4 / BLOCK_QUADS;
+  var blocks = Blocks();
   if (ROWS == 1u) {
     var sums = vec4<f32>();
-    for (var k = 0u; k < params.k4; k++) {
-      sums += weights_at(k, columns) * x[first_row * params.k4 + k];
+    for (var block = 0u; block < count; block++) {
+      blocks = next_blocks(blocks, block, columns);
+      for (var word = 0u; word < BLOCK_WORDS; word++) {
+        let words = words_at(block, word, columns);
+        for (var quad = 0u; quad < WORD_QUADS; quad++) {
+          let k = block * BLOCK_QUADS + word * WORD_QUADS + quad;
+          sums += weights_of(blocks, words, word, quad) * x[first_row * params.k4 + k];
+        }
+      }
     }
     store_row(first_row, first_column, sums);
     return;
@@ -62,13 +104,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var sums1 = mat4x4<f32>();
   var sums2 = mat4x4<f32>();
   var sums3 = mat4x4<f32>();
-  for (var k = 0u; k < params.k4; k++) {
-    let weights = weights_at(k, columns);
-    sums0 += weights * all_lanes(x[rows.x + k]);
-    if (ROWS == 16u) {
-      sums1 += weights * all_lanes(x[rows.y + k]);
-      sums2 += weights * all_lanes(x[rows.z + k]);
-      sums3 += weights * all_lanes(x[rows.w + k]);
+  for (var block = 0u; block < count; block++) {
+    blocks = next_blocks(blocks, block, columns);
+    for (var word = 0u; word < BLOCK_WORDS; word++) {
+      let words = words_at(block, word, columns);
+      for (var quad = 0u; quad < WORD_QUADS; quad++) {
+        let k = block * BLOCK_QUADS + word * WORD_QUADS + quad;
+        let weights = weights_of(blocks, words, word, quad);
+        sums0 += weights * all_lanes(x[rows.x + k]);
+        if (ROWS == 16u) {
+          sums1 += weights * all_lanes(x[rows.y + k]);
+          sums2 += weights * all_lanes(x[rows.z + k]);
+          sums3 += weights * all_lanes(x[rows.w + k]);
+        }
+      }
     }
   }
   store_tile(first_row, first_column, sums0);

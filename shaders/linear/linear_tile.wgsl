@@ -1,6 +1,6 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]
 //
-// x [M, K] f32, K a multiple of 4; weight [K/4][N] lane-interleaved (ops/linear.ts packLinear), N a multiple of 8; out [M, out_stride].
+// x [M, K] f32, K a multiple of 4; weight: floats (lib/weight_floats.wgsl) or blocks (lib/weight_blocks.wgsl), N a multiple of 8; out [M, out_stride].
 // One workgroup computes TILE_M rows x (WG * TILE_N) columns: an invocation holds a TILE_M x TILE_N register tile whose columns lie
 // WG apart, so that neighbouring invocations read neighbouring weights. K runs in order: a row's result does not
 // depend on M. No workgroup memory: on software adapters it costs more than it saves. Reference: test/reference/linear.ts.
@@ -16,6 +16,7 @@ struct Params {
   k4: u32,
   out_stride: u32,
   out_column: u32,
+  bias_column: u32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
@@ -38,15 +39,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     row[i] = min(first_row + i, params.m - 1u) * params.k4;
   }
   var acc: array<array<f32, TILE_N>, TILE_M>;
-  for (var k = 0u; k < params.k4; k++) {
-    var w: array<vec4<f32>, TILE_N>;
+  var block = array<block_t, TILE_N>();
+  for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
     for (var j = 0u; j < TILE_N; j++) {
-      w[j] = unpack_weight(weight[k * params.n_weight + column[j]]);
+      block[j] = next_block(block[j], b, column[j]);
     }
-    for (var i = 0u; i < TILE_M; i++) {
-      let a = x[row[i] + k];
+    for (var word = 0u; word < BLOCK_WORDS; word++) {
+      var packed: array<word_t, TILE_N>;
       for (var j = 0u; j < TILE_N; j++) {
-        acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+        packed[j] = word_at(b, word, column[j]);
+      }
+      for (var quad = 0u; quad < WORD_QUADS; quad++) {
+        let k = b * BLOCK_QUADS + word * WORD_QUADS + quad;
+        var w: array<vec4<f32>, TILE_N>;
+        for (var j = 0u; j < TILE_N; j++) {
+          w[j] = block_quad(block[j], packed[j], word, quad);
+        }
+        for (var i = 0u; i < TILE_M; i++) {
+          let a = x[row[i] + k];
+          for (var j = 0u; j < TILE_N; j++) {
+            acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+          }
+        }
       }
     }
   }

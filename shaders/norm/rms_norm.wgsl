@@ -1,6 +1,7 @@
-// out[t, c] = x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c]; x, out [T, C]. One workgroup a row.
+// out[t, c] = x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c] (+ residual[t, c]); x, residual, out [T, C]. One workgroup a row.
 // Reference: test/reference/norm.ts.
 override WG: u32;
+override HAS_RESIDUAL: bool;
 
 struct Params {
   rows: u32,
@@ -10,8 +11,9 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> weight: array<f32>;
-@group(0) @binding(2) var<storage, read_write> out: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(2) var<storage, read> residual: array<f32>;
+@group(0) @binding(3) var<storage, read_write> out: array<f32>;
+@group(0) @binding(4) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -27,6 +29,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let scale = inverseSqrt(reduce_sum(lane, sum) / f32(params.columns) + params.eps);
   for (var c = lane; c < params.columns; c += WG) {
-    out[base + c] = x[base + c] * scale * weight[c];
+    let normed = x[base + c] * scale * weight[c];
+    if (HAS_RESIDUAL) {
+      out[base + c] = residual[base + c] + normed;
+    } else {
+      out[base + c] = normed;
+    }
   }
 }

@@ -5,6 +5,8 @@ import { chooseFiles } from '../choose.ts';
 import type { ModelFormat } from '../choose.ts';
 import { SourceError } from '../errors.ts';
 import { parseRecipe, recipeOf } from '../recipe.ts';
+import { recommendedModel } from '../recommended.ts';
+import type { RecommendedModel } from '../recommended.ts';
 import { parseSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
 import { folderBytes } from './disk.ts';
@@ -12,6 +14,7 @@ import { CachedRepo, isBelow, repoOfFolder } from './hub-cache.ts';
 import { isLocked } from './lock.ts';
 import { findCached } from './pull-hub.ts';
 import { folderOfRecipe, readRecord } from './pull-recipe.ts';
+import { sourceText } from './pull-recommended.ts';
 import { BEGUN } from './recipe-parts.ts';
 import type { SourceSettings } from './settings.ts';
 
@@ -85,6 +88,8 @@ function formatOf(files: readonly { readonly path: string; readonly size: number
 
 /** Removes what the caches have of a source: a model, one of its revisions, or one file. Returns the bytes that are free now; throws SourceError. */
 export async function removeCached(text: string, settings: SourceSettings): Promise<number> {
+  const recommended = recommendedModel(text);
+  if (recommended) return removeRecommended(recommended, settings);
   const own = await findOwn(text, settings);
   if (own !== undefined) {
     const freed = (await folderBytes(own)) + (await folderBytes(`${own}.work`));
@@ -95,6 +100,20 @@ export async function removeCached(text: string, settings: SourceSettings): Prom
   const source = parseSource(text);
   if (source.kind !== 'hub') throw notHere(text, settings.ownCache);
   return removeHub(text, source, settings.hubCache);
+}
+
+/** From wherever it came, which may be several places. */
+async function removeRecommended({ id, sources }: RecommendedModel, settings: SourceSettings): Promise<number> {
+  const freed: number[] = [];
+  for (const source of sources) {
+    const bytes = await removeCached(sourceText(source), settings).catch((error: unknown) => {
+      if (error instanceof SourceError && error.kind === 'missing') return undefined;
+      throw error;
+    });
+    if (bytes !== undefined) freed.push(bytes);
+  }
+  if (freed.length === 0) throw notHere(id, settings.ownCache);
+  return freed.reduce((sum, bytes) => sum + bytes, 0);
 }
 
 const notHere = (text: string, cache: string): SourceError =>

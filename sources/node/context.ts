@@ -1,5 +1,6 @@
 /** What every kind of pull is handed: settings, doors to the outside, and whom it tells how far it is. */
 import type { ModelFormat } from '../choose.ts';
+import type { SourceError } from '../errors.ts';
 import type { PullProgress } from '../progress.ts';
 import { DISK } from './disk.ts';
 import type { DiskAccess } from './disk.ts';
@@ -21,6 +22,14 @@ export interface ResolveOptions {
   readonly update?: boolean;
   readonly disk?: DiskAccess;
   readonly tuning?: Partial<Tuning>;
+  /** Shared by the pulls of one run. */
+  readonly learnt?: Learnt;
+}
+
+/** What pulls of one run learn about the outside. */
+export interface Learnt {
+  /** Why the hub cannot be reached. */
+  hubIsAway?: SourceError;
 }
 
 export interface Tuning {
@@ -48,6 +57,7 @@ export interface PullContext {
   readonly onNote: (line: string) => void;
   readonly update: boolean;
   readonly tuning: Tuning;
+  readonly learnt: Learnt;
 }
 
 /** A model that lies on this machine. */
@@ -82,5 +92,6 @@ export function pullContext(options: ResolveOptions): PullContext {
     onNote: options.onNote ?? (() => undefined),
     update: options.update ?? false,
     tuning: { ...TUNING, ...options.tuning },
+    learnt: options.learnt ?? {},
   };
 }

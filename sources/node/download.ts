@@ -4,8 +4,10 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SourceError, networkProblem } from '../errors.ts';
+import { formatSeconds } from '../progress.ts';
 import { missingPieces } from '../ranges.ts';
 import type { Range } from '../ranges.ts';
+import { LONGEST_WAIT_SECONDS } from '../retry-after.ts';
 import type { PullContext } from './context.ts';
 import { PartFile } from './part-file.ts';
 
@@ -40,6 +42,21 @@ export interface Downloads {
   readonly onChecked: (bytes: number) => void;
   /** An answer that is none of 200 and 206, as an error. */
   readonly refusal: (answer: Response, name: string) => Promise<SourceError>;
+  /** Waits as long as the other side asks for. */
+  readonly wait: (seconds: number) => Promise<void>;
+}
+
+/** Waits as long as it is asked to, and says so once, however many requests wait at the time. */
+export function waiter({ signal, onNote }: Pick<PullContext, 'signal' | 'onNote'>): (seconds: number) => Promise<void> {
+  let waiting = 0;
+  return async (seconds) => {
+    if (waiting++ === 0 && seconds > 0) onNote(`the other side takes no more requests for now; going on in ${formatSeconds(seconds)}`);
+    try {
+      await sleep(seconds * 1000, undefined, { signal });
+    } finally {
+      waiting--;
+    }
+  };
 }
 
 /** Lets `count` run at a time, in the order of asking. */
@@ -106,8 +123,11 @@ async function fetchPiece(job: FileJob, part: PartFile, [from, to]: Range, downl
       downloads.signal.throwIfAborted();
       if (error instanceof NoRanges || (error instanceof SourceError && error.kind !== 'network')) throw error;
       fruitless = at > before ? 0 : fruitless + 1;
-      if (fruitless >= attempts) throw unreachable(job, error);
-      await sleep(retryMs * 2 ** fruitless, undefined, { signal: downloads.signal });
+      const asked = error instanceof SourceError ? error.retryAfter : undefined;
+      if (fruitless >= attempts || (asked ?? 0) > LONGEST_WAIT_SECONDS) throw unreachable(job, error);
+      if (asked !== undefined) await downloads.wait(asked);
+      else await sleep(retryMs * 2 ** fruitless, undefined, { signal: downloads.signal });
+      downloads.signal.throwIfAborted();
     }
   }
 }

@@ -4,6 +4,6 @@ export type { CachedModel } from './cache.ts';
 export type { ResolveOptions, Resolved } from './context.ts';
 export { reportPull } from './report.ts';
 export type { PullReport } from './report.ts';
-export { resolveSource } from './resolve.ts';
+export { findModel, resolveSource } from './resolve.ts';
 export { sourceSettings } from './settings.ts';
 export type { SourceSettings } from './settings.ts';

@@ -1,17 +1,16 @@
 /** A model of the hub, out of the cache or into it. */
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chooseFiles } from '../choose.ts';
+import { chooseModel } from '../choose.ts';
 import type { Choice, RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
 import { fileUrl, readRepository, refusal } from '../hub.ts';
 import type { Hub, Repository } from '../hub.ts';
-import { pathProblem, quoteName } from '../names.ts';
 import { formatSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
 import type { PullContext, Resolved } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
-import { downloadFile, limiter } from './download.ts';
+import { downloadFile, limiter, waiter } from './download.ts';
 import type { Downloads, FileJob } from './download.ts';
 import { CachedRepo } from './hub-cache.ts';
 import { withLock } from './lock.ts';
@@ -34,7 +33,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
       `${formatSource(source)} is not, or not wholly, in ${settings.hubCache}, and ${settings.offline} forbids to fetch it`,
     );
   }
-  const hub: Hub = { endpoint: settings.endpoint, fetch: context.fetch, hasToken: settings.token !== undefined };
+  const hub: Hub = { endpoint: settings.endpoint, fetch: context.fetch, hasToken: settings.token !== undefined, wait: waiter(context) };
   let found: Repository;
   try {
     found = await askHub(hub, source, context);
@@ -43,7 +42,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
     onNote(`${error.message}; what is in the cache is used`);
     return cached;
   }
-  const choice = choose(source, found.files);
+  const choice = chooseModel(source, found.files);
   await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
     throw diskError(error, repo.folder);
   });
@@ -62,6 +61,13 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   });
 }
 
+/** What would be taken without asking the hub; undefined when there is nothing whole. */
+export async function findHub(source: HubSource, { settings }: PullContext): Promise<Resolved | undefined> {
+  const repo = new CachedRepo(settings.hubCache, source.id);
+  const cached = await findCached(repo, source);
+  return cached && (settings.offline !== undefined || (await repo.isListed(cached.commit!))) ? cached : undefined;
+}
+
 /** What the cache has of a source, whole; undefined otherwise. Asks nobody. */
 export async function findCached(repo: CachedRepo, source: HubSource): Promise<Resolved | undefined> {
   const commit = await repo.commitOf(source.revision ?? 'main');
@@ -69,7 +75,7 @@ export async function findCached(repo: CachedRepo, source: HubSource): Promise<R
   if (commit === undefined || files === undefined) return undefined;
   let choice: Choice;
   try {
-    choice = choose(source, files);
+    choice = chooseModel(source, files);
   } catch {
     return undefined; // another tool has fetched a part of it, or of another format
   }
@@ -84,33 +90,11 @@ async function askHub(hub: Hub, { id, revision = 'main' }: HubSource, { signal }
   return readRepository({ ...hub, fetch: stoppable }, id, revision);
 }
 
-/** The files to have, whose names may become files here. */
-function choose(source: HubSource, files: readonly RepoFile[]): Choice {
-  let choice: Choice;
-  try {
-    choice = chooseFiles(files, source.select);
-  } catch (error) {
-    if (!(error instanceof SourceError)) throw error;
-    throw new SourceError(error.kind, `${source.id} ${error.message}`, { cause: error });
-  }
-  for (const { path } of choice.files) {
-    const problem = pathProblem(path);
-    if (problem !== undefined)
-      throw new SourceError('refused', `${source.id} lists a file ${quoteName(path)}, whose name ${problem}; refused`);
-  }
-  return choice;
-}
-
 function resolved(repo: CachedRepo, source: HubSource, commit: string, choice: Choice): Omit<Resolved, 'fetched'> {
   const folder = repo.snapshot(commit);
-  const isFile =
-    choice.main !== undefined &&
-    (choice.format === 'gguf' || source.select !== undefined) &&
-    choice.format !== 'safetensors' &&
-    choice.format !== 'ctranslate2';
   return {
     id: source.select === undefined ? source.id : `${source.id}:${source.select}`,
-    path: isFile ? join(folder, ...choice.main.split('/')) : folder,
+    path: choice.main === undefined ? folder : join(folder, ...choice.main.split('/')),
     files: choice.files.map(({ path, size }) => ({ path, size })),
     format: choice.format,
     commit,
@@ -149,6 +133,7 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
     onBytes: (bytes) => tally.add(bytes),
     onChecked: (bytes) => tally.check(bytes),
     refusal: (answer, name) => fileRefusal(hub, source, answer, name),
+    wait: waiter(context),
   };
   const file = limiter(context.tuning.connections);
   const work = absent.map((job) =>
@@ -170,7 +155,7 @@ async function fileRefusal(hub: Hub, source: HubSource, answer: Response, name: 
   // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
   if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
   const error = await refusal(hub, source.id, source.revision ?? 'main', answer);
-  return new SourceError(error.kind, `${name}: ${error.message}`);
+  return new SourceError(error.kind, `${name}: ${error.message}`, { retryAfter: error.retryAfter });
 }
 
 function fileJob(repo: CachedRepo, hub: Hub, commit: string, file: RepoFile): FileJob {

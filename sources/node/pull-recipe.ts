@@ -31,15 +31,15 @@ export const RECORD = '.parley-source.json';
 export async function resolveRecipe(recipe: Recipe, what: string, context: PullContext): Promise<Resolved> {
   const { settings, onProgress } = context;
   const folder = folderOfRecipe(recipe, settings.ownCache);
-  const cached = await findModel(folder, recipe);
-  if (cached) return { ...resolved(cached, folder), fetched: 0 };
+  const cached = await findRecipe(recipe, context);
+  if (cached) return cached;
   if (settings.offline !== undefined)
     throw new SourceError('offline', `${what} is not, or not wholly, in ${settings.ownCache}, and ${settings.offline} forbids to fetch it`);
   const onWait = ({ pid, done, total }: { readonly pid: number; readonly done: number; readonly total: number }): void =>
     onProgress({ what, step: 'fetching', done, ...(total > 0 && { total }), process: pid });
   return withLock(`${folder}.lock`, { signal: context.signal, pollMs: context.tuning.pollMs, onWait }, async (lock) => {
-    const done = await findModel(folder, recipe);
-    if (done) return { ...resolved(done, folder), fetched: 0 };
+    const done = await findRecipe(recipe, context);
+    if (done) return done;
     const signal = AbortSignal.any([context.signal, lock.lost]);
     const kitchen: Kitchen = { recipe, what, context: { ...context, signal }, work: `${folder}.work`, lock };
     const fetched = await fetchParts(kitchen);
@@ -50,6 +50,13 @@ export async function resolveRecipe(recipe: Recipe, what: string, context: PullC
     await rm(kitchen.work, { recursive: true, force: true });
     return { ...resolved(record, folder), fetched };
   });
+}
+
+/** A recipe's model as the cache has it, whole; undefined when it has not. */
+export async function findRecipe(recipe: Recipe, { settings }: PullContext): Promise<Resolved | undefined> {
+  const folder = folderOfRecipe(recipe, settings.ownCache);
+  const record = await findModel(folder, recipe);
+  return record && { ...resolved(record, folder), fetched: 0 };
 }
 
 /** Where a recipe's model lies: under a readable name, told from others by the hash of what the recipe says. */

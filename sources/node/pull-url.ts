@@ -2,11 +2,12 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SourceError, networkProblem } from '../errors.ts';
+import { secondsToWait } from '../retry-after.ts';
 import { fileNameOf } from '../source.ts';
 import type { UrlSource } from '../source.ts';
 import type { PullContext } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
-import { downloadFile, limiter } from './download.ts';
+import { downloadFile, limiter, waiter } from './download.ts';
 import { keptBytes } from './part-file.ts';
 
 /** Fetches an address to a path, unless the file is there; returns the bytes that came. Throws SourceError. */
@@ -47,6 +48,7 @@ export async function fetchUrl(
     onBytes: (bytes) => tell((done += bytes), size),
     onChecked: () => undefined,
     refusal: async (answer, name) => refusal(answer, name),
+    wait: waiter(context),
   });
   return size - kept;
 }
@@ -69,9 +71,10 @@ async function probe(url: string, { fetch, signal }: PullContext): Promise<{ rea
   return { size, ...(etag !== null && { etag }) };
 }
 
-function refusal({ status, url }: Response, name: string): SourceError {
+function refusal({ status, url, headers }: Response, name: string): SourceError {
   const where = url === '' ? '' : ` from ${new URL(url).host}`;
   if (status === 404 || status === 410) return new SourceError('missing', `there is no ${name} at this address (HTTP ${status}${where})`);
   if (status === 401 || status === 403) return new SourceError('denied', `${name} is not open to everyone (HTTP ${status}${where})`);
-  return new SourceError('network', `${name}: HTTP ${status}${where}`);
+  const retryAfter = status === 429 || status === 503 ? secondsToWait(headers, Date.now()) : undefined;
+  return new SourceError('network', `${name}: HTTP ${status}${where}`, { retryAfter });
 }

@@ -5,12 +5,14 @@ import { basename, resolve } from 'node:path';
 import { modelName } from '../../engine/util/model-name.ts';
 import { SourceError } from '../errors.ts';
 import { parseRecipe, recipeOf } from '../recipe.ts';
+import { recommendedModel } from '../recommended.ts';
 import { parseSource, shortSource } from '../source.ts';
 import type { Source } from '../source.ts';
 import { pullContext } from './context.ts';
 import type { PullContext, ResolveOptions, Resolved } from './context.ts';
 import { resolveHub } from './pull-hub.ts';
 import { resolveRecipe } from './pull-recipe.ts';
+import { findRecommended, resolveRecommended } from './pull-recommended.ts';
 
 /** Finds a source's model, fetching what is not here. A file or folder that is there is taken first. Throws SourceError. */
 export async function resolveSource(from: string | Source, options: ResolveOptions = {}): Promise<Resolved> {
@@ -27,7 +29,15 @@ export async function resolveSource(from: string | Source, options: ResolveOptio
   }
 }
 
+/** What the caches have of a recommended model, by its id; undefined when it would have to be fetched. Asks nobody. */
+export async function findModel(id: string, options: ResolveOptions = {}): Promise<Resolved | undefined> {
+  const model = recommendedModel(id);
+  return model && findRecommended(model, pullContext(options));
+}
+
 async function resolveText(text: string, context: PullContext): Promise<Resolved> {
+  const recommended = recommendedModel(text);
+  if (recommended) return resolveRecommended(recommended, context);
   const source = parseSource(text);
   return resolveParsed(source, context).catch((error: unknown) => {
     // owner/name may have been meant as a folder.
@@ -46,7 +56,7 @@ async function resolveParsed(source: Source, context: PullContext): Promise<Reso
       return resolveHub(source, context);
     case 'path': {
       const here = await findPath(source.path);
-      if (!here) throw new SourceError('missing', `no such file or folder: ${source.path}`);
+      if (!here) throw new SourceError('missing', `no such file or folder: ${source.path}${orRecommended(source.path)}`);
       return here.isRecipe ? resolveRecipeFile(here.path, context) : ofPath(here);
     }
     case 'package':
@@ -54,6 +64,10 @@ async function resolveParsed(source: Source, context: PullContext): Promise<Reso
       return resolveRecipe(recipeOf(source), shortSource(source), context);
   }
 }
+
+/** A bare word may have been meant as the id of a recommended model. */
+const orRecommended = (path: string): string =>
+  /^[\w.-]+$/.test(path) ? "; nor is a model of this name recommended ('parley models --recommended' lists those)" : '';
 
 const MAX_RECIPE_BYTES = 2 ** 20;
 

@@ -4,8 +4,10 @@ import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
-import { linear, packLinear } from '../../engine/ops/linear.ts';
-import type { WeightType } from '../../engine/ops/linear.ts';
+import { linear } from '../../engine/ops/linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
+import type { FloatType } from '../../engine/weights/storage.ts';
+import type { QuantizedType } from '../../engine/weights/quantize.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { singleNode } from './onnx.ts';
 import type { OnnxGraph } from './onnx.ts';
@@ -86,7 +88,7 @@ export function quantisedDuel(rng: Rng): readonly Duel[] {
       graph: singleNode('MatMulNBits', { inputs: { x: [m, k] }, initializers, output: [m, n] }, attributes, 'com.microsoft'),
       rivalInputs: { x },
       toOurLayout: same,
-      prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'q4'),
+      prepare: (device) => prepareLinear(device, x, weight, [m, k, n], 'Q4_0'),
     };
   });
 }
@@ -96,7 +98,7 @@ function prepareLinear(
   x: Float32Array,
   weights: Float32Array,
   [m, k, n]: readonly [number, number, number],
-  dtype: WeightType,
+  dtype: FloatType | QuantizedType,
 ) {
   const input = device.tensor('x', 'f32', [m, k]);
   const output = device.tensor('y', 'f32', [m, n]);

@@ -1,7 +1,8 @@
 /** What the adapter gives at best: memory copy, arithmetic, and the fixed costs of a dispatch, a submission and a readback. */
 import type { Device } from '../../engine/gpu/device.ts';
 import { activate } from '../../engine/ops/activation.ts';
-import { linear, packLinear } from '../../engine/ops/linear.ts';
+import { linear } from '../../engine/ops/linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { benchDevice, deviceTime, fixed, printMachine, printTable } from './harness.ts';
 
 /** GB/s of reading and writing once. */

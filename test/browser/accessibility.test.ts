@@ -90,13 +90,42 @@ describe.skipIf(findChromium() === undefined)('accessibility', () => {
     return { context, page: await openView(context, route) };
   };
 
-  describe.each(LOOKS)('$scheme, $width px', (look) => {
-    test.each(VIEWS)('%s', async (route, fill) => {
-      const { context, page } = await open(route, look);
+  describe.each(VIEWS)('%s', (route, fill) => {
+    let context: BrowserContext;
+    let page: Page;
+    beforeAll(async () => {
+      ({ context, page } = await open(route, LOOKS[0]));
       await fill(page);
+    });
+    afterAll(() => context?.close());
+
+    test.each(LOOKS)('$scheme, $width px', async ({ scheme, width }) => {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 800 });
       expect(await violations(page)).toEqual([]);
       expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
-      await context.close();
+    });
+
+    test('Tab visits every control, in order, and shows where it is', async () => {
+      await page.setViewportSize({ width: LOOKS[0].width, height: 800 });
+      const expected = await page.evaluate(markTabStops);
+      expect(expected.length).toBeGreaterThan(8);
+      // From wherever the focus is, through the browser's own bars, to the first stop.
+      const next = async (): Promise<[string, boolean]> => {
+        await page.keyboard.press('Tab');
+        return page.evaluate(focusedStop);
+      };
+      let [stop, isSeen] = await next();
+      for (let i = 0; stop !== expected[0] && i < expected.length + 2; i++) [stop, isSeen] = await next();
+      const visited: string[] = [];
+      const invisible: string[] = [];
+      for (let i = 0; i < expected.length; i++) {
+        visited.push(stop);
+        if (!isSeen) invisible.push(stop);
+        [stop, isSeen] = await next();
+      }
+      expect(visited).toEqual(expected);
+      expect(invisible).toEqual([]);
     });
   });
 
@@ -109,30 +138,6 @@ describe.skipIf(findChromium() === undefined)('accessibility', () => {
     await page.keyboard.press('Control+k');
     await page.waitForSelector('dialog[open]');
     expect(await violations(page)).toEqual([]);
-    await context.close();
-  });
-
-  test.each(VIEWS)('Tab visits every control of %s, in order, and shows where it is', async (route, fill) => {
-    const { context, page } = await open(route, LOOKS[0]);
-    await fill(page);
-    const expected = await page.evaluate(markTabStops);
-    expect(expected.length).toBeGreaterThan(8);
-    // From wherever the focus is, through the browser's own bars, to the first stop.
-    const next = async (): Promise<[string, boolean]> => {
-      await page.keyboard.press('Tab');
-      return page.evaluate(focusedStop);
-    };
-    let [stop, isSeen] = await next();
-    for (let i = 0; stop !== expected[0] && i < expected.length + 2; i++) [stop, isSeen] = await next();
-    const visited: string[] = [];
-    const invisible: string[] = [];
-    for (let i = 0; i < expected.length; i++) {
-      visited.push(stop);
-      if (!isSeen) invisible.push(stop);
-      [stop, isSeen] = await next();
-    }
-    expect(visited).toEqual(expected);
-    expect(invisible).toEqual([]);
     await context.close();
   });
 });

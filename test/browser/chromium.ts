@@ -27,8 +27,13 @@ export async function launchChromium({ webgpu = true, args = [] as readonly stri
   return chromium.launch({ executablePath, env, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
 }
 
-/** Builds the playground into a folder of the tests' own (somebody may be serving dist/web) and returns it. */
+/**
+ * A folder with the playground as it is now: what `npm test` has just built, or a folder that is built here, under a name of the test's own because tests
+ * build side by side and somebody may be serving dist/web.
+ */
 export function buildPlayground(name: string): string {
+  const built = process.env['PARLEY_BUILT_PLAYGROUND'];
+  if (built !== undefined) return built;
   const folder = join(ROOT, '.parley', `web-${name}`);
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--outDir', folder, '--logLevel', 'error'];

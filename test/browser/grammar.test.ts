@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { HostMessage } from '../../engine/host.ts';
 import type { CallNews } from '../../engine/util/rpc.ts';
+import type { ModelIndex } from '../../web/src/models/manifest.ts';
+import type { LoadMessage } from '../../web/src/worker/protocol.ts';
 import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
 import { openPage } from './playground.ts';
 import { serveFolder } from './static-server.ts';
@@ -21,6 +23,10 @@ async function askAll({ script, requests }: { readonly script: string; readonly 
   const scope = globalThis as unknown as { parleyPolicy: { createScriptURL(url: string): string } };
   const worker = new Worker(scope.parleyPolicy.createScriptURL(script), { type: 'module' });
   const { port1, port2 } = new MessageChannel();
+  const { models } = (await (await fetch('models/index.json')).json()) as ModelIndex;
+  const { id, task, files } = models.find(({ task }) => task === 'chat')!;
+  const placed = files.map(({ name, size, url }) => ({ name, size, at: { url: new URL(url!, document.baseURI).href } }));
+  const model: LoadMessage['model'] = { id, task, files: placed };
   const outcomes = requests.map(() => ({ text: '', code: '', done: false }));
   const take = (news: CallNews): void => {
     const outcome = outcomes[news.id]!;
@@ -40,11 +46,10 @@ async function askAll({ script, requests }: { readonly script: string; readonly 
         if (data.type === 'news') data.news.forEach(take);
         if (outcomes.every(({ done }) => done)) resolve(outcomes.map(({ text, code }) => ({ text, code })));
       };
-      const chat = { path: new URL('models/parley-chat', document.baseURI).href, id: 'parley-chat' };
-      const config = { maxRunningRequests: 4, contextLength: 1024, deviceMemory: 2 ** 30, chat };
+      const config = { maxRunningRequests: 4, contextLength: 1024, deviceMemory: 2 ** 30 };
       worker.addEventListener(
         'message',
-        ({ data }) => data.type === 'started' && worker.postMessage({ type: 'load', config, port: port2 }, [port2]),
+        ({ data }) => data.type === 'started' && worker.postMessage({ type: 'load', config, model, port: port2 }, [port2]),
       );
     });
   } finally {

@@ -8,6 +8,7 @@ import { CHUNK_BYTES } from '../../web/src/models/manifest.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
 import { serveHub } from '../support/hub-server.ts';
 import type { HubServer } from '../support/hub-server.ts';
+import { kokoroFormat } from '../support/kokoro-formats.ts';
 import { ask, greedyContext, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
@@ -51,7 +52,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     await page.getByText('Another hub').click();
     await page.getByLabel('Address of the hub').fill(hub.url);
     await page.getByLabel('Address of the hub').blur();
-    await page.getByLabel('Hugging Face hub id').fill(id);
+    await page.getByLabel('Hub id or https address').fill(id);
     await page.getByText('Look it up').click();
   };
   const isStored = (state: 'yes' | 'part' | 'no'): Promise<void> =>
@@ -76,21 +77,23 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
   test('a repository is looked up first and fetched when asked, with progress, and every byte is right', async () => {
     await lookUp();
     await model.waitFor();
-    expect(await model.innerText()).toMatch(/Transcription · whisper · 18 MB · hub/);
-    // Only its description: the size is known before anything large is fetched.
-    expect(hub.downloads.map(({ name }) => name)).toEqual(['config.json']);
+    expect(await model.innerText()).toMatch(/whisper · safetensors · 18 MB · at least 18 MB of memory · hub\s+English/);
+    // Only small files and the header of the weights: size, memory and languages are known before anything large is fetched.
+    const ranges = hub.downloads.filter(({ name }) => name === WEIGHTS).map(({ range }) => range);
+    expect(ranges).toEqual(['bytes=0-262143']);
+    expect(await model.getByRole('button').allInnerTexts()).toEqual([expect.stringMatching(/^Download 18 MB$/)]);
     await page.evaluate(() => {
       const shares: number[] = [];
       Object.assign(globalThis, { shares });
       new MutationObserver(() => {
         const bar = document.querySelector<HTMLProgressElement>('.model progress');
         if (bar && bar.value !== shares.at(-1)) shares.push(bar.value);
-      }).observe(document.querySelector('.model-list')!, { subtree: true, childList: true, attributes: true });
+      }).observe(document.querySelector('main')!, { subtree: true, childList: true, attributes: true });
     });
     await model.getByText(/^Download/).click();
     await isStored('yes');
     const shares = await page.evaluate(() => (globalThis as unknown as { shares: number[] }).shares);
-    expect(shares.length).toBeGreaterThan(3);
+    expect(shares.length).toBeGreaterThan(1);
     expect(shares).toEqual([...shares].sort((a, b) => a - b));
     expect(shares.at(-1)).toBeGreaterThan(0.9);
     await model.getByText('Verify').click();
@@ -98,8 +101,9 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
   });
 
   test('a download that broke goes on after a reload, where it stopped', async () => {
-    hub.fault = (name) => (name === WEIGHTS ? 'cut' : undefined);
     await lookUp();
+    await model.waitFor();
+    hub.fault = (name) => (name === WEIGHTS ? 'cut' : undefined);
     await model.getByText(/^Download/).click();
     await isStored('part');
     hub.fault = undefined;
@@ -170,10 +174,10 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
 
   test('a repository that is not there, or not public, is named', async () => {
     await lookUp('somebody/else');
-    await page.getByText('the hub has no open model somebody/else').waitFor();
-    await page.getByLabel('Hugging Face hub id').fill('no slash');
+    await page.getByText('the hub has no open model somebody/else; its name may be wrong, or it is private').waitFor();
+    await page.getByLabel('Hub id or https address').fill('no slash');
     await page.getByText('Look it up').click();
-    await page.getByText('a hub id looks like owner/name').waitFor();
+    await page.getByText('no slash is no hub id (owner/name) and no https address').waitFor();
   });
 
   test('a folder of the person becomes a model that answers with the network cut; folders that are none say why', async () => {
@@ -204,11 +208,57 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     }
   });
 
+  test('a published Kokoro is read, and the view says its voices instead of the bundled model’s', async () => {
+    const parent = mkdtempSync(join(tmpdir(), 'parley-folder-'));
+    const published = kokoroFormat('onnx-int8');
+    try {
+      cpSync(published, join(parent, 'my-kokoro'), { recursive: true });
+      await page.getByLabel('Open a folder').setInputFiles(join(parent, 'my-kokoro'));
+      model = page.locator('[data-model="local/my-kokoro"]');
+      await isStored('yes');
+      expect(await model.innerText()).toMatch(/kokoro · onnx · 714 kB · at least 125 kB of memory · local\s+2 voices · 24 kHz/);
+      await model.getByText('Load', { exact: true }).click();
+      await waitForState(page, 'speech', 'ready');
+      await page.locator('nav').getByText('Speak').click();
+      await page.waitForSelector('main.speak');
+      expect(await page.locator('.place').innerText()).toBe('local/my-kokoro in this tab · 2 voices · 24 kHz');
+      expect(await page.locator('.voices label').allInnerTexts()).toEqual(['af_one', 'bm_two']);
+      // The voice that was chosen is one of the bundled model's.
+      await page.fill('main textarea', 'Hi.');
+      await page.locator('main form button').click();
+      await page.waitForSelector('.take[data-status="done"]');
+      expect(await page.locator('.take').innerText()).toMatch(/^af_one · /);
+    } finally {
+      for (const folder of [parent, published]) rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test('a recommended model is one click, a Whisper of CTranslate2 here, and the view says its languages', async () => {
+    const fixture = join(ROOT, 'test', 'fixtures', 'ctranslate2-tiny-random', 'float16');
+    const other = await serveHub('Systran/faster-whisper-tiny.en', fixture);
+    try {
+      await page.getByText('Another hub').click();
+      await page.getByLabel('Address of the hub').fill(other.url);
+      await page.getByLabel('Address of the hub').blur();
+      model = page.locator('[data-model="whisper-tiny.en"]');
+      expect(await model.innerText()).toMatch(/78 MB · about 255 MB of memory[^\n]*\s+Good for clear English/);
+      await page.getByRole('button', { name: /^Download 78 MB: whisper-tiny.en$/ }).click();
+      await isStored('yes');
+      await model.getByText('Load', { exact: true }).click();
+      await waitForState(page, 'transcription', 'ready');
+      await page.locator('nav').getByText('Transcribe').click();
+      await page.waitForSelector('main.transcribe');
+      expect(await page.locator('.place').innerText()).toBe('whisper-tiny.en in this tab · English');
+    } finally {
+      await other.close();
+    }
+  });
+
   test('a GGUF file of the person becomes a chat model', async () => {
     await page.getByLabel('Open a GGUF file').setInputFiles(join(ROOT, 'test', 'fixtures', 'gguf', 'tiny', 'qwen3-Q4_K_M.gguf'));
     model = page.locator('[data-model="local/qwen3"]');
     await isStored('yes');
-    expect(await model.innerText()).toMatch(/Chat · GGUF · \d+ kB · local/);
+    expect(await model.innerText()).toMatch(/qwen3 · GGUF Q4_K_M · [\d.]+ kB · about [\d.]+ kB of memory · local\s+512 tokens of context/);
     await model.getByText('Load', { exact: true }).click();
     await waitForState(page, 'chat', 'ready');
     await page.locator('nav').getByText('Chat').click();

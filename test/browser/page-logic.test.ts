@@ -12,7 +12,6 @@ import { answerTo, append, chain, endOf, mark, takeOut, update } from '../../web
 import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
 import { ServerGoneError, failure, isAbort, toFailure } from '../../web/src/failure.ts';
 import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
-import { describeType } from '../../web/src/models/import-model.ts';
 import { Sha256 } from '../../web/src/models/sha256.ts';
 import { DEFAULT_SETTINGS, Settings, mergeDefaults } from '../../web/src/settings.ts';
 import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
@@ -381,11 +380,6 @@ test.each([0, 1, 55, 56, 63, 64, 65, 119, 120, 1000, 70_001])('the SHA-256 of %s
   const hash = new Sha256();
   for (let at = 0; at < length; at += 777) hash.update(data.subarray(at, at + 777));
   expect(hash.hex()).toBe(createHash('sha256').update(data).digest('hex'));
-});
-
-test('model types the engine does not know are refused by name', () => {
-  expect(describeType({ model_type: 'whisper' })).toEqual({ task: 'transcription', modelType: 'whisper' });
-  expect(() => describeType({ model_type: 'bert' })).toThrow(/model_type bert/);
 });
 
 test('numbers for people', () => {

@@ -10,6 +10,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { nmse } from '../support/compare.ts';
 import { SWIFTSHADER } from '../support/drivers.ts';
 import type { ParityResult } from '../support/parity.ts';
+import { sharedShaders } from '../../web/shared-shaders.ts';
 import { ROOT, findChromium, launchChromium } from './chromium.ts';
 import { serveFolder } from './static-server.ts';
 
@@ -41,6 +42,7 @@ async function measureInTab(): Promise<Measured> {
     configFile: false,
     root: join(ROOT, 'test', 'support', 'browser'),
     logLevel: 'error',
+    plugins: [sharedShaders()],
     build: {
       outDir: FOLDER,
       emptyOutDir: false,

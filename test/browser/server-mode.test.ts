@@ -58,7 +58,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('the name and place of the model stand above the composer', async () => {
-    expect(await page.locator('.composer .place').innerText()).toBe(`parley-chat on ${new URL(url).host}`);
+    expect(await page.locator('.composer .place').innerText()).toBe(`parley-chat on ${new URL(url).host} · 1,024 tokens of context`);
   });
 
   const focused = (): Promise<string | null | undefined> => page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
@@ -175,6 +175,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await take.innerText()).toMatch(/oni · 1\.00× · seed 7/);
     expect(engine.speeches.at(-1)).toMatchObject({ text: 'One. Two.', voice: 'oni' });
     expect(await take.innerText()).toMatch(/0\.2 s/);
+    expect(await page.locator('.place').innerText()).toBe(`tts-1 on 127.0.0.1:${listeners[1]!.port} · 19 voices · 24 kHz`);
   });
 
   test('a recording of another rate is sent as 16 kHz, and its text comes back', async () => {

@@ -1,6 +1,6 @@
 /** The chat server's memory: what it says, what it refuses, and that requests of all kinds leave nothing behind. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { EngineStatus, MemoryUse } from '../../engine/api.ts';
+import type { EngineStatus, MemoryPlan, MemoryUse } from '../../engine/api.ts';
 import { soak } from '../bench/serving/soak.ts';
 import { postJson, send } from '../support/listeners.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
@@ -19,13 +19,21 @@ async function start(...argv: readonly string[]): Promise<Running> {
 
 test('int8 pages within a given memory: printed, reported, and they answer', async () => {
   const { urls, lines } = await start('--kv-cache-dtype=int8', '--device-memory=0.1', '--mem-fraction-static=0.4');
-  const line = lines.find((text) => text.startsWith('memory'));
-  expect(line).toMatch(/^memory +0\.4 x 102\.4 MiB \(as set\) = 41\.0 MiB: weights .* KV pages of 16 tokens \(int8\) /);
+  const plan = lines.filter((text) => text.startsWith('memory'));
+  expect(plan).toEqual([
+    expect.stringMatching(/^memory +parley-chat: weights .* KV pages of 16 tokens \(int8\) /),
+    expect.stringMatching(/^memory +4\d\.\d MiB in all, of 0\.4 x 102\.4 MiB \(as set\) = 41\.0 MiB$/),
+  ]);
   const base = urls['chat']!.replace(/\/v1$/, '');
-  const info = JSON.parse((await send(`${base}/get_server_info`)).text) as { memory: MemoryUse; status: EngineStatus };
+  const info = JSON.parse((await send(`${base}/get_server_info`)).text) as {
+    memory: MemoryUse;
+    memory_plan: readonly MemoryPlan[];
+    status: EngineStatus;
+  };
   const { deviceBytes, weightBytes, activationBytes, kvBytes, kvPages, kvCacheDtype } = info.memory;
   expect([deviceBytes, kvCacheDtype]).toEqual([0.1 * GIB, 'int8']);
   expect(kvPages).toBe(info.status.kvPagesTotal);
+  expect(info.memory_plan).toMatchObject([{ models: [{ task: 'chat', weightBytes, activationBytes, pages: info.memory }] }]);
   const taken = weightBytes + activationBytes + kvBytes;
   expect(taken).toBeLessThanOrEqual(0.4 * deviceBytes);
   expect(taken).toBeGreaterThan(0.4 * deviceBytes - kvBytes / kvPages);

@@ -36,7 +36,12 @@ test('a GGUF file is served by its name without the quantisation, with its forma
 });
 
 test.each([
-  ['an architecture that is not known', 'llama', 'lamma', /its architecture is "lamma"; GGUF files of llama, qwen2, qwen3, arcee are read/],
+  [
+    'an architecture that is not known',
+    'llama',
+    'lamma',
+    /its architecture is "lamma"; GGUF files of llama, qwen2, qwen3, gemma2, gemma3, granite, smollm3, arcee are read/,
+  ],
   ['a setting that is not', 'llama.block_count', 'llama.block_cound', /llama.block_count is missing/],
   [
     'a tensor that is not',
@@ -53,7 +58,9 @@ test.each([
   writeFileSync(path, bytes);
   const { exit, lines } = serve(path);
   expect(await exit).toBe(2);
-  expect(lines).toHaveLength(1);
-  expect(lines[0]).toContain(path);
-  expect(lines[0]).toMatch(message);
+  // The plan for memory is made of headers, before tensors are read.
+  const said = lines.filter((line) => !line.startsWith('memory '));
+  expect(said).toHaveLength(1);
+  expect(said[0]).toContain(path);
+  expect(said[0]).toMatch(message);
 });

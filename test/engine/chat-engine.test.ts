@@ -80,6 +80,52 @@ describe('ChatEngine', () => {
     expect(engine.info).toMatchObject({ id: 'parley-chat', task: 'chat', architecture: 'llama', parameters: 5475584, contextLength: 2048 });
   });
 
+  test('what was planned before it was loaded is what it takes', () => {
+    const memory = engine.info.memory!;
+    // Tables of rotary positions are no weights to the plan.
+    expect(memory.weightBytes / engine.info.weightBytes).toBeGreaterThan(0.9);
+    expect(memory.weightBytes / engine.info.weightBytes).toBeLessThan(1.05);
+    // Beside the plan: params, staging, the first pages instead of all.
+    const pages = device.caps.software ? 2 ** 21 : memory.kvBytes;
+    expect(Math.abs(device.stats.bufferBytes - memory.weightBytes - memory.activationBytes - pages)).toBeLessThan(2 ** 20);
+  });
+
+  test('pages are taken when they are used, and what they held is not lost', async () => {
+    if (!device.caps.software) return;
+    const { buffers, bufferBytes } = device.stats;
+    const { memory } = engine.info;
+    const long = (word: string, count: number): string => `${word} `.repeat(count);
+    const alone = (await ask(engine, long('fox', 300), { maxTokens: 6, ignoreEos: true })).texts;
+    await Promise.all(['hen', 'dog', 'cow'].map((word) => ask(engine, long(word, 450), { maxTokens: 2, ignoreEos: true })));
+    const grown = device.stats.bufferBytes - bufferBytes;
+    expect(grown).toBeGreaterThan(2 ** 20);
+    expect(grown).toBeLessThan(memory!.kvBytes / 4);
+    // The prompt is found in the pages that were moved.
+    const cached = engine.status().cachedTokens;
+    expect((await ask(engine, long('fox', 300), { maxTokens: 6, ignoreEos: true })).texts).toEqual(alone);
+    expect(engine.status().cachedTokens - cached).toBeGreaterThan(280);
+    // Pages for pages; params and staging of the first step with a prompt are new.
+    expect(device.stats.buffers - buffers).toBeLessThanOrEqual(2);
+  });
+
+  test('a plan is captured when first used, from what the warm-up made: no buffer, no bind group', async () => {
+    const steps = [[3, GREEDY], [7, GREEDY], [7, { temperature: 1 }]] as const; // prettier-ignore
+    const run = async (maxTokens: number): Promise<void> => {
+      for (const [count, sampling] of steps) {
+        await Promise.all(prompts.slice(0, count).map((prompt) => ask(engine, prompt, { sampling, maxTokens, ignoreEos: true })));
+      }
+    };
+    // Steps with prompts are recorded as they come: these sample as many rows, and decode nothing. One decode finds pages that have moved.
+    await run(1);
+    await ask(engine, prompts[0]!, { maxTokens: 2, ignoreEos: true });
+    // Where pages are taken when they are used, those of cached prefixes are not to be had for the asking.
+    engine.flushCache();
+    const { buffers, bindGroups } = device.stats;
+    // Decodes of 3, padded to 4, and of 7, padded to 8 rows.
+    await run(4);
+    expect(device.stats).toMatchObject({ buffers, bindGroups });
+  });
+
   test('16 requests at once get the words each gets alone, greedy and seeded', async () => {
     for (const sampling of [GREEDY, { temperature: 2, topNSigma: 1, seed: 5 }, { temperature: 0.9, topP: 0.95, topK: 200, seed: 77 }]) {
       const options = { sampling, maxTokens: 24, ignoreEos: true };
@@ -92,6 +138,7 @@ describe('ChatEngine', () => {
   test('a decode step is one submit, reads 4 bytes a sequence back and creates no GPU object', async () => {
     const run = (count: number) => Promise.all(prompts.slice(0, count).map((p) => ask(engine, p, { maxTokens: 40, ignoreEos: true })));
     await run(5);
+    engine.flushCache();
     const before = { ...device.stats };
     await run(5);
     const { stats } = device;

@@ -26,8 +26,8 @@ const system = (fields: Partial<SystemProbe> = {}): SystemProbe => ({
 });
 
 describe('adapterMemory', () => {
-  test('a software adapter gets a quarter of the free system memory', async () => {
-    expect(await adapterMemory(adapter({ software: true, vendor: 'nvidia' }), system())).toMatchObject({ bytes: 4 * GIB, sure: true });
+  test('a software adapter gets half of the free system memory', async () => {
+    expect(await adapterMemory(adapter({ software: true, vendor: 'nvidia' }), system())).toMatchObject({ bytes: 8 * GIB, sure: true });
   });
 
   test('an NVIDIA card is asked for by name, and the least free of several counts', async () => {

@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { taskOf } from '../../engine/model-types.ts';
+import { GEMMA } from '../../engine/models/gemma/gemma.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
@@ -54,6 +55,59 @@ test('version 2 and other alignments are read', async () => {
   const weights = await wide.weights();
   expect([...(await weights.read('model.norm.weight'))].slice(0, 3)).toEqual([0, 1, 2]);
   await weights.close();
+});
+
+test('Gemma 3: what its files leave out, its four norms, and 1 taken from their weights', async () => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, 'gemma3.'), value] as const);
+  const own = {
+    'general.architecture': text('gemma3'),
+    'gemma3.attention.sliding_window': u32(512),
+    'gemma3.rope.freq_base': f32(1e6),
+    'gemma3.attention.key_length': u32(8),
+    'gemma3.attention.value_length': u32(8),
+  };
+  const norms = { 'blk.0.post_attention_norm.weight': counting(16), 'blk.0.post_ffw_norm.weight': counting(16) };
+  const model = await open({ metadata: { ...Object.fromEntries(renamed), ...own }, tensors: { ...tensors, ...norms } });
+  const config = await model.json('config.json');
+  expect(GEMMA.parseConfig(config)).toMatchObject({
+    rope: { theta: 1e6, scaling: undefined },
+    kinds: [{ window: 512, rope: { theta: 1e4 } }],
+    scores: { scale: 8 ** -0.5, softCap: undefined },
+    embeddingScale: 4,
+  });
+  const weights = await model.weights();
+  for (const name of ['input', 'post_attention', 'pre_feedforward', 'post_feedforward']
+    .map((where) => `layers.0.${where}_layernorm`)
+    .concat('norm')) {
+    expect([...(await weights.read(`model.${name}.weight`))].slice(0, 3)).toEqual([-1, 0, 1]);
+  }
+  expect([...(await weights.read('model.layers.0.self_attn.q_proj.weight'))].slice(0, 3)).toEqual([0, 1, 2]);
+  await weights.close();
+});
+
+test.each([
+  [
+    'granite',
+    {
+      'granite.embedding_scale': f32(12),
+      'granite.residual_scale': f32(0.5),
+      'granite.attention.scale': f32(0.25),
+      'granite.logit_scale': f32(8),
+    },
+    { embeddingScale: 24, eps: expect.closeTo(4e-5, 10), scores: { scale: 0.25 }, logitScale: 0.125 },
+  ],
+  ['granite', {}, { embeddingScale: 1, scores: { scale: 8 ** -0.5 }, logitScale: 1 }],
+  [
+    'smollm3',
+    { 'smollm3.block_count': u32(4) },
+    { layers: 4, kinds: [...Array.from({ length: 3 }, () => ({ rope: { scaling: undefined } })), { rope: { scaling: { kind: 'none' } } }] },
+  ],
+])('what files of %s say and leave out: %o', async (name, more, expected) => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, `${name}.`), value] as const));
+  const model = await open({ metadata: { ...renamed, 'general.architecture': text(name), ...more }, tensors });
+  expect(parseLlamaConfig(await model.json('config.json'))).toMatchObject(expected);
 });
 
 test('tensors have Hugging Face names, and rows of q and k its order, also in part', async () => {
@@ -132,6 +186,24 @@ describe('positions', () => {
     expect(await scaled({ 'llama.rope.scale_linear': f32(2) })).toMatchObject({ scaling: { kind: 'linear', factor: 2 } });
   });
 
+  test('YaRN', async () => {
+    const more = {
+      'llama.rope.scaling.type': text('yarn'),
+      'llama.rope.scaling.factor': f32(4),
+      'llama.rope.scaling.original_context_length': u32(16),
+    };
+    const scaling = {
+      kind: 'yarn',
+      factor: 4,
+      originalContext: 16,
+      betaFast: 32,
+      betaSlow: 1,
+      truncate: true,
+      attentionFactor: 0.1 * Math.log(4) + 1,
+    };
+    expect(await scaled(more)).toEqual({ theta: 10000, headDim: 8, scaling });
+  });
+
   test("Llama 3's factors, which stand in a tensor", async () => {
     expect(await scaled({}, { 'rope_freqs.weight': factors })).toEqual({
       theta: 10000,
@@ -145,7 +217,7 @@ describe('positions', () => {
   });
 
   test('scaling that is not known, or only of a part of the channels, is refused', async () => {
-    await expect(scaled({ 'llama.rope.scaling.type': text('yarn') })).rejects.toThrow(/rope type "yarn"; known are/);
+    await expect(scaled({ 'llama.rope.scaling.type': text('wide') })).rejects.toThrow(/rope type "wide"; known are/);
     await expect(scaled({ 'llama.rope.dimension_count': u32(4) })).rejects.toThrow(/partial_rotary_factor 0.5/);
   });
 });
@@ -161,7 +233,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, arcee are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, gemma2, gemma3, granite, smollm3, arcee are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],
@@ -247,6 +319,19 @@ describe('parts', () => {
       expect((await weights.read('model.layers.0.mlp.up_proj.weight'))[5]).toBe(5);
       await weights.close();
     }
+  });
+
+  test('and a lone file, are what their folder stands for, beside files that are no models', async () => {
+    const path = folder();
+    write(split(0, names.slice(0, 4)), part(1), path);
+    write(split(1, names.slice(4)), part(2), path);
+    write(new Uint8Array(), 'mmproj-Big-f16.gguf', path);
+    write(new Uint8Array(), 'README.md', path);
+    expect(await (await openModelFolder(platform, path, 'x')).json('config.json')).toMatchObject({ model_type: 'llama' });
+    const lone = await openModelFolder(platform, join(write(tiny()), '..'), 'lone');
+    expect([lone.id, lone.format, lone.path.endsWith('/Tiny-Q4_K_M.gguf')]).toEqual(['lone', 'GGUF Q4_K_M', true]);
+    write(tiny(), 'Other-Q8_0.gguf', path);
+    await expect(openModelFolder(platform, path)).rejects.toThrow(/is a GGUF file; give the file itself, not the folder/);
   });
 
   test('that are missing, twice there, or of another model are named', async () => {

@@ -3,13 +3,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import type { Json } from '../../engine/util/json.ts';
-import { bytesAs, finite, missingTensor } from '../../engine/weights/checkpoint.ts';
+import { finite, missingTensor } from '../../engine/weights/checkpoint.ts';
+import { checkpointBytes } from '../../engine/weights/storage.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { huggingFaceFolder } from '../../engine/weights/hugging-face-folder.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
@@ -61,11 +63,12 @@ test.each([
 ])('the file %s is named', async (name, text, message) => {
   const path = folder({ [name]: text });
   expect(await refusal(openModelFolder(platform, join(path, name)))).toMatch(message);
-  expect(await refusal(readConfig(path))).toMatch(/file not found: .*config.json/);
+  // A folder with one GGUF file is that file.
+  expect(await refusal(readConfig(path))).toMatch(name.endsWith('.gguf') ? message : /file not found: .*config.json/);
 });
 
 test.each([
-  [{ 'tiny.gguf': 'GGUF' }, /config.json; tiny.gguf is a GGUF file; give the file itself/],
+  [{ 'tiny.gguf': 'GGUF', 'small.gguf': 'GGUF' }, /config.json; (tiny|small).gguf is a GGUF file; give the file itself/],
   [{ 'model.onnx': '' }, /model.onnx is an ONNX model/],
   [{ 'pytorch_model.bin': '' }, /pytorch_model.bin holds pickled PyTorch weights/],
 ])('a folder without config.json, but with %o', async (files, message) => {
@@ -88,7 +91,7 @@ test('a hub id is known as one, another path is not', async () => {
 test.each([
   ['gptq', 'GPTQ'],
   ['awq', 'AWQ'],
-  ['fp8', 'FP8'],
+  ['bitsandbytes', 'bitsandbytes'],
   ['something', '"something"'],
 ])('weights quantised with %s are refused before they are read', async (method, name) => {
   const path = folder({ 'config.json': JSON.stringify({ quantization_config: { quant_method: method } }) });
@@ -186,8 +189,8 @@ test('what is above needs no file: a model that is made up has tokens, a templat
   expect(tokenizer.encode(template.render([{ role: 'user', content: '3 4' }]))).toEqual([3, 4, 5]);
   expect(await refusal(Tokenizer.load(model, 19))).toMatch(/^nowhere: tokenizer.json has a token with id 19/);
   const loading = withWeights(model, async (checkpoint) => {
-    expect([bytesAs(checkpoint, 'f32'), bytesAs(checkpoint, 'f16')]).toEqual([24, 16]);
-    const loader = new WeightLoader(undefined as unknown as Device, checkpoint, 'f32');
+    expect([checkpointBytes(checkpoint, floatStorage('f32')), checkpointBytes(checkpoint, floatStorage('f16'))]).toEqual([24, 16]);
+    const loader = new WeightLoader(undefined as unknown as Device, checkpoint, floatStorage('f32'));
     expect([...(await loader.data('a.weight', [2, 2], { columns: { from: 1, to: 2 } }))]).toEqual([2, 4]);
     expect(() => loader.shape('b')).toThrow('tensor b is missing in the checkpoint');
     expect(closed).not.toHaveBeenCalled();

@@ -14,6 +14,16 @@ describe('PagePool', () => {
     expect(pool.numUsed).toBe(5);
   });
 
+  test('gives a page that was never used only when all before it are in use', () => {
+    const pool = new PagePool(10);
+    const [first, second] = [pool.allocate(3)!, pool.allocate(2)!];
+    pool.release(first);
+    expect(pool.allocate(2)!.every((page) => page < 3)).toBe(true);
+    pool.release(second);
+    expect(Math.max(...pool.allocate(3)!)).toBeLessThan(5);
+    expect(pool.allocate(1)).toEqual([5]);
+  });
+
   test('frees a shared page with its last holder', () => {
     const pool = new PagePool(2);
     const pages = pool.allocate(1)!;

@@ -3,7 +3,8 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { defineKernel } from '../../engine/gpu/kernel.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
-import { linear, packLinear } from '../../engine/ops/linear.ts';
+import { linear } from '../../engine/ops/linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { testDevice } from '../support/device.ts';
 import { linear as linearReference } from '../reference/linear.ts';
@@ -62,7 +63,6 @@ test('a replayed plan computes what the recorded step computes', async () => {
   replay.replay(plan);
   replay.submit();
   expect(await device.read(t.product)).toEqual(expected);
-  plan.destroy();
 });
 
 test('more than 64 KiB of params in one step spill into further chunks', async () => {

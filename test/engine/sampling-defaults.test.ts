@@ -17,6 +17,17 @@ test.each([
   expect(shownDefaults(samplingDefaults(generation, 'openai'))).toEqual({ temperature: 1 });
 });
 
+test.each([
+  ['nothing', {}, { temperature: 0.2, top_p: 0.9 }],
+  ['no temperature', { top_p: 0.5, top_k: 20, temperature: null }, { temperature: 0.2, top_p: 0.5, top_k: 20 }],
+  ['a temperature, which was chosen with the rest of its file', { temperature: 0.6 }, { temperature: 0.6 }],
+  ['greedy', { do_sample: false }, { temperature: 0 }],
+])('what is recommended for a model whose file says %s', (_, generation, shown) => {
+  const recommended = { temperature: 0.2, top_p: 0.9 };
+  expect(shownDefaults(samplingDefaults(generation, 'model', recommended))).toEqual(shown);
+  expect(shownDefaults(samplingDefaults(generation, 'openai', recommended))).toEqual({ temperature: 1 });
+});
+
 test('a request overrides each number by itself', () => {
   const model = { samplingDefaults: samplingDefaults({ top_k: 20 }, 'model'), vocabulary: 10, eos: new Set<number>() };
   const resolve = (sampling: ChatRequest['sampling']) => resolveSampling({ messages: [], sampling }, model, false);

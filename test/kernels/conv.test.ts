@@ -1,6 +1,6 @@
 import type { Activation } from '../../engine/ops/activation.ts';
 import { conv1d, convRows, convTranspose1d, packConv1d, packConvTranspose1d } from '../../engine/ops/conv.ts';
-import type { ConvDType } from '../../engine/ops/conv.ts';
+import type { FloatType } from '../../engine/weights/storage.ts';
 import { alignUp } from '../../engine/util/math.ts';
 import { activation as activate } from '../reference/activation.ts';
 import * as reference from '../reference/conv.ts';
@@ -15,7 +15,7 @@ interface Shape {
   readonly stride?: number;
   readonly padding?: number;
   readonly dilation?: number;
-  readonly dtype?: ConvDType;
+  readonly dtype?: FloatType;
   readonly bias?: boolean;
   readonly residual?: boolean;
   readonly residualRepeat?: number;
@@ -82,7 +82,7 @@ interface TransposeShape {
   readonly stride: number;
   readonly padding?: number;
   readonly outputPadding?: number;
-  readonly dtype?: ConvDType;
+  readonly dtype?: FloatType;
   readonly extraRows?: number;
 }
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { planKeys } from '../../engine/ops/key-plan.ts';
-import { APART_CHANNELS, NO_SLOT, createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import { APART_CHANNELS, NO_SLOT, createKVCache, growKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
 import type { KVCache } from '../../engine/ops/kv.ts';
 import { qkNorm, ropeFrequencies, ropeTable } from '../../engine/ops/rope.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -47,7 +48,7 @@ function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16
         outputs: { q: { dtype: 'f32', shape: [rows, heads * headDim] }, k: pages, v: pages },
         run(rec, t, device) {
           const cosSin = ropeTable(device, { theta: 10000, headDim, scaling: undefined }, 500);
-          const kv: KVCache = { dtype, pages: PAGES, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
+          const kv: KVCache = { dtype, pages: PAGES, limit: PAGES, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
           const { qkv, positions, slots, q } = t as Record<string, NonNullable<(typeof t)[string]>>;
           ropeKVStore(rec, { qkv: qkv!, cosSin, positions: positions!, slots: slots!, q: q!, kv, layer: 0, heads, rows });
         },
@@ -289,3 +290,28 @@ describe('the plan for keys', () => {
 });
 
 describeKernels('kv', [...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]), ...shapes.map(qkNormCase)]);
+
+test('more pages hold what the first ones held; the old buffers are given back', async () => {
+  const shape = { layers: 2, kvHeads: 2, headDim: 8, pageSize: PAGE, dtype: 'f16' } as const;
+  const device = await testDevice();
+  const kv = createKVCache(device, shape, 7, 2);
+  const tensors = (): Tensor[] => kv.layers.flatMap(({ k, v }) => [k, v]);
+  const filled = tensors().map((tensor, i) => new Uint16Array(tensor.size).map((_, at) => 7 * at + i));
+  tensors().forEach((tensor, i) => device.write(tensor, filled[i]!));
+  const { buffers } = device.stats;
+  expect(growKVCache(device, kv, 2)).toBe(false);
+  // At least twice as many, and never more than there may be.
+  for (const [needed, pages] of [[3, 4], [5, 7]] as const) {
+    expect(growKVCache(device, kv, needed)).toBe(true);
+    expect(kv.pages).toBe(pages);
+    for (const [i, tensor] of tensors().entries()) {
+      const values = await device.read(tensor);
+      expect(values.slice(0, filled[i]!.length)).toEqual(filled[i]);
+      expect(values.slice(filled[i]!.length).every((value) => value === 0)).toBe(true);
+    }
+  } // prettier-ignore
+  // Those of this many tensors, and staging for two sizes of reads.
+  expect(device.stats.buffers - buffers).toBeLessThanOrEqual(2);
+  expect(() => growKVCache(device, kv, 8)).toThrow(/at most 7/);
+  device.close();
+});

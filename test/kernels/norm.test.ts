@@ -5,27 +5,29 @@ import type { KernelCase } from '../support/kernel-case.ts';
 
 const EPS = 1e-5;
 
-function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number): KernelCase {
+function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number, withResidual = false): KernelCase {
   return {
-    name: `${kind} handles ${rows} rows of ${columns} columns`,
+    name: `${kind} handles ${rows} rows of ${columns} columns${withResidual ? ', with a residual' : ''}`,
     build(rng) {
       const x = randomTensor(rng, [rows, columns], 3);
       // An offset makes a one-pass variance lose its digits.
       for (let i = 0; i < x.values.length; i++) x.values[i]! += 10;
       const weight = randomTensor(rng, [columns]);
       const bias = randomTensor(rng, [columns]);
+      const residual = randomTensor(rng, [rows, columns]);
+      const normed = reference.rmsNorm(x.values, weight.values, rows, columns, EPS);
       return {
-        inputs: { x, weight, bias },
+        inputs: { x, weight, bias, residual },
         outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
         run(rec, t) {
           const args = { x: t['x']!, weight: t['weight']!, out: t['out']!, eps: EPS };
-          if (kind === 'rms_norm') rmsNorm(rec, args);
+          if (kind === 'rms_norm') rmsNorm(rec, { ...args, ...(withResidual && { residual: t['residual']! }) });
           else layerNorm(rec, { ...args, bias: t['bias']! });
         },
         expected: {
           out:
             kind === 'rms_norm'
-              ? reference.rmsNorm(x.values, weight.values, rows, columns, EPS)
+              ? normed.map((value, i) => value + (withResidual ? residual.values[i]! : 0))
               : reference.layerNorm(x.values, weight.values, bias.values, rows, columns, EPS),
         },
       };
@@ -38,5 +40,6 @@ for (const kind of ['rms_norm', 'layer_norm'] as const) {
   for (const columns of [1, 3, 63, 64, 65, 257, 1024]) cases.push(normCase(kind, 3, columns));
   cases.push(normCase(kind, 1, 64), normCase(kind, 257, 32));
 }
+cases.push(normCase('rms_norm', 3, 257, true));
 
 describeKernels('norm', cases);

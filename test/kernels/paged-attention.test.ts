@@ -3,6 +3,7 @@ import { APART_CHANNELS, createKVCache } from '../../engine/ops/kv.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { ATTENTION_SPLIT, attentionTileRows, pagedAttention } from '../../engine/ops/paged-attention.ts';
+import type { AttentionScores } from '../../engine/ops/paged-attention.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
@@ -91,10 +92,11 @@ function attentionCase(
   spans: readonly Span[],
   mode: 'decode' | 'prefill' | 'split',
   dtype: KVType = 'f32',
+  scores?: AttentionScores,
 ): KernelCase {
   const { heads, kvHeads, headDim } = shape;
   return {
-    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}`,
+    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}${scores ? ` and ${JSON.stringify(scores)}` : ''}`,
     tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
     build(rng) {
       const tileRows = mode === 'prefill' ? Math.max(1, Math.floor((8 * kvHeads) / heads)) : 1;
@@ -115,10 +117,10 @@ function attentionCase(
         },
         outputs: { out: { dtype: 'f32', shape: [rows.length, heads * headDim] } },
         run(rec, t, device) {
-          const kv: KVCache = { dtype, pages, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
+          const kv: KVCache = { dtype, pages, limit: pages, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
           const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, headDim + 4]) : undefined;
           pagedAttention(rec, {
-            q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads,
+            q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads, scores,
             split: partials && { partials, positions: t['positions']!, parts, rows: rows.length },
           }); // prettier-ignore
         },
@@ -132,6 +134,7 @@ function attentionCase(
             kvHeads,
             headDim,
             pageSize: PAGE,
+            scores,
             rows,
           }),
         },
@@ -155,6 +158,10 @@ const cases: KernelCase[] = [
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8'),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 3 }, { from: 16, to: 17 }], 'prefill', 'int8'),
   attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'int8'),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', { window: 20, softCap: 1.5 }),
+  attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 256 }, [{ from: 598, to: 600 }], 'split', 'f32', { window: 300, scale: 0.2 }),
+  attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 16 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 17, softCap: 2 }),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5, scale: 0.5 }),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);
@@ -166,7 +173,11 @@ describe('paged attention gives the same bits', () => {
   });
   afterAll(() => device.close());
 
-  test.each(['f32', 'int8'] as const)('whether rows are computed in tiles, one by one or in parts (%s)', async (dtype) => {
+  test.each([
+    { dtype: 'f32', window: undefined },
+    { dtype: 'int8', window: undefined },
+    { dtype: 'f32', window: 261 },
+  ] as const)('whether rows are computed in tiles, one by one or in parts ($dtype, window $window)', async ({ dtype, window }) => {
     const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
     const rng = createRng(11);
     const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, stride);
@@ -199,7 +210,20 @@ describe('paged attention gives the same bits', () => {
       const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, headDim + 4]) : undefined;
       const rec = device.record('attention');
       const split = partials && { partials, positions, parts, rows: length };
-      pagedAttention(rec, { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: count, tileRows, out, heads, split });
+      pagedAttention(rec, {
+        q,
+        kv,
+        layer: 0,
+        blockTable,
+        tiles,
+        firstTile: 0,
+        tileCount: count,
+        tileRows,
+        out,
+        heads,
+        scores: { window },
+        split,
+      });
       rec.submit();
       const values = await device.read(out);
       return new Uint32Array(values.buffer, 0, values.length);

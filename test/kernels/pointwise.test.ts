@@ -1,8 +1,8 @@
-import { ACTIVATIONS, activate, siluMul } from '../../engine/ops/activation.ts';
+import { ACTIVATIONS, activate, gateMul, softCap } from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
-import { packLinear } from '../../engine/ops/linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { activation as activationReference } from '../reference/activation.ts';
 import { embedding as embeddingReference } from '../reference/embedding.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
@@ -26,27 +26,44 @@ for (const kind of Object.keys(ACTIVATIONS) as Activation[]) {
   });
 }
 
-for (const columns of SIZES.map((size) => 4 * size)) {
+for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] as const), ['gelu_tanh', 260] as const]) {
   cases.push({
-    name: `silu_mul gates 3 rows of ${columns}`,
+    name: `gate_mul ${activation} gates 3 rows of ${columns}`,
     build(rng) {
       const gateUp = randomTensor(rng, [3, 2 * columns], 2);
       const expected = new Float64Array(3 * columns);
       for (let r = 0; r < 3; r++) {
         for (let c = 0; c < columns; c++) {
           const at = r * 2 * columns + c;
-          expected[r * columns + c] = activationReference('silu', gateUp.values[at]!) * gateUp.values[at + columns]!;
+          expected[r * columns + c] = activationReference(activation, gateUp.values[at]!) * gateUp.values[at + columns]!;
         }
       }
       return {
         inputs: { gateUp },
         outputs: { out: { dtype: 'f32', shape: [3, columns] } },
-        run: (rec, t) => siluMul(rec, { gateUp: t['gateUp']!, out: t['out']! }),
+        run: (rec, t) => gateMul(rec, { gateUp: t['gateUp']!, out: t['out']!, activation }),
         expected: { out: expected },
       };
     },
   });
 }
+cases.push({
+  name: 'soft_cap keeps values within 30 and leaves what is beyond the count',
+  build() {
+    const values = Float32Array.from({ length: 300 }, (_, i) => (i - 150) * 3);
+    const count = 280;
+    const capped = (value: number): number => 30 * Math.tanh(value / 30);
+    return {
+      inputs: { x: { dtype: 'f32', shape: [values.length], values } },
+      outputs: { out: { dtype: 'f32', shape: [values.length] } },
+      run(rec, t) {
+        softCap(rec, { x: t['x']!, cap: 30, count });
+        rec.copy(t['x']!, t['out']!, values.length * 4);
+      },
+      expected: { out: Float64Array.from(values, (value, i) => (i < count ? capped(value) : value)) },
+    };
+  },
+});
 for (const columns of SIZES) {
   for (const [name, op] of [
     ['add', add],
@@ -98,7 +115,7 @@ for (const dtype of ['f32', 'f16'] as const) {
 }
 
 cases.push({
-  name: 'embedding with a slice of the vocabulary gives zeros for the other tokens',
+  name: 'embedding with a slice of the vocabulary and a scale gives zeros for the other tokens',
   build(rng) {
     const columns = 20;
     const table = randomTensor(rng, [37, columns]);
@@ -106,13 +123,14 @@ cases.push({
     const ids = Uint32Array.from([0, 31, 32, 50, 68, 69, 1000, 33]);
     const looked = Float64Array.from({ length: ids.length * columns }, (_, i) => {
       const id = ids[Math.floor(i / columns)]!;
-      return id >= from && id < to ? table.values[(id - from) * columns + (i % columns)]! : 0;
+      return id >= from && id < to ? 2.5 * table.values[(id - from) * columns + (i % columns)]! : 0;
     });
     return {
       inputs: { ids: { dtype: 'u32', shape: [ids.length], values: ids } },
       outputs: { out: { dtype: 'f32', shape: [ids.length, columns] } },
       run(rec, t, device) {
-        embedding(rec, { ids: t['ids']!, table: packLinear(device, 'table', table.values, 37, columns), firstId: from, out: t['out']! });
+        const packed = packLinear(device, 'table', table.values, 37, columns);
+        embedding(rec, { ids: t['ids']!, table: packed, firstId: from, scale: 2.5, out: t['out']! });
       },
       expected: { out: looked },
     };

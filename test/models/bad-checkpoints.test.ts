@@ -14,6 +14,8 @@ import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { testDevice } from '../support/device.ts';
+import { mutateBytes, mutateJson, pick } from '../support/mutate-json.ts';
+import type { Random } from '../support/mutate-json.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
 import { safetensorsFile } from '../support/safetensors-file.ts';
 import type { Tensors } from '../support/safetensors-file.ts';
@@ -77,58 +79,6 @@ function temporary(): string {
 
 function readAll(folder: string, names: readonly string[]): Files {
   return Object.fromEntries(names.map((name) => [name, new Uint8Array(readFileSync(join(folder, name)))]));
-}
-
-type Random = ReturnType<typeof createRng>;
-const pick = <T>(rng: Random, list: readonly T[]): T => list[Math.floor(rng.uniform() * list.length)]!;
-
-/** What a field may be replaced by; undefined takes it away. */
-const ODD: readonly unknown[] = [
-  undefined,
-  null,
-  true,
-  -1,
-  0,
-  0.5,
-  3,
-  7,
-  1e9,
-  1e300,
-  2 ** 53,
-  '',
-  'x',
-  '5',
-  [],
-  [null],
-  [1e9],
-  {},
-  { a: null },
-];
-
-/** Replaces one value somewhere inside a JSON text. */
-function mutateJson(rng: Random, text: string): string {
-  const root = { value: JSON.parse(text) as unknown };
-  let holder: Record<string, unknown> = root;
-  let key = 'value';
-  for (;;) {
-    const value = holder[key];
-    if (typeof value !== 'object' || value === null || Object.keys(value).length === 0 || (key !== 'value' && rng.uniform() < 0.3)) break;
-    holder = value as Record<string, unknown>;
-    key = pick(rng, Object.keys(holder));
-  }
-  const odd = pick(rng, ODD);
-  if (odd === undefined && !Array.isArray(holder)) delete holder[key];
-  else holder[key] = odd;
-  return JSON.stringify(root.value) ?? '';
-}
-
-function mutateBytes(rng: Random, bytes: Uint8Array): Uint8Array {
-  const kind = rng.uniform();
-  if (kind < 0.2) return bytes.slice(0, Math.floor(rng.uniform() * bytes.length));
-  const copy = bytes.slice();
-  if (kind < 0.4) copy.fill(Math.floor(rng.uniform() * 256), 0, 12);
-  else for (let i = 0; i < 4; i++) copy[Math.floor(rng.uniform() * Math.min(4000, copy.length))] = Math.floor(rng.uniform() * 256);
-  return copy;
 }
 
 /** Changes a value in a safetensors header, or elements of its data to what is no number. */

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
@@ -42,6 +43,58 @@ describe.each(['llama', 'qwen3'] as const)('%s by llama.cpp', (name) => {
     const tokenizer = await Tokenizer.load(await openModelFolder(platform, join(FOLDER, `${name}-Q8_0.gguf`)));
     expect(tokenizer.encode(prompt, { addSpecialTokens: true })).toEqual(prompt_ids);
     expect(tokenizer.decode(prompt_ids)).toBe(prompt);
+  });
+
+  test.each(['Q8_0', 'Q4_K_M'])(
+    '%s: matrices that stay in the blocks of the file give the bits that their values in f32 give',
+    async (kind) => {
+      const path = join(FOLDER, `${name}-${kind}.gguf`);
+      const step = [{ sequence: 0, start: 0, tokens: prompt_ids }];
+      const unpacked = await DecoderHarness.load(device, path);
+      const packed = await DecoderHarness.load(device, path, { storage: { float: 'f32', keepBlocks: true, quantization: 'none' } });
+      expect(await packed.step(step)).toEqual(await unpacked.step(step));
+      expect(packed.weightBytes).toBeLessThan(unpacked.weightBytes / 2);
+      expect(device.errors).toEqual([]);
+    },
+  );
+
+  test('a decoding step reads its matrices once', async () => {
+    const storage = { float: 'f16', keepBlocks: true, quantization: 'none' } as const;
+    const harness = await DecoderHarness.load(device, join(FOLDER, `${name}-Q4_K_M.gguf`), { storage, dtype: 'f16' });
+    let bytes = 0;
+    const { record } = device;
+    onTestFinished(() => void (device.record = record));
+    device.record = (label) => {
+      const rec = record.call(device, label);
+      const { dispatch } = rec;
+      rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
+        // Rows of workgroups that go through all weights each.
+        if (kernel.spec.file.startsWith('linear/'))
+          bytes += (bindings as Record<string, Tensor>)['weight']!.byteLength * (workgroups[1] ?? 1);
+        dispatch.call(rec, kernel, variant, bindings, params, workgroups);
+      };
+      return rec;
+    };
+    for (const tokens of [1, 4]) {
+      bytes = 0;
+      const chunks = Array.from({ length: tokens }, (_, sequence) => ({ sequence, start: 0, tokens: [prompt_ids[0]!] }));
+      await harness.step(chunks);
+      expect(bytes).toBeGreaterThan(harness.weightBytes * 0.5);
+      expect(bytes).toBeLessThan(harness.weightBytes * 1.05);
+    }
+  });
+
+  test.each([
+    ['q8_0', 0.6, 1e-3],
+    ['q4_0', 0.5, 1e-1],
+  ] as const)('packed to %s as they load, float matrices take %s of f16 and stay near', async (quantization, share, error) => {
+    const path = join(FOLDER, `${name}-F16.gguf`);
+    const step = [{ sequence: 0, start: 0, tokens: prompt_ids }];
+    const flat = (rows: readonly Float32Array[]): Float32Array => Float32Array.from(rows.flatMap((row) => [...row]));
+    const half = await DecoderHarness.load(device, path, { dtype: 'f16' });
+    const packed = await DecoderHarness.load(device, path, { storage: { float: 'f16', keepBlocks: true, quantization }, dtype: 'f16' });
+    expect(packed.weightBytes).toBeLessThan(half.weightBytes * share);
+    expectClose(quantization, flat(await packed.step(step)), flat(await half.step(step)), error);
   });
 
   test.each(['F16', 'Q8_0', 'Q4_K_M'])('%s: the logits are transformers on the same values', async (kind) => {

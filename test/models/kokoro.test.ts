@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
@@ -54,7 +55,7 @@ interface Model {
 async function load(device: Device, folder: string, fixture: string): Promise<Model> {
   const model = await openModelFolder(platform, join(ROOT, folder));
   const config = parseKokoroConfig(await model.json('config.json'));
-  const weights = await withWeights(model, (checkpoint) => loadKokoro(device, checkpoint, config, 'f32'));
+  const weights = await withWeights(model, (checkpoint) => loadKokoro(device, checkpoint, config, floatStorage('f32')));
   const golden = await openSafetensors(platform, join(ROOT, fixture), 'golden.safetensors');
   return { config, weights, ws: createKokoroWorkspace(device, config, 64, 128), golden };
 }

@@ -12,8 +12,7 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
-import { openSafetensors } from '../../engine/weights/safetensors.ts';
-import { expectClose } from '../support/compare.ts';
+import { differing, expectClose } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { convertLlama2c } from '../tools/convert-llama2c.ts';
@@ -33,65 +32,6 @@ beforeAll(async () => {
   device = await testDevice();
 });
 afterAll(() => device.close());
-
-describe.each(['llama', 'llama-odd', 'qwen2', 'qwen3', 'arcee'])('tiny random %s', (name) => {
-  const folder = join(FIXTURES, 'llama-tiny-random', name);
-  const golden = readGolden(folder);
-  let harness: DecoderHarness;
-  beforeAll(async () => {
-    harness = await DecoderHarness.load(device, folder);
-  });
-
-  test('every stage of a prompt agrees with PyTorch', async () => {
-    const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
-    const stages: Record<string, Float32Array> = {};
-    await harness.step([{ sequence: 0, start: 0, tokens: golden.prompt }], (stage, values) => (stages[stage] = values));
-    expect(Object.keys(stages).sort()).toEqual([...checkpoint.names()].sort());
-    for (const stage of checkpoint.names()) expectClose(`${name} ${stage}`, stages[stage]!, await checkpoint.read(stage), 1e-6);
-    await checkpoint.close();
-    expect(device.errors).toEqual([]);
-  });
-
-  test('64 greedy tokens equal PyTorch, and logits have the same bits as a prefill, in chunks and beside other sequences', async () => {
-    let logits = (await harness.step([{ sequence: 0, start: 0, tokens: golden.prompt }])).at(-1)!;
-    const stepwise: Float32Array[] = [];
-    const tokens: number[] = [];
-    for (let i = 0; i < golden.greedy.length; i++) {
-      stepwise.push(logits);
-      tokens.push(argmax(logits));
-      [logits] = (await harness.step([{ sequence: 0, start: golden.prompt.length + i, tokens: [tokens[i]!] }])) as [Float32Array];
-    }
-    expect(tokens).toEqual(golden.greedy);
-
-    const all = [...golden.prompt, ...tokens];
-    const last = golden.prompt.length - 1;
-    const whole = await harness.step([{ sequence: 1, start: 0, tokens: all.slice(0, -1) }]);
-    expect(differing(whole.slice(last), stepwise)).toBe(0);
-
-    // Chunks of odd sizes, each in a step with a decode and a chunk of another sequence.
-    const chunked: Float32Array[] = [];
-    const other = Array.from({ length: 200 }, (_, i) => (i * 7) % 150);
-    let at = 0;
-    for (const size of [5, 17, 1, 30, 40, 7]) {
-      const chunk = all.slice(at, Math.min(at + size, all.length - 1));
-      const mine = { sequence: 2, start: at, tokens: chunk };
-      const decode = { sequence: 3, start: 100 + at, tokens: [9] };
-      const prefill = { sequence: 0, start: 2 * at, tokens: other.slice(0, 13) };
-      const rows = await harness.step(chunk.length === 1 ? [decode, mine, prefill] : [decode, prefill, mine]);
-      chunked.push(...(chunk.length === 1 ? rows.slice(1, 2) : rows.slice(-chunk.length)));
-      at += chunk.length;
-    }
-    expect(at).toBe(all.length - 1);
-    expect(differing(chunked.slice(last), stepwise)).toBe(0);
-    expect(device.errors).toEqual([]);
-  });
-});
-
-/** Number of logits whose bits differ. */
-function differing(actual: readonly Float32Array[], expected: readonly Float32Array[]): number {
-  expect(actual).toHaveLength(expected.length);
-  return actual.reduce((sum, row, i) => sum + row.reduce((count, value, j) => count + (Object.is(value, expected[i]![j]!) ? 0 : 1), 0), 0);
-}
 
 test('half-precision weights and pages stay close to f32 and have the same bits alone and in a batch', async () => {
   const folder = join(FIXTURES, 'llama-tiny-random', 'llama');
@@ -200,23 +140,30 @@ describe('config.json', () => {
   });
   // What transformers' Qwen2Config and MistralConfig make of them.
   test.each([
-    ['mistral', {}, 100],
-    ['qwen2', {}, 1000],
-    ['qwen2', { use_sliding_window: false }, 1000],
-    ['qwen2', { use_sliding_window: true, max_window_layers: 1 }, 1000],
-    ['qwen2', { use_sliding_window: true, max_window_layers: 0 }, 100],
-    ['qwen2', { use_sliding_window: true }, 1000],
-    ['qwen3', { use_sliding_window: true, max_window_layers: 0, layer_types: ['full_attention'] }, 1000],
-    ['qwen3', { use_sliding_window: true, max_window_layers: 5, layer_types: ['sliding_attention'] }, 100],
-    ['mistral', { layer_types: ['full_attention', 'sliding_attention'] }, 1000],
-  ])('a window caps the context only where a layer uses it: %s %o', (model_type, change, positions) => {
-    const config = { ...base, model_type, max_position_embeddings: 1000, sliding_window: 100, ...change };
-    expect(parseLlamaConfig(config).maxPositions).toBe(positions);
+    ['mistral', {}, [true, true]],
+    ['qwen2', {}, undefined],
+    ['qwen2', { use_sliding_window: false }, undefined],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 2 }, undefined],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 1 }, [false, true]],
+    ['qwen2', { use_sliding_window: true, max_window_layers: 0 }, [true, true]],
+    ['qwen2', { use_sliding_window: true }, undefined],
+    ['qwen3', { use_sliding_window: true, max_window_layers: 0, layer_types: ['full_attention', 'full_attention'] }, undefined],
+    ['qwen3', { use_sliding_window: true, max_window_layers: 5, layer_types: ['sliding_attention', 'full_attention'] }, [true, false]],
+    ['mistral', { layer_types: ['full_attention', 'full_attention', 'sliding_attention'] }, undefined],
+  ])('a window is of the layers that use it: %s %o', (model_type, change, slides) => {
+    const config = { ...base, num_hidden_layers: 2, model_type, max_position_embeddings: 1000, sliding_window: 100, ...change };
+    expect(parseLlamaConfig(config)).toMatchObject({
+      maxPositions: 1000,
+      kinds: slides?.map((slides) => ({ window: slides ? 100 : undefined })),
+    });
   });
   test.each([
     [{ hidden_size: undefined }, /hidden_size is undefined/],
     [{ hidden_act: 'gelu' }, /hidden_act is "gelu"/],
-    [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /rope type "yarn"/],
+    [{ rope_scaling: { rope_type: 'dynamic', factor: 2 } }, /rope type "dynamic"; known are default, linear, llama3, yarn and longrope/],
+    [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /max_position_embeddings is undefined, expected a number/],
+    [{ model_type: 'smollm3', no_rope_layers: 3 }, /no_rope_layers is 3, expected a list of 1/],
+    [{ model_type: 'granite', residual_multiplier: 0 }, /residual_multiplier is 0, expected a positive number/],
     [{ num_key_value_heads: 3 }, /4 heads over 3/],
     [{ num_hidden_layers: 1.5 }, /num_hidden_layers is 1.5/],
     [{ rope_scaling: 5 }, /rope_scaling is 5, expected an object/],
@@ -227,6 +174,7 @@ describe('config.json', () => {
     ],
     [{ rope_parameters: { rope_theta: 500000 }, rope_theta: 10000 }, /rope_parameters .* and rope_theta 10000 differ/],
     [{ layer_types: ['chunked_attention'] }, /layer_types has "chunked_attention"/],
+    [{ layer_types: [] }, /layer_types is a list of 0, expected a list of 1/],
     [{ sliding_window: 'x' }, /sliding_window is "x", expected a number/],
   ])('%o is refused with the field in the message', (change, message) => {
     expect(() => LLAMA.parseConfig({ ...base, ...change })).toThrow(message);

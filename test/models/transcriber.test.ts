@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { SampleFile, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { resolveConfig } from '../../engine/config.ts';
+import { floatStorage, resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
@@ -220,7 +220,7 @@ describe('the transcriber', () => {
   });
 
   test('takes a prompt that precedes the audio where the checkpoint knows prompts', async () => {
-    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), 'f16');
+    const loaded = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
     const model = { ...loaded, tokens: { ...loaded.tokens, previous: 1406, beams: 1 } };
     const runner = new WhisperRunner(device, model, { maxRunning: 1 });
     const prompted = transcriberOf(runner, await Tokenizer.load(await openModelFolder(device.platform, BUNDLED)), 1);
@@ -258,7 +258,11 @@ describe('the transcriber', () => {
   });
 
   test('hears the language in the first window of a multilingual model, and ends windows that never end', async () => {
-    const model = await loadWhisperModel(device, await openModelFolder(device.platform, path('test/fixtures/whisper-tiny-random')), 'f32');
+    const model = await loadWhisperModel(
+      device,
+      await openModelFolder(device.platform, path('test/fixtures/whisper-tiny-random')),
+      floatStorage('f32'),
+    );
     const runner = new WhisperRunner(device, model, { maxRunning: 2 });
     // The fixture has no tokenizer: any that knows its ids will do.
     const tokenizer = await Tokenizer.load(await openModelFolder(device.platform, BUNDLED));
@@ -283,7 +287,7 @@ describe('the transcriber', () => {
   test.skipIf(!existsSync(SAMPLES))(
     'writes what PyTorch wrote for the sample clips, in full windows (skipped without ../shared)',
     async () => {
-      const model = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), 'f16');
+      const model = await loadWhisperModel(device, await openModelFolder(device.platform, BUNDLED), floatStorage('f16'));
       const { frames, mel } = model.config;
       // transformers pads every window.
       const windows = { samples: frames * mel.hop, frames, padding: undefined };

@@ -1,5 +1,6 @@
 /** What ranks share without a GPU: exchanges in one thread and over threads, failure, and how work is cut. */
 import { describe, expect, test } from 'vitest';
+import { mlpUnit } from '../../engine/models/layers/mlp.ts';
 import { headShare, shareOf } from '../../engine/models/shard.ts';
 import { GroupMemory, counterCount } from '../../engine/parallel/group-memory.ts';
 import type { GroupSizes } from '../../engine/parallel/group-memory.ts';
@@ -120,6 +121,11 @@ describe('cutting a model', () => {
     expect(() => shareOf('tokens', 60, 32, { rank: 0, ranks: 3 })).toThrow(/60 tokens .* over 3 adapters/);
     expect(() => headShare(2, 1, { rank: 0, ranks: 3 })).toThrow(/cannot be split/);
     expect(() => dealLayers(2, [1, 1, 1])).toThrow(/2 layers cannot be dealt to 3 stages/);
+  });
+
+  test('MLP columns are dealt out in blocks of quantised weights where each rank gets at least eight', () => {
+    const units = [[4864, 2], [1536, 2], [704, 2], [704, 4], [84, 2]].map(([columns, ranks]) => mlpUnit(columns!, ranks!)); // prettier-ignore
+    expect(units).toEqual([256, 32, 32, 4, 4]);
   });
 
   test('layers follow speed, every stage has one', () => {

@@ -53,6 +53,13 @@ describe('the bundled model gives the same greedy tokens', () => {
   });
 });
 
+test('matrices in blocks give the same greedy tokens, split 2 x 2', async () => {
+  const file = fileURLToPath(new URL('../fixtures/gguf/tiny/qwen3-Q8_0.gguf', import.meta.url));
+  const requests = [greedyAfter([5, 9, 60, 31, 7], 12)];
+  const asInFile: Partial<EngineConfig> = { dtype: 'auto', rankThreads: false };
+  expect(await answers(file, { ...asInFile, tpSize: 2, ppSize: 2 }, requests)).toEqual(await answers(file, asInFile, requests));
+});
+
 describe.each([
   { heads: 4, kvHeads: 1 },
   { heads: 4, kvHeads: 2 },

@@ -1,6 +1,7 @@
 /** Causal attention over paged keys and values, in f64. */
 import { keyIndex, valueIndex } from './kv.ts';
 import type { KVLayout } from './kv.ts';
+import type { AttentionScores } from '../../engine/ops/paged-attention.ts';
 
 export interface AttentionInput extends KVLayout {
   /** [T, H, D]. */
@@ -10,24 +11,28 @@ export interface AttentionInput extends KVLayout {
   readonly heads: number;
   /** Of int8 pages: channels that keys keep beside theirs, and what queries [T, H, n] have for them. */
   readonly apart?: { readonly q: ArrayLike<number>; key(slot: number, head: number): readonly number[] } | undefined;
+  readonly scores?: AttentionScores | undefined;
   /** Of every row: its sequence's pages and its position. */
   readonly rows: readonly { readonly pages: readonly number[]; readonly position: number }[];
 }
 
 export function pagedAttention(input: AttentionInput): Float64Array {
   const { q, k, v, heads, kvHeads, headDim, pageSize, rows } = input;
+  const { scale = 1 / Math.sqrt(headDim), softCap: cap, window = Infinity } = input.scores ?? {};
   const out = new Float64Array(rows.length * heads * headDim);
   rows.forEach(({ pages, position }, t) => {
     for (let h = 0; h < heads; h++) {
       const head = Math.floor(h / (heads / kvHeads));
       const at = (t * heads + h) * headDim;
-      const slots = Array.from({ length: position + 1 }, (_, s) => pages[Math.floor(s / pageSize)]! * pageSize + (s % pageSize));
+      const from = Math.max(0, position + 1 - window);
+      const seen = Array.from({ length: position + 1 - from }, (_, i) => from + i);
+      const slots = seen.map((s) => pages[Math.floor(s / pageSize)]! * pageSize + (s % pageSize));
       const scores = slots.map((slot) => {
         let sum = 0;
         for (let d = 0; d < headDim; d++) sum += q[at + d]! * k[keyIndex(input, slot, head, d)]!;
         const kept = input.apart?.key(slot, head) ?? [];
         kept.forEach((value, i) => (sum += input.apart!.q[(t * heads + h) * kept.length + i]! * value));
-        return sum / Math.sqrt(headDim);
+        return cap === undefined ? sum * scale : cap * Math.tanh((sum * scale) / cap);
       });
       const top = Math.max(...scores);
       const weights = scores.map((score) => Math.exp(score - top));

@@ -20,8 +20,11 @@ const MEMORY: MemoryUse = {
   kvCacheDtype: 'f16',
 };
 
-/** The notes, when the chat model is so. */
-function notes(argv: readonly string[], chat: Partial<ModelInfo> = {}): string[] {
+/** The notes, when the chat model is so; that the bundled models are toys is a case of its own. */
+const notes = (argv: readonly string[], chat: Partial<ModelInfo> = {}): string[] =>
+  allNotes(argv, chat).filter((note) => !note.includes('for real work'));
+
+function allNotes(argv: readonly string[], chat: Partial<ModelInfo> = {}): string[] {
   const info: EngineInfo = {
     ...FAKE_INFO,
     models: FAKE_INFO.models.map((model) => (model.task === 'chat' ? { ...model, ...chat } : model)),
@@ -51,6 +54,31 @@ describe('ranks that share an adapter', () => {
   test('two cards of one make do not share, and a whole model does not either', () => {
     expect(notes(['--adapters=A10#0,A10#1'], ranks('NVIDIA A10', 'NVIDIA A10'))).toEqual([]);
     expect(notes([])).toEqual([]);
+  });
+});
+
+describe('bundled models', () => {
+  test('all three: the preset for any machine, with what it fetches', () => {
+    expect(allNotes([])).toEqual([
+      expect.stringMatching(
+        /^the bundled models are toys; for real work: --preset small \(SmolLM2-135M-Instruct, Kokoro-82M-int8, whisper-base; 3\d\d MB\)$/,
+      ),
+    ]);
+  });
+
+  test('some: the flags of those', () => {
+    expect(allNotes(['--chat-model=test/fixtures/llama-tiny-random'])).toEqual([
+      expect.stringMatching(
+        /^the bundled models for speech and transcription are toys; for real work: --speech-model Kokoro-82M-int8 --transcription-model whisper-base \(\d+ MB\)$/,
+      ),
+    ]);
+    const [note] = allNotes(['--chat-model=none', '--speech-model=none']);
+    expect(note).toMatch(/^the bundled model for transcription is a toy; for real work: --transcription-model whisper-base \(/);
+  });
+
+  test('none: nothing', () => {
+    expect(allNotes(['--chat-model=test/fixtures/llama-tiny-random', '--speech-model=none', '--transcription-model=none'])).toEqual([]);
+    expect(allNotes(['--preset=small'])).toEqual([]);
   });
 });
 

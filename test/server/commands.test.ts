@@ -19,13 +19,22 @@ test('run answers on stdout, and says how long it took elsewhere', async () => {
   expect(err).toMatch(/^\(first token after \d+\.\d\d s, \d+\.\d tokens\/s\)\n$/);
 });
 
+test('run takes a quantised file', async () => {
+  const { code, err } = await run('test/fixtures/gguf/tiny/qwen3-Q4_K_M.gguf', 'the boat', '--temperature', '0', '--max-tokens', '4');
+  expect(code).toBe(0);
+  expect(err).toMatch(/tokens\/s; it ends at the number of tokens that was allowed\)\n$/);
+});
+
 test.each([
   [['models/parley-chat', 'Hi', '--temperature', '9'], /^--temperature 9: expected a number from 0 to 2; .*\n$/],
   [['models/parley-chat', 'Hi', '--max-tokens', '1.5'], /^--max-tokens 1\.5: expected a whole number from 1 /],
   [['models/parley-chat', 'Hi', 'there'], /^2 prompts are given; put one into quotation marks/],
   [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
   [['--seed', '1'], /^no model is named; /],
-  [['no-such-model', 'Hi'], /^no such file or folder: no-such-model\n$/],
+  [
+    ['no-such-model', 'Hi'],
+    /^no such file or folder: no-such-model; nor is a model of this name recommended \('parley models --recommended' lists those\)\n$/,
+  ],
   [['models/parley-speech', 'Hi'], /^models\/parley-speech: .*is not a chat model this build knows: llama, /],
 ])('run %j is refused in a line', async (argv, message) => {
   const { code, out, err } = await run(...argv);

@@ -6,7 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { SourceErrorKind } from '../../sources/index.ts';
+import { secondsToWait } from '../../sources/retry-after.ts';
 import { DISK } from '../../sources/node/disk.ts';
+import { waiter } from '../../sources/node/download.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import { keptBytes } from '../../sources/node/part-file.ts';
 import { FILES, ID, NEEDED, NEEDED_BYTES, TOKEN, TUNING, WEIGHTS, failure, hubBench } from '../support/hub-bench.ts';
@@ -199,6 +201,59 @@ describe('what the hub refuses', () => {
     bench.hub.status = undefined;
     bench.hub.listing = () => [{ type: 'file', path: 7 }];
     await refused('network', /the hub answers what no hub does: a file without name or size/);
+  });
+
+  describe('a hub that asks to wait', () => {
+    const limit = (count: number, to: string, headers: Record<string, string>): void => void (bench.hub.limit = { count, to, headers });
+
+    test.each([
+      ['before its listing', '/api/models/'],
+      ['before a file', '/resolve/'],
+    ])('%s is waited for', async (_, to) => {
+      limit(2, to, { 'retry-after': '0' });
+      expect((await bench.pull()).fetched).toBe(NEEDED_BYTES);
+      expect(bench.hub.limit!.count).toBeLessThanOrEqual(0);
+    });
+
+    test.each([
+      ['Retry-After', { 'retry-after': '301' }, '5 min 1 s'],
+      ['RateLimit', { ratelimit: '"api";r=0;t=7200' }, '2 h 0 min'],
+    ])('for too long is told: %s', async (_, headers, time) => {
+      for (const to of ['/api/models/', '/resolve/']) {
+        limit(Infinity, to, headers);
+        const { message, kind } = await failure(bench.pull());
+        expect([kind, message]).toEqual(['network', expect.stringContaining(`(HTTP 429); it takes them again in ${time}; with HF_TOKEN`)]);
+      }
+    });
+
+    test.each([
+      [{ 'retry-after': '12' }, 12],
+      [{ 'retry-after': 'Mon, 23 Nov 2026 07:00:30 GMT' }, 30],
+      [{ 'retry-after': 'Mon, 23 Nov 2026 06:00:00 GMT' }, 0],
+      [{ 'retry-after': 'soon', ratelimit: '"resolvers";r=0;t=55' }, 55],
+      [{ 'retry-after': '-1' }, undefined],
+      [{ ratelimit: 'nothing' }, undefined],
+      [{}, undefined],
+    ])('%o', (headers, seconds) => {
+      expect(secondsToWait(new Headers(headers), Date.UTC(2026, 10, 23, 7))).toBe(seconds);
+    });
+
+    test('again and again is given up', async () => {
+      for (const to of ['/api/models/', '/resolve/']) {
+        limit(1000, to, { 'retry-after': '0' });
+        expect((await failure(bench.pull())).message).toMatch(/it takes them again in 0 s/);
+        expect(bench.hub.limit!.count).toBeGreaterThan(900);
+      }
+    });
+
+    test('says so once, however many requests wait', async () => {
+      const notes: string[] = [];
+      const wait = waiter({ signal: new AbortController().signal, onNote: (line) => notes.push(line) });
+      await Promise.all([wait(0.001), wait(0.001), wait(0)]);
+      expect(notes).toEqual(['the other side takes no more requests for now; going on in 0 s']);
+      await Promise.all([wait(0), wait(0)]);
+      expect(notes).toHaveLength(1);
+    });
   });
 
   test('fetching while offline', async () => {

@@ -1,4 +1,5 @@
 /** Error measures; the tolerances of the kernel cases are stated in NMSE. */
+import { expect } from 'vitest';
 
 /** Normalised mean squared error: sum((a - e)^2) / sum(e^2); NaN anywhere gives NaN. */
 export function nmse(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
@@ -32,4 +33,10 @@ export function expectClose(name: string, actual: ArrayLike<number>, expected: A
   if (actual.length !== expected.length) throw new Error(`${name}: ${actual.length} values, expected ${expected.length}`);
   const error = nmse(actual, expected);
   if (!(error <= tolerance)) throw new Error(`${name}: NMSE ${error} above ${tolerance}; ${worst(actual, expected)}`);
+}
+
+/** Number of logits whose bits differ. */
+export function differing(actual: readonly Float32Array[], expected: readonly Float32Array[]): number {
+  expect(actual).toHaveLength(expected.length);
+  return actual.reduce((sum, row, i) => sum + row.reduce((count, value, j) => count + (Object.is(value, expected[i]![j]!) ? 0 : 1), 0), 0);
 }

@@ -1,4 +1,6 @@
 /** Runs a decoder without scheduler and sampler: rows in, logits out, stages traced. */
+import { floatStorage } from '../../engine/config.ts';
+import type { WeightStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
 import { createDecoderKV } from '../../engine/models/decoder.ts';
@@ -25,13 +27,16 @@ export interface Chunk {
 export class DecoderHarness {
   readonly device: Device;
   readonly decoder: Decoder;
+  /** On the device. */
+  readonly weightBytes: number;
   readonly #kv: KVCache;
   readonly #workspace: DecoderWorkspace;
   readonly #context: number;
 
-  private constructor(device: Device, decoder: Decoder, kv: KVCache, context: number, rows: number) {
+  private constructor(device: Device, decoder: Decoder, weightBytes: number, kv: KVCache, context: number, rows: number) {
     this.device = device;
     this.decoder = decoder;
+    this.weightBytes = weightBytes;
     this.#kv = kv;
     this.#workspace = decoder.createWorkspace(device, rows, rows);
     this.#context = context;
@@ -42,21 +47,24 @@ export class DecoderHarness {
     folder: string,
     {
       dtype = 'f32',
+      storage = floatStorage(dtype),
       kvType = dtype,
       sequences = 4,
       context = 512,
       rows = ROWS,
-    }: { dtype?: 'f32' | 'f16'; kvType?: KVType; sequences?: number; context?: number; rows?: number } = {},
+    }: { dtype?: 'f32' | 'f16'; storage?: WeightStorage; kvType?: KVType; sequences?: number; context?: number; rows?: number } = {},
   ): Promise<DecoderHarness> {
     const model = await openModelFolder(createNodePlatform(), folder);
     const json = await model.json('config.json');
+    const before = device.stats.bufferBytes;
     const decoder = await withWeights(model, (checkpoint) =>
-      decoderFor(json).load(new WeightLoader(device, checkpoint, dtype), json, context),
+      decoderFor(json).load(new WeightLoader(device, checkpoint, storage), json, context),
     );
+    const weightBytes = device.stats.bufferBytes - before;
     const { layers, kvHeads, headDim } = decoder.shape;
     const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
     const kv = await createDecoderKV(device, decoder, shape, sequences * ceilDiv(context, PAGE));
-    return new DecoderHarness(device, decoder, kv, context, rows);
+    return new DecoderHarness(device, decoder, weightBytes, kv, context, rows);
   }
 
   /**

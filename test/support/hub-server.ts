@@ -1,5 +1,5 @@
 /**
- * A server that speaks the Hugging Face hub's protocol for one repository: its revisions, its tree with git and LFS hashes (page by page), files in
+ * A server that speaks the Hugging Face hub's protocol for one repository, or several: their revisions, its tree with git and LFS hashes (page by page), files in
  * LFS behind a redirect to a storage server of another origin, ranges, and the hub's CORS headers and refusals.
  */
 import { createHash } from 'node:crypto';
@@ -29,6 +29,8 @@ export interface HubRules {
   gated: boolean;
   /** Every answer of the hub is this one. */
   status: number | undefined;
+  /** The first answers of the hub to paths that hold `to` are 429 with these headers. */
+  limit: { count: number; readonly to: string; readonly headers: Readonly<Record<string, string>> } | undefined;
   /** Where the storage is, other than it is. */
   redirect: ((location: string) => string) | undefined;
   /** How many downloads the storage refuses, as it does with addresses that are too old. */
@@ -50,9 +52,12 @@ export interface HubServer extends HubRules {
   readonly requests: { readonly host: 'hub' | 'storage'; readonly path: string; readonly authorization: string | undefined }[];
   /** Makes a commit of these files, at a branch; returns its hash. */
   commit(files: ReadonlyMap<string, Buffer>, revision?: string): string;
+  /** The same in another repository, which has it then; `hash` names the commit. */
+  commitTo(id: string, files: ReadonlyMap<string, Buffer>, hash?: string): string;
   close(): Promise<void>;
 }
 
+const NOTHING: FakeRepository = { commits: new Map(), refs: new Map() };
 /** Entries on one page of a listing. */
 const PAGE = 40;
 const sha = (kind: 'sha1' | 'sha256', ...parts: (string | Buffer)[]): string =>
@@ -60,14 +65,14 @@ const sha = (kind: 'sha1' | 'sha256', ...parts: (string | Buffer)[]): string =>
 
 /** Serves the checkpoint in `folder`, or nothing yet, as the repository `id`. */
 export async function serveHub(id: string, folder?: string): Promise<HubServer> {
-  const commits = new Map<string, ReadonlyMap<string, Buffer>>();
-  const refs = new Map<string, string>();
+  const repositories = new Map<string, FakeRepository>([[id, { commits: new Map(), refs: new Map() }]]);
   const contents = new Map<string, Buffer>();
   const rules: HubRules = {
     fault: undefined,
     token: undefined,
     gated: false,
     status: undefined,
+    limit: undefined,
     redirect: undefined,
     refusals: 0,
     listing: undefined,
@@ -75,9 +80,7 @@ export async function serveHub(id: string, folder?: string): Promise<HubServer> 
     hold: undefined,
   };
   const state = {
-    id,
-    commits,
-    refs,
+    repositories,
     contents,
     rules,
     downloads: [] as HubServer['downloads'],
@@ -88,23 +91,30 @@ export async function serveHub(id: string, folder?: string): Promise<HubServer> 
   const hub = createServer((request, response) => answerHub(state, request, response));
   const storage = createServer((request, response) => void answerStorage(state, request, response));
   [state.url, state.storage] = await Promise.all([listening(hub), listening(storage)]);
-  const commit: HubServer['commit'] = (files, revision = 'main') => {
-    const hash = sha('sha1', ...[...files].flatMap(([path, content]) => [path, sha('sha256', content)]));
-    commits.set(hash, files);
-    refs.set(revision, hash);
+  const add = (to: string, files: ReadonlyMap<string, Buffer>, revision: string, name?: string): string => {
+    const hash = name ?? sha('sha1', ...[...files].flatMap(([path, content]) => [path, sha('sha256', content)]));
+    const repository = repositories.get(to) ?? { commits: new Map(), refs: new Map() };
+    repository.commits.set(hash, files);
+    repository.refs.set(revision, hash);
+    repositories.set(to, repository);
     for (const content of files.values()) contents.set(sha('sha256', content), content);
     return hash;
   };
+  const commit: HubServer['commit'] = (files, revision = 'main') => add(id, files, revision);
+  const commitTo: HubServer['commitTo'] = (to, files, hash) => add(to, files, 'main', hash);
   if (folder !== undefined && existsSync(folder)) commit(filesOf(folder));
   const { url, storage: storageUrl, downloads, requests } = state;
   const close = async (): Promise<void> => void (await Promise.all([closed(hub), closed(storage)]));
-  return Object.assign(rules, { url, storage: storageUrl, downloads, requests, commit, close });
+  return Object.assign(rules, { url, storage: storageUrl, downloads, requests, commit, commitTo, close });
+}
+
+interface FakeRepository {
+  readonly commits: Map<string, ReadonlyMap<string, Buffer>>;
+  readonly refs: Map<string, string>;
 }
 
 interface State {
-  readonly id: string;
-  readonly commits: ReadonlyMap<string, ReadonlyMap<string, Buffer>>;
-  readonly refs: ReadonlyMap<string, string>;
+  readonly repositories: ReadonlyMap<string, FakeRepository>;
   readonly contents: ReadonlyMap<string, Buffer>;
   readonly rules: HubRules;
   readonly downloads: HubServer['downloads'];
@@ -146,15 +156,19 @@ const refuse = (response: ServerResponse, status: number, code: string, error: s
 
 function answerHub(state: State, request: IncomingMessage, response: ServerResponse): void {
   if (!withCors(request, response)) return;
-  const { id, rules, refs, commits } = state;
+  const { rules, repositories } = state;
   const url = new URL(request.url!, state.url);
   const path = decodeURIComponent(url.pathname);
   const { authorization } = request.headers;
   state.requests.push({ host: 'hub', path, authorization });
+  if (rules.limit && path.includes(rules.limit.to) && rules.limit.count-- > 0) return json(response, 429, {}, rules.limit.headers);
   if (rules.status !== undefined) return refuse(response, rules.status, '', 'the hub is being mended');
-  const [, api, rest = ''] = new RegExp(`^/(api/models/)?${id}(?=/|$)(.*)$`).exec(path) ?? [];
+  const [, api, asked = '', rest = ''] = /^\/(api\/models\/)?([^/]+\/[^/]+)(.*)$/.exec(path) ?? [];
+  const found = repositories.get(asked);
+  const [id, { refs, commits }] = [asked, found ?? NOTHING];
   const isOpen = rules.token === undefined || authorization === `Bearer ${rules.token}`;
-  if (rest === '' && api === undefined) return refuse(response, authorization ? 404 : 401, 'RepoNotFound', 'Repository not found');
+  if (!found || (rest === '' && api === undefined))
+    return refuse(response, authorization ? 404 : 401, 'RepoNotFound', 'Repository not found');
   if (!isOpen) return refuse(response, 401, authorization ? '' : 'RepoNotFound', 'Invalid username or password.');
   if (rules.gated) return refuse(response, 403, 'GatedRepo', `Access to model ${id} is restricted and you are not in the authorized list.`);
   const [, what = '', revision = 'main', file = ''] = /^\/(revision|tree|resolve)\/((?:refs\/pr\/)?[^/]+)\/?(.*)$/.exec(rest) ?? [];

@@ -1,9 +1,13 @@
-/** Mean absolute difference of log band energies (80 mel-spaced bands, 1024-sample Hann windows, hop 256), in nepers. */
+/** Mean absolute difference of log band energies, in nepers. */
 export function logMelDistance(a: ArrayLike<number>, b: ArrayLike<number>, sampleRate: number): number {
-  const first = bands(a, sampleRate);
-  const second = bands(b, sampleRate);
+  return bandsDistance(logBands(a, sampleRate), logBands(b, sampleRate));
+}
+
+/** The same of band energies that are there already; NaN when there are not as many. */
+export function bandsDistance(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length) return NaN;
   let sum = 0;
-  for (let i = 0; i < first.length; i++) sum += Math.abs(first[i]! - second[i]!) / first.length;
+  for (let i = 0; i < a.length; i++) sum += Math.abs(a[i]! - b[i]!) / a.length;
   return sum;
 }
 
@@ -12,7 +16,8 @@ const HOP = 256;
 const BANDS = 80;
 const FLOOR = 1e-5;
 
-function bands(signal: ArrayLike<number>, sampleRate: number): number[] {
+/** Logarithms of a signal's energies, frame by frame: 80 mel-spaced bands, 1024-sample Hann windows, hop 256. */
+export function logBands(signal: ArrayLike<number>, sampleRate: number): number[] {
   const mel = (hz: number): number => 2595 * Math.log10(1 + hz / 700);
   const edges = Array.from({ length: BANDS + 2 }, (_, i) => 700 * (10 ** ((mel(sampleRate / 2) * i) / (BANDS + 1) / 2595) - 1));
   const out: number[] = [];

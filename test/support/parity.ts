@@ -1,5 +1,5 @@
 /** What the three tasks compute on a device, number by number; the tab and Node are compared by it (test/browser/parity.test.ts). */
-import { resolveConfig } from '../../engine/config.ts';
+import { floatStorage, resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { createEncoderWorkspace } from '../../engine/models/whisper/encoder.ts';
@@ -82,7 +82,7 @@ async function chat(device: Device, models: string): Promise<ParityResult['answe
 }
 
 async function melOf(device: Device, folder: string, samples: Float32Array): Promise<readonly number[]> {
-  const { config, logMel: mel } = await loadWhisperModel(device, await openModelFolder(device.platform, folder), 'f16');
+  const { config, logMel: mel } = await loadWhisperModel(device, await openModelFolder(device.platform, folder), floatStorage('f16'));
   const { frames } = config;
   const workspace = createEncoderWorkspace(device, config);
   device.write(workspace.samples, melInput(config.mel, samples, frames * config.mel.hop));

@@ -1,6 +1,6 @@
 /** A refusal with every remedy there is for it. */
 import type { EngineError } from '../../engine/errors.ts';
-import { planMemory } from '../../engine/runner/kv-budget.ts';
+import { planMemory } from '../../engine/runner/memory-plan.ts';
 
 const GIB = 2 ** 30;
 

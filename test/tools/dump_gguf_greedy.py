@@ -3,7 +3,7 @@
   python test/tools/dump_gguf_greedy.py FILE.gguf OUT.json [TOKENS]    (needs gguf, torch, transformers; made with 0.19.0, 2.15.0, 5.23.0)
 
 Prompts' tokens are transformers' own, made from the file's tokenizer. `gaps` are the differences of the two best log probabilities. The architecture
-is llama, qwen2 or qwen3.
+is llama, qwen2, qwen3 or gemma3.
 """
 import json
 import sys
@@ -27,6 +27,9 @@ PARTS = {
     "attn_output": "self_attn.o_proj", "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 }
+FOUR_NORMS = {
+    "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm", "post_ffw_norm": "post_feedforward_layernorm",
+}
 
 
 def load(path: str, rope: dict | None = None):
@@ -37,15 +40,23 @@ def load(path: str, rope: dict | None = None):
     get = lambda key, default=None: value(f"{arch}.{key}", default)
     shapes = {t.name: [int(n) for n in reversed(t.shape)] for t in reader.tensors}
     heads, kv = get("attention.head_count"), get("attention.head_count_kv")
+    gemma = arch == "gemma3"
+    rope = rope or {"rope_type": "default", "rope_theta": get("rope.freq_base", 10000.0)}
+    own = {}
+    if gemma:
+        own = dict(sliding_window=get("attention.sliding_window"), query_pre_attn_scalar=get("attention.key_length"))
+        rope = {"full_attention": rope, "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}}
     config = AutoConfig.for_model(
-        arch, hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"), num_hidden_layers=get("block_count"),
+        "gemma3_text" if gemma else arch, **own, hidden_size=get("embedding_length"), intermediate_size=get("feed_forward_length"), num_hidden_layers=get("block_count"),
         num_attention_heads=heads, num_key_value_heads=kv, head_dim=get("attention.key_length", get("embedding_length") // heads),
         rms_norm_eps=get("attention.layer_norm_rms_epsilon"), max_position_embeddings=get("context_length"), vocab_size=shapes["token_embd.weight"][0],
-        tie_word_embeddings="output.weight" not in shapes, rope_parameters=rope or {"rope_type": "default", "rope_theta": get("rope.freq_base", 10000.0)},
+        tie_word_embeddings="output.weight" not in shapes, rope_parameters=rope,
     )
     state = {}
     for tensor in reader.tensors:
         data = torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).copy()).float().reshape(shapes[tensor.name])
+        if gemma and "norm" in tensor.name:
+            data = data - 1
         if tensor.name in TOP:
             state[TOP[tensor.name]] = data
             continue
@@ -55,7 +66,8 @@ def load(path: str, rope: dict | None = None):
         if arch == "llama" and part in ("attn_q", "attn_k"):
             n = heads if part == "attn_q" else kv
             data = data.reshape(n, data.shape[0] // n // 2, 2, *data.shape[1:]).transpose(1, 2).reshape(data.shape)
-        state[f"model.layers.{layer}.{PARTS[part]}.{kind}"] = data
+        name = (FOUR_NORMS if gemma else {}).get(part) or PARTS[part]
+        state[f"model.layers.{layer}.{name}.{kind}"] = data
     model = AutoModelForCausalLM.from_config(config).float().eval()
     missing, unexpected = model.load_state_dict(state, strict=False)
     assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)

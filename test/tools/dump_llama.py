@@ -1,6 +1,6 @@
 """Writes test/fixtures/llama-tiny-random: tiny random decoders and what PyTorch computes with them.
 
-    python test/tools/dump_llama.py            all tiny models
+    python test/tools/dump_llama.py [NAME...]  all tiny models, or some
     python test/tools/dump_llama.py FOLDER     golden tokens of a converted folder (test/tools/convert-llama2c.ts) to stdout
 
 Needs torch, transformers and safetensors. Weights are random in f16 (so are the files), arithmetic is f32.
@@ -50,6 +50,49 @@ MODELS = {
         COMMON, model_type="arcee", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=48, intermediate_size=72,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # Every layer sees 16 positions only; five query heads on one of keys.
+    "mistral": dict(
+        COMMON, model_type="mistral", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=52,
+        tie_word_embeddings=False, sliding_window=16, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # The last layer sees 20 positions only.
+    "qwen2-window": dict(
+        COMMON, model_type="qwen2", hidden_size=32, num_attention_heads=2, num_key_value_heads=2, head_dim=16, intermediate_size=48,
+        tie_word_embeddings=True, use_sliding_window=True, sliding_window=20, max_window_layers=1,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Caps that are felt, a divisor of scores that is not the head dim, two key/value heads, every other layer sees 12 positions.
+    "gemma2": dict(
+        COMMON, model_type="gemma2", hidden_size=44, num_attention_heads=4, num_key_value_heads=2, head_dim=24, intermediate_size=60,
+        sliding_window=12, query_pre_attn_scalar=40, attn_logit_softcapping=4.0, final_logit_softcapping=2.0,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Two rotary embeddings, one of them scaled; norms of queries and keys; the second of three layers sees everything.
+    "gemma3": dict(
+        COMMON, model_type="gemma3_text", hidden_size=36, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=1, head_dim=32,
+        intermediate_size=56, sliding_window=14, query_pre_attn_scalar=20, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+        ),
+    ),
+    # YaRN beyond an original context that the prompt exceeds, biases.
+    "qwen2-yarn": dict(
+        COMMON, model_type="qwen2", hidden_size=32, num_attention_heads=2, num_key_value_heads=1, head_dim=32, intermediate_size=48,
+        tie_word_embeddings=False, rope_parameters=dict(
+            rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=24, beta_fast=8.0,
+        ),
+    ),
+    # The second layer rotates nothing.
+    "smollm3": dict(
+        COMMON, model_type="smollm3", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64,
+        tie_word_embeddings=True, no_rope_layer_interval=2, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    "granite": dict(
+        COMMON, model_type="granite", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=56,
+        tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.1, logits_scaling=2.0,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 
@@ -60,6 +103,9 @@ def randomise(model, seed):
             value = torch.randn(parameter.shape, generator=generator)
             # Large enough that next tokens differ and the two best are apart.
             scale = 0.3 if parameter.ndim == 1 else 2.5 / parameter.shape[1] ** 0.5
+            # A tied table that is scaled on the way in would have every token predict itself.
+            if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
+                scale *= 0.15
             parameter.copy_((1 + 0.3 * value if "norm" in name else scale * value).half().float())
 
 
@@ -82,7 +128,8 @@ def dump(name, settings, seed):
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     randomise(model, seed)
     stages = {}
-    hooks = [model.model.embed_tokens.register_forward_hook(lambda m, i, o: stages.update({"embedding": o[0]}))]
+    # Some models scale their embeddings on the way to the first layer.
+    hooks = [model.model.layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": i[0].reshape(PROMPT, -1)}))]
     for index, layer in enumerate(model.model.layers):
         hook = lambda m, i, o, index=index: stages.update({f"layer {index}": (o if torch.is_tensor(o) else o[0]).reshape(PROMPT, -1)})
         hooks.append(layer.register_forward_hook(hook))
@@ -91,6 +138,9 @@ def dump(name, settings, seed):
         stages["logits"] = model(torch.tensor([prompt])).logits[0]
     for hook in hooks:
         hook.remove()
+    # Parley keeps the residual stream divided by what Granite multiplies the halves of a layer with.
+    for stage in stages.keys() - {"logits"}:
+        stages[stage] = stages[stage] / getattr(config, "residual_multiplier", 1.0)
     tokens, margin = greedy(model, prompt, GENERATED)
     save_file({key: value.contiguous().clone() for key, value in stages.items()}, folder / "golden.safetensors")
     about = dict(prompt=prompt, greedy=tokens, margin=margin, transformers=transformers.__version__, torch=torch.__version__, script=script_hash())
@@ -111,8 +161,10 @@ def dump_folder(folder, prompt, count):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    chosen = sys.argv[1:] or list(MODELS)
+    if not set(chosen) <= set(MODELS):
         dump_folder(sys.argv[1], [int(id) for id in sys.argv[2].split(",")], 96)
     else:
         for number, (name, settings) in enumerate(MODELS.items()):
-            dump(name, settings, 100 * number + 7)
+            if name in chosen:
+                dump(name, settings, 100 * number + 7)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What transformers hears in recordings with published Whisper weights: the reference of test/real/whisper.test.ts.
+"""What transformers hears in recordings with published Whisper weights: the reference of test/models/real-whisper.test.ts.
 
     python3 test/tools/real_transcripts.py HUGGING_FACE_FOLDER RECORDINGS OUT [COUNT]
 

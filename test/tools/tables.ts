@@ -1,7 +1,8 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
  * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the models in
- * docs/models.md from engine/model-types.ts. The architecture test fails when a document's table is not what this writes.
+ * docs/models.md from engine/model-types.ts, and what is recommended there and in README.md from models/recommended.json. The architecture test
+ * fails when a document's tables are not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -9,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
+import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetModels } from '../../sources/index.ts';
 import { FLAGS, placeholder } from '../../server/settings/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -76,20 +78,70 @@ function modelTable(): string {
   return ['| listener | model_type | read more |', '|---|---|---|', ...rows].join('\n');
 }
 
-const TABLES = { 'docs/flags.md': flagTable, 'docs/models.md': modelTable, 'shaders/README.md': shaderTable } as const;
+const TASKS = ['chat', 'speech', 'transcription'] as const;
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+
+/** A row for each preset: its models, and what they take. */
+function presetTable(): string {
+  const rows = Object.entries(PRESETS).map(([name, preset]) => {
+    const models = presetModels(preset);
+    const [bytes, memory] = [sum(models.map((model) => downloadBytes(model) ?? 0)), sum(models.map((model) => model.memory))];
+    return `| \`--preset ${name}\` | ${preset.for} | ${TASKS.map((task) => preset[task]).join(' | ')} | ${formatBytes(bytes)} | ${formatBytes(memory)} |`;
+  });
+  return [`| preset | for | ${TASKS.join(' | ')} | download | memory |`, '|---|---|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** A row for each recommended model. */
+function recommendedTable(): string {
+  const rows = RECOMMENDED_MODELS.map((model) => {
+    const { id, task, sources, memory, licence, terms, sampling = {}, good, bad } = model;
+    const bytes = downloadBytes(model);
+    const from = sources.map(({ from: source, tried }) => {
+      const where = source.endsWith('.json') ? `[packages](../${source})` : `\`${source.replace(/@[0-9a-f]{40}/, '')}\``;
+      return tried === undefined ? where : `${where} (run ${tried})`;
+    });
+    const cells = [
+      `\`${id}\``,
+      task,
+      bytes === undefined ? '' : formatBytes(bytes),
+      formatBytes(memory),
+      `${licence}${terms ? ', to be accepted on the hub' : ''}`,
+      good,
+      bad,
+      Object.entries(sampling).map(([name, value]) => `${name} ${value}`).join(', '), // prettier-ignore
+      from.join(', '),
+    ];
+    return `| ${cells.join(' | ')} |`;
+  });
+  const heads = ['model', 'task', 'download', 'memory', 'licence', 'good at', 'not at', 'sampling', 'from'];
+  return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...rows].join('\n');
+}
+
+/** Each document's tables, in their order. */
+const TABLES = {
+  'README.md': [presetTable],
+  'docs/flags.md': [flagTable],
+  'docs/models.md': [presetTable, recommendedTable, modelTable],
+  'shaders/README.md': [shaderTable],
+} as const;
 type TableDocument = keyof typeof TABLES;
 
 /** Documents with tables, below the repository root. */
 export const DOCUMENTS = Object.keys(TABLES) as readonly TableDocument[];
 
-/** A document with its table replaced by the present one. */
+/** A document with its tables replaced by the present ones. */
 export async function withTable(document: TableDocument): Promise<string> {
-  const text = readFileSync(join(ROOT, document), 'utf8');
-  const from = text.indexOf(BEGIN) + BEGIN.length;
-  const to = text.indexOf(END);
-  if (from < BEGIN.length || to < from) throw new Error(`${document} lacks the markers ${BEGIN} and ${END}`);
-  const table = await TABLES[document]();
-  return `${text.slice(0, from)}\n${table}\n${text.slice(to)}`;
+  let text = readFileSync(join(ROOT, document), 'utf8');
+  let at = 0;
+  for (const make of TABLES[document]) {
+    const from = text.indexOf(BEGIN, at) + BEGIN.length;
+    const to = text.indexOf(END, from);
+    if (from < at + BEGIN.length || to < from) throw new Error(`${document} lacks the markers ${BEGIN} and ${END}`);
+    const table = await make();
+    text = `${text.slice(0, from)}\n${table}\n${text.slice(to)}`;
+    at = from + table.length + END.length;
+  }
+  return text;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

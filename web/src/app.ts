@@ -7,15 +7,20 @@ import { EngineSession, splitConfig } from './backend/engine-session.ts';
 import { RemoteEngine } from './backend/remote-engine.ts';
 import type { TaskEngine } from './backend/remote-engine.ts';
 import { guessServers } from './backend/servers.ts';
+import { describeFiles } from './backend/start-engine-worker.ts';
 import { Responsiveness } from './device/responsiveness.ts';
 import { SelfTest } from './device/self-test.ts';
 import { ConversationStore } from './chat/conversation-store.ts';
 import { canCompute, detectEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { EngineError } from '../../engine/errors.ts';
+import type { Finder } from './models/find-model.ts';
 import type { ModelTask } from './models/manifest.ts';
+import { ModelChoices } from './models/model-choices.ts';
 import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
+import { ModelWorks } from './models/model-work.ts';
+import { RecommendedWork } from './models/recommended-work.ts';
 import { Router } from './router.ts';
 import type { Services } from './services.ts';
 import type { Settings } from './settings.ts';
@@ -36,6 +41,9 @@ export class App implements Services {
   readonly responsiveness = new Responsiveness();
   readonly store = new ModelStore();
   readonly library: ModelLibrary;
+  readonly works: ModelWorks;
+  readonly recommended: RecommendedWork;
+  readonly choices: ModelChoices;
   readonly tabs = new Tabs();
   readonly deletions = new Deletions();
   readonly work = new WorkStore(this.tabs);
@@ -65,6 +73,9 @@ export class App implements Services {
       speech: new EngineSession('speech', this.store),
       transcription: new EngineSession('transcription', this.store),
     };
+    this.works = new ModelWorks(this);
+    this.recommended = new RecommendedWork(this);
+    this.choices = new ModelChoices(this);
     this.guessedServers = signal(guessServers(location.href, false));
     this.conversations = new ConversationStore(this);
     this.speech = new SpeechWork(this);
@@ -111,6 +122,11 @@ export class App implements Services {
 
   get remote(): RemoteEngine {
     return this.#remote!;
+  }
+
+  /** How models are looked up now. */
+  get finder(): Finder {
+    return { hub: this.settings.value.hub, describe: describeFiles };
   }
 
   server(task: ModelTask): string {

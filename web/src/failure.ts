@@ -1,7 +1,7 @@
 /** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
 import { EngineError, toPlainError } from '../../engine/errors.ts';
 import type { PlainError } from '../../engine/errors.ts';
-import { StoreError } from './models/model-store.ts';
+import { StoreError } from './models/store-error.ts';
 
 /** What a button beside a failure does. */
 export type Remedy = 'retry' | 'restart' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device' | 'none';

@@ -1,11 +1,12 @@
-/** Says which model answers and where, so that nobody has to look for it in the settings. */
+/** Says which model answers, where, and what it is, so that nobody has to look for it in the settings. */
 import { useEffect } from 'preact/hooks';
 import { useApp } from './app.ts';
+import { aboutWords } from './models/about-words.ts';
 import type { ModelTask } from './models/manifest.ts';
 
 export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   const app = useApp();
-  const { where, models } = app.settings.data.value;
+  const { where } = app.settings.data.value;
   const isServer = where[task] === 'server';
   const server = URL.canParse(app.server(task)) ? new URL(app.server(task)) : undefined;
   const remote = app.remote;
@@ -14,10 +15,11 @@ export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   useEffect(() => {
     if (isServer && isOwn) remote.model(task).catch(() => undefined);
   }, [isServer, isOwn, remote]);
-  const name = isServer ? (remote.names.value[task] ?? 'a model') : models[task];
+  const words = aboutWords(app.choices.about(task) ?? {});
   return (
     <p class="label place" id={id}>
-      <span class="name">{name}</span> {isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab'}
+      <span class="name">{app.choices.name(task) ?? 'a model'}</span>{' '}
+      {[isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab', ...words].join(' · ')}
     </p>
   );
 }

@@ -1,6 +1,7 @@
 /** What the page's work needs of the app: no views, and no work of another kind. */
 import type { TaskEngine } from './backend/remote-engine.ts';
 import type { ModelTask } from './models/manifest.ts';
+import type { ModelChoices } from './models/model-choices.ts';
 import type { Settings } from './settings.ts';
 import type { Deletions } from './storage/deletions.ts';
 import type { Tabs } from './storage/tabs.ts';
@@ -9,6 +10,7 @@ import type { Announcer } from './ui/announcer.ts';
 
 export interface Services {
   readonly settings: Settings;
+  readonly choices: ModelChoices;
   readonly announcer: Announcer;
   readonly tabs: Tabs;
   readonly deletions: Deletions;

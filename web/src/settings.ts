@@ -26,8 +26,14 @@ export interface SettingsData {
     readonly maxTokens: number;
     readonly stop: string;
   };
-  readonly speech: { readonly voice: string; readonly speed: number; readonly seed: string };
-  readonly transcription: { readonly language: string; readonly prompt: string };
+  /** The voice chosen last, and that of each model by its id; which one speaks is said by ModelChoices. The same for languages; empty = found. */
+  readonly speech: {
+    readonly voice: string;
+    readonly voices: Readonly<Record<string, string>>;
+    readonly speed: number;
+    readonly seed: string;
+  };
+  readonly transcription: { readonly language: string; readonly languages: Readonly<Record<string, string>>; readonly prompt: string };
   readonly microphone: { readonly echoCancellation: boolean; readonly noiseSuppression: boolean; readonly autoGainControl: boolean };
   readonly readAnswers: boolean;
   /** The tab's chat model is split over both graphics cards of the machine. */
@@ -44,8 +50,8 @@ export const DEFAULT_SETTINGS: SettingsData = {
   hub: 'https://huggingface.co',
   models: { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' },
   chat: { system: '', ...SAMPLING_START, seed: '', maxTokens: 512, stop: '' },
-  speech: { voice: 'aus-male-3', speed: 1, seed: '' },
-  transcription: { language: '', prompt: '' },
+  speech: { voice: 'aus-male-3', voices: {}, speed: 1, seed: '' },
+  transcription: { language: '', languages: {}, prompt: '' },
   microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
   readAnswers: false,
   bothAdapters: false,
@@ -93,10 +99,12 @@ function parse(text: string | null | undefined): unknown {
   }
 }
 
-/** Takes from `found` what has the type of the default, recursively; everything else is the default. */
+/** Takes from `found` what has the type of the default, recursively; everything else is the default. An empty object is a record of texts. */
 export function mergeDefaults<T>(defaults: T, found: unknown): T {
   if (typeof defaults !== 'object' || defaults === null) return typeof found === typeof defaults ? (found as T) : defaults;
   if (typeof found !== 'object' || found === null) return defaults;
+  if (Object.keys(defaults).length === 0)
+    return Object.fromEntries(Object.entries(found).filter(([, text]) => typeof text === 'string')) as T;
   const merged = Object.entries(defaults).map(([key, value]) => [key, mergeDefaults(value, (found as Record<string, unknown>)[key])]);
   return Object.fromEntries(merged) as T;
 }

@@ -41,11 +41,24 @@ export function StatusRail() {
           new version: reload
         </button>
       )}
+      <Fetching />
       <StopSound />
       <a href="#/device" class="end">
         {app.environment.value === 'software' ? 'software adapter' : 'device'}
       </a>
     </footer>
+  );
+}
+
+/** Models that are fetched while another view is open. */
+function Fetching() {
+  const { works } = useApp();
+  const [work] = works.fetching.value;
+  if (!work) return null;
+  return (
+    <a href="#/models" class="busy">
+      fetching {Math.floor(work.share.value * 100)} %
+    </a>
   );
 }
 

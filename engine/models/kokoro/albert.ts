@@ -5,7 +5,7 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { denseAttention } from '../../ops/dense-attention.ts';
 import { embedding } from '../../ops/embedding.ts';
 import { linear } from '../../ops/linear.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import { layerNorm } from '../../ops/norm.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { AlbertConfig } from './config.ts';

@@ -6,7 +6,7 @@ import { activate } from '../../ops/activation.ts';
 import { conv1d } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
 import { embedding } from '../../ops/embedding.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import { lstm } from '../../ops/lstm.ts';
 import { layerNorm } from '../../ops/norm.ts';
 import type { KokoroConfig } from './config.ts';

@@ -2,11 +2,13 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { packConv1d, packConvTranspose1d } from '../../ops/conv.ts';
-import type { ConvDType, ConvShape, ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
+import type { ConvShape, ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { packDepthwise } from '../../ops/depthwise.ts';
 import type { DepthwiseWeight } from '../../ops/depthwise.ts';
-import { linear, packLinear } from '../../ops/linear.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import { linear } from '../../ops/linear.ts';
+import { packLinear } from '../../ops/pack-linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
+import type { FloatType } from '../../weights/storage.ts';
 import { packLstm } from '../../ops/lstm.ts';
 import type { LstmDirection, LstmWeight } from '../../ops/lstm.ts';
 import { alignUp } from '../../util/math.ts';
@@ -15,7 +17,7 @@ import type { WeightLoader } from '../weight-loader.ts';
 /** What the parts of the model load from: the checkpoint and the two projections of the style that they add their rows to. */
 export interface KokoroLoader {
   readonly weights: WeightLoader;
-  readonly dtype: ConvDType;
+  readonly dtype: FloatType;
   readonly style: StyleBuilder;
 }
 

@@ -5,8 +5,9 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { APART_CHANNELS, ropeKVStore } from '../../ops/kv.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
+import type { AttentionScores } from '../../ops/paged-attention.ts';
 import { qkNorm } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
@@ -25,6 +26,10 @@ export interface AttentionConfig {
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   readonly qkNorm: boolean;
+  /** What is added to the weights of norms; default 0. */
+  readonly normOffset?: number | undefined;
+  /** How scores are made of queries and keys, where it is not the usual way. */
+  readonly scores?: Pick<AttentionScores, 'scale' | 'softCap'> | undefined;
 }
 
 /** What a rank holds of it. */
@@ -90,7 +95,7 @@ export async function loadAttention(
   return {
     qkv: await loader.mergedLinear(`${at}.qkv`, weights, hidden),
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
-    qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms) : undefined,
+    qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
@@ -117,6 +122,7 @@ export interface AttentionStep {
   readonly x: Tensor;
   readonly layer: number;
   readonly cosSin: Tensor;
+  readonly scores: AttentionScores;
   readonly eps: number;
   /** Only these rows are attended for; absent = all. Every row leaves its keys and values. */
   readonly indices: Tensor | undefined;
@@ -143,23 +149,29 @@ export function attend(
   weights: Attention,
   ws: AttentionWorkspace,
   { heads, kvHeads }: Pick<AttentionShare, 'heads' | 'kvHeads'>,
-  { x, layer, cosSin, eps, indices, kept, residual, out }: AttentionStep,
+  { x, layer, cosSin, scores, eps, indices, kept, residual, out }: AttentionStep,
   input: ForwardInput,
   kv: KVCache,
 ): void {
   const { rows, positions, slots } = input;
   projectQKV(rec, weights, { heads, kvHeads }, { x, qkv: ws.qkv, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
-  if (kept > 0) attendPages(rec, heads, layer, ws, input, kv);
+  if (kept > 0) attendPages(rec, { heads, layer, scores }, ws, input, kv);
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
   const attended = indices ? ws.gathered : ws.attended;
   linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept });
 }
 
 /** ws.attended = attention of ws.q over the pages. */
-function attendPages(rec: Recorder, heads: number, layer: number, ws: AttentionWorkspace, input: ForwardInput, kv: KVCache): void {
+function attendPages(
+  rec: Recorder,
+  own: { readonly heads: number; readonly layer: number; readonly scores: AttentionScores },
+  ws: AttentionWorkspace,
+  input: ForwardInput,
+  kv: KVCache,
+): void {
   const { blockTable, tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
-  const shared = { q: ws.q, kv, layer, blockTable, tiles, out: ws.attended, heads };
+  const shared = { q: ws.q, kv, blockTable, tiles, out: ws.attended, ...own };
   if (decodeTiles > 0) pagedAttention(rec, { ...shared, firstTile: 0, tileCount: decodeTiles, tileRows: 1, split });
   if (prefillTiles > 0) {
     pagedAttention(rec, { ...shared, firstTile: decodeTiles, tileCount: prefillTiles, tileRows: prefillTileRows });

@@ -19,17 +19,16 @@ const ROWS = 32;
  */
 export async function planLayerKeys(
   device: Device,
-  layers: readonly { readonly inputNorm: Tensor; readonly attention: Attention }[],
-  { hidden, headDim, eps, rope }: Pick<AttentionConfig, 'hidden' | 'headDim' | 'eps'> & { readonly rope: RopeConfig },
+  layers: readonly { readonly inputNorm: Tensor; readonly attention: Attention; readonly rope: RopeConfig }[],
+  { hidden, headDim, eps }: Pick<AttentionConfig, 'hidden' | 'headDim' | 'eps'>,
   { heads, kvHeads, widest }: AttentionShare,
   pages: readonly KVLayer[],
 ): Promise<void> {
   const rng = createRng(1);
-  const frequencies = ropeFrequencies(rope);
   const noise = device.upload('noise', 'f32', [ROWS, hidden], Float32Array.from({ length: ROWS * hidden }, () => rng.normal())); // prettier-ignore
   const normed = device.tensor('normed noise', 'f32', [ROWS, hidden]);
   const qkv = device.tensor('qkv of noise', 'f32', [ROWS, widest]);
-  for (const [i, { inputNorm, attention }] of layers.entries()) {
+  for (const [i, { inputNorm, attention, rope }] of layers.entries()) {
     const { plan } = pages[i]!;
     if (!plan) continue;
     const rec = device.record('keys of noise');
@@ -37,7 +36,7 @@ export async function planLayerKeys(
     projectQKV(rec, attention, { heads, kvHeads }, { x: normed, qkv, eps, rows: ROWS });
     rec.submit();
     const projected = (await device.read(qkv)) as Float32Array;
-    device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies }));
+    device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies: ropeFrequencies(rope) }));
   }
   device.destroy(noise, normed, qkv);
 }

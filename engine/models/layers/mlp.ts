@@ -2,10 +2,10 @@
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { siluMul } from '../../ops/activation.ts';
+import { gateMul } from '../../ops/activation.ts';
 import type { Activation } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 
@@ -45,27 +45,36 @@ export interface GatedMlpWorkspace {
   readonly activated: Tensor; // [T, I]
 }
 
-/** down(silu(gate(x)) * up(x)). */
-export const GATED_SILU: MlpKind<GatedMlp, GatedMlpWorkspace> = {
-  hiddenAct: 'silu',
-  widest: (columns) => 2 * columns,
-  async load(loader, at, { hidden, intermediate }, columns) {
-    const gateUp = ['gate', 'up'].map((name) => ({ name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns }));
-    return {
-      gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
-      down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
-    };
-  },
-  workspace: (device, columns, rows) => ({
-    gateUp: device.tensor('gate_up', 'f32', [rows, 2 * columns]),
-    activated: device.tensor('activated', 'f32', [rows, columns]),
-  }),
-  record(rec, { gateUp, down }, ws, { x, residual, out, rows }) {
-    linear(rec, { x, weight: gateUp, out: ws.gateUp, rows });
-    siluMul(rec, { gateUp: ws.gateUp, out: ws.activated, rows });
-    linear(rec, { x: ws.activated, weight: down, residual, out, rows });
-  },
-};
+/** Activations by the names that config.json has for them. */
+const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu2' } as const satisfies Readonly<
+  Record<string, Activation>
+>;
+
+type HiddenAct = keyof typeof HIDDEN_ACTS;
+
+/** down(f(gate(x)) * up(x)). */
+export function gatedMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp, GatedMlpWorkspace> {
+  return {
+    hiddenAct,
+    widest: (columns) => 2 * columns,
+    async load(loader, at, { hidden, intermediate }, columns) {
+      const gateUp = ['gate', 'up'].map((name) => ({ name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns }));
+      return {
+        gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
+        down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
+      };
+    },
+    workspace: (device, columns, rows) => ({
+      gateUp: device.tensor('gate_up', 'f32', [rows, 2 * columns]),
+      activated: device.tensor('activated', 'f32', [rows, columns]),
+    }),
+    record(rec, { gateUp, down }, ws, { x, residual, out, rows }) {
+      linear(rec, { x, weight: gateUp, out: ws.gateUp, rows });
+      gateMul(rec, { gateUp: ws.gateUp, out: ws.activated, activation: HIDDEN_ACTS[hiddenAct], rows });
+      linear(rec, { x: ws.activated, weight: down, residual, out, rows });
+    },
+  };
+}
 
 export interface PlainMlp {
   readonly up: LinearWeight;
@@ -77,9 +86,9 @@ export interface PlainMlpWorkspace {
 }
 
 /** down(f(up(x))), without a gate. */
-export function plainMlp(activation: Activation): MlpKind<PlainMlp, PlainMlpWorkspace> {
+export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorkspace> {
   return {
-    hiddenAct: activation,
+    hiddenAct,
     widest: (columns) => columns,
     load: async (loader, at, { hidden, intermediate }, columns) => ({
       up: await loader.linear(`${at}.up_proj.weight`, intermediate, hidden, { rows: columns }),
@@ -87,11 +96,20 @@ export function plainMlp(activation: Activation): MlpKind<PlainMlp, PlainMlpWork
     }),
     workspace: (device, columns, rows) => ({ activated: device.tensor('activated', 'f32', [rows, columns]) }),
     record(rec, { up, down }, { activated }, { x, residual, out, rows }) {
-      linear(rec, { x, weight: up, activation, out: activated, rows });
+      linear(rec, { x, weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, rows });
       linear(rec, { x: activated, weight: down, residual, out, rows });
     },
   };
 }
 
-/** MLP columns are dealt out in units the kernels read at once. */
-export const MLP_UNIT = 4;
+/** What kernels read at once. */
+const QUAD = 4;
+/** Blocks that quantised weights may have: what cuts none can stay packed. */
+const BLOCKS = [256, 32];
+/** Units a rank gets at least, so that no rank has much more than another. */
+const LEAST_UNITS = 8;
+
+/** The unit that MLP columns are dealt out in: whole blocks of quantised weights, where there are enough of them. */
+export function mlpUnit(columns: number, ranks: number): number {
+  return BLOCKS.find((block) => columns % block === 0 && columns / block >= LEAST_UNITS * ranks) ?? QUAD;
+}

@@ -1,6 +1,6 @@
 /** The two ends of a decoder: tokens to hidden states, and hidden states to logits, with one table for both where they are tied. */
 import type { Tensor } from '../../gpu/tensor.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import { shareOf } from '../shard.ts';
@@ -11,6 +11,10 @@ export interface VocabularyConfig {
   readonly vocabulary: number;
   /** Undefined: decided by whether the checkpoint has a head of its own. */
   readonly tied: boolean | undefined;
+  /** What is added to the weights of norms; default 0. */
+  readonly normOffset?: number | undefined;
+  /** What logits are multiplied with; default 1. */
+  readonly logitScale?: number | undefined;
 }
 
 /** What a rank holds: a slice of the tokens, on the shards with the first or the last layer. */
@@ -42,7 +46,8 @@ export async function loadVocabulary(
   const table = isFirst || (isLast && tied) ? await loader.table(names.table, vocabulary, hidden, tokens) : undefined;
   const head = isLast && {
     weight: tied ? table! : await loader.linear(names.head, vocabulary, hidden, { rows: tokens }),
-    norm: await loader.tensor(names.norm, [hidden]),
+    // The head is linear: what scales its input scales the logits.
+    norm: await loader.tensor(names.norm, [hidden], config.normOffset, config.logitScale),
   };
   if (!isLast) loader.skip(names.norm);
   if (tied || !isLast) loader.skip(names.head);

@@ -208,6 +208,11 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
   throw new EngineError('invalid_model', `generation_config.json or tokenizer.json names the token ${wrong}; the model has tokens 0 to ${vocabulary - 1}`); // prettier-ignore
 }
 
+/** The languages that a checkpoint knows, as ISO 639-1; those without a token for any are English-only. */
+export function languagesOf({ languages }: Pick<WhisperTokens, 'languages'>): readonly string[] {
+  return languages.size > 0 ? [...languages.keys()] : ['en'];
+}
+
 /** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
 export function transcriptPrompt(
   tokens: WhisperTokens,

@@ -1,6 +1,6 @@
+import type { WeightStorage } from '../../config.ts';
 import type { Device } from '../../gpu/device.ts';
 import { expectFamily } from '../../model-types.ts';
-import type { WeightType } from '../../ops/linear.ts';
 import { createLogMel } from '../../ops/spectral.ts';
 import type { LogMel } from '../../ops/spectral.ts';
 import { readTokenizerFile } from '../../text/tokenizer.ts';
@@ -23,18 +23,23 @@ export interface WhisperModel {
   readonly weightBytes: number;
 }
 
-/** Loads a model folder: config.json, preprocessor_config.json, safetensors, and, if there, generation_config.json and tokenizer.json. */
-export async function loadWhisperModel(device: Device, folder: ModelFolder, dtype: WeightType): Promise<WhisperModel> {
+/** What a model folder says of its sizes and its special tokens. */
+export async function readWhisperFolder(folder: ModelFolder): Promise<Pick<WhisperModel, 'config' | 'tokens'>> {
   const json = await folder.json('config.json');
   expectFamily(json, 'transcription');
   const config = parseWhisperConfig(json, await folder.json('preprocessor_config.json'));
   const generation = await folder.json('generation_config.json', { optional: true });
   const added = (await folder.has('tokenizer.json')) ? (await readTokenizerFile(folder)).added_tokens : [];
   const names = new Map(added.map(({ id, content }) => [content, id]));
-  const tokens = parseWhisperTokens(json, generation, names, config.vocabulary);
+  return { config, tokens: parseWhisperTokens(json, generation, names, config.vocabulary) };
+}
+
+/** Loads a model folder: config.json, preprocessor_config.json, safetensors, and, if there, generation_config.json and tokenizer.json. */
+export async function loadWhisperModel(device: Device, folder: ModelFolder, storage: WeightStorage): Promise<WhisperModel> {
+  const { config, tokens } = await readWhisperFolder(folder);
   const before = device.stats.bufferBytes;
   const { weights, parameters } = await withWeights(folder, async (checkpoint) => {
-    const loader = new WeightLoader(device, checkpoint, dtype);
+    const loader = new WeightLoader(device, checkpoint, storage);
     return { weights: await loadWhisper(loader, config), parameters: loader.parameters };
   });
   const logMel = createLogMel(device, config.mel);

@@ -1,8 +1,8 @@
 import type { Tensor } from '../../gpu/tensor.ts';
 import { packConv1d } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
-import { packLinear } from '../../ops/linear.ts';
-import type { LinearWeight } from '../../ops/linear.ts';
+import { packLinear } from '../../ops/pack-linear.ts';
+import type { LinearWeight } from '../../ops/weight.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { StackConfig, WhisperConfig } from './config.ts';
 
@@ -102,7 +102,7 @@ export async function loadWhisper(loader: WeightLoader, config: WhisperConfig): 
   };
   // Tied to embed_tokens; some checkpoints store it twice.
   loader.skip('proj_out.weight');
-  loader.finish();
+  await loader.finish();
   return weights;
 }
 
@@ -149,7 +149,7 @@ async function feedForward(loader: WeightLoader, prefix: string, channels: numbe
 
 async function conv(loader: WeightLoader, name: string, outChannels: number, inChannels: number): Promise<ConvWeight> {
   const kernel = 3;
-  const dtype = loader.dtype === 'f32' ? 'f32' : 'f16';
+  const dtype = loader.storage.float;
   const data = loader.storable(`${name}.weight`, await loader.data(`${name}.weight`, [outChannels, inChannels, kernel]), dtype);
   const bias = await loader.data(`${name}.bias`, [outChannels]);
   return packConv1d(loader.device, name, data, { outChannels, inChannels, kernel }, bias, dtype);

@@ -16,6 +16,61 @@ export interface Architecture {
   readonly permuted: boolean;
   /** config.json's `hidden_act`. */
   readonly activation: string;
+  /** Names of a layer's parts that are not as in PARTS. */
+  readonly parts?: ReadonlyMap<string, string>;
+  /** What the converter added to the weights of norms. */
+  readonly normOffset?: number;
+  /** Settings that only this family has, and what they are called in config.json; others must be neutral. */
+  readonly settings?: (metadata: Metadata, key: (rest: string) => string, sizes: Sizes) => Json;
+  /** Keys of NEUTRAL that `settings` reads. */
+  readonly reads?: readonly string[];
+}
+
+interface Sizes {
+  readonly layers: number;
+  readonly hidden: number;
+  readonly heads: number;
+  readonly headDim: number;
+}
+
+/** Gemma's norms: before and behind each half of a layer. */
+const FOUR_NORMS: ReadonlyMap<string, string> = new Map([
+  ['post_attention_norm', 'post_attention_layernorm'],
+  ['ffn_norm', 'pre_feedforward_layernorm'],
+  ['post_ffw_norm', 'post_feedforward_layernorm'],
+]);
+
+/** Gemma's settings: files do not have the divisor of scores, which is not the head size in the models of 27 B alone (llama.cpp: models/gemma*.cpp). */
+function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'reads' | 'parts' | 'normOffset'> {
+  return {
+    parts: FOUR_NORMS,
+    normOffset: 1,
+    reads: ['attn_logit_softcapping', 'final_logit_softcapping'],
+    settings: (metadata, key, { layers, hidden, heads, headDim }) => ({
+      query_pre_attn_scalar: layers === layersOf27B ? hidden / heads : headDim,
+      attn_logit_softcapping: metadata.number(key('attn_logit_softcapping')) ?? null,
+      final_logit_softcapping: metadata.number(key('final_logit_softcapping')) ?? null,
+      ...(metadata.has(key('rope.freq_base_swa')) && { rope_local_base_freq: metadata.number(key('rope.freq_base_swa')) }),
+    }),
+  };
+}
+
+function granite(): Pick<Architecture, 'settings' | 'reads'> {
+  const names = {
+    embedding_scale: 'embedding_multiplier',
+    residual_scale: 'residual_multiplier',
+    'attention.scale': 'attention_multiplier',
+    logit_scale: 'logits_scaling',
+  };
+  return {
+    reads: Object.keys(names),
+    settings: (metadata, key, { headDim }) => {
+      const given = Object.entries(names).map(([stored, name]) => [name, metadata.number(key(stored)) ?? 1] as const);
+      const settings = Object.fromEntries(given);
+      // 0, as llama.cpp has it, is the usual divisor.
+      return { ...settings, attention_multiplier: metadata.number(key('attention.scale')) || headDim ** -0.5 };
+    },
+  };
 }
 
 /** By `general.architecture`. Mistral's files say llama. */
@@ -23,6 +78,11 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
+  ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
+  ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(62) }],
+  // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
+  ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
+  ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
 ]);
 
@@ -54,15 +114,16 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
 
 /** config.json of a file; `ropeFactors` are the values of rope_freqs.weight where it has them. */
 export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Float32Array | undefined): Json {
-  const { name, modelType, activation } = architectureOf(metadata);
+  const { name, modelType, activation, settings, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
-    if (value !== neutral) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
+    if (value !== neutral && !reads.includes(rest)) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
   }
   const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
   const hidden = size('embedding_length');
   const heads = size('attention.head_count');
+  const layers = size('block_count');
   const headDim = metadata.number(key('attention.key_length')) ?? hidden / heads;
   const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
   if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
@@ -73,7 +134,7 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Floa
     model_type: modelType,
     hidden_size: hidden,
     intermediate_size: size('feed_forward_length'),
-    num_hidden_layers: size('block_count'),
+    num_hidden_layers: layers,
     num_attention_heads: heads,
     num_key_value_heads: metadata.everyLayer(key('attention.head_count_kv')) ?? heads,
     head_dim: headDim,
@@ -86,6 +147,7 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Floa
     ...ropeOf(metadata, key, ropeFactors),
     ...(rotated !== headDim && { partial_rotary_factor: rotated / headDim }),
     ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0 }),
+    ...settings?.(metadata, key, { layers, hidden, heads, headDim }),
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };
@@ -98,7 +160,13 @@ function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: Floa
   const type = metadata.text(key('rope.scaling.type')) ?? (factor === 1 ? 'none' : 'linear');
   const scaled = type !== 'none' && !(type === 'linear' && factor === 1);
   if (scaled && factors) metadata.refuse(`it scales positions twice: by ${key('rope.scaling.type')} ${type} and by rope_freqs.weight`);
-  if (scaled) return { rope_theta, rope_scaling: { rope_type: type, factor } };
+  const original = metadata.number(key('rope.scaling.original_context_length'));
+  const ramp = {
+    beta_fast: metadata.number(key('rope.scaling.yarn_beta_fast')),
+    beta_slow: metadata.number(key('rope.scaling.yarn_beta_slow')),
+  };
+  const yarn = type === 'yarn' && { ...(original !== undefined && { original_max_position_embeddings: original }), ...ramp };
+  if (scaled) return { rope_theta, rope_scaling: { rope_type: type, factor, ...yarn } };
   if (!factors) return { rope_theta };
   const list = [...factors];
   return { rope_theta, rope_scaling: { rope_type: 'longrope', short_factor: list, long_factor: list, attention_factor: 1 } };
@@ -134,11 +202,13 @@ export interface NamedTensor {
   readonly tensor: PartTensor;
   /** Rows of a head, where the file has them as pairs of channels. */
   readonly pairedRows: number | undefined;
+  /** What is added to every value that is stored. */
+  readonly offset: number;
 }
 
 /** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
 export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<string, NamedTensor> {
-  const { name, permuted } = architectureOf(metadata);
+  const { name, permuted, parts, normOffset = 0 } = architectureOf(metadata);
   const heads = metadata.everyLayer(`${name}.attention.head_count`);
   const headsOf: Readonly<Record<string, number | undefined>> = {
     attn_q: heads,
@@ -148,10 +218,11 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
   for (const tensor of tensors.values()) {
     if (tensor.name === ROPE_FACTORS) continue;
     const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(tensor.name) ?? [];
-    const known = PARTS.get(part ?? '');
+    const known = parts?.get(part ?? '') ?? PARTS.get(part ?? '');
     const hugging = TOP.get(tensor.name) ?? (known && `model.layers.${layer}.${known}.${kind}`) ?? tensor.name;
     const count = permuted ? headsOf[part ?? ''] : undefined;
-    found.set(hugging, { tensor, pairedRows: count && headRows(metadata, tensor, count) });
+    const offset = tensor.name.endsWith('_norm.weight') ? -normOffset : 0;
+    found.set(hugging, { tensor, pairedRows: count && headRows(metadata, tensor, count), offset });
   }
   return found;
 }

@@ -1,7 +1,9 @@
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
-import { ceilDiv, product, sizeOf } from '../../util/math.ts';
+import { ceilDiv, product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
+import { suspiciousBlock, widenBlocks } from '../block-format.ts';
+import { BLOCK_FORMATS } from '../block-types.ts';
 import { finite, missingTensor } from '../checkpoint.ts';
 import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
 import { rowLength } from './architecture.ts';
@@ -14,7 +16,7 @@ export interface OpenPart {
   readonly source: ByteSource;
 }
 
-/** The tensors of a GGUF file, or of its parts, under Hugging Face's names and in its order of rows; widened to f32 as they are read. */
+/** The tensors of a GGUF file, or of its parts, under Hugging Face's names and in its order of rows; widened to f32 as they are read, or in the blocks of the file. */
 export class GgufCheckpoint implements Checkpoint {
   readonly #tensors: ReadonlyMap<string, NamedTensor>;
   readonly #parts: readonly OpenPart[];
@@ -35,11 +37,32 @@ export class GgufCheckpoint implements Checkpoint {
   async read(name: string, elements?: Range): Promise<Float32Array> {
     const named = this.#tensors.get(name);
     if (!named) throw missingTensor(name);
-    const { tensor, pairedRows } = named;
+    const { tensor, pairedRows, offset } = named;
     const part = this.#parts[tensor.part]!;
     const range = elements ?? { from: 0, to: product(tensor.shape) };
-    const values = pairedRows ? await readPaired(part.source, tensor, pairedRows, range) : await readValues(part.source, tensor, range);
+    const read = (elements: Range): Promise<Float32Array> => readValues(part.source, tensor, elements);
+    const values = pairedRows ? await readPaired(read, rowLength(tensor), pairedRows, range) : await read(range);
+    if (offset !== 0) for (let i = 0; i < values.length; i++) values[i]! += offset;
     return finite(values, part.path, tensor.name, range.from);
+  }
+
+  async blocks(name: string, rows: Range): Promise<Uint8Array> {
+    const named = this.#tensors.get(name);
+    if (!named) throw missingTensor(name);
+    const { tensor, pairedRows } = named;
+    const { path, source } = this.#parts[tensor.part]!;
+    const rowBytes = (rowLength(tensor) / tensor.type.values) * tensor.type.bytes;
+    const read = ({ from, to }: Range): Promise<Uint8Array> => source.read(tensor.start + from, to - from);
+    const range = { from: rows.from * rowBytes, to: rows.to * rowBytes };
+    const stored = pairedRows ? await readPaired(read, rowBytes, pairedRows, range) : await read(range);
+    const format = BLOCK_FORMATS[tensor.type.blocks!];
+    const odd = suspiciousBlock(format, stored);
+    if (odd >= 0) {
+      const values = new Float32Array(format.values);
+      widenBlocks(format, stored.subarray(odd * format.bytes, (odd + 1) * format.bytes), values);
+      finite(values, path, tensor.name, rows.from * rowLength(tensor) + odd * format.values);
+    }
+    return stored;
   }
 
   async readIds(name: string): Promise<Int32Array> {
@@ -62,21 +85,25 @@ export async function readValues(source: ByteSource, { type, start }: GgufTensor
 }
 
 /**
- * The same where rows 2j and 2j + 1 of a head are Hugging Face's rows j and j + D/2: llama.cpp's converter puts the two channels that are rotated
- * together beside each other (conversion/llama.py, permute).
+ * Some values or bytes of a tensor whose rows, each of `width`, 2j and 2j + 1 of a head are Hugging Face's rows j and j + D/2: llama.cpp's converter puts the two
+ * channels that are rotated together beside each other (conversion/llama.py, permute).
  */
-async function readPaired(source: ByteSource, tensor: GgufTensor, headRows: number, range: Range): Promise<Float32Array> {
-  const width = rowLength(tensor);
+async function readPaired<T extends Float32Array | Uint8Array>(
+  read: (range: Range) => Promise<T>,
+  width: number,
+  headRows: number,
+  range: Range,
+): Promise<T> {
   const head = headRows * width;
   // Whole heads, of which the range may be a part.
   const heads = { from: Math.floor(range.from / head) * head, to: ceilDiv(range.to, head) * head };
-  const paired = await readValues(source, tensor, heads);
-  const values = new Float32Array(sizeOf(heads));
-  for (let at = 0; at < values.length; at += head) {
+  const paired = await read(heads);
+  const found = paired.slice() as T;
+  for (let at = 0; at < found.length; at += head) {
     for (let row = 0; row < headRows; row++) {
       const from = at + ((row % (headRows / 2)) * 2 + Math.floor(row / (headRows / 2))) * width;
-      values.set(paired.subarray(from, from + width), at + row * width);
+      found.set(paired.subarray(from, from + width), at + row * width);
     }
   }
-  return values.subarray(range.from - heads.from, range.to - heads.from);
+  return found.subarray(range.from - heads.from, range.to - heads.from) as T;
 }

@@ -7,8 +7,8 @@ import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { alignUp, product } from '../../util/math.ts';
 import type { TensorInfo } from '../checkpoint.ts';
-import { BLOCK_TYPES, OTHER_TYPES } from './blocks.ts';
-import type { BlockType } from './blocks.ts';
+import { STORAGE_TYPES, OTHER_TYPES } from './storage-types.ts';
+import type { StorageType } from './storage-types.ts';
 
 /** A value of the metadata; integers beyond 2^53 are bigints. */
 export type GgufValue = number | bigint | boolean | string | readonly GgufValue[];
@@ -16,7 +16,7 @@ export type GgufValue = number | bigint | boolean | string | readonly GgufValue[
 /** A tensor's place in its file. */
 export interface GgufTensor extends TensorInfo {
   readonly name: string;
-  readonly type: BlockType;
+  readonly type: StorageType;
   /** First byte, from the start of the file. */
   readonly start: number;
   readonly bytes: number;
@@ -113,7 +113,7 @@ function readTensor(reader: Reader): GgufTensor {
   const columnsFirst = Array.from({ length: dimensions }, () => reader.number('u64'));
   const id = Number(reader.number('u32'));
   const start = reader.number('u64');
-  const type = BLOCK_TYPES.get(id);
+  const type = STORAGE_TYPES.get(id);
   if (!type) refuse(`tensor ${quote(name)} ${describeType(id)}`);
   const shape = columnsFirst.reverse() as number[];
   if (!shape.every((size) => Number.isSafeInteger(size) && size > 0) || product(shape) > 2 ** 48)
@@ -121,14 +121,14 @@ function readTensor(reader: Reader): GgufTensor {
   if (shape.at(-1)! % type.values !== 0)
     refuse(`tensor ${quote(name)} is ${type.name} with rows of ${shape.at(-1)}, expected a multiple of ${type.values}`);
   if (typeof start !== 'number') refuse(`tensor ${quote(name)} lies at byte ${start}`);
-  return { name, dtype: type.name, shape, type, start, bytes: (product(shape) / type.values) * type.bytes };
+  return { name, dtype: type.name, blocks: type.blocks, shape, type, start, bytes: (product(shape) / type.values) * type.bytes };
 }
 
 function describeType(id: number): string {
   const name = OTHER_TYPES.get(id);
   if (name === undefined) return `has the unknown type ${id}`;
   if (/^[IF]\d+$/.test(name)) return `is ${name}, which is no type of weights`;
-  const readable = [...BLOCK_TYPES.values()].map((type) => type.name).join(', ');
+  const readable = [...STORAGE_TYPES.values()].map((type) => type.name).join(', ');
   return `is quantised as ${name}, which is not read; take another file of the model, such as Q4_K_M or Q8_0 (read are ${readable})`;
 }
 

@@ -43,6 +43,17 @@ export async function readModel(platform: Platform, path: string): Promise<GgufM
   return { paths, metadata: metadata!, tensors };
 }
 
+/** Files beside a model's that are no language models: projectors of images, statistics of quantisation. */
+const NO_MODEL = /^mmproj|imatrix/i;
+
+/** The file that a folder with these names stands for: its only GGUF file, or the first part of its only split one, where there are no other weights. */
+export function loneGguf(names: readonly string[]): string | undefined {
+  if (names.some((name) => /\.(safetensors|bin|onnx|pth|pt)$/i.test(name))) return undefined;
+  const models = names.filter((name) => /\.gguf$/i.test(name) && !NO_MODEL.test(name)).sort();
+  const [first, ...others] = models;
+  return first !== undefined && others.every((name) => partsOf(first).includes(name)) ? first : undefined;
+}
+
 /** Opens a file for as long as `use` takes. */
 export async function withSource<T>(platform: Platform, path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   const source = await platform.open(path);

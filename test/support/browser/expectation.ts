@@ -19,6 +19,16 @@ function equal(a: unknown, b: unknown): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => equal(a[key as never], b[key as never]));
 }
 
+/** The message of what a function throws; undefined where it throws nothing. */
+function thrownBy(run: () => unknown): string | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 /** As vitest's expect(); a matcher that is not here throws instead of passing. */
 export function expectation(actual: unknown): Matchers {
   const number = actual as number;
@@ -34,6 +44,10 @@ export function expectation(actual: unknown): Matchers {
     toBeLessThanOrEqual: (expected: number) => check(number <= expected, 'to be at most', expected),
     toBeCloseTo: (expected: number, digits = 2) => check(Math.abs(number - expected) < 10 ** -digits / 2, 'to be close to', expected),
     toHaveLength: (expected: number) => check((actual as ArrayLike<unknown>).length === expected, 'to have the length', expected),
+    toThrow: (expected: RegExp) => {
+      const thrown = thrownBy(actual as () => unknown);
+      if (thrown === undefined || !expected.test(thrown)) fail(`expected an error with ${expected}, got ${show(thrown)}`);
+    },
     toBeUndefined: () => check(actual === undefined, 'to be', undefined),
   };
   return new Proxy(matchers, {

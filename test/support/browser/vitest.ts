@@ -42,18 +42,18 @@ function register(name: string, run: Work): void {
   current().tests.push({ name, run });
 }
 
-/** `%s` in a title is the row's first value, as in vitest. */
 function each(rows: readonly unknown[]) {
   return (title: string, run: (...values: unknown[]) => unknown): void => {
-    for (const row of rows) {
-      const values: readonly unknown[] = Array.isArray(row) ? row : [row];
-      let next = 0;
-      register(
-        title.replace(/%[sdif]/g, () => String(values[next++])),
-        () => run(...values),
-      );
-    }
+    for (const row of rows) register(titled(title, row), () => run(...(Array.isArray(row) ? (row as unknown[]) : [row])));
   };
+}
+
+/** `%s` in a title is the row's next value, `$field` its field, as in vitest. */
+function titled(title: string, row: unknown): string {
+  const values: readonly unknown[] = Array.isArray(row) ? row : [row];
+  const fields = Object(row) as Readonly<Record<string, unknown>>;
+  let next = 0;
+  return title.replace(/%[sdif]/g, () => String(values[next++])).replace(/\$(\w+)/g, (_, name: string) => String(fields[name])); // prettier-ignore
 }
 
 function suite(name: string, define: Work): void {
@@ -68,13 +68,9 @@ function suite(name: string, define: Work): void {
   }
 }
 
-/** `$field` in a title is the row's field, as in vitest. */
-function eachSuite<Row extends object>(rows: readonly Row[]) {
+function eachSuite<Row>(rows: readonly Row[]) {
   return (title: string, define: (row: Row) => void): void => {
-    for (const row of rows) {
-      const fields = row as Readonly<Record<string, unknown>>;
-      suite(title.replace(/\$(\w+)/g, (_, name: string) => String(fields[name])), () => define(row)); // prettier-ignore
-    }
+    for (const row of rows) suite(titled(title, row), () => define(row));
   };
 }
 

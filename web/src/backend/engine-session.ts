@@ -5,32 +5,30 @@ import { connectEngine } from '../../../engine/client.ts';
 import type { EngineClient } from '../../../engine/client.ts';
 import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
-import { EngineError, fromPlainError } from '../../../engine/errors.ts';
+import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { manifestBytes } from '../models/manifest.ts';
+import { TAB_CONTEXT, loadedAbout, manifestBytes } from '../models/manifest.ts';
 import type { ModelManifest } from '../models/manifest.ts';
-import { StoreError, isStoreAvailable } from '../models/model-store.ts';
+import { isStoreAvailable } from '../models/model-store.ts';
+import { StoreError } from '../models/store-error.ts';
 import type { ModelStore } from '../models/model-store.ts';
-import { startWorker } from '../trusted-types.ts';
 import { messagePort } from '../worker/message-port.ts';
-import { STORE_SCHEME } from '../worker/protocol.ts';
-import type { LoadMessage, WorkerMessage } from '../worker/protocol.ts';
+import type { PlacedFile, PlacedModel } from '../worker/model-files.ts';
+import type { LoadMessage } from '../worker/protocol.ts';
 import type { SessionState } from './session-state.ts';
-import workerUrl from '../worker/engine-worker.ts?worker&url';
+import { startEngineWorker } from './start-engine-worker.ts';
 
 /** Settings of an engine that shares the machine with a browser: a few conversations, a modest cache. */
 const TAB_CONFIG: Partial<EngineConfig> = {
   maxRunningRequests: 8,
-  contextLength: 8192,
+  contextLength: TAB_CONTEXT,
   chunkedPrefillSize: 512,
   maxQueuedRequests: 32,
-  deviceMemory: 2 ** 30,
+  // The page's longest answer may be longer than what a small model's context leaves.
+  autoTruncateMaxTokens: true,
 };
-
-/** How long a worker's script may take to come and run, ms. */
-const START_LIMIT = 30_000;
-const NOT_STARTED = 'the script of the engine could not be loaded: check the connection to the server of this page';
+const TAB_MEMORY = 2 ** 30;
 
 /** One half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
 export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
@@ -45,7 +43,6 @@ export class EngineSession {
   readonly #store: ModelStore;
   readonly #settings: () => Partial<EngineConfig>;
   #client: EngineClient | undefined;
-  #worker: Worker | undefined;
   #loading: AbortController | undefined;
   #close: (() => void) | undefined;
 
@@ -76,6 +73,7 @@ export class EngineSession {
       show({ name: 'loading' });
       if (loading.signal.aborted) return;
       const info = await this.#start(manifest, stored);
+      if (stored) await this.#remember(manifest, info);
       show({ name: 'ready', info });
     } catch (error) {
       if (loading.signal.aborted) return;
@@ -90,6 +88,11 @@ export class EngineSession {
     this.#loading?.abort();
     this.#stopWorker();
     this.state.value = { name: 'idle' };
+  }
+
+  /** Keeps what the model says of itself, for the views of visits before it is loaded again. */
+  async #remember({ id, about }: ModelManifest, { models: [model] }: EngineInfo): Promise<void> {
+    await this.#store.note(id, { ...about, ...(model && loadedAbout(model)) }).catch((error: unknown) => this.#note(String(error)));
   }
 
   /** Gets the model complete and undamaged into the store. */
@@ -116,30 +119,18 @@ export class EngineSession {
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
-    const folder = stored ? `${STORE_SCHEME}${encodeURIComponent(manifest.id)}` : folderUrl(manifest);
-    // A model that is files of its own, and no folder of them, is named by the first.
-    const [first] = manifest.files;
-    const path = first?.name.endsWith('.gguf') ? `${folder.replace(/\/$/, '')}/${first.name}` : folder;
-    const config: Partial<EngineConfig> = { ...TAB_CONFIG, ...this.#settings(), [manifest.task]: { path, id: manifest.id } };
+    const config: Partial<EngineConfig> = { ...TAB_CONFIG, deviceMemory: tabMemory(manifest), ...this.#settings() };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
-    const worker = startWorker(workerUrl, `parley ${manifest.task}`);
-    this.#worker = worker;
+    const { worker, failed, end } = startEngineWorker(`parley ${manifest.task}`, (message) => {
+      if (message.type === 'log') this.#note(message.line);
+      else if (message.type === 'lost') this.#lose();
+    });
+    void closed.then(end);
     const client = connectEngine(messagePort(port1, closed));
     this.#client = client;
-    const failed = new Promise<never>((_, reject) => {
-      worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
-        if (data.type === 'log') this.#note(data.line);
-        else if (data.type === 'failed') reject(fromPlainError(data.error));
-        else if (data.type === 'lost') this.#lose();
-      });
-      // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.
-      worker.addEventListener('error', (event) => reject(new Error(event.message || NOT_STARTED)));
-      const waiting = setTimeout(() => reject(new Error(NOT_STARTED)), START_LIMIT);
-      worker.addEventListener('message', () => clearTimeout(waiting), { once: true });
-      void closed.then(() => clearTimeout(waiting));
-    });
-    worker.postMessage({ type: 'load', config, port: port2 } satisfies LoadMessage, [port2]);
+    const model = { ...placedModel(manifest, stored), task: manifest.task };
+    worker.postMessage({ type: 'load', config, model, port: port2 } satisfies LoadMessage, [port2]);
     await Promise.race([client.ready, failed]);
     worker.addEventListener('error', (event) => this.#fail(failure('internal', event.message || 'the engine worker stopped')));
     return client.info();
@@ -158,8 +149,6 @@ export class EngineSession {
   #stopWorker(): void {
     this.#close?.();
     this.#close = undefined;
-    this.#worker?.terminate();
-    this.#worker = undefined;
     this.#client = undefined;
   }
 
@@ -168,12 +157,20 @@ export class EngineSession {
   }
 }
 
-/** Where a model's files lie on the network. */
-function folderUrl({ id, files }: ModelManifest): string {
-  const url = files[0]?.url;
-  if (url === undefined) throw new StoreError('unavailable', `${id} came from files of yours, which this browser has not stored`);
-  return new URL('.', new URL(url, document.baseURI)).href.replace(/\/$/, '');
+/** Where an engine's worker finds a model's files: in the store, or on the network. */
+function placedModel({ id, main, files }: ModelManifest, stored: boolean): PlacedModel {
+  const placed = files.map(({ name, size, url }): PlacedFile => {
+    if (stored) return { name, size, at: 'store' };
+    if (url === undefined) throw new StoreError('unavailable', `${id} came from files of yours, which this browser has not stored`);
+    return { name, size, at: { url: new URL(url, document.baseURI).href } };
+  });
+  // Earlier versions stored GGUF files without saying that one stands for the model.
+  const first = main ?? (files[0]?.name.endsWith('.gguf') ? files[0].name : undefined);
+  return { id, files: placed, ...(first !== undefined && { main: first }) };
 }
+
+/** Bytes that a tab's engine may plan with: as much as a large model needs with a conversation or two. */
+const tabMemory = ({ about }: ModelManifest): number => Math.max(TAB_MEMORY, 1.5 * (about?.memoryBytes ?? 0));
 
 /** True when a newer build publishes other bytes under the same id. */
 function isOutdated(stored: ModelManifest, published: ModelManifest): boolean {

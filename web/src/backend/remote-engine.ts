@@ -15,7 +15,7 @@ import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { ServerGoneError } from '../failure.ts';
-import type { ModelTask } from '../models/manifest.ts';
+import type { ModelAbout, ModelTask } from '../models/manifest.ts';
 import { sseData } from './sse.ts';
 
 /** What a view computes with: the tab's engine or the listeners. */
@@ -39,6 +39,8 @@ export class RemoteEngine implements TaskEngine {
   readonly #options: RemoteOptions;
   /** Served ids, as far as they are known. */
   readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
+  /** What the servers say of these models; nothing where they say nothing. */
+  readonly abouts: Signal<Partial<Record<ModelTask, ModelAbout>>> = signal({});
   readonly #models = new Map<ModelTask, Promise<string>>();
   /** The richest transcript the server gives, once it was asked. */
   #known: Promise<TranscriptFormat> | undefined;
@@ -148,11 +150,25 @@ export class RemoteEngine implements TaskEngine {
 
   async #firstModel(task: ModelTask): Promise<string> {
     const response = await this.#fetch(task, '/models', {});
-    const { data } = (await response.json()) as { data: { id: string }[] };
-    const id = data[0]?.id;
-    if (id === undefined) throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
-    this.names.value = { ...this.names.peek(), [task]: id };
-    return id;
+    const { data } = (await response.json()) as { data: ListedModel[] };
+    const [model] = data;
+    if (model?.id === undefined)
+      throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
+    const voices = task === 'speech' ? await this.#voices() : undefined;
+    this.abouts.value = { ...this.abouts.peek(), [task]: { ...listedAbout(model), ...(voices && { voices }) } };
+    this.names.value = { ...this.names.peek(), [task]: model.id };
+    return model.id;
+  }
+
+  /** The model's own voices, without other names for them; undefined where a server does not list any. */
+  async #voices(): Promise<readonly string[] | undefined> {
+    try {
+      const { voices } = (await (await this.#fetch('speech', '/audio/voices', {})).json()) as { voices: ListedVoice[] };
+      return voices.flatMap((voice) => (typeof voice === 'string' ? [voice] : voice.made_of ? [] : [voice.id]));
+    } catch (error) {
+      if (error instanceof ServerGoneError) throw error;
+      return undefined; // other servers have no such list, or one of another form
+    }
   }
 
   /** What ended an answer that had begun: an error of the server's own passes, a broken connection gets the server's name. */
@@ -184,6 +200,26 @@ export class RemoteEngine implements TaskEngine {
     if (response.ok) return response;
     throw await serverError(response);
   }
+}
+
+/** A model as /models lists it; other servers than Parley's leave most of it out. */
+interface ListedModel {
+  readonly id: string;
+  readonly max_model_len?: number;
+  readonly meta?: { readonly format?: string; readonly sample_rate?: number; readonly languages?: readonly string[] } | null;
+}
+
+/** Other servers list names alone. */
+type ListedVoice = string | { readonly id: string; readonly made_of?: unknown };
+
+function listedAbout({ max_model_len: contextLength, meta }: ListedModel): ModelAbout {
+  const { format, sample_rate: sampleRate, languages } = meta ?? {};
+  return {
+    ...(contextLength !== undefined && { contextLength }),
+    ...(format !== undefined && { format }),
+    ...(sampleRate !== undefined && { sampleRate }),
+    ...(languages && { languages }),
+  };
 }
 
 /** Why fetch failed is hidden from pages; this asks what can be asked. */

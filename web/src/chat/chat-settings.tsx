@@ -14,7 +14,7 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
   return (
     <div class="panel">
       <ContextFill conversation={conversation} />
-      <WhereSwitch task="chat" curl={(base) => chatCurl(base, conversation, chat)} />
+      <WhereSwitch task="chat" curl={(base) => chatCurl(base, app.choices.name('chat') ?? 'default', conversation, chat)} />
       <hr />
       <label class="field">
         <span class="label">System prompt, this conversation</span>
@@ -88,10 +88,9 @@ function MoreSettings() {
 /** How much of the context the conversation takes, as of the last answer. */
 function ContextFill({ conversation }: { conversation: Conversation }) {
   const app = useApp();
-  const state = app.sessions.chat.state.value;
-  const limit = state.name === 'ready' ? state.info.models.find((model) => model.task === 'chat')?.contextLength : undefined;
+  const limit = app.choices.about('chat')?.contextLength;
   const stats = conversation.messages.value.at(-1)?.stats.value;
-  if (limit === undefined || !stats || app.settings.data.value.where.chat === 'server') return null;
+  if (limit === undefined || !stats) return null;
   const used = stats.promptTokens + stats.completionTokens;
   return (
     <div class="field">
@@ -106,7 +105,7 @@ function ContextFill({ conversation }: { conversation: Conversation }) {
   );
 }
 
-function chatCurl(base: string, conversation: Conversation, chat: SettingsData['chat']): string {
+function chatCurl(base: string, model: string, conversation: Conversation, chat: SettingsData['chat']): string {
   const question =
     conversation.messages
       .peek()
@@ -114,7 +113,7 @@ function chatCurl(base: string, conversation: Conversation, chat: SettingsData['
       ?.text.peek() ?? 'Hello!';
   const { sampling, maxTokens } = samplingOf(chat);
   const body = {
-    model: 'parley-chat',
+    model,
     messages: [{ role: 'user', content: question }],
     temperature: sampling.temperature,
     top_p: sampling.topP,

@@ -1,83 +1,86 @@
-/** Adds a model from a folder or from the hub. */
+/** Adds a model by what a person has: a hub id, an address, a folder, a GGUF file. It is looked at first, and fetched when asked. */
 import { useSignal } from '@preact/signals';
+import { RECOMMENDED_MODELS } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
-import { toFailure } from '../failure.ts';
+import { describeFiles } from '../backend/start-engine-worker.ts';
+import { isAbort, toFailure } from '../failure.ts';
 import { DEFAULT_SETTINGS } from '../settings.ts';
 import { TextField } from '../ui/fields.tsx';
-import { formatBytes } from '../util.ts';
-import { describeFolder, describeGguf, describeHubModel } from './import-model.ts';
-import type { PickedModel } from './import-model.ts';
+import { findModel } from './find-model.ts';
+import { requireFit, roomHere } from './fit.ts';
 import { manifestBytes } from './manifest.ts';
+import { ModelItem } from './model-item.tsx';
+import { describeFolder, describeGguf } from './picked-model.ts';
+import type { PickedModel } from './picked-model.ts';
+import { formatBytes } from '../util.ts';
 
-/** Runs one piece of work; what it returns or throws is shown. */
-type Work = (what: () => Promise<string>) => Promise<void>;
+type Look = (what: (signal: AbortSignal) => Promise<string>) => Promise<void>;
 
 export function AddModel() {
   const app = useApp();
   const note = useSignal('');
-  const share = useSignal<number | undefined>(undefined);
-  const work: Work = async (what) => {
+  const problem = useSignal('');
+  const looking = useSignal<AbortController | undefined>(undefined);
+  // A model that is looked at takes the place of one before it.
+  const look: Look = async (what) => {
+    looking.peek()?.abort();
+    const abort = new AbortController();
+    looking.value = abort;
+    note.value = problem.value = '';
     try {
-      note.value = await what();
+      note.value = await what(abort.signal);
     } catch (error) {
-      note.value = toFailure(error).message;
+      if (!abort.signal.aborted && !isAbort(error)) problem.value = toFailure(error).message;
     }
-    share.value = undefined;
-    await app.library.refresh();
+    if (looking.peek() === abort) looking.value = undefined;
   };
-  const open = (files: FileList | null, describe: (files: readonly File[]) => Promise<PickedModel>): Promise<void> =>
-    work(async () => {
-      const { manifest, blobs } = await describe([...(files ?? [])]);
-      await app.store.importFiles(manifest, blobs, (done, total) => (share.value = done / total));
-      return `${manifest.id} is stored`;
-    });
+  const recommended = new Set(RECOMMENDED_MODELS.map(({ id }) => id));
   return (
-    <section class="add-model stack" aria-label="Add a model">
-      <h2>Add a model</h2>
+    <section class="add-model stack" aria-labelledby="add-model">
+      <h2 id="add-model">Add a model</h2>
       <p class="label">
-        A checkpoint in its public form: config.json, safetensors, tokenizer; or a chat model as a GGUF file. Its files are copied into this
-        browser's storage.
+        From a hub, as owner/name, owner/name:Q4_K_M, owner/name:file.gguf or owner/name@revision; a GGUF file at an https address; a GGUF
+        file of yours; or a folder of yours, with safetensors, a Whisper of CTranslate2 (faster-whisper), or a Kokoro as ONNX or .pth with
+        its voices.
       </p>
-      <div class="row">
-        <label class="button">
-          Open a folder
-          <input
-            type="file"
-            class="hidden"
-            ref={(element) => element?.setAttribute('webkitdirectory', '')}
-            onChange={(event) => void open(event.currentTarget.files, describeFolder)}
-          />
-        </label>
-        <label class="button">
-          Open a GGUF file
-          <input
-            type="file"
-            class="hidden"
-            accept=".gguf"
-            multiple
-            onChange={(event) => void open(event.currentTarget.files, describeGguf)}
-          />
-        </label>
-      </div>
-      <HubForm work={work} />
-      {share.value !== undefined && <progress value={share.value} max={1} aria-label="Copying" />}
+      <HubForm look={look} />
+      <Pickers look={look} />
+      {looking.value && (
+        <div class="row">
+          <span class="label">Looking at it</span>
+          <button onClick={() => looking.peek()?.abort()}>Cancel</button>
+        </div>
+      )}
       <p class="label" role="status">
         {note}
       </p>
+      {problem.value && (
+        <p class="failure" role="alert">
+          {problem}
+        </p>
+      )}
+      <ul class="model-list found">
+        {app.library.found.value
+          .filter(({ id }) => !recommended.has(id))
+          .map(({ id }) => (
+            <ModelItem key={id} manifest={app.library.manifest(id)!} />
+          ))}
+      </ul>
     </section>
   );
 }
 
-/** Looks a repository up and lists it above, with its size: nothing is fetched before the person says so there. */
-function HubForm({ work }: { work: Work }) {
+/** Looks a model up and lists it below, with its size: nothing is fetched before the person says so there. */
+function HubForm({ look }: { look: Look }) {
   const app = useApp();
-  const hubId = useSignal('');
+  const text = useSignal('');
   const { hub } = app.settings.data.value;
-  const look = (): Promise<void> =>
-    work(async () => {
-      const manifest = await describeHubModel(hubId.value.trim(), hub);
+  const submit = (): Promise<void> =>
+    look(async (signal) => {
+      const manifest = await findModel(text.value, app.finder, signal);
+      requireFit(manifest, await roomHere());
       app.library.add(manifest);
-      return `${manifest.id}: ${manifest.modelType}, ${formatBytes(manifestBytes(manifest))}; download it in the list above`;
+      return `${manifest.id} has ${formatBytes(manifestBytes(manifest))} to download; it is listed below`;
     });
   return (
     <>
@@ -85,17 +88,19 @@ function HubForm({ work }: { work: Work }) {
         class="row hub"
         onSubmit={(event) => {
           event.preventDefault();
-          void look();
+          if (text.value.trim() !== '') void submit();
         }}
       >
         <input
           type="text"
-          aria-label="Hugging Face hub id"
-          placeholder="owner/name on the Hugging Face hub"
-          value={hubId}
-          onInput={(event) => (hubId.value = event.currentTarget.value)}
+          aria-label="Hub id or https address"
+          placeholder="owner/name, or https://…"
+          autocapitalize="off"
+          spellcheck={false}
+          value={text}
+          onInput={(event) => (text.value = event.currentTarget.value)}
         />
-        <button disabled={hubId.value.trim() === ''}>Look it up</button>
+        <button disabled={text.value.trim() === ''}>Look it up</button>
       </form>
       <details>
         <summary>Another hub</summary>
@@ -107,5 +112,39 @@ function HubForm({ work }: { work: Work }) {
         />
       </details>
     </>
+  );
+}
+
+/** Opens files of the person, and copies them where they can be read and have room. */
+function Pickers({ look }: { look: Look }) {
+  const app = useApp();
+  const open = (input: HTMLInputElement, describe: typeof describeFolder): Promise<void> => {
+    const files = [...(input.files ?? [])];
+    // The same files may be opened again.
+    input.value = '';
+    return look(async (signal) => {
+      const picked: PickedModel = await describe(files, describeFiles, signal);
+      requireFit(picked.manifest, await roomHere());
+      app.library.add(picked.manifest);
+      void app.works.of(picked.manifest.id).copy(picked);
+      return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
+    });
+  };
+  return (
+    <div class="row">
+      <label class="button">
+        Open a folder
+        <input
+          type="file"
+          class="hidden"
+          ref={(element) => element?.setAttribute('webkitdirectory', '')}
+          onChange={(event) => void open(event.currentTarget, describeFolder)}
+        />
+      </label>
+      <label class="button">
+        Open a GGUF file
+        <input type="file" class="hidden" accept=".gguf" multiple onChange={(event) => void open(event.currentTarget, describeGguf)} />
+      </label>
+    </div>
   );
 }

@@ -3,19 +3,11 @@
  * complete: a broken download resumes after its last chunk, a damaged chunk is fetched again alone, and a checkpoint is read as a Blob of its
  * chunks without being copied together.
  */
+import { fetchRange } from './fetch-range.ts';
 import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
-import type { ManifestFile, ModelManifest } from './manifest.ts';
+import type { ManifestFile, ModelAbout, ModelManifest } from './manifest.ts';
 import { Sha256 } from './sha256.ts';
-
-/** Why an operation on the store failed; `quota` carries what was needed. */
-export class StoreError extends Error {
-  readonly kind: 'quota' | 'network' | 'damaged' | 'unavailable' | 'busy';
-  constructor(kind: StoreError['kind'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'StoreError';
-    this.kind = kind;
-  }
-}
+import { StoreError } from './store-error.ts';
 
 export interface StoredModel {
   readonly manifest: ModelManifest;
@@ -59,42 +51,30 @@ export class ModelStore {
   async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress): Promise<ModelManifest> {
     return this.#exclusive(manifest.id, async () => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
-      const total = manifestBytes(manifest);
-      let done = 0;
-      const files: ManifestFile[] = [];
-      await writeText(folder, MANIFEST, JSON.stringify(manifest));
-      for (const file of manifest.files) {
-        const hashes = await this.#downloadFile(folder, file, signal, (bytes) => progress((done += bytes), total));
-        files.push({ ...file, sha256: hashes });
-      }
-      const known = { ...manifest, files };
-      await writeText(folder, MANIFEST, JSON.stringify(known));
-      return known;
+      await dropReplaced(folder, manifest);
+      return this.#fill(folder, manifest, progress, (file, advance) => this.#downloadFile(folder, file, signal, advance));
     });
   }
 
-  /** Stores files the user picked. */
-  async importFiles(manifest: ModelManifest, blobs: ReadonlyMap<string, Blob>, progress: Progress): Promise<void> {
+  /** Stores files the user picked; stopping leaves nothing behind. */
+  async importFiles(manifest: ModelManifest, blobs: ReadonlyMap<string, Blob>, signal: AbortSignal, progress: Progress): Promise<void> {
     await this.#exclusive(manifest.id, async () => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
-      const total = manifestBytes(manifest);
-      let done = 0;
-      const files: ManifestFile[] = [];
-      // First, so that what a closed tab leaves behind is listed and can be deleted.
-      await writeText(folder, MANIFEST, JSON.stringify(manifest));
-      for (const file of manifest.files) {
-        const blob = blobs.get(file.name)!;
-        const sha256: string[] = [];
-        for (let i = 0; i < chunkCount(file.size); i++) {
-          const bytes = new Uint8Array(await blob.slice(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES).arrayBuffer());
-          sha256.push(await digest(bytes));
-          await writeChunk(folder, chunkName(file.name, i), bytes);
-          progress((done += bytes.length), total);
-        }
-        files.push({ ...file, sha256 });
+      try {
+        await this.#fill(folder, manifest, progress, (file, advance) => copyFile(folder, file, blobs.get(file.name)!, signal, advance));
+      } catch (error) {
+        if (signal.aborted) await (await this.#folder(false))?.removeEntry(folderName(manifest.id), { recursive: true });
+        throw error;
       }
-      await writeText(folder, MANIFEST, JSON.stringify({ ...manifest, files }));
     });
+  }
+
+  /** Notes what a stored model is found to be once it is loaded. */
+  async note(id: string, about: ModelAbout): Promise<void> {
+    const folder = await this.#modelFolder(id, false);
+    const manifest = folder && (await readManifest(folder));
+    if (!folder || !manifest || JSON.stringify(manifest.about) === JSON.stringify(about)) return;
+    await this.#exclusive(id, () => writeText(folder, MANIFEST, JSON.stringify({ ...manifest, about })));
   }
 
   /** Hashes every stored chunk and removes those that are wrong. Returns the names of damaged files. */
@@ -140,6 +120,27 @@ export class ModelStore {
     });
   }
 
+  /** Stores every file of a manifest by `store`, which gives the hashes of its chunks. */
+  async #fill(
+    folder: FileSystemDirectoryHandle,
+    manifest: ModelManifest,
+    progress: Progress,
+    store: (file: ManifestFile, advance: (bytes: number) => void) => Promise<string[]>,
+  ): Promise<ModelManifest> {
+    const total = manifestBytes(manifest);
+    let done = 0;
+    const files: ManifestFile[] = [];
+    // First, so that what a closed tab leaves behind is listed, and can be gone on with or deleted.
+    await writeText(folder, MANIFEST, JSON.stringify(manifest));
+    for (const file of manifest.files) {
+      const sha256 = await store(file, (bytes) => progress((done += bytes), total));
+      files.push({ ...file, sha256 });
+    }
+    const known = { ...manifest, files };
+    await writeText(folder, MANIFEST, JSON.stringify(known));
+    return known;
+  }
+
   async #downloadFile(
     folder: FileSystemDirectoryHandle,
     file: ManifestFile,
@@ -157,13 +158,21 @@ export class ModelStore {
       advance(stored.size);
       hashes[i] ??= await digest(new Uint8Array(await stored.arrayBuffer()));
     }
+    const keep = async (i: number, bytes: Uint8Array<ArrayBuffer>): Promise<void> => {
+      const hash = await digest(bytes);
+      if ((file.sha256[i] ?? hash) !== hash) throw notAsPublished(file);
+      await writeChunk(folder, chunkName(file.name, i), bytes);
+      hashes[i] = hash;
+    };
     for (const [from, to] of runsOf(missing)) {
-      let i = from;
-      for await (const bytes of chunksOf(file, from, to, signal, advance)) {
-        const hash = await digest(bytes);
-        if ((file.sha256[i] ?? hash) !== hash) throw notAsPublished(file);
-        await writeChunk(folder, chunkName(file.name, i), bytes);
-        hashes[i++] = hash;
+      for (let next = from, begun = -1; next < to;) {
+        begun = next;
+        try {
+          for await (const bytes of chunksOf(file, next, to, signal, advance)) await keep(next++, bytes);
+        } catch (error) {
+          // A connection that has brought something is taken up again where it broke.
+          if (!(error instanceof StoreError) || error.kind !== 'network' || next === begun) throw error;
+        }
       }
     }
     if (missing.length > 0 && file.published && (await hashOf(folder, file, file.published.kind)) !== file.published.hex) {
@@ -202,7 +211,7 @@ export class ModelStore {
   /** One tab writes a model at a time. */
   async #exclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
     return navigator.locks.request(`parley-model-${id}`, { ifAvailable: true }, async (lock) => {
-      if (!lock) throw new StoreError('busy', `another tab is writing ${id}`);
+      if (!lock) throw new StoreError('busy', `${id} is being written already, here or in another tab`);
       return work();
     });
   }
@@ -215,6 +224,35 @@ const chunkSize = (file: ManifestFile, index: number): number => Math.min(CHUNK_
 
 const notAsPublished = (file: ManifestFile): StoreError =>
   new StoreError('damaged', `${file.name} did not arrive as published (its hash differs); try again`);
+
+/** Removes what is stored of files that their publisher has replaced since. */
+async function dropReplaced(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<void> {
+  const stored = new Map((await readManifest(folder))?.files.map((file) => [file.name, file]));
+  for (const { name, size, published } of manifest.files) {
+    const before = stored.get(name);
+    if (!before || (before.size === size && before.published?.hex === published?.hex)) continue;
+    for (let i = 0; i < chunkCount(before.size); i++) await folder.removeEntry(chunkName(name, i)).catch(() => undefined);
+  }
+}
+
+/** Stores a picked file; gives the hashes of its chunks. */
+async function copyFile(
+  folder: FileSystemDirectoryHandle,
+  { name, size }: ManifestFile,
+  blob: Blob,
+  signal: AbortSignal,
+  advance: (bytes: number) => void,
+): Promise<string[]> {
+  const sha256: string[] = [];
+  for (let i = 0; i < chunkCount(size); i++) {
+    signal.throwIfAborted();
+    const bytes = new Uint8Array(await blob.slice(i * CHUNK_BYTES, (i + 1) * CHUNK_BYTES).arrayBuffer());
+    sha256.push(await digest(bytes));
+    await writeChunk(folder, chunkName(name, i), bytes);
+    advance(bytes.length);
+  }
+  return sha256;
+}
 
 /** Ascending numbers as runs [from, to). */
 function runsOf(numbers: readonly number[]): [number, number][] {
@@ -252,42 +290,29 @@ async function* chunksOf(
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const start = first * CHUNK_BYTES;
   const stop = Math.min(end * CHUNK_BYTES, file.size);
-  const isWhole = start === 0 && stop === file.size;
-  const response = await fetch(file.url!, { signal, ...(!isWhole && { headers: { range: `bytes=${start}-${stop - 1}` } }) }).catch(
-    (error: unknown) => {
-      throw signal.aborted ? error : new StoreError('network', `${file.name} could not be fetched: the network failed`, { cause: error });
-    },
-  );
-  if (!response.ok || !response.body) throw new StoreError('network', `${file.name} could not be fetched: HTTP ${response.status}`);
-  // A server without ranges sends the file from its beginning.
-  let skip = start > 0 && response.status !== 206 ? start : 0;
   let left = stop - start;
   let chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
   let filled = 0;
   if (left === 0) yield chunk;
-  const reader = response.body.getReader();
-  while (left > 0) {
-    const { value, done } = await reader.read().catch((error: unknown) => {
-      throw signal.aborted ? error : new StoreError('network', `${file.name}: the connection broke`, { cause: error });
-    });
-    if (done) throw new StoreError('network', `${file.name} ended ${left} bytes early`);
-    let bytes = value.subarray(Math.min(skip, value.length));
-    skip -= value.length - bytes.length;
-    while (bytes.length > 0 && left > 0) {
-      const part = bytes.subarray(0, chunk.length - filled);
-      chunk.set(part, filled);
-      bytes = bytes.subarray(part.length);
-      filled += part.length;
-      left -= part.length;
-      advance(part.length);
-      if (filled < chunk.length) continue;
-      yield chunk;
-      chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
-      filled = 0;
+  try {
+    for await (let bytes of fetchRange(file, start, stop, signal)) {
+      while (bytes.length > 0) {
+        const part = bytes.subarray(0, chunk.length - filled);
+        chunk.set(part, filled);
+        bytes = bytes.subarray(part.length);
+        filled += part.length;
+        left -= part.length;
+        advance(part.length);
+        if (filled < chunk.length) continue;
+        yield chunk;
+        chunk = new Uint8Array(Math.min(CHUNK_BYTES, left));
+        filled = 0;
+      }
     }
+  } finally {
+    // What is short of a chunk is not kept.
+    if (filled > 0) advance(-filled);
   }
-  // A server without ranges would go on to the end of the file.
-  await reader.cancel();
 }
 
 async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {

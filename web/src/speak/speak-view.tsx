@@ -2,11 +2,12 @@
 import type { Signal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { ModelPlace } from '../model-place.tsx';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
-import { VOICES, inOrder } from './voices.ts';
+import { INTERFACE_VOICES, inOrder } from './voices.ts';
 
 const LONGEST = 4096; // characters; the interface's limit
 
@@ -19,7 +20,8 @@ export function SpeakView() {
     <div class="page">
       <header>
         <h1>Speak</h1>
-        <p>Nineteen voices; the same text, voice, speed and seed give the same sound, sample for sample.</p>
+        <ModelPlace task="speech" id="speak-place" />
+        <p>The same text, voice, speed and seed give the same sound, sample for sample.</p>
       </header>
       <div class="stack">
         <SpeakForm text={text} making={making} onMake={() => speech.make()} onStop={() => speech.stop()} />
@@ -84,28 +86,10 @@ function SpeakForm({ text, making, onMake, onStop }: FormProps) {
 function SpeakSettings({ text }: { text: string }) {
   const app = useApp();
   const { speech } = app.settings.data.value;
-  const state = app.sessions.speech.state.value;
-  const offered = state.name === 'ready' ? state.info.models.find((model) => model.task === 'speech')?.voices : undefined;
-  const voices = offered ? inOrder(offered) : VOICES;
+  const { voice } = app.choices;
   return (
     <>
-      <fieldset>
-        <legend class="label">Voice</legend>
-        <div class="voices">
-          {voices.map((voice) => (
-            <label key={voice}>
-              <input
-                type="radio"
-                name="voice"
-                value={voice}
-                checked={speech.voice === voice}
-                onChange={() => app.settings.update('speech', { voice })}
-              />
-              {voice}
-            </label>
-          ))}
-        </div>
-      </fieldset>
+      <VoiceChoice />
       <NumberField
         label="Speed"
         value={speech.speed}
@@ -120,14 +104,36 @@ function SpeakSettings({ text }: { text: string }) {
         task="speech"
         curl={(base) =>
           `curl ${base}/audio/speech -H 'content-type: application/json' -o speech.wav -d '${JSON.stringify({
-            model: 'tts-1',
+            model: app.choices.name('speech') ?? 'tts-1',
             input: text,
-            voice: speech.voice,
+            voice,
             speed: speech.speed,
             response_format: 'wav',
           }).replaceAll("'", "'\\''")}'`
         }
       />
     </>
+  );
+}
+
+/** The voices of the model; of a server that was not asked yet, those that every Parley server has. */
+function VoiceChoice() {
+  const app = useApp();
+  const isServer = app.settings.data.value.where.speech === 'server';
+  const voices = app.choices.about('speech')?.voices ?? (isServer ? INTERFACE_VOICES : undefined);
+  const chosen = app.choices.voice;
+  return (
+    <fieldset>
+      <legend class="label">{voices ? `Voice: ${chosen}, one of ${voices.length}` : 'Voice'}</legend>
+      {!voices && <p class="label">Its voices are known once the model is loaded.</p>}
+      <div class="voices">
+        {inOrder(voices ?? []).map((voice) => (
+          <label key={voice}>
+            <input type="radio" name="voice" value={voice} checked={chosen === voice} onChange={() => app.choices.setVoice(voice)} />
+            {voice}
+          </label>
+        ))}
+      </div>
+    </fieldset>
   );
 }

@@ -34,7 +34,8 @@ export class SpeechWork {
 
   /** Makes a take of the text and plays it meanwhile. Call in a click or key handler. */
   make(): void {
-    const { voice, speed, seed } = this.#app.settings.data.peek().speech;
+    const { speed, seed } = this.#app.settings.data.peek().speech;
+    const { voice } = this.#app.choices;
     this.player.unlock();
     this.#abort = new AbortController();
     const { signal } = this.#abort;

@@ -53,7 +53,7 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
           Download WAV
         </button>
         {seed !== undefined && (
-          <button class="plain" onClick={() => app.settings.update('speech', { seed: String(seed), voice: take.voice, speed: take.speed })}>
+          <button class="plain" onClick={() => reuse(app, take, seed)}>
             Use this seed
           </button>
         )}
@@ -63,6 +63,11 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
       </div>
     </li>
   );
+}
+
+function reuse(app: App, { voice, speed }: Take, seed: number): void {
+  app.choices.setVoice(voice);
+  app.settings.update('speech', { seed: String(seed), speed });
 }
 
 async function save(app: App, take: Take): Promise<void> {

@@ -51,7 +51,7 @@ export class Take {
   readonly id: string;
   readonly created: number;
   readonly text: string;
-  readonly voice: string;
+  voice: string;
   readonly speed: number;
   readonly seed: Signal<number | undefined>;
   readonly status: Signal<TakeStatus>;
@@ -111,6 +111,8 @@ export class Take {
       const engine = await app.engine('speech');
       // Loading the model is not part of the work.
       started = performance.now();
+      // Its voices may have been unknown before.
+      this.voice = app.choices.voice;
       const request = { text: this.text, voice: this.voice, speed: this.speed, ...(seed !== undefined && { seed }) };
       for await (const event of engine.synthesize(request, abort)) {
         if (event.type === 'start') {

@@ -1,6 +1,8 @@
 /** Drop a file, choose one, or record; what is heard appears under the waveform and may be corrected. */
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { ModelPlace } from '../model-place.tsx';
+import { namedLanguages } from '../models/about-words.ts';
 import { TextField } from '../ui/fields.tsx';
 import { formatTime } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
@@ -16,7 +18,8 @@ export function TranscribeView() {
     <div class="page">
       <header>
         <h1>Transcribe</h1>
-        <p>Speech from a file or the microphone becomes text with times. English, with the model that comes along.</p>
+        <ModelPlace task="transcription" id="transcribe-place" />
+        <p>Speech from a file or the microphone becomes text with times.</p>
       </header>
       <div class="stack">
         <Intake
@@ -79,16 +82,11 @@ function TranscribeSettings() {
       <WhereSwitch
         task="transcription"
         curl={(base) =>
-          `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=parley-transcribe -F response_format=verbose_json`
+          `curl ${base}/audio/transcriptions -F file=@recording.wav -F model=${app.choices.name('transcription') ?? 'whisper-1'} -F response_format=verbose_json`
         }
       />
       <hr />
-      <TextField
-        label="Language"
-        value={transcription.language}
-        placeholder="found by the model"
-        onChange={(language) => app.settings.update('transcription', { language: language.trim() })}
-      />
+      <LanguageField />
       <label class="field">
         <span class="label">Names and words to expect</span>
         <textarea
@@ -98,5 +96,39 @@ function TranscribeSettings() {
         />
       </label>
     </>
+  );
+}
+
+/** The languages that the model knows; where that is not known, a code may be typed. */
+function LanguageField() {
+  const { choices } = useApp();
+  const known = choices.about('transcription')?.languages;
+  if (!known) {
+    return (
+      <TextField
+        label="Language"
+        value={choices.language}
+        placeholder="found by the model, or a code such as en"
+        onChange={(language) => choices.setLanguage(language.trim())}
+      />
+    );
+  }
+  const [only] = known.length === 1 ? known : [];
+  return (
+    <label class="field">
+      <span class="label">Language</span>
+      <select
+        value={only ?? choices.language}
+        disabled={only !== undefined}
+        onChange={(event) => choices.setLanguage(event.currentTarget.value)}
+      >
+        {only === undefined && <option value="">found by the model</option>}
+        {namedLanguages(known).map(([code, name]) => (
+          <option key={code} value={code}>
+            {only === undefined ? name : `${name}, the model's only one`}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }

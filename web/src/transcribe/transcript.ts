@@ -75,7 +75,7 @@ export class Transcript {
     this.stop();
     const abort = new AbortController();
     this.#abort = abort;
-    const { language, prompt } = app.settings.data.peek().transcription;
+    const { prompt } = app.settings.data.peek().transcription;
     let started = performance.now();
     batch(() => {
       this.#typed.clear();
@@ -86,8 +86,10 @@ export class Transcript {
     app.announcer.say('Transcribing');
     try {
       const samples = await this.sound(app);
-      const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;
       const engine = await app.engine('transcription');
+      // Its languages may have been unknown before.
+      const { language } = app.choices;
+      const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;
       // Loading the model is not part of the work.
       started = performance.now();
       for await (const event of transcribeInPieces(engine, request, abort.signal)) {

@@ -142,13 +142,14 @@ export class VoiceLoop {
 
   /** Synthesises sentence after sentence into one sound and waits until it has been heard. */
   async #speakAll(sentences: Iterable<string> | AsyncIterable<string>, signal: AbortSignal): Promise<void> {
-    const { voice, speed } = this.#app.settings.data.peek().speech;
+    const { speed } = this.#app.settings.data.peek().speech;
     let started = false;
     try {
       for await (const sentence of sentences) {
         const text = speakable(sentence);
         if (text === '') continue;
         const engine = await this.#app.engine('speech');
+        const { voice } = this.#app.choices;
         for await (const event of engine.synthesize({ text, voice, speed }, signal)) {
           if (signal.aborted) return;
           if (event.type === 'start' && !started) {

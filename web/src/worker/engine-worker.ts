@@ -1,12 +1,16 @@
-/** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. */
-import { EngineError, createEngine, resolveConfig, serveEngine } from '../../../engine/index.ts';
+/** Runs an engine in a worker: the same createEngine() as the server's, on the browser's WebGPU. Or says what a model is, without a GPU. */
+import { EngineError, createEngine, describeModel, resolveConfig, serveEngine } from '../../../engine/index.ts';
 import type { Engine } from '../../../engine/index.ts';
 import { toPlainError } from '../../../engine/errors.ts';
 import { createBrowserPlatform, fetchFile } from '../../../engine/platform/browser.ts';
-import { ModelStore, StoreError } from '../models/model-store.ts';
+import type { SlicedFile } from '../../../engine/platform/browser.ts';
+import { ModelStore } from '../models/model-store.ts';
+import { StoreError } from '../models/store-error.ts';
 import { messagePort } from './message-port.ts';
-import { STORE_SCHEME } from './protocol.ts';
-import type { LoadMessage, WorkerMessage } from './protocol.ts';
+import { modelFiles, modelPath } from './model-files.ts';
+import type { PlacedFile } from './model-files.ts';
+import type { DescribeMessage, LoadMessage, WorkerMessage } from './protocol.ts';
+import { RangeFile } from './range-file.ts';
 import { bundledShaders } from './shaders.ts';
 
 /** How often the engine is asked whether its device is still there, ms. */
@@ -15,11 +19,24 @@ const WATCH_INTERVAL = 200;
 const tell = (message: WorkerMessage): void => self.postMessage(message);
 const store = new ModelStore();
 
-async function openFile(path: string): Promise<Blob | undefined> {
-  if (!path.startsWith(STORE_SCHEME)) return fetchFile(path);
-  const [id, name] = path.slice(STORE_SCHEME.length).split('/') as [string, string];
+/** Opens a file that all of is wanted of. */
+const openFile =
+  (id: string) =>
+  async ({ name, at }: PlacedFile): Promise<SlicedFile | undefined> => {
+    if (at instanceof Blob) return at;
+    return asEngineError(at === 'store' ? store.open(id, name) : fetchFile(at.url));
+  };
+
+/** Opens a file whose header is wanted. */
+const openHead = async ({ name, size, at }: PlacedFile): Promise<SlicedFile | undefined> => {
+  if (at === 'store' || at instanceof Blob) return at === 'store' ? undefined : at;
+  const file = new RangeFile({ name, size, url: at.url });
+  return { size, slice: (start, end) => ({ arrayBuffer: () => asEngineError(file.slice(start, end).arrayBuffer()) }) };
+};
+
+async function asEngineError<T>(work: Promise<T>): Promise<T> {
   try {
-    return await store.open(decodeURIComponent(id), name);
+    return await work;
   } catch (error) {
     if (error instanceof StoreError) throw new EngineError('invalid_model', error.message, { cause: error });
     throw error;
@@ -38,19 +55,26 @@ function watch(engine: Engine): void {
 
 const log = (line: string): void => tell({ type: 'log', line });
 
-async function load({ config, port }: LoadMessage): Promise<void> {
-  try {
-    const engine = await createEngine(
-      createBrowserPlatform({ shaders: bundledShaders(), file: openFile, log, grammarWorker }),
-      resolveConfig(config),
-    );
-    serveEngine(engine, messagePort(port), log);
-    watch(engine);
-  } catch (error) {
-    log(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    tell({ type: 'failed', error: toPlainError(error) });
-  }
+async function load({ config, model, port }: LoadMessage): Promise<void> {
+  const shaders = await bundledShaders();
+  const platform = createBrowserPlatform({ shaders, ...modelFiles(model, openFile(model.id)), log, grammarWorker });
+  const source = { [model.task]: { path: modelPath(model), id: model.id } };
+  const engine = await createEngine(platform, resolveConfig({ ...config, ...source }));
+  serveEngine(engine, messagePort(port), log);
+  watch(engine);
 }
 
-self.addEventListener('message', ({ data }: MessageEvent<LoadMessage>) => void load(data));
+async function describe({ model }: DescribeMessage): Promise<void> {
+  const platform = createBrowserPlatform({ shaders: new Map(), ...modelFiles(model, openHead), log });
+  const description = await describeModel(platform, { path: modelPath(model), id: model.id }, resolveConfig({}));
+  tell({ type: 'described', description });
+}
+
+self.addEventListener('message', ({ data }: MessageEvent<LoadMessage | DescribeMessage>) => {
+  const work = data.type === 'load' ? load(data) : describe(data);
+  work.catch((error: unknown) => {
+    log(error instanceof Error ? (error.stack ?? error.message) : String(error));
+    tell({ type: 'failed', error: toPlainError(error) });
+  });
+});
 tell({ type: 'started' });

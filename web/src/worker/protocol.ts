@@ -2,22 +2,30 @@
  * Messages between the page and an engine worker about the worker itself. The engine's calls travel over a port of their own, in the messages of
  * engine/host.ts.
  */
+import type { ModelDescription } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import type { PlainError } from '../../../engine/errors.ts';
+import type { ModelTask } from '../../../engine/model-types.ts';
+import type { PlacedModel } from './model-files.ts';
 
-/** From the page, once. `port` serves the engine. */
+/** From the page, once: load the model and serve the engine at `port`. */
 export interface LoadMessage {
   readonly type: 'load';
   readonly config: Partial<EngineConfig>;
+  readonly model: PlacedModel & { readonly task: ModelTask };
   readonly port: MessagePort;
 }
 
-/** From the worker. `started`: its script runs. After `failed` or `lost` it does nothing more and may be ended. */
+/** From the page, instead: say what the model is, from headers alone. */
+export interface DescribeMessage {
+  readonly type: 'describe';
+  readonly model: PlacedModel;
+}
+
+/** From the worker. `started`: its script runs. After `described`, `failed` or `lost` it does nothing more and may be ended. */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }
+  | { readonly type: 'described'; readonly description: ModelDescription }
   | { readonly type: 'failed'; readonly error: PlainError }
   | { readonly type: 'lost' };
-
-/** Model folders with this prefix are read from the model store, others are URLs. */
-export const STORE_SCHEME = 'store:';

@@ -1,5 +1,7 @@
-/** The project's .wgsl files by their path below shaders/, inlined by the bundler. */
-export function bundledShaders(): ReadonlyMap<string, string> {
-  const files = import.meta.glob<string>('../../../shaders/**/*.wgsl', { query: '?raw', import: 'default', eager: true });
-  return new Map(Object.entries(files).map(([path, text]) => [path.replace('../../../shaders/', ''), text]));
+/** The project's .wgsl files by their path below shaders/, as the build put them together. */
+import { readShaders } from 'virtual:shaders';
+
+/** Fetches them once for a worker. */
+export async function bundledShaders(): Promise<ReadonlyMap<string, string>> {
+  return new Map(Object.entries(await readShaders()));
 }

@@ -1,0 +1,111 @@
+import { EngineError } from '../../errors.ts';
+import type { RopeConfig } from '../../ops/rope.ts';
+import { describe } from '../../util/json.ts';
+import type { Json } from '../../util/json.ts';
+import { expectValue, integer, layerCount, layerTypes, number, optionalObject, tokenIds } from '../config-fields.ts';
+import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import { readRope } from '../rope-config.ts';
+
+/** Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and configuration_gemma3.py). */
+interface Defaults {
+  readonly vocabulary: number;
+  readonly positions: number;
+  /** Every so many layers one sees all positions. */
+  readonly pattern: number;
+  readonly scoreSoftCap: number | undefined;
+  readonly logitSoftCap: number | undefined;
+  readonly theta: number;
+  /** Rotary base of the layers with a window. */
+  readonly localTheta: number;
+}
+
+const GEMMA2: Defaults = {
+  vocabulary: 256_000,
+  positions: 8192,
+  pattern: 2,
+  scoreSoftCap: 50,
+  logitSoftCap: 30,
+  theta: 1e4,
+  localTheta: 1e4,
+};
+const GEMMA3: Defaults = { vocabulary: 262_208, positions: 131_072, pattern: 6, scoreSoftCap: undefined, logitSoftCap: undefined, theta: 1e6, localTheta: 1e4 }; // prettier-ignore
+
+/**
+ * Reads config.json of Gemma 2 and of the text part of Gemma 3. Throws EngineError naming the field that is wrong or beyond what the forward pass does.
+ */
+export function parseGemmaConfig(json: Json): DecoderStackConfig {
+  const isGemma2 = json['model_type'] === 'gemma2';
+  const defaults = isGemma2 ? GEMMA2 : GEMMA3;
+  const heads = integer(json, 'num_attention_heads', 8);
+  const kvHeads = integer(json, 'num_key_value_heads', 4);
+  const headDim = integer(json, 'head_dim', 256);
+  const hidden = integer(json, 'hidden_size', 2304);
+  const intermediate = integer(json, 'intermediate_size', 9216);
+  if (heads % kvHeads !== 0) throw new EngineError('invalid_model', `config.json: ${heads} heads over ${kvHeads} key/value heads`);
+  if (headDim % 8 !== 0 || hidden % 4 !== 0 || intermediate % 4 !== 0) {
+    throw new EngineError('unsupported', `config.json: head dim ${headDim} (multiple of 8), hidden ${hidden}, intermediate ${intermediate} (multiples of 4)`); // prettier-ignore
+  }
+  expectValue(json, 'attention_bias', false);
+  if (json['use_bidirectional_attention']) expectValue(json, 'use_bidirectional_attention', false);
+  const layers = layerCount(json, 26);
+  const { global, local } = ropesOf(json, headDim, defaults);
+  const pattern = integer(json, 'sliding_window_pattern', defaults.pattern);
+  const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
+  const slides = (layer: number): boolean => (types ? types[layer] === 'sliding_attention' : (layer + 1) % pattern !== 0);
+  const window = integer(json, 'sliding_window', 4096);
+  return {
+    layers,
+    heads,
+    kvHeads,
+    headDim,
+    hidden,
+    intermediate,
+    vocabulary: integer(json, 'vocab_size', defaults.vocabulary),
+    maxPositions: integer(json, 'max_position_embeddings', defaults.positions),
+    eps: number(json, 'rms_norm_eps', 1e-6),
+    rope: global,
+    kinds: Array.from({ length: layers }, (_, layer) => (slides(layer) ? { rope: local, window } : { rope: global })),
+    qkvBias: false,
+    outputBias: false,
+    qkNorm: !isGemma2,
+    // Weights of norms are stored as what they differ from 1.
+    normOffset: 1,
+    scores: {
+      scale: number(json, 'query_pre_attn_scalar', 256) ** -0.5,
+      softCap: cap(json, 'attn_logit_softcapping', defaults.scoreSoftCap),
+    },
+    embeddingScale: Math.fround(Math.sqrt(hidden)),
+    logitSoftCap: cap(json, 'final_logit_softcapping', defaults.logitSoftCap),
+    tied: json['tie_word_embeddings'] !== false,
+    eosTokenIds: tokenIds(json['eos_token_id']),
+  };
+}
+
+/** A cap that a file may have as null: none. */
+function cap(json: Json, field: string, fallback: number | undefined): number | undefined {
+  const value = json[field] === undefined ? fallback : json[field];
+  if (value === null || value === undefined) return undefined;
+  if (typeof value === 'number' && value > 0) return value;
+  throw new EngineError('invalid_model', `config.json: ${field} is ${describe(value)}, expected a positive number or null`);
+}
+
+/**
+ * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
+ * `rope_scaling`, and `rope_local_base_freq`, which nothing scales (transformers 4). Gemma 2 has one for both.
+ */
+function ropesOf(
+  json: Json,
+  headDim: number,
+  { theta, localTheta }: Defaults,
+): { readonly global: RopeConfig; readonly local: RopeConfig } {
+  const newer = optionalObject(json, 'rope_parameters');
+  const [full, sliding] = newer ? [optionalObject(newer, 'full_attention'), optionalObject(newer, 'sliding_attention')] : [];
+  const global = readRope(
+    { rope_theta: theta, ...json },
+    full ?? (sliding ? {} : (newer ?? optionalObject(json, 'rope_scaling') ?? {})),
+    headDim,
+  );
+  if (json['model_type'] === 'gemma2') return { global, local: global };
+  const local = readRope({ rope_theta: number(json, 'rope_local_base_freq', localTheta) }, sliding ?? {}, headDim);
+  return { global, local };
+}

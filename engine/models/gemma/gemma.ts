@@ -1,0 +1,23 @@
+import type { DecoderDefinition } from '../decoder.ts';
+import { decoderStack } from '../layers/decoder-stack.ts';
+import { gatedMlp } from '../layers/mlp.ts';
+import { textConfig, textWeights } from '../text-part.ts';
+import { parseGemmaConfig } from './config.ts';
+
+const TEXT = decoderStack({
+  parseConfig: parseGemmaConfig,
+  mlp: gatedMlp('gelu_pytorch_tanh'),
+  norms: {
+    beforeAttention: 'input_layernorm',
+    afterAttention: 'post_attention_layernorm',
+    beforeMlp: 'pre_feedforward_layernorm',
+    afterMlp: 'post_feedforward_layernorm',
+  },
+});
+
+/** Gemma 2, and Gemma 3 with or without eyes: of models that see, the text part. Shapes and names: MODEL.md. */
+export const GEMMA: DecoderDefinition = {
+  parseConfig: (json) => TEXT.parseConfig(textConfig(json)),
+  workspace: (device, json, rows, logitRows) => TEXT.workspace(device, textConfig(json), rows, logitRows),
+  load: (loader, json, context, shard) => TEXT.load(textWeights(loader), textConfig(json), context, shard),
+};

@@ -1,0 +1,46 @@
+/** The text part of a checkpoint that also sees or hears: its configuration stands in `text_config`, its weights below a prefix. */
+import type { Json } from '../util/json.ts';
+import { isObject } from '../util/json.ts';
+import type { Checkpoint } from '../weights/checkpoint.ts';
+import type { WeightLoader } from './weight-loader.ts';
+
+/** Where published checkpoints have the text part: as transformers 4 wrote them, and as transformers 5 does. */
+const PREFIXES: readonly (readonly [stored: string, name: string])[] = [
+  ['language_model.model.', 'model.'],
+  ['language_model.lm_head.', 'lm_head.'],
+  ['model.language_model.', 'model.'],
+];
+
+/** Parts that a text model does not have. */
+const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual)\./;
+
+/** config.json of the text part; the file itself where it is of a text model alone. */
+export function textConfig(json: Json): Json {
+  const text = json['text_config'];
+  return isObject(text) ? { ...json, ...text } : json;
+}
+
+/** A loader of the text part's weights under the names that a text model's have. */
+export function textWeights(loader: WeightLoader): WeightLoader {
+  const stored = new Map<string, string>();
+  for (const name of loader.checkpoint.names()) {
+    if (OTHER_PARTS.test(name)) continue;
+    const [prefix, own] = PREFIXES.find(([prefix]) => name.startsWith(prefix)) ?? ['', ''];
+    stored.set(own + name.slice(prefix.length), name);
+  }
+  return loader.over(renamed(loader.checkpoint, stored));
+}
+
+/** A checkpoint under other names, [name, name in `from`]; what is not among them is left out. */
+function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
+  const stored = (name: string): string => names.get(name) ?? name;
+  return {
+    names: () => [...names.keys()],
+    tensor: (name) => (names.has(name) ? from.tensor(stored(name)) : undefined),
+    read: (name, elements) => from.read(stored(name), elements),
+    ...(from.blocks && { blocks: (name, rows) => from.blocks!(stored(name), rows) }),
+    ...(from.stored && { stored: (name, elements) => from.stored!(stored(name), elements) }),
+    readIds: (name) => from.readIds(stored(name)),
+    close: () => from.close(),
+  };
+}

@@ -1,0 +1,105 @@
+/** Puts weight matrices on the device in the layouts of the linear kernels. */
+import { assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import { quantizeRows } from '../weights/quantize.ts';
+import type { QuantizedType } from '../weights/quantize.ts';
+import { BLOCK, packBlocks, rowWords } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
+import { toF16 } from '../util/f16.ts';
+import { alignUp, ceilDiv } from '../util/math.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { FloatType } from '../weights/storage.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
+
+/** Columns that kernels read together. */
+const COLUMN_STEP = 8;
+/** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
+const PART_STEP = 64;
+
+/**
+ * Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout, quantised first where `dtype` is a type in blocks. `data` is a checkpoint's
+ * Linear.weight (y = x W^T).
+ */
+export function packLinear(
+  device: Device,
+  label: string,
+  data: Float32Array,
+  outFeatures: number,
+  inFeatures: number,
+  dtype: FloatType | QuantizedType = 'f32',
+): LinearWeight {
+  assert(data.length === outFeatures * inFeatures, `${label}: ${data.length} weights for [${outFeatures}, ${inFeatures}]`);
+  if (isBlockType(dtype)) return packStored(device, label, quantizeRows(data, dtype), outFeatures, inFeatures, dtype);
+  const k4 = ceilDiv(inFeatures, 4);
+  const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => {
+    const packed = interleave(data, inFeatures, first, count, padded);
+    return { dtype, weight: device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed), first, count, padded };
+  });
+  return { inFeatures, outFeatures, parts };
+}
+
+/** The same matrix with zeros, to be filled on the device (packFloats). */
+export function emptyLinear(device: Device, label: string, outFeatures: number, inFeatures: number, dtype: FloatType): LinearWeight {
+  const k4 = ceilDiv(inFeatures, 4);
+  const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => ({
+    dtype,
+    weight: device.tensor(label, dtype, [k4, padded, 4]),
+    first,
+    count,
+    padded,
+  }));
+  return { inFeatures, outFeatures, parts };
+}
+
+/** Uploads rows as they are stored in blocks. */
+export function packStored(
+  device: Device,
+  label: string,
+  bytes: Uint8Array,
+  outFeatures: number,
+  inFeatures: number,
+  dtype: BlockType,
+): LinearWeight {
+  const format = BLOCK_FORMATS[dtype];
+  const rowBytes = (inFeatures / format.values) * format.bytes;
+  assert(bytes.length === outFeatures * rowBytes, `${label}: ${bytes.length} bytes of ${dtype} for [${outFeatures}, ${inFeatures}]`);
+  const words = rowWords(format, inFeatures / BLOCK).all;
+  const parts = cut(device, outFeatures, words * 4).map(({ first, count, padded }): LinearPart => {
+    const packed = packBlocks(format, bytes.subarray(first * rowBytes, (first + count) * rowBytes), count, inFeatures, padded);
+    return { dtype, weight: device.upload(label, 'u32', [words, padded], packed), first, count, padded };
+  });
+  return { inFeatures, outFeatures, parts };
+}
+
+/** Matrices that read the same input as one, stacked by output. */
+export function stackLinear(weights: readonly LinearWeight[]): LinearWeight {
+  const [{ inFeatures }] = weights as [LinearWeight];
+  const parts: LinearPart[] = [];
+  let outFeatures = 0;
+  for (const weight of weights) {
+    const above = outFeatures;
+    parts.push(...weight.parts.map((part) => ({ ...part, first: above + part.first })));
+    outFeatures += weight.outFeatures;
+  }
+  return { inFeatures, outFeatures, parts };
+}
+
+/** Cuts the columns of a product into parts that the adapter can bind. */
+function cut(device: Device, columns: number, bytesPerColumn: number): Pick<LinearPart, 'first' | 'count' | 'padded'>[] {
+  const most = Math.floor(device.caps.maxBindingBytes / bytesPerColumn / PART_STEP) * PART_STEP;
+  return Array.from({ length: ceilDiv(columns, most) }, (_, i) => {
+    const count = Math.min(most, columns - i * most);
+    return { first: i * most, count, padded: alignUp(count, COLUMN_STEP) };
+  });
+}
+
+/** [N][K] rows first..first+count -> [K/4][padded][4], zeros in the padding. */
+function interleave(data: Float32Array, k: number, first: number, count: number, padded: number): Float32Array {
+  const out = new Float32Array(ceilDiv(k, 4) * padded * 4);
+  for (let n = 0; n < count; n++) {
+    const from = (first + n) * k;
+    for (let i = 0; i < k; i++) out[((i >> 2) * padded + n) * 4 + (i & 3)] = data[from + i]!;
+  }
+  return out;
+}

@@ -1,0 +1,57 @@
+/** Weight matrices as they lie on a device, and the fragments by which kernels read them. */
+import type { Variant } from '../gpu/kernel.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { BLOCK, blocksPerWord, hasWide } from '../weights/block-format.ts';
+import type { BlockFormat } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { WeightType } from '../weights/storage.ts';
+
+/** A weight matrix [N, K], stacked by rows of N from parts, each in a buffer of its own: types may differ, and the adapter limits what a binding holds. */
+export interface LinearWeight {
+  readonly inFeatures: number;
+  readonly outFeatures: number;
+  readonly parts: readonly LinearPart[];
+}
+
+export interface LinearPart {
+  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as block-format.ts packs them. */
+  readonly dtype: WeightType;
+  readonly weight: Tensor;
+  /** First output feature, count, and count padded to 8. */
+  readonly first: number;
+  readonly count: number;
+  readonly padded: number;
+}
+
+/** The part of a variant that a part's type decides; floats have `quads` times four weights in what the kernel takes as a block. */
+export function weightVariant(
+  dtype: WeightType,
+  quads = 1,
+): { readonly storage: string; readonly consts: Readonly<Record<string, number>> } {
+  if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads } };
+  const format: BlockFormat = BLOCK_FORMATS[dtype];
+  const { low, high, group, zero, table } = format;
+  const planes = { LOW_BITS: low, HIGH_BITS: high, GROUPS: BLOCK / group, ZERO: zero };
+  const scales = { SCALE_BLOCKS: blocksPerWord(format), HAS_WIDE: hasWide(format) ? 1 : 0 };
+  return { storage: dtype, consts: { ...planes, ...scales, ...(table && tableConsts(table)) } };
+}
+
+/** 16 signed bytes in four words. */
+function tableConsts(table: readonly number[]): Readonly<Record<string, number>> {
+  const words = new Uint32Array(Int8Array.from(table).buffer);
+  return Object.fromEntries([...words].map((word, i) => [`TABLE_${i}`, word]));
+}
+
+/** The fragments that read weights of a variant's storage in blocks: block_at, word_at and block_quad. */
+export function weightFragments({ storage = 'f32' }: Variant): readonly string[] {
+  const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
+  if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl'];
+  return [`lib/codes_${'table' in format ? 'table' : 'linear'}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl'];
+}
+
+/** The fragment that widens four stored floats. */
+export function floatFragment({ storage = 'f32' }: Variant): string {
+  return `lib/weight_${storage}.wgsl`;
+}

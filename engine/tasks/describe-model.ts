@@ -1,0 +1,59 @@
+/** What a model is, from its headers and small files: asked before anything is fetched whole, copied or loaded. */
+import type { ModelDescription } from '../api.ts';
+import { weightStorage } from '../config.ts';
+import type { EngineConfig, ModelSource } from '../config.ts';
+import { EngineError } from '../errors.ts';
+import { modelTypeOf, taskOf, typesOf } from '../model-types.ts';
+import type { ModelTask } from '../model-types.ts';
+import { parseKokoroConfig } from '../models/kokoro/config.ts';
+import { decoderFor } from '../models/registry.ts';
+import { languagesOf } from '../models/whisper/config.ts';
+import { readWhisperFolder } from '../models/whisper/load.ts';
+import { pageBytes } from '../ops/kv.ts';
+import type { Platform } from '../platform/platform.ts';
+import { describe } from '../util/json.ts';
+import type { Json } from '../util/json.ts';
+import { withWeights } from '../weights/model-folder.ts';
+import type { ModelFolder } from '../weights/model-folder.ts';
+import { openModelFolder } from '../weights/open-model-folder.ts';
+import { checkpointBytes } from '../weights/storage.ts';
+
+type Own = Omit<ModelDescription, 'id' | 'task' | 'architecture' | 'format' | 'weightBytes'>;
+
+/**
+ * Describes the model at a path, served by `id`. Throws EngineError('invalid_model' or 'unsupported') for one that cannot be loaded, as far as its
+ * headers tell. `weightBytes` is about what the weights take on a device.
+ */
+export async function describeModel(platform: Platform, source: ModelSource, config: EngineConfig): Promise<ModelDescription> {
+  const folder = await openModelFolder(platform, source.path, source.id);
+  const { id, format } = folder;
+  const json = await folder.json('config.json');
+  const architecture = modelTypeOf(json);
+  const task = taskOf(architecture);
+  if (architecture === undefined || task === undefined) {
+    const found = architecture ?? describe(json['model_type']);
+    throw new EngineError('unsupported', `config.json says model_type ${found}; known are ${typesOf().join(', ')}`);
+  }
+  const own = await DESCRIBE[task](folder, json, config);
+  const weightBytes = await withWeights(folder, async (checkpoint) => checkpointBytes(checkpoint, weightStorage(config)));
+  return { id, task, architecture, ...(format !== undefined && { format }), weightBytes, ...own };
+}
+
+const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, config: EngineConfig) => Promise<Own>>> = {
+  chat: async (_folder, json, config) => {
+    const { kvCacheDtype, pageSize } = config;
+    const { layers, kvHeads, headDim, maxPositions } = decoderFor(json).parseConfig(json);
+    const dtype = kvCacheDtype === 'auto' ? weightStorage(config).float : kvCacheDtype;
+    const page = 2 * layers * pageBytes({ layers, kvHeads, headDim, pageSize, dtype });
+    return { ownContextLength: maxPositions, tokenBytes: page / pageSize };
+  },
+  speech: async (folder, json) => {
+    const { sampleRate } = parseKokoroConfig(json);
+    const voices = await withWeights(folder, async (checkpoint) => [...checkpoint.names()].sort(), 'voices.safetensors');
+    return { sampleRate, voices };
+  },
+  transcription: async (folder) => {
+    const { tokens } = await readWhisperFolder(folder);
+    return { languages: languagesOf(tokens), translates: tokens.translate !== undefined };
+  },
+};

@@ -1,0 +1,186 @@
+/** The types of blocks that files have, as ggml stores them (ggml-quants.c); a type is a row. */
+import type { BlockFormat, OpenBlock } from './block-format.ts';
+
+const NIBBLES = 0x0f0f0f0f;
+const ONES = 0x01010101;
+
+/** Steps of IQ4_NL and IQ4_XS: closer together near zero. */
+const IQ4_STEPS: readonly number[] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+
+/** E2M1, doubled; the scale is halved instead. */
+const E2M1_STEPS: readonly number[] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
+
+/** Quads from `to` on: the low nibbles of 16 bytes are the first 16 codes, the high ones the others. */
+function nibbles(bytes: DataView, at: number, codes: Uint32Array, to = 0): void {
+  for (let i = 0; i < 4; i++) {
+    const word = bytes.getUint32(at + 4 * i, true);
+    codes[to + i] = word & NIBBLES;
+    codes[to + 4 + i] = (word >>> 4) & NIBBLES;
+  }
+}
+
+/** Fifth bits of 32 codes: bit i is code i's. */
+function fifthBits(high: number, codes: Uint32Array): void {
+  for (let i = 0; i < 8; i++) codes[i]! |= ((((high >>> (4 * i)) & 15) * 0x00204081) & ONES) << 4;
+}
+
+const half = (bytes: DataView, at: number): number => bytes.getUint16(at, true);
+
+function openQ40(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  nibbles(bytes, at + 2, block.codes);
+}
+
+function openQ41(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  block.offset = half(bytes, at + 2);
+  nibbles(bytes, at + 4, block.codes);
+}
+
+function openQ50(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  nibbles(bytes, at + 6, block.codes);
+  fifthBits(bytes.getUint32(at + 2, true), block.codes);
+}
+
+function openQ51(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  block.offset = half(bytes, at + 2);
+  nibbles(bytes, at + 8, block.codes);
+  fifthBits(bytes.getUint32(at + 4, true), block.codes);
+}
+
+/** Signed bytes become codes with 128 for zero. */
+function openQ80(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + 2 + 4 * i, true) ^ 0x80808080;
+}
+
+/** A half of 128 values lies in 32 bytes, 32 values a pair of bits. */
+function twoBits(bytes: DataView, at: number, codes: Uint32Array): void {
+  for (let group = 0; group < 16; group++) {
+    const from = at + (group >> 3) * 32 + (group & 1) * 16;
+    const shift = ((group >> 1) & 3) * 2;
+    for (let i = 0; i < 4; i++) codes[group * 4 + i] = (bytes.getUint32(from + 4 * i, true) >>> shift) & 0x03030303;
+  }
+}
+
+function openQ2K(bytes: DataView, at: number, block: OpenBlock): void {
+  twoBits(bytes, at + 16, block.codes);
+  for (let group = 0; group < 16; group++) {
+    const packed = bytes.getUint8(at + group);
+    block.scales[group] = packed & 15;
+    block.offsets[group] = packed >> 4;
+  }
+  block.scale = half(bytes, at + 80);
+  block.offset = half(bytes, at + 82);
+}
+
+/** The third bit lies in a mask of 32 bytes, bit `group / 2`. */
+function openQ3K(bytes: DataView, at: number, block: OpenBlock): void {
+  twoBits(bytes, at + 32, block.codes);
+  for (let group = 0; group < 16; group++) {
+    for (let i = 0; i < 4; i++) {
+      const mask = bytes.getUint32(at + (group & 1) * 16 + 4 * i, true);
+      block.codes[group * 4 + i]! |= ((mask >>> (group >> 1)) & ONES) << 2;
+    }
+    const low = (bytes.getUint8(at + 96 + (group & 7)) >> ((group >> 3) * 4)) & 15;
+    const high = (bytes.getUint8(at + 104 + (group & 3)) >> ((group >> 2) * 2)) & 3;
+    block.scales[group] = (low | (high << 4)) - 32;
+  }
+  block.scale = half(bytes, at + 108);
+}
+
+/** Scales and offsets of 8 groups: six bits each, of which the last four groups' upper two lie in the first four's bytes. */
+function sixBits(bytes: DataView, at: number, block: OpenBlock): void {
+  for (let group = 0; group < 4; group++) {
+    const [a, b, c] = [bytes.getUint8(at + group), bytes.getUint8(at + 4 + group), bytes.getUint8(at + 8 + group)];
+    block.scales[group] = a & 63;
+    block.offsets[group] = b & 63;
+    block.scales[group + 4] = (c & 15) | ((a >> 2) & 0x30);
+    block.offsets[group + 4] = (c >> 4) | ((b >> 2) & 0x30);
+  }
+}
+
+/** Two groups of 32 share 32 bytes. */
+function fourBits(bytes: DataView, at: number, codes: Uint32Array): void {
+  for (let group = 0; group < 8; group++) {
+    const from = at + (group >> 1) * 32;
+    const shift = (group & 1) * 4;
+    for (let i = 0; i < 8; i++) codes[group * 8 + i] = (bytes.getUint32(from + 4 * i, true) >>> shift) & NIBBLES;
+  }
+}
+
+function openQ4K(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  block.offset = half(bytes, at + 2);
+  sixBits(bytes, at + 4, block);
+  fourBits(bytes, at + 16, block.codes);
+}
+
+/** The fifth bit is bit `group` of 32 bytes. */
+function openQ5K(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  block.offset = half(bytes, at + 2);
+  sixBits(bytes, at + 4, block);
+  fourBits(bytes, at + 48, block.codes);
+  for (let i = 0; i < 8; i++) {
+    const bits = bytes.getUint32(at + 16 + 4 * i, true);
+    for (let group = 0; group < 8; group++) block.codes[group * 8 + i]! |= ((bits >>> group) & ONES) << 4;
+  }
+}
+
+/** Of 128 values, the low nibbles of 64 bytes are the first 64, the high ones the others; the upper bits lie in 32 bytes. */
+function openQ6K(bytes: DataView, at: number, block: OpenBlock): void {
+  for (let group = 0; group < 16; group++) {
+    const quarter = (group >> 1) & 3;
+    const column = (group & 1) * 16;
+    const low = at + (group >> 3) * 64 + (quarter & 1) * 32 + column;
+    const high = at + 128 + (group >> 3) * 32 + column;
+    for (let i = 0; i < 4; i++) {
+      const lowBits = (bytes.getUint32(low + 4 * i, true) >>> ((quarter >> 1) * 4)) & NIBBLES;
+      block.codes[group * 4 + i] = lowBits | (((bytes.getUint32(high + 4 * i, true) >>> (quarter * 2)) & 0x03030303) << 4);
+    }
+    block.scales[group] = bytes.getInt8(at + 192 + group);
+  }
+  block.scale = half(bytes, at + 208);
+}
+
+function openIQ4XS(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = half(bytes, at);
+  const highs = half(bytes, at + 2);
+  for (let group = 0; group < 8; group++) {
+    const low = (bytes.getUint8(at + 4 + (group >> 1)) >> ((group & 1) * 4)) & 15;
+    block.scales[group] = (low | (((highs >> (group * 2)) & 3) << 4)) - 32;
+    nibbles(bytes, at + 8 + group * 16, block.codes, group * 8);
+  }
+}
+
+function openMXFP4(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = bytes.getUint8(at);
+  nibbles(bytes, at + 1, block.codes);
+}
+
+const TYPES = {
+  Q4_0: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 8, open: openQ40 },
+  Q4_1: { values: 32, bytes: 20, low: 4, high: 0, group: 32, scales: 'half_offset', zero: 0, open: openQ41 },
+  Q5_0: { values: 32, bytes: 22, low: 4, high: 1, group: 32, scales: 'half', zero: 16, open: openQ50 },
+  Q5_1: { values: 32, bytes: 24, low: 4, high: 1, group: 32, scales: 'half_offset', zero: 0, open: openQ51 },
+  Q8_0: { values: 32, bytes: 34, low: 8, high: 0, group: 32, scales: 'half', zero: 128, open: openQ80 },
+  Q2_K: { values: 256, bytes: 84, low: 2, high: 0, group: 16, scales: 'small_offset', zero: 0, open: openQ2K },
+  Q3_K: { values: 256, bytes: 110, low: 2, high: 1, group: 16, scales: 'small', zero: 4, open: openQ3K },
+  Q4_K: { values: 256, bytes: 144, low: 4, high: 0, group: 32, scales: 'small_offset', zero: 0, open: openQ4K },
+  Q5_K: { values: 256, bytes: 176, low: 4, high: 1, group: 32, scales: 'small_offset', zero: 0, open: openQ5K },
+  Q6_K: { values: 256, bytes: 210, low: 4, high: 2, group: 16, scales: 'small', zero: 32, open: openQ6K },
+  IQ4_NL: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 0, table: IQ4_STEPS, open: openQ40 },
+  IQ4_XS: { values: 256, bytes: 136, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ4_STEPS, open: openIQ4XS },
+  MXFP4: { values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS, open: openMXFP4 },
+} as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>;
+
+/** A type of blocks, by ggml's name. */
+export type BlockType = keyof typeof TYPES;
+
+/** By name. */
+export const BLOCK_FORMATS = Object.fromEntries(
+  Object.entries(TYPES).map(([name, row]) => [name, { name, ...row }]),
+) as unknown as Readonly<Record<BlockType, BlockFormat & { readonly name: BlockType }>>;

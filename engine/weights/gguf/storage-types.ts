@@ -1,0 +1,55 @@
+/**
+ * The storage types of GGUF, widened to f32 bit for bit as PyPI `gguf` does it (gguf/quants.py): each product and each sum is rounded to f32.
+ * A block is `values` numbers in `bytes` bytes.
+ */
+import { fromBF16, fromF16 } from '../../util/f16.ts';
+import { widenBlocks } from '../block-format.ts';
+import { BLOCK_FORMATS } from '../block-types.ts';
+import type { BlockType } from '../block-types.ts';
+
+/** How one type is stored. */
+export interface StorageType {
+  readonly name: string;
+  readonly values: number;
+  readonly bytes: number;
+  /** Writes the values of whole blocks. */
+  readonly widen: (bytes: Uint8Array, out: Float32Array) => void;
+  /** Absent: numbers that are stored one by one. */
+  readonly blocks?: BlockType;
+}
+
+function inBlocks(blocks: BlockType): StorageType {
+  const format = BLOCK_FORMATS[blocks];
+  const { name, values, bytes } = format;
+  return { name, values, bytes, blocks, widen: (stored, out) => widenBlocks(format, stored, out) };
+}
+
+/** By the number that stands in a file (ggml_type in ggml.h). */
+export const STORAGE_TYPES: ReadonlyMap<number, StorageType> = new Map([
+  [0, { name: 'F32', values: 1, bytes: 4, widen: (bytes, out) => out.set(new Float32Array(bytes.buffer, bytes.byteOffset, out.length)) }],
+  [1, { name: 'F16', values: 1, bytes: 2, widen: (bytes, out) => out.set(fromF16(halves(bytes))) }],
+  [2, inBlocks('Q4_0')],
+  [3, inBlocks('Q4_1')],
+  [6, inBlocks('Q5_0')],
+  [7, inBlocks('Q5_1')],
+  [8, inBlocks('Q8_0')],
+  [10, inBlocks('Q2_K')],
+  [11, inBlocks('Q3_K')],
+  [12, inBlocks('Q4_K')],
+  [13, inBlocks('Q5_K')],
+  [14, inBlocks('Q6_K')],
+  [20, inBlocks('IQ4_NL')],
+  [23, inBlocks('IQ4_XS')],
+  [30, { name: 'BF16', values: 1, bytes: 2, widen: (bytes, out) => out.set(fromBF16(halves(bytes))) }],
+  [39, inBlocks('MXFP4')],
+]);
+
+/** Types that files may have and that are not read. */
+export const OTHER_TYPES: ReadonlyMap<number, string> = new Map([
+  [9, 'Q8_1'], [15, 'Q8_K'], [16, 'IQ2_XXS'], [17, 'IQ2_XS'], [18, 'IQ3_XXS'], [19, 'IQ1_S'], [21, 'IQ3_S'], [22, 'IQ2_S'], [24, 'I8'], [25, 'I16'],
+  [26, 'I32'], [27, 'I64'], [28, 'F64'], [29, 'IQ1_M'], [34, 'TQ1_0'], [35, 'TQ2_0'], [40, 'NVFP4'], [41, 'Q1_0'], [42, 'Q2_0'],
+]); // prettier-ignore
+
+function halves(bytes: Uint8Array): Uint16Array {
+  return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.length / 2);
+}

@@ -1,0 +1,73 @@
+/** How matrices are stored on a device: numbers one by one, or blocks of a few bits. */
+import type { WeightStorage } from '../config.ts';
+import { product } from '../util/math.ts';
+import { BLOCK, rowWords } from './block-format.ts';
+import { BLOCK_FORMATS } from './block-types.ts';
+import type { BlockType } from './block-types.ts';
+import type { Checkpoint, TensorInfo } from './checkpoint.ts';
+import type { QuantizedType } from './quantize.ts';
+
+/** Numbers one by one. f16 is read through unpack2x16float, so it works on adapters without the shader-f16 feature. */
+export type FloatType = 'f32' | 'f16';
+
+/** Storage of a weight matrix. */
+export type WeightType = FloatType | BlockType;
+
+/** True for types in blocks of few bits. */
+export function isBlockType(type: WeightType): type is BlockType {
+  return type !== 'f32' && type !== 'f16';
+}
+
+/** What is wanted of a matrix; `columns` are the values of a row that are kept, default all. */
+export interface MatrixRequest {
+  readonly columns?: { readonly from: number; readonly to: number } | undefined;
+  /** It is looked up as well as multiplied, so that it has 8 bits at least. */
+  readonly isTable?: boolean;
+}
+
+/** The blocks of a file that stay as they are; undefined where the matrix has none, where they are not wanted, or where the columns would cut one. */
+export function keptBlocks({ blocks }: TensorInfo, { keepBlocks }: WeightStorage, { columns }: MatrixRequest = {}): BlockType | undefined {
+  if (!blocks || !keepBlocks) return undefined;
+  const { values } = BLOCK_FORMATS[blocks];
+  return columns && (columns.from % values !== 0 || columns.to % values !== 0) ? undefined : blocks;
+}
+
+/** What the values of a matrix with rows of `width` are stored as, where no blocks are kept: rows that no whole number of blocks fills stay floats. */
+export function packedType({ float, quantization }: WeightStorage, width: number, isTable = false): FloatType | QuantizedType {
+  if (quantization === 'none' || width % BLOCK !== 0) return float;
+  return quantization === 'q4_0' && !isTable ? 'Q4_0' : 'Q8_0';
+}
+
+/** Bytes of a matrix on a device, without padding. */
+export function matrixBytes(type: WeightType, rows: number, width: number): number {
+  if (isBlockType(type)) return rows * 4 * rowWords(BLOCK_FORMATS[type], width / BLOCK).all;
+  return rows * width * (type === 'f16' ? 2 : 4);
+}
+
+/** About the bytes of a tensor on a device: matrices as they are stored, what has more dimensions in floats, vectors in f32. */
+function tensorBytes(info: TensorInfo, storage: WeightStorage): number {
+  const [rows = 1, width = 1, ...rest] = info.shape;
+  if (info.shape.length < 2) return product(info.shape) * 4;
+  if (rest.length > 0) return matrixBytes(storage.float, 1, product(info.shape));
+  return matrixBytes(keptBlocks(info, storage) ?? packedType(storage, width), rows, width);
+}
+
+/** The same of all tensors. */
+export function checkpointBytes(checkpoint: Checkpoint, storage: WeightStorage): number {
+  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(checkpoint.tensor(name)!, storage), 0);
+}
+
+/** What they would take quantised, by the value of the setting. */
+function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization })]),
+  );
+}
+
+/** Both, of the weights of a folder that is about to be loaded. */
+export function weightDemand(
+  checkpoint: Checkpoint,
+  storage: WeightStorage,
+): { readonly weights: number; readonly quantised: Readonly<Record<string, number>> } {
+  return { weights: checkpointBytes(checkpoint, storage), quantised: quantisedBytes(checkpoint, storage) };
+}

@@ -1,0 +1,28 @@
+// out[t, i] = f(gate_up[t, i]) * gate_up[t, I + i]; gate_up [T, 2 I], out [T, I], I a multiple of 4. One invocation four elements, grid (I / 4, T).
+// No division by a variable: on software adapters it costs more than all the rest. Reference: test/reference/activation.ts.
+override WG: u32;
+override ACTIVATION: u32;
+
+struct Params {
+  columns4: u32,
+}
+
+@group(0) @binding(0) var<storage, read> gate_up: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(2) var<uniform> params: Params;
+
+fn activate4(v: vec4<f32>) -> vec4<f32> {
+  if (ACTIVATION == ACT_SILU) {
+    return v / (1.0 + exp(-v));
+  }
+  return vec4<f32>(activate(ACTIVATION, v.x), activate(ACTIVATION, v.y), activate(ACTIVATION, v.z), activate(ACTIVATION, v.w));
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= params.columns4) {
+    return;
+  }
+  let at = id.y * 2u * params.columns4 + id.x;
+  out[id.y * params.columns4 + id.x] = activate4(gate_up[at]) * gate_up[at + params.columns4];
+}

@@ -1,0 +1,4 @@
+// What codes stand for in weight_blocks.wgsl: whole numbers from 0 up; the offset says which of them is zero.
+fn code_values(codes: u32) -> vec4<f32> {
+  return vec4<f32>(vec4<i32>(unpack4xU8(codes)));
+}

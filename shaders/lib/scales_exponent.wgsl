@@ -1,0 +1,8 @@
+// A power of two a block, 2^(byte - 128), four a word, in weight_blocks.wgsl; the code ZERO is zero. Bytes 0 and 1 are denormal numbers.
+fn block_scales(found: block_t, block: u32) -> block_t {
+  var made = found;
+  let byte = (found.scales >> (block % 4u * 8u)) & 0xffu;
+  made.scale.x = bitcast<f32>(select((byte - 1u) << 23u, 0x00200000u << byte, byte < 2u));
+  made.offset.x = -f32(ZERO) * made.scale.x;
+  return made;
+}

@@ -1,0 +1,131 @@
+import { expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
+import { planMemory, planModels, tokensThatFit } from '../../engine/runner/memory-plan.ts';
+import type { MemoryRequest, MemoryShare, ModelDemand } from '../../engine/runner/memory-plan.ts';
+import { describeMemory, describePlan } from '../../engine/util/memory.ts';
+
+const MIB = 2 ** 20;
+/** 2 layers x 2 sides x 16 tokens x 2 heads x 64 channels x 2 bytes: 4 KiB a page and buffer, 16 KiB a page in all. */
+const F16 = { layers: 2, kvHeads: 2, headDim: 64, pageSize: 16, dtype: 'f16' } as const;
+const PAGE = 16384;
+
+const plan = (fields: Partial<MemoryRequest>) =>
+  planMemory({
+    model: 'parley-chat', memory: { bytes: 100 * MIB, from: 'as set' }, fraction: 0.5, others: 0, weights: 8 * MIB, activations: 2 * MIB,
+    kv: F16, maxRunning: 128, context: 32768, maxBindingBytes: 2 ** 31, ...fields,
+  }); // prettier-ignore
+
+const refusal = (fields: Partial<MemoryRequest>): EngineError => {
+  try {
+    plan(fields);
+  } catch (error) {
+    if (error instanceof EngineError) return error;
+    throw error;
+  }
+  throw new Error('it was not refused');
+};
+
+test('pages are what weights, activations and other models leave of the share', () => {
+  expect(plan({})).toMatchObject({ kvPages: (40 * MIB) / PAGE, kvBytes: 40 * MIB, weightBytes: 8 * MIB, activationBytes: 2 * MIB });
+  expect(plan({ others: 30 * MIB }).kvPages).toBe((10 * MIB) / PAGE);
+  expect(plan({ fraction: 1 }).kvPages).toBe((90 * MIB) / PAGE);
+});
+
+test('int8 holds nearly twice the pages of f16: a scale for each 64 channels', () => {
+  expect(plan({ kv: { ...F16, dtype: 'int8' } }).kvPages).toBe(Math.floor((40 * MIB) / (4 * 2 * 16 * 68)));
+  expect(plan({ kv: { ...F16, dtype: 'f32' } }).kvPages).toBe((20 * MIB) / PAGE);
+});
+
+test('never more than the running sequences can use, or than one binding holds', () => {
+  expect(plan({ maxRunning: 3, context: 1000 }).kvPages).toBe(3 * 63);
+  expect(plan({ maxBindingBytes: 4096 * 50 }).kvPages).toBe(50);
+});
+
+test('a model that does not fit is refused with what it needs, what there is, and what to do', () => {
+  const error = refusal({ weights: 60 * MIB });
+  expect(error.code).toBe('out_of_memory');
+  expect(error.message).toBe(
+    'parley-chat does not fit: it needs 62.3 MiB (weights 60.0 MiB, activations 2.0 MiB, keys and values of 256 tokens 0.3 MiB), and 0.5 x 100.0 MiB (as set) = 50.0 MiB may be taken',
+  );
+  expect(error.remedies.map(({ settings }) => settings.map(({ name }) => name))).toEqual([
+    ['tpSize', 'ppSize'],
+    ['kvCacheDtype'],
+    ['maxRunningRequests', 'chunkedPrefillSize'],
+    ['memFractionStatic'],
+    ['deviceMemory'],
+  ]);
+  expect(error.details).toEqual({ needed: 62.25 * MIB, available: 50 * MIB });
+  expect(refusal({ others: 45 * MIB }).message).toMatch(/other models 45\.0 MiB/);
+  expect(JSON.stringify(refusal({ weights: 60 * MIB, kv: { ...F16, dtype: 'int8' } }).remedies)).not.toMatch(/int8/);
+});
+
+test('the least is 256 tokens, or a whole context below that', () => {
+  expect(plan({ weights: 48 * MIB - 16 * PAGE, activations: 2 * MIB }).kvPages).toBe(16);
+  expect(refusal({ weights: 48 * MIB - 15 * PAGE, activations: 2 * MIB }).code).toBe('out_of_memory');
+  expect(plan({ weights: 48 * MIB - 2 * PAGE, context: 32 }).kvPages).toBe(2);
+});
+
+test('the plan in one line', () => {
+  expect(describeMemory(plan({ others: MIB }))).toBe(
+    '0.5 x 100.0 MiB (as set) = 50.0 MiB: other models 1.0 MiB, weights 8.0 MiB, activations 2.0 MiB, 2496 KV pages of 16 tokens (f16) 39.0 MiB',
+  );
+});
+
+const SHARE: MemoryShare = { memory: { bytes: 100 * MIB, from: 'as set' }, fraction: 0.5, maxBindingBytes: 2 ** 31, taken: 0 };
+const SPEECH: ModelDemand = { id: 'voice', task: 'speech', weights: 12 * MIB, activations: 8 * MIB };
+const CHAT = {
+  id: 'chat',
+  task: 'chat',
+  weights: 8 * MIB,
+  activations: 2 * MIB,
+  pages: { kv: F16, maxRunning: 128, context: 32768 },
+} as const;
+
+test('all models of a device in one plan: pages are made of what all of them leave, whatever their order', () => {
+  const plan = planModels(SHARE, [CHAT, SPEECH]);
+  expect(plan.models.map(({ id }) => id)).toEqual(['voice', 'chat']);
+  expect(plan.models[1]!.pages).toMatchObject({ otherBytes: 20 * MIB, kvBytes: 20 * MIB });
+  expect(plan.totalBytes).toBe(50 * MIB);
+  expect(describePlan(plan)).toEqual([
+    'voice: weights 12.0 MiB, activations 8.0 MiB',
+    'chat: weights 8.0 MiB, activations 2.0 MiB, 1280 KV pages of 16 tokens (f16) 20.0 MiB',
+    '50.0 MiB in all, of 0.5 x 100.0 MiB (as set) = 50.0 MiB',
+  ]);
+  expect(planModels({ ...SHARE, taken: 15 * MIB }, [SPEECH, CHAT]).models[1]!.pages!.kvBytes).toBe(5 * MIB);
+});
+
+test('a model without pages is refused as well, and nobody advises to split it', () => {
+  expect(() => planModels(SHARE, [{ ...SPEECH, weights: 45 * MIB }])).toThrow(
+    'voice does not fit: it needs 53.0 MiB (weights 45.0 MiB, activations 8.0 MiB), and 0.5 x 100.0 MiB (as set) = 50.0 MiB may be taken',
+  );
+  try {
+    planModels(SHARE, [SPEECH, { ...CHAT, weights: 29 * MIB }]);
+    throw new Error('it was not refused');
+  } catch (error) {
+    expect(error).toMatchObject({
+      code: 'out_of_memory',
+      message: expect.stringMatching(/^chat does not fit.*other models 20\.0 MiB/) as string,
+    });
+  }
+});
+
+test('what would fit is named with its size: only quantisations that do', () => {
+  const refused = (quantised: Readonly<Record<string, number>>): unknown => {
+    try {
+      return planModels(SHARE, [{ ...CHAT, weights: 60 * MIB, quantised }]);
+    } catch (error) {
+      return (error as EngineError).remedies[0];
+    }
+  };
+  expect(refused({ q8_0: 45 * MIB, q4_0: 17 * MIB })).toEqual({
+    does: 'store the weights in fewer bits (q8_0: 45.0 MiB, q4_0: 17.0 MiB)',
+    settings: [{ name: 'quantization', value: 'q8_0' }, { name: 'quantization', value: 'q4_0' }],
+  }); // prettier-ignore
+  expect(refused({ q8_0: 49 * MIB, q4_0: 17 * MIB })).toMatchObject({ settings: [{ name: 'quantization', value: 'q4_0' }] });
+  expect(refused({ q8_0: 60 * MIB, q4_0: 60 * MIB })).toMatchObject({ settings: [{ name: 'tpSize' }, { name: 'ppSize' }] });
+});
+
+test('the tokens that fit beside a model, or none', () => {
+  expect(tokensThatFit(SHARE, CHAT)).toBe(((40 * MIB) / PAGE) * 16);
+  expect(tokensThatFit({ ...SHARE, taken: 45 * MIB }, CHAT)).toBe(0);
+});

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { textConfig, textWeights } from '../../engine/models/text-part.ts';
+import { floatStorage } from '../../engine/config.ts';
+import { WeightLoader } from '../../engine/models/weight-loader.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
+
+/** Every tensor's only value is its place in the list. */
+function checkpointOf(names: readonly string[]): Checkpoint {
+  return {
+    names: () => names,
+    tensor: (name) => (names.includes(name) ? { dtype: 'F32', shape: [1] } : undefined),
+    read: async (name) => Float32Array.of(names.indexOf(name)),
+    readIds: async () => new Int32Array(),
+    close: async () => undefined,
+  };
+}
+
+test.each([
+  [
+    'transformers 4',
+    ['language_model.model.norm.weight', 'language_model.lm_head.weight', 'vision_tower.a.weight', 'multi_modal_projector.b'],
+  ],
+  [
+    'transformers 5',
+    ['model.language_model.norm.weight', 'lm_head.weight', 'model.vision_tower.a.weight', 'model.multi_modal_projector.b'],
+  ],
+  ['a text model', ['model.norm.weight', 'lm_head.weight']],
+])('the weights of the text part have the names of a text model, as %s wrote them', async (_, names) => {
+  const loader = textWeights(new WeightLoader({} as Device, checkpointOf(names), floatStorage('f32')));
+  expect(loader.checkpoint.names()).toEqual(['model.norm.weight', 'lm_head.weight']);
+  expect(await loader.data('model.norm.weight', [1])).toEqual(Float32Array.of(0));
+  expect(await loader.data('lm_head.weight', [1])).toEqual(Float32Array.of(1));
+  await expect(loader.finish()).resolves.toBeUndefined();
+});
+
+test('a tensor that belongs to no known part is not left out', async () => {
+  const loader = textWeights(
+    new WeightLoader({} as Device, checkpointOf(['language_model.model.norm.weight', 'third_eye.weight']), floatStorage('f32')),
+  );
+  await expect(loader.finish()).rejects.toThrow('2 tensors this architecture does not use: model.norm.weight, third_eye.weight');
+});
+
+test('a text part says of itself what the whole says otherwise', () => {
+  expect(textConfig({ model_type: 'gemma3', eos_token_id: [1, 106], text_config: { model_type: 'gemma3_text', hidden_size: 8 } })).toEqual({
+    model_type: 'gemma3_text',
+    eos_token_id: [1, 106],
+    hidden_size: 8,
+    text_config: { model_type: 'gemma3_text', hidden_size: 8 },
+  });
+  expect(textConfig({ model_type: 'gemma2' })).toEqual({ model_type: 'gemma2' });
+});

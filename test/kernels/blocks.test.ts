@@ -1,0 +1,88 @@
+/** Weights in blocks of few bits: every type's values bit for bit as the file means them, and their products. */
+import { mul } from '../../engine/ops/elementwise.ts';
+import { embedding } from '../../engine/ops/embedding.ts';
+import { linear } from '../../engine/ops/linear.ts';
+import { packStored } from '../../engine/ops/pack-linear.ts';
+import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
+import type { BlockType } from '../../engine/weights/block-types.ts';
+import { linear as reference } from '../reference/linear.ts';
+import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import type { KernelCase } from '../support/kernel-case.ts';
+import { randomBlocks } from '../support/random-blocks.ts';
+
+const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
+
+/** Looks every row up, so that every value shows. */
+function valuesCase(type: BlockType, rows: number, columns: number): KernelCase {
+  return {
+    name: `embedding ${type} gives the values of ${rows} rows of ${columns}, edges included`,
+    // Exact but for scales of MXFP4 that are denormal numbers, which an adapter may take for zero.
+    tolerance: type === 'MXFP4' ? 1e-30 : 0,
+    build(rng) {
+      const { bytes, values } = randomBlocks(rng, type, rows * columns, true);
+      const ids = Array.from({ length: rows }, (_, i) => rows - 1 - i);
+      return {
+        inputs: { ids: { dtype: 'u32', shape: [rows], values: ids } },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run: (rec, t, device) =>
+          embedding(rec, { ids: t['ids']!, table: packStored(device, type, bytes, rows, columns, type), out: t['out']! }),
+        expected: { out: ids.flatMap((id) => [...values.subarray(id * columns, (id + 1) * columns)]) },
+      };
+    },
+  };
+}
+
+function productCase(type: BlockType, m: number, k: number, n: number): KernelCase {
+  return {
+    name: `linear ${type} multiplies ${m} rows of ${k} by ${n} columns`,
+    // Sums of f32 in another order.
+    tolerance: 1e-11,
+    build(rng) {
+      const x = randomTensor(rng, [m, k]);
+      const { bytes, values } = randomBlocks(rng, type, n * k);
+      return {
+        inputs: { x },
+        outputs: { out: { dtype: 'f32', shape: [m, n] } },
+        run: (rec, t, device) => linear(rec, { x: t['x']!, weight: packStored(device, type, bytes, n, k, type), out: t['out']! }),
+        expected: { out: reference(x.values, values, m, n, k) },
+      };
+    },
+  };
+}
+
+/** What each row gives alone is taken off what it gives among the others. */
+function batchCase(type: BlockType, m: number, k: number, n: number): KernelCase {
+  return {
+    name: `linear ${type} gives ${m} rows of ${k} the bits that each has alone`,
+    tolerance: 0,
+    build(rng) {
+      const { bytes } = randomBlocks(rng, type, n * k);
+      const none = { dtype: 'f32', shape: [m, n], values: new Float32Array(m * n) } as const;
+      return {
+        inputs: { x: randomTensor(rng, [m, k]), minus: { dtype: 'f32', shape: [1], values: [-1] }, alone: none, negated: none },
+        outputs: { out: { dtype: 'f32', shape: [m, n] } },
+        run(rec, t, device) {
+          const [x, alone, negated] = [t['x']!, t['alone']!, t['negated']!];
+          const weight = packStored(device, type, bytes, n, k, type);
+          for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight, out: alone.rows(row, row + 1) });
+          mul(rec, { a: alone, b: t['minus']!, out: negated });
+          linear(rec, { x, weight, residual: negated, out: t['out']! });
+        },
+        expected: { out: new Float32Array(m * n) },
+      };
+    },
+  };
+}
+
+/** A pipeline a type takes up to a second to compile on a software adapter. Products of all types by all kernels are tested where this is set. */
+const ALL = globalThis.process?.env['PARLEY_ALL_TYPES'] !== undefined;
+const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K'];
+
+const cases: KernelCase[] = [];
+// An odd number of blocks, where a word of scales is half empty, and all places in a word of codes.
+for (const type of TYPES) cases.push(valuesCase(type, 11, BLOCK_FORMATS[type].values === 32 ? 96 : 256));
+for (const type of ALL ? TYPES : FEW)
+  for (const m of ALL || type === 'Q4_K' ? [1, 2, 5, 33] : [1, 33]) cases.push(productCase(type, m, 256, 65));
+for (const m of [2, 5, 33]) cases.push(batchCase('Q4_K', m, 256, 64));
+
+describeKernels('blocks', cases);

@@ -1,0 +1,123 @@
+/**
+ * Every family of chat models, as a tiny random checkpoint (test/tools/dump_llama.py): against PyTorch, and against itself: the same bits however the work
+ * is cut, the same answers from cached prefixes and split over devices.
+ */
+import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { differing, expectClose } from '../support/compare.ts';
+import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
+import { testDevice } from '../support/device.ts';
+import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+import { answer, greedyAfter, withChat } from '../support/split-chat.ts';
+import type { Answer } from '../support/split-chat.ts';
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/llama-tiny-random', import.meta.url));
+
+interface Golden {
+  readonly prompt: number[];
+  readonly greedy: number[];
+}
+const readGolden = (folder: string): Golden => JSON.parse(readFileSync(join(folder, 'golden.json'), 'utf8')) as Golden;
+
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => device.close());
+
+describe.each(readdirSync(FIXTURES))('%s', (name) => {
+  const folder = join(FIXTURES, name);
+  const golden = readGolden(folder);
+  let harness: DecoderHarness;
+  beforeAll(async () => {
+    harness = await DecoderHarness.load(device, folder);
+  });
+
+  test('every stage of a prompt agrees with PyTorch', async () => {
+    const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
+    const stages: Record<string, Float32Array> = {};
+    await harness.step([{ sequence: 0, start: 0, tokens: golden.prompt }], (stage, values) => (stages[stage] = values));
+    expect(Object.keys(stages).sort()).toEqual([...checkpoint.names()].sort());
+    for (const stage of checkpoint.names()) expectClose(`${name} ${stage}`, stages[stage]!, await checkpoint.read(stage), 1e-6);
+    await checkpoint.close();
+    expect(device.errors).toEqual([]);
+  });
+
+  test('64 greedy tokens equal PyTorch, and logits have the same bits as a prefill, in chunks and beside other sequences', async () => {
+    let logits = (await harness.step([{ sequence: 0, start: 0, tokens: golden.prompt }])).at(-1)!;
+    const stepwise: Float32Array[] = [];
+    const tokens: number[] = [];
+    for (let i = 0; i < golden.greedy.length; i++) {
+      stepwise.push(logits);
+      tokens.push(argmax(logits));
+      [logits] = (await harness.step([{ sequence: 0, start: golden.prompt.length + i, tokens: [tokens[i]!] }])) as [Float32Array];
+    }
+    expect(tokens).toEqual(golden.greedy);
+
+    const all = [...golden.prompt, ...tokens];
+    const last = golden.prompt.length - 1;
+    const whole = await harness.step([{ sequence: 1, start: 0, tokens: all.slice(0, -1) }]);
+    expect(differing(whole.slice(last), stepwise)).toBe(0);
+
+    // Chunks of odd sizes, each in a step with a decode and a chunk of another sequence.
+    const chunked: Float32Array[] = [];
+    const other = Array.from({ length: 200 }, (_, i) => (i * 7) % 150);
+    let at = 0;
+    for (const size of [5, 17, 1, 30, 40, 7]) {
+      const chunk = all.slice(at, Math.min(at + size, all.length - 1));
+      const mine = { sequence: 2, start: at, tokens: chunk };
+      const decode = { sequence: 3, start: 100 + at, tokens: [9] };
+      const prefill = { sequence: 0, start: 2 * at, tokens: other.slice(0, 13) };
+      const rows = await harness.step(chunk.length === 1 ? [decode, mine, prefill] : [decode, prefill, mine]);
+      chunked.push(...(chunk.length === 1 ? rows.slice(1, 2) : rows.slice(-chunk.length)));
+      at += chunk.length;
+    }
+    expect(at).toBe(all.length - 1);
+    expect(differing(chunked.slice(last), stepwise)).toBe(0);
+    expect(device.errors).toEqual([]);
+  });
+
+  // Scores of these weights are ten times those of trained ones, and so is what bytes round away.
+  test('int8 pages stay close to exact ones', async () => {
+    const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
+    const stored = await DecoderHarness.load(device, folder, { kvType: 'int8', sequences: 1 });
+    const rows = await stored.step([{ sequence: 0, start: 0, tokens: golden.prompt }]);
+    expectClose(`${name} with int8 pages`, Float32Array.from(rows.flatMap((row) => [...row])), await checkpoint.read('logits'), 2e-2);
+    await checkpoint.close();
+  });
+
+  test('a prefix that is cached or a split over devices changes no answer', async () => {
+    const copy = mkdtempSync(join(tmpdir(), 'parley-family-'));
+    onTestFinished(() => rmSync(copy, { recursive: true }));
+    cpSync(folder, copy, { recursive: true });
+    const { vocab_size: vocabulary, num_attention_heads: heads } = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Record<string, number>; // prettier-ignore
+    writeNumberTokenizer(copy, vocabulary!);
+    // They part in the middle of a page.
+    const requests = [golden.prompt, [...golden.prompt.slice(0, 23), 9, 4, 77], golden.prompt.slice(0, 30)].map((prompt) =>
+      greedyAfter(prompt, 32),
+    );
+    const ask = async (config: Partial<EngineConfig>): Promise<{ texts: string[]; cached: number }> =>
+      withChat(device, copy, config, async (engine) => {
+        const answers: Answer[] = [];
+        for (const request of requests) answers.push(await answer(engine, request));
+        return { texts: answers.map(({ text }) => text), cached: answers.reduce((sum, { cachedTokens }) => sum + cachedTokens, 0) };
+      });
+    const { texts } = await ask({ disableRadixCache: true });
+    const again = await ask({});
+    expect(again.texts).toEqual(texts);
+    expect(again.cached).toBeGreaterThan(0);
+    for (const split of [
+      { tpSize: 2, ppSize: 1 },
+      { tpSize: 1, ppSize: 2 },
+    ]) {
+      if (heads! % split.tpSize === 0) expect((await ask({ ...split, rankThreads: false })).texts).toEqual(texts);
+    }
+  });
+});

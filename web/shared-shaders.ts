@@ -1,0 +1,31 @@
+/** A plugin of the build: the shaders as one file beside the scripts. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Plugin } from 'vite';
+
+const FOLDER = fileURLToPath(new URL('../shaders', import.meta.url));
+
+/** The module `virtual:shaders`: every .wgsl file by its path below shaders/. Built, they are one file that the engine and the self-test both fetch. */
+export function sharedShaders(): Plugin {
+  let isBuild = false;
+  // Without comments and indentation, which are two fifths of their weight.
+  const bare = (text: string): string => text.replace(/\/\/[^\n]*/g, '').split('\n').map((line) => line.trim()).filter((line) => line !== '').join('\n'); // prettier-ignore
+  return {
+    name: 'shared-shaders',
+    configResolved({ command }) {
+      isBuild = command === 'build';
+    },
+    resolveId: (source) => (source === 'virtual:shaders' ? '\0shaders' : undefined),
+    load(id) {
+      if (id !== '\0shaders') return undefined;
+      const names = readdirSync(FOLDER, { recursive: true }).map(String).filter((name) => name.endsWith('.wgsl')).sort(); // prettier-ignore
+      for (const name of names) this.addWatchFile(join(FOLDER, name));
+      const files = names.map((name) => [name.replaceAll('\\', '/'), bare(readFileSync(join(FOLDER, name), 'utf8'))]);
+      const source = JSON.stringify(Object.fromEntries(files));
+      if (!isBuild) return `export const readShaders = async () => (${source});`;
+      const file = this.emitFile({ type: 'asset', name: 'shaders.json', source });
+      return `export const readShaders = async () => (await fetch(import.meta.ROLLUP_FILE_URL_${file})).json();`;
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/** Starts the worker of an engine, and notices when it does not start. */
+import type { ModelDescription } from '../../../engine/api.ts';
+import { fromPlainError } from '../../../engine/errors.ts';
+import { startWorker } from '../trusted-types.ts';
+import type { PlacedModel } from '../worker/model-files.ts';
+import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';
+import workerUrl from '../worker/engine-worker.ts?worker&url';
+
+/** How long a worker's script may take to come and run, ms. */
+const START_LIMIT = 30_000;
+const NOT_STARTED = 'the script of the engine could not be loaded: check the connection to the server of this page';
+
+export interface StartedWorker {
+  readonly worker: Worker;
+  /** Rejects when the script does not come, or says that its work failed. */
+  readonly failed: Promise<never>;
+  /** Ends it wherever it is. */
+  end(): void;
+}
+
+/** Starts a worker; `onMessage` hears all that it says, and `end` ends it. */
+export function startEngineWorker(name: string, onMessage: (message: WorkerMessage) => void): StartedWorker {
+  const worker = startWorker(workerUrl, name);
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  const failed = new Promise<never>((_, reject) => {
+    worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
+      clearTimeout(waiting);
+      if (data.type === 'failed') reject(fromPlainError(data.error));
+      onMessage(data);
+    });
+    // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.
+    worker.addEventListener('error', (event) => reject(new Error(event.message || NOT_STARTED)));
+    waiting = setTimeout(() => reject(new Error(NOT_STARTED)), START_LIMIT);
+  });
+  failed.catch(() => undefined);
+  const end = (): void => {
+    clearTimeout(waiting);
+    worker.terminate();
+  };
+  return { worker, failed, end };
+}
+
+/** What a model is, from the headers of its files. Throws EngineError where it cannot be loaded, and the signal's reason. */
+export async function describeFiles(model: PlacedModel, signal: AbortSignal): Promise<ModelDescription> {
+  signal.throwIfAborted();
+  let tell: (description: ModelDescription) => void = () => {};
+  const described = new Promise<ModelDescription>((resolve) => (tell = resolve));
+  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
+  const { worker, failed, end } = startEngineWorker(
+    'parley reader',
+    (message) => message.type === 'described' && tell(message.description),
+  );
+  try {
+    worker.postMessage({ type: 'describe', model } satisfies DescribeMessage);
+    return await Promise.race([described, failed, aborted]);
+  } finally {
+    end();
+  }
+}

@@ -1,0 +1,40 @@
+/** What a model is, in words. Pure, so that it is tested as a table. */
+import { formatBytes } from '../util.ts';
+import type { ModelAbout } from './manifest.ts';
+
+/** Languages that are named one by one. */
+const MOST_NAMED = 3;
+
+/** What views say of a model, a few words each. */
+export function aboutWords({ contextLength, voices, sampleRate, languages }: ModelAbout): readonly string[] {
+  return [
+    ...(contextLength === undefined ? [] : [`${contextLength.toLocaleString('en')} tokens of context`]),
+    ...(voices ? [voices.length === 1 ? '1 voice' : `${voices.length} voices`] : []),
+    ...(sampleRate === undefined ? [] : [`${sampleRate / 1000} kHz`]),
+    ...(languages ? [languageWords(languages)] : []),
+  ];
+}
+
+/** What it takes of a device's memory, if that is known. */
+export function memoryWords({ memoryBytes, weightBytes }: ModelAbout): readonly string[] {
+  if (memoryBytes !== undefined) return [`about ${formatBytes(memoryBytes)} of memory`];
+  return weightBytes === undefined ? [] : [`at least ${formatBytes(weightBytes)} of memory`];
+}
+
+function languageWords(languages: readonly string[]): string {
+  return languages.length > MOST_NAMED ? `${languages.length} languages` : languages.map(languageName).join(', ');
+}
+
+/** The English name of a language's code; the code where it has none. */
+export function languageName(code: string): string {
+  try {
+    return new Intl.DisplayNames(['en'], { type: 'language' }).of(code) ?? code;
+  } catch {
+    return code; // no code of a language at all
+  }
+}
+
+/** Codes with their names, in the order of the names. */
+export function namedLanguages(codes: readonly string[]): readonly (readonly [code: string, name: string])[] {
+  return codes.map((code) => [code, languageName(code)] as const).sort(([, a], [, b]) => a.localeCompare(b, 'en'));
+}

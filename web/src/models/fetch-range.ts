@@ -1,0 +1,44 @@
+/** Parts of files on the network. */
+import { StoreError } from './store-error.ts';
+
+/** A file at an address. */
+export interface RemoteFile {
+  readonly name: string;
+  readonly size: number;
+  readonly url?: string;
+}
+
+/** The bytes [start, end) of a file, piece by piece as they come; throws StoreError('network') that names it when fewer come. */
+export async function* fetchRange(
+  { name, size, url }: RemoteFile,
+  start: number,
+  end: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const fail = (what: string, cause?: unknown): unknown =>
+    signal?.aborted ? cause : new StoreError('network', `${name}${what}`, { cause });
+  const isWhole = start === 0 && end === size;
+  const headers = isWhole ? {} : { range: `bytes=${start}-${end - 1}` };
+  const response = await fetch(url!, { ...(signal && { signal }), headers }).catch((error: unknown) => {
+    throw fail(' could not be fetched: the network failed', error);
+  });
+  if (!response.ok || !response.body) throw fail(` could not be fetched: HTTP ${response.status}`);
+  // A server without ranges sends the file from its beginning, and would go on to its end.
+  let skip = response.status === 206 ? 0 : start;
+  let left = end - start;
+  const reader = response.body.getReader();
+  try {
+    while (left > 0) {
+      const { value, done } = await reader.read().catch((error: unknown) => {
+        throw fail(': the connection broke', error);
+      });
+      if (done) throw fail(` ended ${left} bytes early`);
+      const bytes = value.subarray(Math.min(skip, value.length)).subarray(0, left);
+      skip -= Math.min(skip, value.length);
+      left -= bytes.length;
+      if (bytes.length > 0) yield bytes;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}

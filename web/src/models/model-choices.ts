@@ -1,0 +1,76 @@
+/** What the model of each task is and which voice and language are meant for it, wherever it is computed. */
+import type { RemoteEngine } from '../backend/remote-engine.ts';
+import type { SessionState } from '../backend/session-state.ts';
+import type { Settings } from '../settings.ts';
+import { voiceFor } from '../speak/voices.ts';
+import { loadedAbout } from './manifest.ts';
+import type { ModelAbout, ModelTask } from './manifest.ts';
+import type { ModelLibrary } from './model-library.ts';
+
+/** What it needs of the app. */
+export interface ChoicePlace {
+  readonly settings: Settings;
+  readonly library: ModelLibrary;
+  readonly sessions: Readonly<Record<ModelTask, { readonly state: { readonly value: SessionState } }>>;
+  readonly remote: RemoteEngine;
+}
+
+/** Reads signals, so views that ask render again when the answer changes. */
+export class ModelChoices {
+  readonly #place: ChoicePlace;
+
+  constructor(place: ChoicePlace) {
+    this.#place = place;
+  }
+
+  /** The name of a task's model; undefined for a server's that has not been asked yet. */
+  name(task: ModelTask): string | undefined {
+    const { settings, remote } = this.#place;
+    return this.#isServer(task) ? remote.names.value[task] : settings.data.value.models[task];
+  }
+
+  /** What is known of it: from the engine once it is loaded, before from its files; undefined where nothing is. */
+  about(task: ModelTask): ModelAbout | undefined {
+    const { library, remote, sessions } = this.#place;
+    if (this.#isServer(task)) return remote.abouts.value[task];
+    const state = sessions[task].state.value;
+    const loaded = state.name === 'ready' ? state.info.models.find((model) => model.task === task) : undefined;
+    return loaded ? loadedAbout(loaded) : library.manifest(this.name(task)!)?.about;
+  }
+
+  /** The voice for the speech model. */
+  get voice(): string {
+    const { voice, voices } = this.#place.settings.data.value.speech;
+    const own = voices[this.#key('speech')];
+    return voiceFor(this.about('speech')?.voices, own === undefined ? [voice] : [own, voice]);
+  }
+
+  /** Keeps a voice for the speech model, and for others that have it. */
+  setVoice(voice: string): void {
+    const { settings } = this.#place;
+    settings.update('speech', { voice, voices: { ...settings.data.peek().speech.voices, [this.#key('speech')]: voice } });
+  }
+
+  /** The language for the transcription model; empty = found by the model, or its only one. */
+  get language(): string {
+    const { language, languages } = this.#place.settings.data.value.transcription;
+    const known = this.about('transcription')?.languages;
+    const chosen = languages[this.#key('transcription')] ?? language;
+    return !known || known.includes(chosen) ? chosen : '';
+  }
+
+  /** Keeps a language for the transcription model, and for others that know it. */
+  setLanguage(language: string): void {
+    const { settings } = this.#place;
+    const { languages } = settings.data.peek().transcription;
+    settings.update('transcription', { language, languages: { ...languages, [this.#key('transcription')]: language } });
+  }
+
+  #isServer(task: ModelTask): boolean {
+    return this.#place.settings.data.value.where[task] === 'server';
+  }
+
+  #key(task: ModelTask): string {
+    return this.name(task) ?? 'server';
+  }
+}

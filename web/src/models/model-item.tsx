@@ -1,0 +1,144 @@
+/** A model of the list: what it is, whether it is here, and what can be done with it. */
+import type { ComponentChildren } from 'preact';
+import { useApp } from '../app.ts';
+import type { SessionState } from '../backend/session-state.ts';
+import { aboutWords, memoryWords } from './about-words.ts';
+import { manifestBytes } from './manifest.ts';
+import type { ModelManifest } from './manifest.ts';
+import type { StoredModel } from './model-store.ts';
+import type { ModelWork } from './model-work.ts';
+import { formatBytes } from '../util.ts';
+
+/** A model whose files are known. `children` are further words about it. */
+export function ModelItem({ manifest, children }: { manifest: ModelManifest; children?: ComponentChildren }) {
+  const app = useApp();
+  const { id, task, modelType, source, about = {} } = manifest;
+  const stored = app.library.stored.value.find((entry) => entry.manifest.id === id);
+  const isChosen = app.settings.data.value.models[task] === id;
+  const session: SessionState = isChosen ? app.sessions[task].state.value : { name: 'idle' };
+  const total = manifestBytes(manifest);
+  const work = app.works.of(id);
+  const { format = 'safetensors' } = about;
+  const words = [modelType, format, formatBytes(total), ...memoryWords(about), source];
+  return (
+    <li class="model" data-model={id} data-stored={stored?.complete ? 'yes' : stored ? 'part' : 'no'}>
+      <div>
+        <h3>{id}</h3>
+        <p class="label">
+          {words.join(' · ')}
+          {source === 'bundled' && ' · '}
+          {source === 'bundled' && (
+            <a href={`models/${id}/README.md`} target="_blank" rel="noopener">
+              model card
+            </a>
+          )}
+        </p>
+        <p class="label">{aboutWords(about).join(' · ')}</p>
+        {children}
+      </div>
+      <p class="number state">{work.running.value ? STATE_WORDS[work.running.value.kind] : stateWords(stored, total, session.name)}</p>
+      <ModelActions manifest={manifest} work={work} stored={stored} session={session.name} isChosen={isChosen} />
+      <WorkLine work={work} />
+      {session.name === 'failed' && (
+        <p class="failure" role="alert">
+          {session.failure.message}
+        </p>
+      )}
+    </li>
+  );
+}
+
+/** The bar of what goes on, and the last word of what went on. */
+export function WorkLine({ work }: { work: ModelWork }) {
+  return (
+    <>
+      <WorkBar work={work} />
+      <p class={`label note ${work.failed.value ? 'wrong' : ''}`} role="status">
+        {work.note}
+      </p>
+    </>
+  );
+}
+
+/** The numbers are no live region: they would be read many times a second. */
+export function WorkBar({ work }: { work: ModelWork }) {
+  const running = work.running.value;
+  if (!running || running.kind === 'delete') return null;
+  return (
+    <div class="work">
+      <progress value={work.share} max={1} aria-label={`${WORK_WORDS[running.kind]} ${work.id}`} />
+      <span class="number">{work.line.value || 'looking it up'}</span>
+    </div>
+  );
+}
+
+const STATE_WORDS = { fetch: 'fetching', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
+const WORK_WORDS = { fetch: 'Fetching', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
+
+interface ActionsProps {
+  readonly manifest: ModelManifest;
+  readonly work: ModelWork;
+  readonly stored: StoredModel | undefined;
+  readonly session: SessionState['name'];
+  readonly isChosen: boolean;
+}
+
+function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProps) {
+  const app = useApp();
+  const { id, task, files } = manifest;
+  const running = work.running.value;
+  const of = (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });
+  if (running) {
+    const word = running.kind === 'fetch' ? 'Pause' : 'Cancel';
+    return (
+      <div class="row">
+        <button onClick={() => work.stop()} {...of(word)}>
+          {word}
+        </button>
+      </div>
+    );
+  }
+  const load = (): void => {
+    app.settings.update('models', { [task]: id });
+    void app.load(task);
+  };
+  const isFetchable = !stored?.complete && files[0]?.url !== undefined;
+  const get = stored ? 'Resume' : `Download ${formatBytes(manifestBytes(manifest))}`;
+  const isHere = stored?.complete || manifest.source === 'bundled';
+  return (
+    <div class="row">
+      {isFetchable && (
+        <button class={isHere ? '' : 'primary'} onClick={() => void work.fetch()} {...of(get)}>
+          {get}
+        </button>
+      )}
+      {stored && (
+        <button onClick={() => void work.verify()} {...of('Verify')}>
+          Verify
+        </button>
+      )}
+      {session === 'ready' ? (
+        <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
+          Unload
+        </button>
+      ) : (
+        isHere && (
+          <button onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
+            Load
+          </button>
+        )
+      )}
+      {stored && (
+        <button onClick={() => void work.remove()} {...of('Delete')}>
+          Delete
+        </button>
+      )}
+    </div>
+  );
+}
+
+function stateWords(stored: { readonly complete: boolean; readonly bytes: number } | undefined, total: number, session: string): string {
+  if (session !== 'idle' && session !== 'failed') return session === 'ready' ? 'loaded' : session;
+  if (!stored) return 'absent';
+  return stored.complete ? 'stored' : `${Math.floor((stored.bytes / total) * 100)} %`;
+}

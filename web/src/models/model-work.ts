@@ -1,0 +1,172 @@
+/** What goes on with models while any view is open: downloads, copies, checks and deletions, each with its bar, its way to be stopped and its last word. */
+import { computed, signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { Meter, formatSeconds } from '../../../sources/index.ts';
+import { toFailure } from '../failure.ts';
+import type { Settings } from '../settings.ts';
+import { requireFit, roomHere } from './fit.ts';
+import type { ModelManifest, ModelTask } from './manifest.ts';
+import type { ModelLibrary } from './model-library.ts';
+import type { ModelStore, Progress } from './model-store.ts';
+import type { PickedModel } from './picked-model.ts';
+import { formatBytes } from '../util.ts';
+
+/** What it needs of the app. */
+export interface WorkPlace {
+  readonly library: ModelLibrary;
+  readonly store: ModelStore;
+  readonly settings: Settings;
+  readonly sessions: Readonly<Record<ModelTask, { unload(): void }>>;
+}
+
+/** A moment of work in numbers; bytes a second and seconds where they are known. */
+interface Amount {
+  readonly done: number;
+  readonly total: number;
+  readonly speed?: number | undefined;
+  readonly left?: number | undefined;
+}
+
+/** How often what is shown changes, ms. */
+const SHOWN_EVERY = 50;
+
+export class ModelWork {
+  readonly id: string;
+  /** Said once; empty while work goes on. */
+  readonly note = signal('');
+  readonly failed = signal(false);
+  readonly amount = signal<Amount>({ done: 0, total: 0 });
+  /** What goes on, with what stops it. */
+  readonly running = signal<{ readonly kind: 'fetch' | 'copy' | 'check' | 'delete'; readonly abort: AbortController } | undefined>(
+    undefined,
+  );
+  readonly share = computed(() => (this.amount.value.total === 0 ? 0 : this.amount.value.done / this.amount.value.total));
+  /** How far it is, how fast, and how long it takes yet. */
+  readonly line = computed(() => describeAmount(this.amount.value, this.running.value?.kind === 'fetch'));
+  readonly #place: WorkPlace;
+
+  constructor(place: WorkPlace, id: string) {
+    this.#place = place;
+    this.id = id;
+  }
+
+  /** As it is known now: a download adds hashes. */
+  get #manifest(): ModelManifest {
+    return this.#place.library.manifest(this.id)!;
+  }
+
+  /** Gets what is missing; true when all is here. */
+  fetch(): Promise<boolean> {
+    return this.#run('fetch', async (signal, progress) => {
+      const { library, store } = this.#place;
+      const stored = library.stored.peek().find(({ manifest }) => manifest.id === this.id);
+      requireFit(this.#manifest, await roomHere(), stored?.bytes);
+      await store.download(this.#manifest, signal, progress);
+      void navigator.storage.persist?.();
+      return 'Stored';
+    });
+  }
+
+  /** Looks a model up, lists it and gets it, where its size was said before. */
+  findAndFetch(find: (signal: AbortSignal) => Promise<ModelManifest>): Promise<boolean> {
+    return this.#run('fetch', async (signal, progress) => {
+      const { library, store } = this.#place;
+      const manifest = await find(signal);
+      requireFit(manifest, await roomHere());
+      library.add(manifest);
+      await store.download(manifest, signal, progress);
+      void navigator.storage.persist?.();
+      return 'Stored';
+    });
+  }
+
+  copy({ manifest, blobs }: PickedModel): Promise<boolean> {
+    return this.#run('copy', async (signal, progress) => {
+      await this.#place.store.importFiles(manifest, blobs, signal, progress);
+      return 'Stored';
+    });
+  }
+
+  verify(): Promise<boolean> {
+    return this.#run('check', async (_signal, progress) => {
+      const damaged = await this.#place.store.verify(this.id, progress);
+      return damaged.length === 0 ? 'Every byte is right' : `Damaged and removed: ${damaged.join(', ')}`;
+    });
+  }
+
+  remove(): Promise<boolean> {
+    return this.#run('delete', async () => {
+      const { settings, sessions, store } = this.#place;
+      const { task } = this.#manifest;
+      if (settings.value.models[task] === this.id) sessions[task].unload();
+      await store.remove(this.id);
+      return 'Deleted';
+    });
+  }
+
+  stop(): void {
+    this.running.peek()?.abort.abort();
+  }
+
+  async #run(
+    kind: 'fetch' | 'copy' | 'check' | 'delete',
+    what: (signal: AbortSignal, progress: Progress) => Promise<string>,
+  ): Promise<boolean> {
+    if (this.running.peek()) return false;
+    const abort = new AbortController();
+    const meter = new Meter();
+    let shownAt = -Infinity;
+    this.amount.value = { done: 0, total: 0 };
+    this.note.value = '';
+    this.failed.value = false;
+    this.running.value = { kind, abort };
+    try {
+      this.note.value = await what(abort.signal, (done, total) => {
+        const now = performance.now();
+        if (now - shownAt < SHOWN_EVERY && done < total) return;
+        shownAt = now;
+        meter.note(done, now);
+        this.amount.value = { done, total, speed: meter.speed, left: meter.secondsLeft(total) };
+      });
+      return true;
+    } catch (error) {
+      this.failed.value = !abort.signal.aborted;
+      if (!abort.signal.aborted) this.note.value = toFailure(error).message;
+      else this.note.value = kind === 'fetch' ? 'Paused; what has arrived is kept' : 'Stopped';
+      return false;
+    } finally {
+      await this.#place.library.refresh();
+      this.running.value = undefined;
+    }
+  }
+}
+
+/** 45 % of 98 MB · 12 MB/s · 5 s left */
+export function describeAmount({ done, total, speed, left }: Amount, isDownload: boolean): string {
+  if (total === 0) return '';
+  if (isDownload && done >= total) return `${formatBytes(total)} · checking`;
+  const parts = [`${Math.floor((done / total) * 100)} % of ${formatBytes(total)}`];
+  if (speed !== undefined) parts.push(`${formatBytes(speed)}/s`);
+  if (left !== undefined) parts.push(`${formatSeconds(left)} left`);
+  return parts.join(' · ');
+}
+
+/** The work on each model. */
+export class ModelWorks {
+  readonly #place: WorkPlace;
+  readonly #works: Signal<ReadonlyMap<string, ModelWork>> = signal(new Map());
+  /** Those that fetch. */
+  readonly fetching = computed(() => [...this.#works.value.values()].filter(({ running }) => running.value?.kind === 'fetch'));
+
+  constructor(place: WorkPlace) {
+    this.#place = place;
+  }
+
+  of(id: string): ModelWork {
+    const known = this.#works.peek().get(id);
+    if (known) return known;
+    const work = new ModelWork(this.#place, id);
+    this.#works.value = new Map([...this.#works.peek(), [id, work]]);
+    return work;
+  }
+}

@@ -1,0 +1,70 @@
+/** A model of files that the person picked: a folder in any format that is read, or a GGUF file. */
+import type { ModelDescription } from '../../../engine/api.ts';
+import { modelName } from '../../../engine/util/model-name.ts';
+import { SourceError, chooseFiles } from '../../../sources/index.ts';
+import type { Choice } from '../../../sources/index.ts';
+import type { PlacedModel } from '../worker/model-files.ts';
+import { aboutOf } from './manifest.ts';
+import type { ModelManifest } from './manifest.ts';
+
+export interface PickedModel {
+  readonly manifest: ModelManifest;
+  /** Only the files that are needed. */
+  readonly blobs: ReadonlyMap<string, Blob>;
+}
+
+type Describe = (model: PlacedModel, signal: AbortSignal) => Promise<ModelDescription>;
+
+/** Describes the files of a picked folder; others than the model's are left where they are. Throws SourceError or EngineError, one sentence each. */
+export async function describeFolder(files: readonly File[], describe: Describe, signal: AbortSignal): Promise<PickedModel> {
+  const folder = files[0]?.webkitRelativePath.split('/')[0] || 'model';
+  const blobs = new Map(files.map((file) => [file.webkitRelativePath.split('/').slice(1).join('/') || file.name, file]));
+  // Named apart from the build's own models, a copy of which this may be.
+  return describePicked(`local/${folder}`, blobs, undefined, describe, signal);
+}
+
+/** Describes a GGUF file, or the parts of one. */
+export async function describeGguf(files: readonly File[], describe: Describe, signal: AbortSignal): Promise<PickedModel> {
+  const [first] = files;
+  if (!first) throw new SourceError('missing', 'no file was picked');
+  const other = files.find(({ name }) => !/\.gguf$/i.test(name));
+  if (other) throw new SourceError('missing', `${other.name} is no GGUF file; models of several files are opened as a folder`);
+  const blobs = new Map(files.map((file) => [file.name, file]));
+  const picked = await describePicked(`local/${modelName(first.name)}`, blobs, first.name, describe, signal);
+  if (picked.blobs.size === files.length) return picked;
+  throw new SourceError(
+    'missing',
+    `${files.map(({ name }) => name).join(', ')}: open one model at a time, with all its parts if it is split`,
+  );
+}
+
+async function describePicked(
+  id: string,
+  picked: ReadonlyMap<string, File>,
+  select: string | undefined,
+  describe: Describe,
+  signal: AbortSignal,
+): Promise<PickedModel> {
+  const choice = choose(id, picked, select);
+  const { format, main } = choice;
+  const model = { id, ...(format === 'gguf' && main !== undefined && { main }) };
+  const blobs = new Map(choice.files.map(({ path }) => [path, picked.get(path)!]));
+  const placed = [...blobs].map(([name, blob]) => ({ name, size: blob.size, at: blob }));
+  const description = await describe({ ...model, files: placed }, signal);
+  const files = [...blobs].map(([name, { size }]) => ({ name, size, sha256: [] }));
+  const { task, architecture: modelType } = description;
+  return { manifest: { ...model, task, modelType, source: 'local', files, about: aboutOf(description) }, blobs };
+}
+
+function choose(id: string, picked: ReadonlyMap<string, File>, select: string | undefined): Choice {
+  try {
+    return chooseFiles(
+      [...picked].map(([path, { size }]) => ({ path, size })),
+      select,
+    );
+  } catch (error) {
+    throw error instanceof SourceError
+      ? new SourceError(error.kind, `${id.replace(/^local\//, '')} ${error.message}`, { cause: error })
+      : error;
+  }
+}

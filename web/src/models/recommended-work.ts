@@ -1,0 +1,93 @@
+/** Getting recommended models, one or a preset's three. What can be fetched by a page is on the hub; parts in registries of packages are not. */
+import { signal } from '@preact/signals';
+import { PRESETS, downloadBytes, parseSource, presetModels } from '../../../sources/index.ts';
+import type { RecommendedModel } from '../../../sources/index.ts';
+import { toFailure } from '../failure.ts';
+import type { Settings } from '../settings.ts';
+import { findModel } from './find-model.ts';
+import type { Finder } from './find-model.ts';
+import { requireFit, roomHere } from './fit.ts';
+import type { ModelManifest } from './manifest.ts';
+import type { ModelLibrary } from './model-library.ts';
+import type { ModelWork, ModelWorks } from './model-work.ts';
+
+/** What it needs of the app. */
+export interface RecommendedPlace {
+  readonly works: ModelWorks;
+  readonly library: ModelLibrary;
+  readonly settings: Settings;
+  readonly finder: Finder;
+}
+
+/** Where a page fetches a recommended model; undefined where it cannot. */
+export function pageSource({ sources, terms }: RecommendedModel): string | undefined {
+  return terms ? undefined : sources.find(({ from }) => parseSource(from).kind === 'hub')?.from;
+}
+
+/** Bytes of it there, as far as somebody has looked. */
+export function pageBytes(model: RecommendedModel): number | undefined {
+  const from = pageSource(model);
+  return model.sources.find((source) => source.from === from)?.bytes ?? downloadBytes(model);
+}
+
+export class RecommendedWork {
+  /** The preset that is being fetched. */
+  readonly preset = signal<string | undefined>(undefined);
+  /** The work on that one of its models whose turn it is. */
+  readonly current = signal<ModelWork | undefined>(undefined);
+  /** What became of the last one. */
+  readonly note = signal('');
+  readonly #place: RecommendedPlace;
+
+  constructor(place: RecommendedPlace) {
+    this.#place = place;
+  }
+
+  /** Gets a model whose size was said, and goes on where it broke off. True when all of it is here. */
+  async get(model: RecommendedModel): Promise<boolean> {
+    const { works, library } = this.#place;
+    if (library.isComplete(model.id)) return true;
+    const work = works.of(model.id);
+    return library.manifest(model.id) ? work.fetch() : work.findAndFetch((signal) => this.#find(model, signal));
+  }
+
+  /** Gets the models of a preset, one after the other, if there is room for all, and makes them the models of their tasks. */
+  async getPreset(name: string): Promise<void> {
+    const models = presetModels(PRESETS[name]!);
+    const { works, settings } = this.#place;
+    this.preset.value = name;
+    this.note.value = '';
+    try {
+      requireFit(this.#together(name, models), await roomHere());
+      for (const model of models) {
+        this.current.value = works.of(model.id);
+        if (!(await this.get(model))) this.note.value = `${model.id}: ${works.of(model.id).note.peek()}`;
+        if (this.note.peek() !== '' || this.preset.peek() !== name) return;
+        settings.update('models', { [model.task]: model.id });
+      }
+      this.note.value = `The models of ${name} are those of chat, speech and transcription now`;
+    } catch (error) {
+      this.note.value = toFailure(error).message;
+    } finally {
+      this.preset.value = this.current.value = undefined;
+    }
+  }
+
+  /** Stops getting a preset; what came is kept. */
+  stop(): void {
+    this.preset.value = undefined;
+    this.current.peek()?.stop();
+  }
+
+  /** What is missing of several models, and what they need when all are loaded. */
+  #together(name: string, models: readonly RecommendedModel[]): Pick<ModelManifest, 'id' | 'files' | 'about'> {
+    const missing = models.filter(({ id }) => !this.#place.library.isComplete(id));
+    const files = missing.map((model) => ({ name: model.id, size: pageBytes(model) ?? 0, sha256: [] }));
+    return { id: `the preset ${name}`, files, about: { memoryBytes: models.reduce((sum, { memory }) => sum + memory, 0) } };
+  }
+
+  async #find(model: RecommendedModel, signal: AbortSignal): Promise<ModelManifest> {
+    const found = await findModel(pageSource(model)!, this.#place.finder, signal);
+    return { ...found, id: model.id, about: { memoryBytes: model.memory, ...found.about } };
+  }
+}

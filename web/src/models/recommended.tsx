@@ -1,0 +1,109 @@
+/** Recommended models in the list, and presets of three. */
+import { PRESETS, presetModels } from '../../../sources/index.ts';
+import type { RecommendedModel } from '../../../sources/index.ts';
+import { useApp } from '../app.ts';
+import { ModelItem, WorkBar, WorkLine } from './model-item.tsx';
+import { pageBytes, pageSource } from './recommended-work.ts';
+import { formatBytes } from '../util.ts';
+
+/** A recommended model: as any other once it was looked up, before with what the table says of it. */
+export function RecommendedItem({ model }: { model: RecommendedModel }) {
+  const app = useApp();
+  const { id, type, memory, licence, good, bad } = model;
+  const words = (
+    <p class="good-for">
+      Good for {good}. Not for {bad}. {licence}.
+    </p>
+  );
+  const manifest = app.library.manifest(id);
+  if (manifest) return <ModelItem manifest={manifest}>{words}</ModelItem>;
+  const bytes = pageBytes(model);
+  const size = bytes === undefined ? [] : [formatBytes(bytes)];
+  const work = app.works.of(id);
+  return (
+    <li class="model" data-model={id} data-stored="no">
+      <div>
+        <h3>{id}</h3>
+        <p class="label">{[type, ...size, `about ${formatBytes(memory)} of memory`, 'hub'].join(' · ')}</p>
+        {words}
+        {pageSource(model) === undefined && (
+          <p class="label">
+            Its terms have to be accepted first, which a page cannot show: fetch it with <code>npx parley pull</code>, and open its folder
+            here.
+          </p>
+        )}
+      </div>
+      <p class="number state">{work.running.value ? 'fetching' : 'absent'}</p>
+      <div class="row">
+        {work.running.value ? (
+          <button onClick={() => work.stop()} aria-label={`Pause: ${id}`}>
+            Pause
+          </button>
+        ) : (
+          pageSource(model) !== undefined && (
+            <button onClick={() => void app.recommended.get(model)} aria-label={`Download ${size.join('')}: ${id}`}>
+              Download {size}
+            </button>
+          )
+        )}
+      </div>
+      <WorkLine work={work} />
+    </li>
+  );
+}
+
+/** Three models at once, for a class of machines. */
+export function Presets() {
+  const app = useApp();
+  const { recommended, library, settings } = app;
+  const host = URL.canParse(settings.data.value.hub) ? new URL(settings.data.value.hub).host : settings.data.value.hub;
+  return (
+    <section class="presets" aria-labelledby="presets">
+      <h2 id="presets">Three real models at once</h2>
+      <p class="label">
+        The bundled models are toys. These come from {host} when you ask, are checked against their published hashes and kept in this
+        browser.
+      </p>
+      <ul>
+        {Object.entries(PRESETS).map(([name, preset]) => {
+          const models = presetModels(preset);
+          const missing = models.filter(({ id }) => !library.isComplete(id));
+          const bytes = missing.reduce((sum, model) => sum + (pageBytes(model) ?? 0), 0);
+          const memory = models.reduce((sum, model) => sum + model.memory, 0);
+          const what = missing.length === 0 ? 'Use these' : `Download ${formatBytes(bytes)}`;
+          return (
+            <li key={name} class="model" data-preset={name}>
+              <div>
+                <h3>
+                  {name}, for {preset.for}
+                </h3>
+                <p class="label">
+                  {models.map(({ id }) => id).join(', ')} · about {formatBytes(memory)} of memory
+                </p>
+              </div>
+              <div class="row">
+                {recommended.preset.value === name ? (
+                  <button class="running" onClick={() => recommended.stop()} aria-label={`Pause: preset ${name}`}>
+                    Pause
+                  </button>
+                ) : (
+                  <button
+                    disabled={recommended.preset.value !== undefined}
+                    onClick={() => void recommended.getPreset(name)}
+                    aria-label={`${what}: preset ${name}`}
+                  >
+                    {what}
+                  </button>
+                )}
+              </div>
+              {recommended.preset.value === name && recommended.current.value && <WorkBar work={recommended.current.value} />}
+            </li>
+          );
+        })}
+      </ul>
+      <p class="label note" role="status">
+        {recommended.note}
+      </p>
+    </section>
+  );
+}

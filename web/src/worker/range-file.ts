@@ -1,0 +1,46 @@
+/** A file on the network of which little is wanted: its header. */
+import type { SlicedFile } from '../../../engine/platform/browser.ts';
+import { fetchRange } from '../models/fetch-range.ts';
+import type { RemoteFile } from '../models/fetch-range.ts';
+
+/** Fetched at least at once: most headers and small files are within. */
+const LEAST_BYTES = 256 * 1024;
+
+/** Reads from its beginning on are fetched once. */
+export class RangeFile implements SlicedFile {
+  readonly size: number;
+  readonly #file: RemoteFile;
+  #head: Uint8Array<ArrayBuffer> = new Uint8Array();
+
+  constructor(file: RemoteFile) {
+    this.#file = file;
+    this.size = file.size;
+  }
+
+  slice(start: number, end: number): { arrayBuffer(): Promise<ArrayBuffer> } {
+    return { arrayBuffer: () => this.#bytes(start, Math.min(end, this.size)) };
+  }
+
+  async #bytes(start: number, end: number): Promise<ArrayBuffer> {
+    if (start > this.#head.length) return (await this.#fetch(start, end)).buffer;
+    if (end > this.#head.length) {
+      const to = Math.min(this.size, Math.max(end, this.#head.length + LEAST_BYTES));
+      const more = await this.#fetch(this.#head.length, to);
+      const head = new Uint8Array(to);
+      head.set(this.#head);
+      head.set(more, this.#head.length);
+      this.#head = head;
+    }
+    return this.#head.slice(start, end).buffer;
+  }
+
+  async #fetch(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+    const bytes = new Uint8Array(end - start);
+    let filled = 0;
+    for await (const part of fetchRange(this.#file, start, end)) {
+      bytes.set(part, filled);
+      filled += part.length;
+    }
+    return bytes;
+  }
+}
