@@ -36,7 +36,9 @@ export async function ask(page: Page, question: string): Promise<string> {
   await page.fill('.composer textarea', question);
   await page.press('.composer textarea', 'Enter');
   const answer = page.locator('.message').nth(before + 1);
-  await answer.and(page.locator('[data-status="done"]')).waitFor({ timeout: 0 });
+  await answer.and(page.locator('[data-status="done"], [data-status="failed"], [data-status="stopped"]')).waitFor({ timeout: 0 });
+  // An answer that failed would otherwise be waited for until the test's limit.
+  expect(await answer.getAttribute('data-status'), await answer.innerText()).toBe('done');
   return answer.locator('.markdown').innerText();
 }
 

@@ -57,6 +57,23 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await page.locator('.stats dl').last().innerText()).toMatch(/3 tokens[\s\S]*10 tokens, 3 from cache/);
   });
 
+  test('a question that is asked before the page knows its own server waits for it', async () => {
+    const context = await browser.newContext({ serviceWorkers: 'block' });
+    let answerProbe = (): void => {};
+    const probed = new Promise<void>((resolve) => (answerProbe = resolve));
+    await context.route(url, async (route) => {
+      if (route.request().method() === 'HEAD') await probed;
+      await route.continue();
+    });
+    const early = await openPage(context, url);
+    await waitForState(early, 'chat', 'server');
+    const answer = ask(early, 'Hi');
+    await early.waitForSelector('.message.assistant[data-status="waiting"]');
+    answerProbe();
+    expect(await answer).toBe('Hello there!');
+    await context.close();
+  });
+
   test('the name and place of the model stand above the composer', async () => {
     expect(await page.locator('.composer .place').innerText()).toBe(`parley-chat on ${new URL(url).host} · 1,024 tokens of context`);
   });

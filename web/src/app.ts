@@ -64,6 +64,8 @@ export class App implements Services {
     return undefined;
   });
   #remote: RemoteEngine | undefined;
+  /** Until then the page may guess its own server at the wrong place. */
+  #probed: Promise<void> | undefined;
 
   constructor(settings: Settings) {
     this.settings = settings;
@@ -97,13 +99,13 @@ export class App implements Services {
   async start(): Promise<void> {
     addEventListener('online', () => (this.online.value = true));
     addEventListener('offline', () => (this.online.value = false));
+    this.#probed = this.#probeServer();
     const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.transcripts.restore()];
     await Promise.all([this.library.refresh(), ...work]);
     this.environment.value = await detectEnvironment();
     if (!canCompute(this.environment.value)) {
       for (const task of ['chat', 'speech', 'transcription'] as const) this.settings.update('where', { [task]: 'server' });
     }
-    void this.#probeServer();
   }
 
   /** Whether anything is heard, in whatever view it began. */
@@ -135,7 +137,10 @@ export class App implements Services {
 
   /** The engine of a task where the person wants it; loads the tab's on demand. Throws EngineError when it cannot run. */
   async engine(task: ModelTask): Promise<TaskEngine> {
-    if (this.settings.data.peek().where[task] === 'server') return this.remote;
+    if (this.settings.data.peek().where[task] === 'server') {
+      await this.#probed;
+      return this.remote;
+    }
     const session = this.sessions[task];
     if (session.state.peek().name === 'idle') await this.load(task);
     const state = session.state.peek();
