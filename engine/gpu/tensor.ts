@@ -16,6 +16,12 @@ export function byteSize(dtype: DType, shape: readonly number[]): number {
   return Math.max(4, alignUp(product(shape) * dtypeBytes(dtype), 4));
 }
 
+/** The tensors that a workspace owns, however deep they lie in it; views are left out. */
+export function ownedTensors(workspace: object): Tensor[] {
+  if (workspace instanceof Tensor) return workspace.isView ? [] : [workspace];
+  return Object.values(workspace).flatMap((part: unknown) => (typeof part === 'object' && part !== null ? ownedTensors(part) : []));
+}
+
 /**
  * A contiguous row-major array on the device. It owns its buffer unless it is a view (`rows`, `reshape`). Identity matters: bind
  * groups are cached by tensor, so workspaces keep their tensors.

@@ -1,13 +1,17 @@
 import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { allocate } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
+import { ownedTensors } from '../gpu/tensor.ts';
 import type { KokoroConfig } from '../models/kokoro/config.ts';
-import { forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText } from '../models/kokoro/model.ts';
-import type { KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
+import {
+  FRAME_STEP, createFrameWorkspace, createKokoroWorkspace, forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText,
+} from '../models/kokoro/model.ts'; // prettier-ignore
+import type { FrameWorkspace, KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
 import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import { FairQueue } from '../util/fair-queue.ts';
-import { indexBeyond } from '../util/math.ts';
+import { alignUp, indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
 
 /** One piece of text to speak. */
@@ -39,8 +43,17 @@ interface Waiting {
 /** A word: as many rows take the kernels of a sentence, and on a software adapter every second of audio takes seconds. */
 const WARM_UP_IDS = 8;
 
+/** The longest piece. */
+export interface PieceLimits {
+  /** Phonemes and the zeros at both ends. */
+  readonly maxTokens: number;
+  /** Token frames. */
+  readonly maxFrames: number;
+}
+
 /**
- * Runs pieces one at a time on one workspace. A piece is a few submissions with waits between them, so that a chat step
+ * Runs pieces one at a time on one workspace, which has room for the longest piece that there was so far: one of the limits' length takes some 500 KB a
+ * frame of published Kokoro, and most texts have none. A piece is a few submissions with waits between them, so that a chat step
  * need not wait for a whole sentence; the noise is keyed by sample number, so nothing that runs beside it can change a piece.
  */
 export class KokoroRunner {
@@ -48,19 +61,26 @@ export class KokoroRunner {
   readonly maxIds: number;
   readonly #device: Device;
   readonly #weights: KokoroWeights;
-  readonly #ws: KokoroWorkspace;
+  readonly #maxFrames: number;
+  #ws: KokoroWorkspace;
   readonly #waiting = new FairQueue<Waiting>();
   #running: Promise<void> | undefined;
 
-  constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, workspace: KokoroWorkspace) {
+  constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, { maxTokens, maxFrames }: PieceLimits) {
     this.config = config;
-    this.maxIds = workspace.maxTokens - 2;
+    this.maxIds = maxTokens - 2;
     this.#device = device;
     this.#weights = weights;
-    this.#ws = workspace;
+    this.#maxFrames = maxFrames;
+    this.#ws = createKokoroWorkspace(device, config, maxTokens, Math.min(FRAME_STEP, maxFrames));
   }
 
-  /** Compiles every kernel and speaks a first piece, so that later ones create nothing. */
+  /** Bytes of the workspace at most. */
+  static bytes(device: Device, config: KokoroConfig, { maxTokens, maxFrames }: PieceLimits): number {
+    return device.measure(() => void createKokoroWorkspace(device, config, maxTokens, maxFrames));
+  }
+
+  /** Compiles every kernel and speaks a first piece, so that later ones compile nothing. */
   async warmUp(voice: Voice): Promise<void> {
     const [tokens, frames] = [4, 8];
     const noise = { seed: 0, firstSample: 0, scale: 1 };
@@ -80,7 +100,7 @@ export class KokoroRunner {
   }
 
   /**
-   * Audio of a piece; undefined when it is longer than the workspace. Pieces take fair turns, by how much of their utterances was spoken before.
+   * Audio of a piece; undefined when it is longer than the limits. Pieces take fair turns, by how much of their utterances was spoken before.
    */
   run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
     return new Promise((resolve, reject) => {
@@ -107,7 +127,8 @@ export class KokoroRunner {
     const tokens = ids.length + 2;
     const index = frameIndex(await this.#durations(ids, voice, signal), tokens, speed);
     const frames = index.length;
-    if (frames > this.#ws.maxFrames) return undefined;
+    if (frames > this.#maxFrames) return undefined;
+    if (frames > this.#ws.maxFrames) await this.#grow(frames);
     this.#device.write(this.#ws.index, index);
     await this.#step('speech decoder', signal, (rec) => this.#decode(rec, frames, { seed, firstSample, scale: 1 }));
     const stages = this.config.generator.upsampleRates.length;
@@ -122,6 +143,18 @@ export class KokoroRunner {
     const readback = rec.readback(this.#ws.generator.audio);
     rec.submit();
     return { samples: new Float32Array(await readback.data()).slice(0, samples), frames };
+  }
+
+  /** Makes room for `frames`. What was computed a token stays; nothing is in flight, because pieces run one at a time. */
+  async #grow(frames: number): Promise<void> {
+    const make = (maxFrames: number): Promise<FrameWorkspace> =>
+      allocate(this.#device, 'room for a longer sentence', () => createFrameWorkspace(this.#device, this.config, maxFrames));
+    const { generator, curves, decoder, scratch, index, frameGates, maxFrames } = this.#ws;
+    // Before the larger one is made, so that both need not fit.
+    this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, index, frameGates }));
+    const larger = await make(Math.min(alignUp(frames, FRAME_STEP), this.#maxFrames)).catch((error: unknown) => error as EngineError);
+    this.#ws = { ...this.#ws, ...(larger instanceof EngineError ? await make(maxFrames) : larger) };
+    if (larger instanceof EngineError) throw larger;
   }
 
   /** Frames of each token at speed 1, not yet rounded. */

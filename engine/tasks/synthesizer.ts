@@ -9,8 +9,7 @@ import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
-import { createKokoroWorkspace, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
-import type { KokoroWorkspace } from '../models/kokoro/model.ts';
+import { loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -29,7 +28,7 @@ import { weightDemand } from '../weights/storage.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
 
-/** Longest piece in one go, in seconds; the workspace is made for it. */
+/** Longest piece in one go, in seconds. */
 const MAX_PIECE_SECONDS = 20;
 /** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
 const MAX_PIECE_IDS = 160;
@@ -80,20 +79,19 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const config = parseKokoroConfig(json);
     const storage = weightStorage(engine);
     const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
-    const makeWorkspace = (): KokoroWorkspace =>
-      createKokoroWorkspace(device, config, config.bert.positions, maxKokoroFrames(device, config, wanted));
+    const limits = { maxTokens: config.bert.positions, maxFrames: maxKokoroFrames(device, config, wanted) };
     const demand: ModelDemand = {
       id: folder.id,
       task: 'speech',
       ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
-      activations: device.measure(() => void makeWorkspace()),
+      activations: KokoroRunner.bytes(device, config, limits),
     };
     const load = async (): Promise<Synthesizer> => {
       const before = device.stats.bufferBytes;
       const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, storage));
       const weightBytes = device.stats.bufferBytes - before;
       const voices = await withWeights(folder, (opened) => loadVoices(opened, config.styleDim), 'voices.safetensors');
-      const runner = new KokoroRunner(device, config, weights, makeWorkspace());
+      const runner = new KokoroRunner(device, config, weights, limits);
       return Synthesizer.#warm(folder, runner, voices, platform, engine, { architecture, parameters: weights.parameters, weightBytes });
     };
     return { demand, load };

@@ -127,8 +127,8 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
   test('decoder: F0, energy, stretched features, blocks', async () => {
     const { config, weights, ws, golden } = model;
     await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, frames));
-    await close('F0', ws.prosody.f0, 2 * frames, 1, await golden.read('F0'));
-    await close('N', ws.prosody.energy, 2 * frames, 1, await golden.read('N'));
+    await close('F0', ws.curves.f0, 2 * frames, 1, await golden.read('F0'));
+    await close('N', ws.curves.energy, 2 * frames, 1, await golden.read('N'));
     await close('asr', ws.decoder.input, frames, config.hidden, await timeMajor(golden, 'asr'));
     await close('decode_1', ws.decoder.joined[0], frames, config.decoderDim, await timeMajor(golden, 'decode_1'));
     await close('decode_2', ws.decoder.joined[1], frames, config.decoderDim, await timeMajor(golden, 'decode_2'));
@@ -229,8 +229,8 @@ describe('the bundled speech checkpoint agrees with its fixture', () => {
   test('durations, F0, energy and the decoder', async () => {
     const { config, weights, ws, golden } = model;
     await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, frames));
-    expectClose('F0', await slice(device, ws.prosody.f0, 2 * frames, 1), await golden.read('F0'), 1e-6);
-    expectClose('N', await slice(device, ws.prosody.energy, 2 * frames, 1), await golden.read('N'), 1e-6);
+    expectClose('F0', await slice(device, ws.curves.f0, 2 * frames, 1), await golden.read('F0'), 1e-6);
+    expectClose('N', await slice(device, ws.curves.energy, 2 * frames, 1), await golden.read('N'), 1e-6);
     const decoded = await slice(device, ws.decoder.out, 2 * frames, config.generator.channels);
     expectClose('decoder_out', decoded, await timeMajor(golden, 'decoder_out'), 1e-6);
   });

@@ -69,7 +69,7 @@ test.skipIf(absent !== undefined)(
       expect([...durations.map((d) => Math.max(1, Math.round(d)))], text).toEqual(frames);
     }
 
-    const runner = new KokoroRunner(device, config, weights, ws);
+    const runner = new KokoroRunner(device, config, weights, { maxTokens: config.bert.positions, maxFrames: FRAMES });
     const far: string[] = [];
     for (const [i, { voice, text, ids }] of spoken.entries()) {
       if (!clips && fixture.tensor(`${i}.bands`) === undefined) continue;

@@ -154,7 +154,25 @@ describe('a tiny Synthesizer', () => {
     expect(await speak(synthesizer, { text: 'Next.', voice, seed: 1 })).toHaveLength(3);
   });
 
-  test('creates no GPU object in fifty calls of different lengths', async () => {
+  test('makes room for a longer sentence when it comes, and speaks the others as before', async () => {
+    const other = await load(device, 'test/fixtures/kokoro-tiny-random');
+    const short = { text: 'Hi.', voice, seed: 3 };
+    const before = samplesOf(await speak(other, short));
+    const { buffers, bufferBytes } = device.stats;
+    const long = { text: `${'word '.repeat(25)}`, voice, seed: 4 };
+    const spoken = samplesOf(await speak(other, long));
+    expect(device.stats.buffers).toBe(buffers);
+    expect(device.stats.bufferBytes).toBeGreaterThan(bufferBytes);
+    const grown = device.stats.bufferBytes;
+    expect(samplesOf(await speak(other, long))).toEqual(spoken);
+    expect(samplesOf(await speak(other, short))).toEqual(before);
+    expect(device.stats.bufferBytes).toBe(grown);
+    expect(device.errors).toEqual([]);
+    await other.close();
+  });
+
+  test('creates no GPU object in fifty calls of different lengths, once there is room for the longest', async () => {
+    await speak(synthesizer, { text: 'word '.repeat(13), voice, seed: 0 });
     const before = { ...device.stats };
     for (let i = 0; i < 50; i++) await speak(synthesizer, { text: `${'word '.repeat(1 + (i % 12))}${i}.`, voice, seed: i });
     const { buffers, bufferBytes, bindGroups, pipelines } = device.stats;

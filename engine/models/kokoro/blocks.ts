@@ -11,15 +11,25 @@ import { alignUp } from '../../util/math.ts';
 import { loadConv, loadDepthwise } from './weights.ts';
 import type { KokoroLoader } from './weights.ts';
 
-/** Where a block keeps its intermediate results: flat tensors that are seen as [capacity, channels]. */
-export interface BlockScratch {
+/** What both kinds of blocks keep their intermediate results in: flat tensors that are seen as [capacity, channels]. */
+interface SharedScratch {
   /** Rows every view has, so that bind groups do not depend on a sentence's length. */
   readonly capacity: number;
   readonly normed: Tensor;
-  readonly pooled: Tensor;
   readonly mid: Tensor;
-  readonly shortcut: Tensor;
   readonly adain: AdainScratch;
+}
+
+/** Of an AdainResBlk1d. */
+export interface BlockScratch extends SharedScratch {
+  readonly pooled: Tensor;
+  readonly shortcut: Tensor;
+}
+
+/** Of an AdaINResBlock1. */
+export interface SnakeScratch extends SharedScratch {
+  /** Takes turns with the block's `out` to hold the running sum. An odd number of layers may have x here. */
+  readonly sum: Tensor;
 }
 
 /** AdainResBlk1d: two convolutions of kernel 3 with AdaIN and leaky ReLU before each; the second of a pair may double the length. */
@@ -140,19 +150,20 @@ export async function loadSnakeResBlock(
   return { channels, kernel, layers };
 }
 
-/** x [capacity, C] -> out [capacity, C]; `pooled` and `shortcut` of the scratch serve as the two copies of the running sum. */
+/** x [capacity, C] -> out [capacity, C]. */
 export function snakeResBlock(
   rec: Recorder,
   { channels, kernel, layers }: SnakeResBlock,
-  { x, out, rows, style, scratch }: BlockArgs,
+  { x, out, rows, style, scratch }: Omit<BlockArgs, 'scratch'> & { readonly scratch: SnakeScratch },
 ): void {
   const view = (tensor: Tensor): Tensor => tensor.reshape([scratch.capacity, channels]);
   const normed = view(scratch.normed);
   const mid = view(scratch.mid);
-  const sums = [view(scratch.pooled), view(scratch.shortcut)];
+  const other = view(scratch.sum);
   let sum = x;
   layers.forEach(({ dilation, norm1, norm2, alpha1, alpha2, conv1, conv2 }, i) => {
-    const next = i === layers.length - 1 ? out : sums[i % 2]!;
+    // The last one ends in `out`.
+    const next = (layers.length - i) % 2 === 1 ? out : other;
     const common = { style, channels, rows, scratch: scratch.adain };
     adain(rec, { ...common, x: sum, out: normed, styleFirst: norm1, alpha: alpha1 });
     conv1d(rec, { x: normed, weight: conv1, out: mid, padding: (dilation * (kernel - 1)) / 2, dilation, rows });

@@ -2,6 +2,8 @@
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
+import { adainScratch } from '../../ops/adain.ts';
+import type { AdainScratch } from '../../ops/adain.ts';
 import { conv1d, convTranspose1d } from '../../ops/conv.ts';
 import type { ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { createShortFourier, istftHead, stftPolar } from '../../ops/istft.ts';
@@ -11,7 +13,7 @@ import { harmonicSource } from '../../ops/source.ts';
 import type { NoiseKey } from '../../ops/source.ts';
 import { alignUp } from '../../util/math.ts';
 import { loadSnakeResBlock, snakeResBlock } from './blocks.ts';
-import type { BlockScratch, SnakeResBlock } from './blocks.ts';
+import type { SnakeResBlock } from './blocks.ts';
 import type { KokoroConfig } from './config.ts';
 import { loadConv, loadConvTranspose } from './weights.ts';
 import type { KokoroLoader } from './weights.ts';
@@ -21,7 +23,7 @@ const HARMONICS = 9;
 const SLOPE = 0.1;
 const LAST_SLOPE = 0.01;
 const POST_KERNEL = 7;
-/** Kernels and dilations of the residual blocks that the source goes through; larger at the last stage. */
+/** Kernels and dilations of the residual blocks that the source goes through; larger at the last stage. Their number is odd (see generatorStage). */
 const NOISE_KERNEL = 7;
 const LAST_NOISE_KERNEL = 11;
 const NOISE_DILATIONS = [1, 3, 5];
@@ -116,10 +118,14 @@ export interface GeneratorWorkspace {
   /** [spectra, 2 bins padded to 4]: the last convolution's output. */
   readonly post: Tensor;
   readonly fourier: FourierScratch;
-  /** Flat: seen as [stage rows, stage channels]. */
+  /** Flat, as the next five: seen as [stage rows, stage channels]. */
   readonly x: Tensor;
   readonly up: Tensor;
+  /** Results of the residual blocks. */
   readonly parts: Tensor;
+  readonly normed: Tensor;
+  readonly mid: Tensor;
+  readonly adain: AdainScratch;
   /** Capacity in rows of each stage, a multiple of 64. */
   readonly capacities: readonly number[];
   /** [samples]: the audio. */
@@ -132,6 +138,7 @@ export function createGeneratorWorkspace(device: Device, config: KokoroConfig, f
   const { spectra, elements } = generatorSize(config, frames);
   const width = alignUp(generator.nFft + 2, 4);
   const tensor = (label: string, shape: readonly number[]): Tensor => device.tensor(`generator ${label}`, 'f32', shape);
+  const flat = (label: string): Tensor => tensor(label, [elements]);
   let rows = 2 * frames;
   const capacities = generator.upsampleRates.map((rate) => alignUp((rows *= rate) + 1, 64));
   return {
@@ -140,9 +147,12 @@ export function createGeneratorWorkspace(device: Device, config: KokoroConfig, f
     harmonics: tensor('harmonics', [spectra, width]),
     post: tensor('post', [spectra, width]),
     fourier: { frames: tensor('frames', [spectra, generator.nFft]), spectrum: tensor('spectrum', [spectra, width]) },
-    x: tensor('x', [elements]),
-    up: tensor('up', [elements]),
+    x: flat('x'),
+    up: flat('up'),
     parts: tensor('parts', [generator.resblockKernels.length * elements]),
+    normed: flat('normed'),
+    mid: flat('mid'),
+    adain: adainScratch(device, elements, generator.channels),
     capacities,
     audio: tensor('audio', [2 * frames * samplesPerF0Frame]),
   };
@@ -168,7 +178,6 @@ export interface StageArgs {
   readonly decoded: Tensor;
   readonly frames: number;
   readonly style: Tensor;
-  readonly scratch: Omit<BlockScratch, 'capacity'>;
 }
 
 /** Stage `i`: upsamples ws.x (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.x. */
@@ -177,11 +186,13 @@ export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: Generator
   const stage = w.stages[i]!;
   const { channels, last } = stage;
   const capacity = ws.capacities[i]!;
-  const scratch = { ...args.scratch, capacity };
   const view = (tensor: Tensor): Tensor => tensor.reshape([capacity, channels]);
   const x = view(ws.x);
   const parts = ws.parts.reshape([stage.blocks.length, capacity, channels]);
   const part = (j: number): Tensor => view(parts.rows(j, j + 1));
+  const { normed, mid, adain } = ws;
+  const block = (snake: SnakeResBlock, out: Tensor, sum: Tensor): void =>
+    snakeResBlock(rec, snake, { x, out, rows, style, scratch: { capacity, normed, mid, adain, sum } });
   const rowsIn = 2 * frames * w.stages.slice(0, i).reduce((product, { up }) => product * up.stride, 1);
   const input = ws.x.reshape([i === 0 ? decoded.shape[0]! : ws.capacities[i - 1]!, 2 * channels]);
   if (i === 0) averageLeaky(rec, { parts: decoded.reshape([1, ...decoded.shape]), out: input, rows: rowsIn, slope: SLOPE });
@@ -189,9 +200,11 @@ export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: Generator
   const rows = upRows + (last ? 1 : 0);
   const spectra = 2 * frames * w.stages.reduce((product, { up }) => product * up.stride, 1) + 1;
   conv1d(rec, { x: ws.harmonics, weight: stage.noiseConv, out: x, stride: stage.noiseStride, padding: stage.noisePadding, rows: spectra });
-  snakeResBlock(rec, stage.noiseRes, { x, out: part(0), rows, style, scratch });
+  // Its first layer is the last to read x, and its second the first to write there.
+  block(stage.noiseRes, part(0), ws.x);
   mirrorAdd(rec, { x: view(ws.up), y: part(0), out: x, rows, pad: last ? 1 : 0 });
-  stage.blocks.forEach((block, j) => snakeResBlock(rec, block, { x, out: part(j), rows, style, scratch }));
+  // What was upsampled is in x by now.
+  stage.blocks.forEach((snake, j) => block(snake, part(j), ws.up));
   averageLeaky(rec, { parts, out: x, rows, slope: last ? LAST_SLOPE : SLOPE });
 }
 

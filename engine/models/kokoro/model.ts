@@ -20,8 +20,8 @@ import { createDecoderWorkspace, decoder, loadDecoder } from './decoder.ts';
 import type { DecoderWeights, DecoderWorkspace } from './decoder.ts';
 import { createGeneratorWorkspace, generatorHead, generatorSize, generatorSource, generatorStage, loadGenerator } from './generator.ts';
 import type { GeneratorWeights, GeneratorWorkspace } from './generator.ts';
-import { createProsodyWorkspace, loadProsody, predictCurves, predictDurations } from './prosody.ts';
-import type { ProsodyWeights, ProsodyWorkspace } from './prosody.ts';
+import { createCurvesWorkspace, createProsodyWorkspace, loadProsody, predictCurves, predictDurations } from './prosody.ts';
+import type { CurvesWorkspace, ProsodyWeights, ProsodyWorkspace } from './prosody.ts';
 import { createTextEncoderWorkspace, loadTextEncoder, textEncoder } from './text-encoder.ts';
 import type { TextEncoderWeights, TextEncoderWorkspace } from './text-encoder.ts';
 import { StyleBuilder, projectStyle } from './weights.ts';
@@ -82,27 +82,39 @@ export async function loadKokoro(
   };
 }
 
-/** Every tensor a sentence needs, made once for the longest one; a shorter sentence uses their first rows. */
-export interface KokoroWorkspace {
+/** What is computed a token, made once for the longest sentence; a shorter one uses the first rows. */
+export interface TextWorkspace {
   readonly maxTokens: number;
-  /** Token frames. */
-  readonly maxFrames: number;
   /** [maxTokens] u32. */
   readonly ids: Tensor;
-  /** [maxFrames] u32: the token of each frame. */
-  readonly index: Tensor;
   readonly bert: AlbertWorkspace;
   /** [maxTokens, hidden]: d_en. */
   readonly phonemes: Tensor;
   readonly prosody: ProsodyWorkspace;
   readonly text: TextEncoderWorkspace;
+  /** LSTM scratch [maxTokens, 4 hidden]. */
+  readonly textGates: Tensor;
+}
+
+/** What is computed a frame: nearly all of the memory, and how many frames there are is known once a sentence's durations are. */
+export interface FrameWorkspace {
+  /** Token frames. */
+  readonly maxFrames: number;
+  /** [maxFrames] u32: the token of each frame. */
+  readonly index: Tensor;
+  readonly curves: CurvesWorkspace;
   readonly decoder: DecoderWorkspace;
   readonly generator: GeneratorWorkspace;
-  readonly gates: Tensor;
+  /** LSTM scratch [maxFrames, 4 hidden]. */
+  readonly frameGates: Tensor;
   readonly scratch: BlockScratch;
 }
 
-const FRAME_STEP = 64;
+/** Every tensor a sentence needs. */
+export type KokoroWorkspace = TextWorkspace & FrameWorkspace;
+
+/** Workspaces are made for multiples of this many token frames. */
+export const FRAME_STEP = 64;
 
 /** Largest number of token frames (a multiple of 64, at most `wanted`) whose tensors this adapter can bind. */
 export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: number): number {
@@ -112,24 +124,37 @@ export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: nu
   return frames;
 }
 
-/** Allocates a workspace; `maxFrames` as given by maxKokoroFrames. */
+/** Allocates both parts; `maxFrames` as given by maxKokoroFrames. */
 export function createKokoroWorkspace(device: Device, config: KokoroConfig, maxTokens: number, maxFrames: number): KokoroWorkspace {
-  const { hidden, decoderDim, asrResDim, generator } = config;
-  const widest = alignUp(Math.max(decoderDim + asrResDim + 2, hidden + 2, generator.channels), 4);
-  const elements = Math.max(generatorSize(config, maxFrames).elements, 2 * maxFrames * widest);
-  const flat = (label: string): Tensor => device.tensor(`block ${label}`, 'f32', [elements]);
+  return { ...createTextWorkspace(device, config, maxTokens), ...createFrameWorkspace(device, config, maxFrames) };
+}
+
+function createTextWorkspace(device: Device, config: KokoroConfig, maxTokens: number): TextWorkspace {
+  const { hidden, bert } = config;
   return {
     maxTokens,
-    maxFrames,
     ids: device.tensor('phoneme ids', 'u32', [maxTokens]),
-    index: device.tensor('frame index', 'u32', [maxFrames]),
-    bert: createAlbertWorkspace(device, config.bert, maxTokens),
+    bert: createAlbertWorkspace(device, bert, maxTokens),
     phonemes: device.tensor('phonemes', 'f32', [maxTokens, hidden]),
-    prosody: createProsodyWorkspace(device, config, maxTokens, maxFrames),
+    prosody: createProsodyWorkspace(device, config, maxTokens),
     text: createTextEncoderWorkspace(device, hidden, maxTokens),
+    textGates: device.tensor('text lstm gates', 'f32', [maxTokens, 4 * hidden]),
+  };
+}
+
+/** Allocates for at most `maxFrames` token frames. */
+export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFrames: number): FrameWorkspace {
+  const { hidden, decoderDim, asrResDim, generator } = config;
+  const widest = alignUp(Math.max(decoderDim + asrResDim + 2, hidden + 2, generator.channels), 4);
+  const elements = 2 * maxFrames * widest;
+  const flat = (label: string): Tensor => device.tensor(`block ${label}`, 'f32', [elements]);
+  return {
+    maxFrames,
+    index: device.tensor('frame index', 'u32', [maxFrames]),
+    curves: createCurvesWorkspace(device, config, maxFrames),
     decoder: createDecoderWorkspace(device, config, maxFrames),
     generator: createGeneratorWorkspace(device, config, maxFrames),
-    gates: device.tensor('lstm gates', 'f32', [Math.max(maxTokens, maxFrames), 4 * hidden]),
+    frameGates: device.tensor('frame lstm gates', 'f32', [maxFrames, 4 * hidden]),
     scratch: {
       capacity: 2 * maxFrames,
       normed: flat('normed'),
@@ -148,16 +173,17 @@ export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfi
   projectStyle(rec, w.decoderStyle);
   albert(rec, w.bert, config.bert, ws.bert, ws.ids, tokens);
   linear(rec, { x: ws.bert.hidden, ...w.bertEncoder, out: ws.phonemes, rows: tokens });
-  predictDurations(rec, w.prosody, ws.prosody, { x: ws.phonemes, style: w.prosodyStyle.output, gates: ws.gates, tokens });
-  textEncoder(rec, w.text, ws.text, { ids: ws.ids, gates: ws.gates, tokens });
+  predictDurations(rec, w.prosody, ws.prosody, { x: ws.phonemes, style: w.prosodyStyle.output, gates: ws.textGates, tokens });
+  textEncoder(rec, w.text, ws.text, { ids: ws.ids, gates: ws.textGates, tokens });
 }
 
 /** The frames' tokens (written to ws.index) -> F0 and energy, then the vocoder's input in ws.decoder.out. */
 export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, frames: number): void {
   assert(frames <= ws.maxFrames, `kokoro: ${frames} frames, the workspace holds ${ws.maxFrames}`);
-  const { index, gates, scratch } = ws;
-  predictCurves(rec, w.prosody, ws.prosody, { index, style: w.prosodyStyle.output, gates, frames, scratch });
-  const curves = { f0: ws.prosody.f0, energy: ws.prosody.energy };
+  const { index, frameGates: gates, scratch } = ws;
+  const { encoded } = ws.prosody;
+  predictCurves(rec, w.prosody, ws.curves, { encoded, index, style: w.prosodyStyle.output, gates, frames, scratch });
+  const curves = { f0: ws.curves.f0, energy: ws.curves.energy };
   decoder(rec, w.decoder, config, ws.decoder, { text: ws.text.encoded, index, ...curves, style: w.decoderStyle.output, frames, scratch });
 }
 
@@ -170,12 +196,12 @@ export function forwardSource(
   frames: number,
   noise: NoiseKey,
 ): void {
-  generatorSource(rec, w.generator, config, ws.generator, { f0: ws.prosody.f0, frames, noise });
+  generatorSource(rec, w.generator, config, ws.generator, { f0: ws.curves.f0, frames, noise });
 }
 
 /** One upsampling stage of the vocoder. */
 export function forwardStage(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, stage: number, frames: number): void {
-  const args = { decoded: ws.decoder.out, frames, style: w.decoderStyle.output, scratch: ws.scratch };
+  const args = { decoded: ws.decoder.out, frames, style: w.decoderStyle.output };
   generatorStage(rec, w.generator, ws.generator, stage, args);
 }
 

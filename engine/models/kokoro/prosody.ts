@@ -71,6 +71,7 @@ export async function loadProsody(loader: KokoroLoader, { hidden, layers, maxDur
   };
 }
 
+/** What durations are computed in. */
 export interface ProsodyWorkspace {
   /** [tokens, hidden]: the duration encoder's output d (without the style's columns). */
   readonly encoded: Tensor;
@@ -79,6 +80,10 @@ export interface ProsodyWorkspace {
   readonly bins: Tensor;
   /** [tokens, 1]: frames of each token at speed 1. */
   readonly durations: Tensor;
+}
+
+/** What F0 and energy are computed in. */
+export interface CurvesWorkspace {
   /** [frames, hidden]. */
   readonly expanded: Tensor;
   readonly shared: Tensor;
@@ -91,19 +96,21 @@ export interface ProsodyWorkspace {
   readonly energy: Tensor;
 }
 
-/** Allocates for at most `tokens` tokens and `frames` token frames. */
-export function createProsodyWorkspace(
-  device: Device,
-  { hidden, maxDuration }: KokoroConfig,
-  tokens: number,
-  frames: number,
-): ProsodyWorkspace {
+/** Allocates for at most `tokens` tokens. */
+export function createProsodyWorkspace(device: Device, { hidden, maxDuration }: KokoroConfig, tokens: number): ProsodyWorkspace {
   const tensor = (label: string, rows: number, columns: number): Tensor => device.tensor(`prosody ${label}`, 'f32', [rows, columns]);
   return {
     encoded: tensor('encoded', tokens, hidden),
     mid: tensor('mid', tokens, hidden),
     bins: tensor('bins', tokens, alignUp(maxDuration, 4)),
     durations: tensor('durations', tokens, 1),
+  };
+}
+
+/** Allocates for at most `frames` token frames. */
+export function createCurvesWorkspace(device: Device, { hidden }: KokoroConfig, frames: number): CurvesWorkspace {
+  const tensor = (label: string, rows: number, columns: number): Tensor => device.tensor(`curves ${label}`, 'f32', [rows, columns]);
+  return {
     expanded: tensor('expanded', frames, hidden),
     shared: tensor('shared', frames, hidden),
     a: tensor('a', 2 * frames, hidden),
@@ -147,15 +154,22 @@ export function predictDurations(
   linear(rec, { x: ws.bins, weight: w.sum, out: ws.durations, rows: tokens });
 }
 
-/** ws.encoded stretched by `index` [frames] -> ws.f0 and ws.energy [2 frames]. `gates` is LSTM scratch [frames, 4 hidden]. */
-export function predictCurves(
-  rec: Recorder,
-  w: ProsodyWeights,
-  ws: ProsodyWorkspace,
-  args: { readonly index: Tensor; readonly style: Tensor; readonly gates: Tensor; readonly frames: number; readonly scratch: BlockScratch },
-): void {
-  const { index, style, gates, frames, scratch } = args;
-  expandRows(rec, { x: ws.encoded, index, out: ws.expanded, rows: frames });
+export interface CurvesArgs {
+  /** [tokens, hidden]: the duration encoder's output. */
+  readonly encoded: Tensor;
+  /** [frames] u32: the token of each frame. */
+  readonly index: Tensor;
+  readonly style: Tensor;
+  /** LSTM scratch [frames, 4 hidden]. */
+  readonly gates: Tensor;
+  readonly frames: number;
+  readonly scratch: BlockScratch;
+}
+
+/** `encoded` stretched by `index` -> ws.f0 and ws.energy [2 frames]. */
+export function predictCurves(rec: Recorder, w: ProsodyWeights, ws: CurvesWorkspace, args: CurvesArgs): void {
+  const { encoded, index, style, gates, frames, scratch } = args;
+  expandRows(rec, { x: encoded, index, out: ws.expanded, rows: frames });
   styledLstm(rec, w.shared, { x: ws.expanded, out: ws.shared, inputs: gates, rows: frames, style });
   for (const [{ blocks, projection }, out] of [
     [w.f0, ws.f0],
