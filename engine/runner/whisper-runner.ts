@@ -1,9 +1,12 @@
 /** Runs Whisper: encodes windows into slots and steps the decoder over the tokens of any of them. */
 import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
+import { allocateNow } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes } from '../models/whisper/decoder.ts';
+import {
+  copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes, growDecoderCache,
+} from '../models/whisper/decoder.ts'; // prettier-ignore
 import type { DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
 import { windowFrames } from '../models/whisper/config.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
@@ -49,6 +52,9 @@ export interface SampledToken {
   readonly logprob: number;
 }
 
+/** Rows of the warm-up's largest step. */
+const WARM_UP_ROWS = 16;
+
 /** Rows of one step: prompts longer than this take several. A section of the step's upload is 256 bytes a row of 64 words. */
 export const MAX_STEP_ROWS = 64;
 /** Copies of one step. Hypotheses that parted long ago differ in many tokens, and feeding one again costs far more than copying it. */
@@ -92,6 +98,8 @@ export class WhisperRunner {
   readonly #upload: Tensor;
   /** Encoder positions of the window in each slot. */
   readonly #positions: number[];
+  /** Rejects when the device had no room for the windows that came last. */
+  #given: Promise<void> | undefined;
   readonly #words = new Uint32Array(SECTIONS * SECTION);
   readonly #sections: Readonly<Record<keyof typeof AT, Tensor>>;
   /** Rows of a window that its keys and values are loaded for at once. */
@@ -106,10 +114,10 @@ export class WhisperRunner {
     this.#device = device;
     this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config, config.windows.frames);
-    this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, MAX_STEP_ROWS);
+    this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, sampledRows(this.slots, this.beams));
     const positions = config.windows.frames / 2;
     this.#positions = new Array<number>(this.slots).fill(positions);
-    this.#cache = createDecoderCache(device, config, { slots: this.slots, lanes: this.beams, copies: MAX_STEP_COPIES, positions });
+    this.#cache = createDecoderCache(device, config, { slots: 1, lanes: this.beams, copies: MAX_STEP_COPIES, positions });
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -148,7 +156,10 @@ export class WhisperRunner {
     options: ConstructorParameters<typeof WhisperRunner>[2],
   ): number {
     // Its tensors depend on nothing else.
-    return device.measure(() => void new WhisperRunner(device, shape as WhisperModel, options));
+    const make = (): WhisperRunner => new WhisperRunner(device, shape as WhisperModel, options);
+    let slots = 0;
+    const withOne = device.measure(() => (slots = make().slots));
+    return withOne + (slots - 1) * decoderSlotBytes(shape.config, shape.tokens.beams, shape.config.windows.frames / 2);
   }
 
   /** Compiles and runs every kernel once, and looks at the logits of one token. */
@@ -160,7 +171,7 @@ export class WhisperRunner {
   async *#work(): AsyncGenerator<(rec: Recorder) => void> {
     yield (rec) => void this.#recordWindow(rec, 0, WARM_UP_FRAMES);
     const sample = { mask: 'text' } as const;
-    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, 16] : [1, 2, 16]) {
+    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, WARM_UP_ROWS] : [1, 2, WARM_UP_ROWS]) {
       const wanted = this.beams > 1 && rows > 2 ? { ...sample, history: 0 } : sample;
       const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
       const layout = this.#write(plan);
@@ -181,6 +192,7 @@ export class WhisperRunner {
   /** Encodes one window (mono samples at the model's rate, at most a window long) and leaves its keys and values in `slot`. */
   encode(slot: number, samples: Float32Array): void {
     const { config } = this.model;
+    if (slot >= this.#cache.slots) this.#makeRoom(slot + 1);
     const frames = windowFrames(config, samples.length);
     this.#device.write(this.#encoder.samples, melInput(config.mel, samples, frames * config.mel.hop));
     const rec = this.#device.record('encode window');
@@ -201,14 +213,23 @@ export class WhisperRunner {
     const candidates = layout.candidates ? rec.readback(this.#candidates, layout.samples * perRow * 8) : undefined;
     rec.submit();
     const wanted = rows.flatMap(({ sample }) => (sample ? [sample] : []));
+    const given = this.#given;
     return {
       tokens: async () => {
+        await given;
         const [one, some] = await Promise.all([results.data(), candidates?.data()]);
         return wanted.map(({ history }, i) =>
           history === undefined ? readTokens(one, i, 1) : readTokens(some!, i * perRow, perRow).filter(({ token }) => token !== NO_TOKEN),
         );
       },
     };
+  }
+
+  /** For `slots` windows, or twice as many as there is room for. Few requests have more than one at once, and each takes tens of MiB. */
+  #makeRoom(slots: number): void {
+    const cache = this.#cache;
+    const wanted = Math.min(this.slots, Math.max(slots, 2 * cache.slots));
+    this.#given = allocateNow(this.#device, 'room for more windows', () => growDecoderCache(this.#device, cache, wanted)).given;
   }
 
   /** Returns the number of positions. */
@@ -261,6 +282,7 @@ export class WhisperRunner {
       else tiles.set([slot * crossRows, this.#positions[slot]!, i, 1], 4 * crossTiles.count++);
       crossTiles.rows = Math.max(crossTiles.rows, tiles[4 * crossTiles.count - 1]!);
       if (!sample) return;
+      assert(samples < this.#decoder.logits.shape[0]!, `more than ${samples} rows of a step are sampled`);
       words[AT.sampledRows * SECTION + samples] = i;
       writeTokenRow(settings, samples++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
       candidates ||= sample.history !== undefined;
@@ -303,6 +325,11 @@ function banned(name: MaskName, { tokens, config }: WhisperModel): (token: numbe
   if (tokens.noTimestamps !== undefined) never.add(tokens.noTimestamps);
   const end = name === 'text' || name === 'firstText' ? tokens.timestampBegin : config.vocabulary;
   return (token) => never.has(token) || token >= end;
+}
+
+/** Rows that a step samples at most: those of every window's beams, or its first token and whether it is speech. */
+function sampledRows(slots: number, beams: number): number {
+  return Math.min(MAX_STEP_ROWS, Math.max(WARM_UP_ROWS, slots * (beams + 1)));
 }
 
 function slotsFor(device: Device, { config, tokens }: WhisperModel, maxRunning: number, memory: number | undefined): number {

@@ -42,7 +42,8 @@ export class WindowDecoder {
     this.#runner = runner;
     this.#listener = listener;
     this.#steps = new WindowSteps(runner);
-    this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => slot);
+    // The first is taken first, and then again: slots that no window has had yet take no memory.
+    this.#freeSlots = Array.from({ length: runner.slots }, (_, slot) => runner.slots - 1 - slot);
   }
 
   /** Queues the windows of a job that are not done, and starts the loop unless it runs. */

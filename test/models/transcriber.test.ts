@@ -9,6 +9,7 @@ import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { floatStorage, resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { decoderSlotBytes } from '../../engine/models/whisper/decoder.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
@@ -148,6 +149,22 @@ describe('the transcriber', () => {
     const others = Array.from({ length: 3 }, (_, i) => noisy.subarray(0, clip.length - 500 * i));
     const [found] = await Promise.all([text(clip), ...others.map((other) => text(other))]);
     expect(found).toBe(CLIP_TEXT);
+  });
+
+  test('makes room for more windows when they come, and hears in them what it hears in one', async () => {
+    const folder = await openModelFolder(device.platform, BUNDLED);
+    const model = await loadWhisperModel(device, folder, floatStorage('f16'));
+    const other = transcriberOf(new WhisperRunner(device, model, { maxRunning: 4 }), await Tokenizer.load(folder), 4);
+    expect(await text(clip, other)).toBe(CLIP_TEXT);
+    const { buffers, bufferBytes } = device.stats;
+    const [found] = await Promise.all([clip, clip, clip].map((samples) => text(samples, other)));
+    expect(found).toBe(CLIP_TEXT);
+    expect(device.stats.buffers).toBe(buffers);
+    const { config, tokens } = model;
+    expect(device.stats.bufferBytes - bufferBytes).toBe(3 * decoderSlotBytes(config, tokens.beams, config.windows.frames / 2));
+    expect(await text(clip, other)).toBe(CLIP_TEXT);
+    expect(device.errors).toEqual([]);
+    await other.close();
   });
 
   test('cuts long audio at its pauses, decodes the windows side by side and stitches them in order', async () => {

@@ -31,20 +31,22 @@ export interface DecoderInput {
   readonly samples: number;
 }
 
-/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. A slot is a window with `lanes` transcripts of it. */
+/** Keys and values of all slots, layer by layer: [rows, 2 C], key then value. A slot is a window with `lanes` transcripts of it. There may come to be more slots (growDecoderCache). */
 export interface DecoderCache {
-  readonly slots: number;
+  slots: number;
   readonly lanes: number;
+  /** Of a window at most. */
+  readonly positions: number;
   /** Rows from lane to lane. */
   readonly selfRows: number;
   /** Rows from slot to slot. */
   readonly crossRows: number;
-  readonly self: readonly Tensor[];
-  readonly cross: readonly Tensor[];
+  self: readonly Tensor[];
+  cross: readonly Tensor[];
   /** [rows, 2 C]: keys and values on their way from row to row. */
   readonly moved: Tensor;
   /** crossViews[slot][layer]: the rows of one slot. */
-  readonly crossViews: readonly (readonly Tensor[])[];
+  crossViews: readonly (readonly Tensor[])[];
 }
 
 /** Bytes one slot of a cache takes, for a window of up to `positions`. */
@@ -61,22 +63,36 @@ export function createDecoderCache(
   config: WhisperConfig,
   { slots, lanes, copies, positions = config.sourcePositions }: { slots: number; lanes: number; copies: number; positions?: number },
 ): DecoderCache {
-  const { channels: C, targetPositions } = config;
-  const crossRows = crossRowsOf(positions);
-  const layers = Array.from({ length: config.decoder.layers }, (_, i) => i);
-  const cross = layers.map((i) => device.tensor(`cross cache ${i}`, 'f32', [slots * crossRows, 2 * C]));
-  return {
-    slots,
-    lanes,
-    selfRows: targetPositions,
-    crossRows,
-    self: layers.map((i) => device.tensor(`self cache ${i}`, 'f32', [slots * lanes * targetPositions, 2 * C])),
-    cross,
-    moved: device.tensor('moved cache rows', 'f32', [copies, 2 * C]),
-    crossViews: Array.from({ length: slots }, (_, slot) =>
-      cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + positions)),
-    ),
-  };
+  const width = 2 * config.channels;
+  const shape = { lanes, positions, selfRows: config.targetPositions, crossRows: crossRowsOf(positions) };
+  const moved = device.tensor('moved cache rows', 'f32', [copies, width]);
+  return { ...shape, moved, ...slotsOf(device, shape, { layers: config.decoder.layers, width, slots }) };
+}
+
+function slotsOf(
+  device: Device,
+  { lanes, positions, selfRows, crossRows }: Pick<DecoderCache, 'lanes' | 'positions' | 'selfRows' | 'crossRows'>,
+  { layers, width, slots }: { layers: number; width: number; slots: number },
+): Pick<DecoderCache, 'slots' | 'self' | 'cross' | 'crossViews'> {
+  const ofLayers = (name: string, rows: number): Tensor[] =>
+    Array.from({ length: layers }, (_, i) => device.tensor(`${name} cache ${i}`, 'f32', [slots * rows, width]));
+  const cross = ofLayers('cross', crossRows);
+  const crossViews = Array.from({ length: slots }, (_, slot) =>
+    cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + positions)),
+  );
+  return { slots, self: ofLayers('self', lanes * selfRows), cross, crossViews };
+}
+
+/** Gives a cache `slots` of them. What was stored is copied behind all work submitted before. */
+export function growDecoderCache(device: Device, cache: DecoderCache, slots: number): void {
+  const { self, cross } = cache;
+  const more = slotsOf(device, cache, { layers: self.length, width: self[0]!.shape[1]!, slots });
+  const rec = device.record('more windows');
+  self.forEach((tensor, i) => rec.copy(tensor, more.self[i]!));
+  cross.forEach((tensor, i) => rec.copy(tensor, more.cross[i]!));
+  rec.submit();
+  device.destroy(...self, ...cross);
+  Object.assign(cache, more);
 }
 
 /** self[layer][to[i]] = self[layer][from[i]]; no row is in both lists. */
