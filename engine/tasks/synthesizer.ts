@@ -9,7 +9,7 @@ import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
-import { loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
+import { kokoroStorage, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -83,7 +83,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const demand: ModelDemand = {
       id: folder.id,
       task: 'speech',
-      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
+      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage, kokoroStorage))),
       activations: KokoroRunner.bytes(device, config, limits),
     };
     const load = async (): Promise<Synthesizer> => {

@@ -52,15 +52,18 @@ function tensorBytes(info: TensorInfo, storage: WeightStorage): number {
   return matrixBytes(keptBlocks(info, storage) ?? packedType(storage, width), rows, width);
 }
 
+/** How a tensor is stored, of a model that stores some otherwise than it was asked to. */
+export type StorageRule = (name: string, asked: WeightStorage) => WeightStorage;
+
 /** The same of all tensors. */
-export function checkpointBytes(checkpoint: Checkpoint, storage: WeightStorage): number {
-  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(checkpoint.tensor(name)!, storage), 0);
+export function checkpointBytes(checkpoint: Checkpoint, asked: WeightStorage, rule: StorageRule = () => asked): number {
+  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(checkpoint.tensor(name)!, rule(name, asked)), 0);
 }
 
 /** What they would take quantised, by the value of the setting. */
-function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage): Readonly<Record<string, number>> {
+function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage, rule?: StorageRule): Readonly<Record<string, number>> {
   return Object.fromEntries(
-    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization })]),
+    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization }, rule)]),
   );
 }
 
@@ -68,6 +71,7 @@ function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage): Readonl
 export function weightDemand(
   checkpoint: Checkpoint,
   storage: WeightStorage,
+  rule?: StorageRule,
 ): { readonly weights: number; readonly quantised: Readonly<Record<string, number>> } {
-  return { weights: checkpointBytes(checkpoint, storage), quantised: quantisedBytes(checkpoint, storage) };
+  return { weights: checkpointBytes(checkpoint, storage, rule), quantised: quantisedBytes(checkpoint, storage, rule) };
 }

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { SpeechEvent, SpeechRequest } from '../../engine/api.ts';
-import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
+import { DEFAULT_ENGINE_CONFIG, resolveConfig } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -185,6 +185,25 @@ describe('a tiny Synthesizer', () => {
     expect({ buffers, bufferBytes, bindGroups, pipelines }).toEqual(expected);
     expect(device.errors).toEqual([]);
   }, 60000);
+});
+
+test('matrices are packed where that is asked for, and the plan knows their bytes', async () => {
+  const device = await testDevice();
+  const bytes: number[] = [];
+  for (const quantization of ['none', 'q8_0'] as const) {
+    const source = { path: join(ROOT, 'models/parley-speech') };
+    const prepared = await Synthesizer.prepare(device, createNodePlatform(), source, resolveConfig({ quantization }));
+    const synthesizer = await prepared.load(undefined);
+    const { weightBytes, voices } = synthesizer.info;
+    expect(weightBytes / prepared.demand!.weights).toBeCloseTo(1, 1);
+    bytes.push(weightBytes);
+    const seconds = samplesOf(await speak(synthesizer, { text: 'Hello world.', voice: voices![0]!, seed: 3 })).length / 24000;
+    expect(seconds).toBeGreaterThan(0.5);
+    await synthesizer.close();
+  }
+  expect(bytes[1]! / bytes[0]!).toBeLessThan(0.85);
+  expect(device.errors).toEqual([]);
+  device.close();
 });
 
 test('the bundled checkpoint speaks in all its voices, each its own, without clipping or clicks', async () => {

@@ -1,5 +1,4 @@
 /** Kokoro (StyleTTS 2 with iSTFTNet; hexgrad/kokoro): phoneme ids and a style vector to audio, in pieces that a runner submits one by one. */
-import { floatStorage } from '../../config.ts';
 import type { WeightStorage } from '../../config.ts';
 import { assert } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
@@ -11,6 +10,7 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import type { NoiseKey } from '../../ops/source.ts';
 import { alignUp } from '../../util/math.ts';
 import type { Checkpoint } from '../../weights/checkpoint.ts';
+import type { StorageRule } from '../../weights/storage.ts';
 import { WeightLoader } from '../weight-loader.ts';
 import { albert, createAlbertWorkspace, loadAlbert } from './albert.ts';
 import type { AlbertWeights, AlbertWorkspace } from './albert.ts';
@@ -42,10 +42,16 @@ export interface KokoroWeights {
 }
 
 /**
- * Loads every tensor of a checkpoint; throws EngineError('invalid_model') for missing, misshapen or unknown ones. What pitch is computed from is stored in
- * f32 whatever `storage` says: phases are sums of pitch over all samples, so that a rounding which nobody hears in a tone moves the waveform more the longer
- * a sentence is. Published Kokoro's log-mel distance from the reference is 0.035 to 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32.
+ * How a tensor is stored. What pitch is computed from has f32 where floats are asked for, whichever: phases are sums of pitch over all samples, so that a
+ * rounding which nobody hears in a tone moves the waveform more the longer a sentence is. Published Kokoro's log-mel distance from the reference is 0.035 to
+ * 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32. Matrices are packed where that is asked for; those of an LSTM stay floats.
  */
+export const kokoroStorage: StorageRule = (name, asked) => {
+  const float = /^(bert|predictor)|\.fc\.weight$/.test(name) ? 'f32' : asked.float;
+  return { ...asked, float, quantization: /\.weight_[ih]h_/.test(name) ? 'none' : asked.quantization };
+};
+
+/** Loads every tensor of a checkpoint; throws EngineError('invalid_model') for missing, misshapen or unknown ones. */
 export async function loadKokoro(
   device: Device,
   checkpoint: Checkpoint,
@@ -53,7 +59,7 @@ export async function loadKokoro(
   storage: WeightStorage,
 ): Promise<KokoroWeights> {
   const weights = new WeightLoader(device, checkpoint, storage);
-  const exact = weights.as(floatStorage('f32'));
+  const exact = weights.as({ ...storage, float: 'f32' });
   const dtype = storage.float;
   const prosodyLoader = { weights: exact, dtype: 'f32' as const, style: new StyleBuilder(config.styleDim) };
   const decoderLoader = { weights, dtype, style: new StyleBuilder(config.styleDim) };
@@ -67,8 +73,8 @@ export async function loadKokoro(
   const decoderWeights = await loadDecoder(decoderLoader, config);
   const generator = await loadGenerator(decoderLoader, config);
   await weights.finish();
-  const prosodyStyle = prosodyLoader.style.build(device, 'prosody');
-  const decoderStyle = decoderLoader.style.build(device, 'decoder');
+  const prosodyStyle = prosodyLoader.style.build(exact, 'prosody');
+  const decoderStyle = decoderLoader.style.build(exact, 'decoder');
   return {
     parameters: weights.parameters,
     bert,

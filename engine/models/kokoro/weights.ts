@@ -1,4 +1,3 @@
-import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { packConv1d, packConvTranspose1d } from '../../ops/conv.ts';
@@ -8,6 +7,7 @@ import type { DepthwiseWeight } from '../../ops/depthwise.ts';
 import { linear } from '../../ops/linear.ts';
 import { packLinear } from '../../ops/pack-linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
+import { packedType } from '../../weights/storage.ts';
 import type { FloatType } from '../../weights/storage.ts';
 import { packLstm } from '../../ops/lstm.ts';
 import type { LstmDirection, LstmWeight } from '../../ops/lstm.ts';
@@ -161,8 +161,8 @@ export class StyleBuilder {
     return this.add(rows, bias);
   }
 
-  /** Uploads the projection. */
-  build(device: Device, label: string): StyleProjection {
+  /** Uploads the projection, as `weights` stores matrices. */
+  build({ device, storage }: Pick<WeightLoader, 'device' | 'storage'>, label: string): StyleProjection {
     const rows = new Float32Array(this.#size * this.styleDim);
     const bias = new Float32Array(this.#size);
     for (const block of this.#blocks) {
@@ -170,7 +170,7 @@ export class StyleBuilder {
       bias.set(block.bias, block.first);
     }
     return {
-      weight: packLinear(device, `${label} style`, rows, this.#size, this.styleDim),
+      weight: packLinear(device, `${label} style`, rows, this.#size, this.styleDim, packedType(storage, this.styleDim)),
       bias: device.upload(`${label} style bias`, 'f32', [this.#size], bias),
       input: device.tensor(`${label} style input`, 'f32', [1, this.styleDim]),
       output: device.tensor(`${label} style output`, 'f32', [this.#size]),
