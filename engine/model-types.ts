@@ -24,6 +24,7 @@ export const MODEL_TYPES = {
   gemma3: { task: 'chat', family: 'gemma' },
   gemma3_text: { task: 'chat', family: 'gemma' },
   arcee: { task: 'chat', family: 'arcee' },
+  phi3: { task: 'chat', family: 'phi3' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

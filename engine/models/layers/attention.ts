@@ -9,6 +9,7 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
 import type { AttentionScores } from '../../ops/paged-attention.ts';
 import { qkNorm } from '../../ops/rope.ts';
+import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
@@ -23,6 +24,9 @@ export interface AttentionConfig {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly eps: number;
+  readonly rope: Pick<RopeConfig, 'rotary'>;
+  /** q, k and v are one tensor, `qkv_proj`, one below the other. */
+  readonly qkvFused?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   readonly qkNorm: boolean;
@@ -76,17 +80,24 @@ export async function loadAttention(
   { q, kv }: AttentionShare,
   shard: Shard,
 ): Promise<Attention> {
-  const { hidden, heads, kvHeads, headDim } = config;
-  const projection = (name: string, count: number, kept: Range) => ({
-    name: `${at}.${name}_proj`,
-    size: count * headDim,
-    rows: { from: kept.from * headDim, to: kept.to * headDim },
-  });
-  const projections = [projection('q', heads, q), projection('k', kvHeads, kv), projection('v', kvHeads, kv)];
-  const columns = projections[0]!.rows;
+  const { hidden, heads, kvHeads, headDim, qkvFused } = config;
+  const order = pairedChannels(config);
+  const whole = [{ from: 0, to: headDim }];
+  const projection = (name: string, before: number, count: number, kept: Range, channels: readonly Range[]) =>
+    rowsOf(channels, headDim, kept, qkvFused ? before : 0).map((rows) => ({
+      name: `${at}.${qkvFused ? 'qkv' : name}_proj`,
+      size: (qkvFused ? heads + 2 * kvHeads : count) * headDim,
+      rows,
+    }));
+  const projections = [
+    ...projection('q', 0, heads, q, order),
+    ...projection('k', heads, kvHeads, kv, order),
+    ...projection('v', heads + kvHeads, kvHeads, kv, whole),
+  ];
+  const columns = { from: q.from * headDim, to: q.to * headDim };
   const weights = projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
   const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
-  const norms = ['q', 'k'].map((name) => ({ name: `${at}.${name}_norm.weight`, size: headDim }));
+  const norms = ['q', 'k'].flatMap((name) => order.map((rows) => ({ name: `${at}.${name}_norm.weight`, size: headDim, rows })));
   // Old exports carry a buffer of frequencies; they follow from the config.
   loader.skip(`${at}.rotary_emb.inv_freq`);
   // The bias is added once, by the first rank.
@@ -99,6 +110,30 @@ export async function loadAttention(
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
+}
+
+/**
+ * The channels of a head of queries or keys in the order they have here. Where only the first are rotated, checkpoints pair d with d + rotary/2, and kernels
+ * d with d + D/2: the rotated halves become the first channels of the halves of the head, and the others follow them. Scores do not see the order.
+ */
+function pairedChannels({ headDim, rope: { rotary = headDim } }: Pick<AttentionConfig, 'headDim' | 'rope'>): readonly Range[] {
+  if (rotary === headDim) return [{ from: 0, to: headDim }];
+  const ends = [0, rotary / 2, rotary, (rotary + headDim) / 2, headDim];
+  return [0, 2, 1, 3].map((i) => ({ from: ends[i]!, to: ends[i + 1]! }));
+}
+
+/** The rows of `heads` of a matrix whose heads begin behind `before` others, each with its channels in this order. Neighbours are one range. */
+function rowsOf(channels: readonly Range[], headDim: number, heads: Range, before: number): readonly Range[] {
+  const rows: Range[] = [];
+  for (let head = heads.from; head < heads.to; head++) {
+    for (const { from, to } of channels) {
+      const first = (before + head) * headDim;
+      const last = rows.at(-1);
+      if (last?.to === first + from) rows[rows.length - 1] = { from: last.from, to: first + to };
+      else rows.push({ from: first + from, to: first + to });
+    }
+  }
+  return rows;
 }
 
 /** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */

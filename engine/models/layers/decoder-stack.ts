@@ -11,7 +11,7 @@ import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
 import { rmsNorm } from '../../ops/norm.ts';
-import { ropeTable } from '../../ops/rope.ts';
+import { ropeAt, ropeTable } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -124,7 +124,7 @@ export function decoderStack<MlpWeights, MlpWorkspace>(family: DecoderFamily<Mlp
       createWorkspace(family, device, partOf(config, wholeShard(config.layers)), rows, logitRows);
     },
     async load(loader, json, context, shard) {
-      const config = configOf(family, json);
+      const config = atContext(configOf(family, json), context);
       const part = partOf(config, shard ?? wholeShard(config.layers));
       const weights = await loadWeights(family, loader, part, context);
       return decoderOf(family, part, weights, loader.parameters - weights.repeated);
@@ -137,6 +137,13 @@ function configOf<W, S>({ parseConfig, mlp }: DecoderFamily<W, S>, json: Readonl
   const activation = json[field] ?? mlp.hiddenAct;
   if (activation === mlp.hiddenAct) return parseConfig(json);
   throw new EngineError('unsupported', `config.json: ${field} is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
+}
+
+/** With the rotary embeddings of texts of at most `context` positions. */
+function atContext(config: DecoderStackConfig, context: number): DecoderStackConfig {
+  const { rope, kinds } = config;
+  const ropes = new Map([rope, ...(kinds ?? []).map((kind) => kind.rope)].map((one) => [one, ropeAt(one, context)]));
+  return { ...config, rope: ropes.get(rope)!, kinds: kinds?.map((kind) => ({ ...kind, rope: ropes.get(kind.rope)! })) };
 }
 
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {
@@ -202,16 +209,17 @@ async function loadLayer<W, S>(
   layer: number,
 ): Promise<Layer<W>> {
   const { rope, kinds, hidden, normOffset } = config;
+  const kind = kinds?.[layer] ?? { rope };
   const at = `model.layers.${layer}`;
   const norm = (name: string): Promise<Tensor> => loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   return {
     inputNorm: await norm(norms.beforeAttention),
-    attention: await loadAttention(loader, `${at}.self_attn`, config, attention, shard),
+    attention: await loadAttention(loader, `${at}.self_attn`, { ...config, ...kind }, attention, shard),
     attentionNorm: norms.afterAttention === undefined ? undefined : await norm(norms.afterAttention),
     mlpNorm: await norm(norms.beforeMlp),
     mlp: await mlp.load(loader, `${at}.mlp`, config, columns),
     outputNorm: norms.afterMlp === undefined ? undefined : await norm(norms.afterMlp),
-    ...(kinds?.[layer] ?? { rope }),
+    ...kind,
   };
 }
 
