@@ -72,6 +72,19 @@ export function readRope(json: Json, parameters: Json, headDim: number, { partia
   return { theta, headDim, scaling, ...(rotary !== headDim && { rotary }) };
 }
 
+/**
+ * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
+ * `rope_scaling`, which is of the former alone (transformers 4), and `slidingTheta` of the latter.
+ */
+export function readRopes(json: Json, headDim: number, slidingTheta: number): { readonly full: RopeConfig; readonly sliding: RopeConfig } {
+  const newer = optionalObject(json, 'rope_parameters');
+  const [full, sliding] = newer ? [optionalObject(newer, 'full_attention'), optionalObject(newer, 'sliding_attention')] : [];
+  return {
+    full: readRope(json, full ?? (sliding ? {} : (newer ?? optionalObject(json, 'rope_scaling') ?? {})), headDim),
+    sliding: readRope({ rope_theta: slidingTheta }, sliding ?? {}, headDim),
+  };
+}
+
 /** How many channels of a head are rotated, the first ones. */
 function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed: boolean): number {
   const factor = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;

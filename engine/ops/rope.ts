@@ -137,25 +137,31 @@ export const QK_NORM = defineKernel({
   file: 'rope/qk_norm.wgsl',
   fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
   bindings: { weight: 'read', qkv: 'update' },
-  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', channels: 'u32', eps: 'f32' },
+  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', channels: 'u32', key_channels: 'u32', width: 'u32', eps: 'f32' },
   overrides: { WG: 'u32' },
 });
 
 export interface QKNormArgs {
   /** [T, (H + 2 K) D], changed in place. */
   readonly qkv: Tensor;
-  /** [2, D]: of queries, of keys. */
+  /** [2, D]: of queries, of keys; `full`: [(H + K) D]. */
   readonly weight: Tensor;
+  /** One norm over all query heads and one over all key heads, instead of one a head. */
+  readonly full?: boolean;
   readonly heads: number;
   readonly kvHeads: number;
   readonly eps: number;
   readonly rows: number;
 }
 
-/** RMS norm of every query and key head before rotation (Qwen3). */
-export function qkNorm(rec: Recorder, { qkv, weight, heads, kvHeads, eps, rows }: QKNormArgs): void {
-  const channels = weight.size / 2;
-  const { wg, variant } = reduceVariant(rec.caps, channels);
-  const params = { rows, heads, kv_heads: kvHeads, channels, eps };
-  rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, params, [rows * (heads + kvHeads)]);
+/** RMS norm of every query and key head before rotation (Qwen3), or of all of them at once (OLMo 2). */
+export function qkNorm(rec: Recorder, { qkv, weight, full = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
+  const headDim = weight.size / (full ? heads + kvHeads : 2);
+  const width = (heads + 2 * kvHeads) * headDim;
+  const sizes = full
+    ? { heads: 1, kv_heads: 1, channels: heads * headDim, key_channels: kvHeads * headDim }
+    : { heads, kv_heads: kvHeads, channels: headDim, key_channels: headDim };
+  const { wg, variant } = reduceVariant(rec.caps, sizes.channels);
+  const workgroups = [rows * (sizes.heads + sizes.kv_heads)];
+  rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, { rows, ...sizes, width, eps }, workgroups);
 }

@@ -111,6 +111,20 @@ MODELS = {
         COMMON, model_type="phi3", hidden_size=48, num_attention_heads=2, num_key_value_heads=2, intermediate_size=60, tie_word_embeddings=False,
         sliding_window=24, original_max_position_embeddings=32, rope_parameters=longrope(12),
     ),
+    # Norms over all heads, of which keys have fewer, and behind the halves only.
+    "olmo2": dict(
+        COMMON, model_type="olmo2", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=60, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=500000.0),
+    ),
+    # Two layers of three see 11 positions; the third is scaled by YaRN beyond a context that the prompt exceeds.
+    "olmo3": dict(
+        COMMON, model_type="olmo3", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=5, intermediate_size=52,
+        tie_word_embeddings=False, sliding_window=11, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=24, beta_fast=8.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+        ),
+    ),
 }
 
 

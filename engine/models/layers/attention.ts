@@ -1,4 +1,6 @@
 /** Attention over pages of keys and values: rotary positions, grouped queries, with biases and norms of queries and keys where a family has them. */
+import { EngineError } from '../../errors.ts';
+import type { Remedy } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -29,7 +31,8 @@ export interface AttentionConfig {
   readonly qkvFused?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
-  readonly qkNorm: boolean;
+  /** Norms of queries and keys: one a head, or one over all heads. */
+  readonly qkNorm: boolean | 'full';
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
   /** How scores are made of queries and keys, where it is not the usual way. */
@@ -51,8 +54,9 @@ export interface AttentionShare {
 export interface Attention {
   readonly qkv: LinearWeight;
   readonly qkvBias: Tensor | undefined;
-  /** [2, D]: of queries, of keys. */
+  /** [2, D]: of queries, of keys; `qkNormFull`: [(H + K) D]. */
   readonly qkNorm: Tensor | undefined;
+  readonly qkNormFull: boolean;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
 }
@@ -65,7 +69,12 @@ export interface AttentionWorkspace {
 }
 
 /** A rank's heads. */
-export function attentionShare({ heads: all, kvHeads: allKV, headDim }: AttentionConfig, shard: Shard): AttentionShare {
+export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm }: AttentionConfig, shard: Shard): AttentionShare {
+  // A rank would need the sum over the heads of the others before it can go on.
+  if (qkNorm === 'full' && shard.ranks > 1) {
+    const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: shard.ranks }] };
+    throw new EngineError('unsupported', `norms over all heads of queries or keys cannot be split over ${shard.ranks} adapters`, { remedies: [layers] }); // prettier-ignore
+  }
   const { q, kv } = headShare(all, allKV, shard);
   const heads = sizeOf(q);
   const kvHeads = sizeOf(kv);
@@ -97,7 +106,19 @@ export async function loadAttention(
   const columns = { from: q.from * headDim, to: q.to * headDim };
   const weights = projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
   const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
-  const norms = ['q', 'k'].flatMap((name) => order.map((rows) => ({ name: `${at}.${name}_norm.weight`, size: headDim, rows })));
+  const full = config.qkNorm === 'full';
+  const norms = (
+    [
+      ['q', heads, q],
+      ['k', kvHeads, kv],
+    ] as const
+  ).flatMap(([name, count, kept]) =>
+    (full ? rowsOf(order, headDim, kept, 0) : order).map((rows) => ({
+      name: `${at}.${name}_norm.weight`,
+      size: full ? count * headDim : headDim,
+      rows,
+    })),
+  );
   // Old exports carry a buffer of frequencies; they follow from the config.
   loader.skip(`${at}.rotary_emb.inv_freq`);
   // The bias is added once, by the first rank.
@@ -107,6 +128,7 @@ export async function loadAttention(
     qkv: await loader.mergedLinear(`${at}.qkv`, weights, hidden),
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
+    qkNormFull: full,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
@@ -175,7 +197,7 @@ export function projectQKV(
   { x, qkv, eps, rows }: { readonly x: Tensor; readonly qkv: Tensor; readonly eps: number; readonly rows: number },
 ): void {
   linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
-  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, heads, kvHeads, eps, rows });
+  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, full: weights.qkNormFull, heads, kvHeads, eps, rows });
 }
 
 /** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
