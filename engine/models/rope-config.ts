@@ -85,12 +85,15 @@ export function readRopes(json: Json, headDim: number, slidingTheta: number): { 
   };
 }
 
+/** Of a factor that was once a quotient. */
+const ROUNDING = 1e-6;
+
 /** How many channels of a head are rotated, the first ones. */
 function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed: boolean): number {
   const factor = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;
   if (factor === 1) return headDim;
   if (!allowed) throw new EngineError('unsupported', `config.json: partial_rotary_factor ${describe(factor)}`);
-  const rotary = typeof factor === 'number' ? Math.floor(headDim * factor) : 0;
+  const rotary = typeof factor === 'number' ? Math.floor(headDim * factor + ROUNDING) : 0;
   if (rotary > 0 && rotary < headDim && rotary % 2 === 0) return rotary;
   throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${describe(factor)}, expected an even number of the ${headDim} channels of a head`); // prettier-ignore
 }
