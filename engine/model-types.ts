@@ -24,6 +24,9 @@ export const MODEL_TYPES = {
   gemma3: { task: 'chat', family: 'gemma' },
   gemma3_text: { task: 'chat', family: 'gemma' },
   arcee: { task: 'chat', family: 'arcee' },
+  olmo2: { task: 'chat', family: 'olmo' },
+  olmo3: { task: 'chat', family: 'olmo' },
+  phi3: { task: 'chat', family: 'phi3' },
   kokoro: { task: 'speech', family: 'kokoro' },
   whisper: { task: 'transcription', family: 'whisper' },
 } as const satisfies Readonly<Record<string, TypeRow>>;

@@ -6,8 +6,16 @@ import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { LLAMA } from './llama/llama.ts';
+import { OLMO } from './olmo/olmo.ts';
+import { PHI3 } from './phi3/phi3.ts';
 
-const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, gemma: GEMMA, arcee: ARCEE };
+const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
+  llama: LLAMA,
+  gemma: GEMMA,
+  arcee: ARCEE,
+  olmo: OLMO,
+  phi3: PHI3,
+};
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
 export function decoderFor(json: Json): DecoderDefinition {

@@ -3,14 +3,20 @@ import { EngineError } from '../errors.ts';
 import type { RopeConfig, RopeScaling } from '../ops/rope.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
-import { number, optionalObject } from './config-fields.ts';
+import { integer, number, optionalObject } from './config-fields.ts';
+
+/** What the family of a file may ask for. */
+interface Allowed {
+  /** Only some of a head's channels are rotated. In transformers this is a matter of each family's code, whatever a file says. */
+  readonly partial?: boolean;
+}
 
 /** `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling`; where a file has both, they must say the same. */
-export function parseRope(json: Json, headDim: number): RopeConfig {
+export function parseRope(json: Json, headDim: number, allowed?: Allowed): RopeConfig {
   const [newer, older] = [optionalObject(json, 'rope_parameters'), optionalObject(json, 'rope_scaling')];
-  const rope = readRope(json, newer ?? older ?? {}, headDim);
+  const rope = readRope(json, newer ?? older ?? {}, headDim, allowed);
   const theta = number(json, 'rope_theta', rope.theta);
-  const other = newer && older ? readRope({ ...json, rope_theta: theta }, older, headDim) : rope;
+  const other = newer && older ? readRope({ ...json, rope_theta: theta }, older, headDim, allowed) : rope;
   if (theta === rope.theta && sameScaling(other, rope)) return rope;
   const shown = (fields: Json): string => JSON.stringify(fields);
   throw new EngineError('invalid_model', `config.json: rope_parameters ${shown(newer ?? {})} and ${theta === rope.theta ? `rope_scaling ${shown(older ?? {})}` : `rope_theta ${theta}`} differ; one of them is wrong`); // prettier-ignore
@@ -22,9 +28,10 @@ function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
 }
 
 /** The same of one object of parameters, `rope_parameters` or one of several in it. */
-export function readRope(json: Json, parameters: Json, headDim: number): RopeConfig {
+export function readRope(json: Json, parameters: Json, headDim: number, { partial = false }: Allowed = {}): RopeConfig {
   const theta = number(parameters, 'rope_theta', number(json, 'rope_theta', 10000));
   if (theta <= 0) throw new EngineError('invalid_model', `config.json: rope_theta is ${theta}, expected a positive number`);
+  const rotary = rotatedChannels(json, parameters, headDim, partial);
   const kind = parameters['rope_type'] ?? parameters['type'] ?? 'default';
   const factor = (name: string): number => {
     const value = number(parameters, name);
@@ -53,16 +60,42 @@ export function readRope(json: Json, parameters: Json, headDim: number): RopeCon
       truncate: parameters['truncate'] !== false,
       attentionFactor: yarnAttention(parameters, by),
     };
-  } else if (kind === 'longrope') scaling = { kind: 'factors', factors: ropeFactors(parameters, headDim) };
+  } else if (kind === 'longrope') scaling = longRope(json, parameters, rotary);
+  // It stretches positions beyond max_position_embeddings only, and nothing here goes beyond them.
+  else if (kind === 'dynamic') factor('factor');
   else if (kind !== 'default') {
     throw new EngineError(
       'unsupported',
-      `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, llama3, yarn and longrope`,
+      `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, dynamic, llama3, yarn and longrope`,
     );
   }
-  const partial = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;
-  if (partial !== 1) throw new EngineError('unsupported', `config.json: partial_rotary_factor ${describe(partial)}`);
-  return { theta, headDim, scaling };
+  return { theta, headDim, scaling, ...(rotary !== headDim && { rotary }) };
+}
+
+/**
+ * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
+ * `rope_scaling`, which is of the former alone (transformers 4), and `slidingTheta` of the latter.
+ */
+export function readRopes(json: Json, headDim: number, slidingTheta: number): { readonly full: RopeConfig; readonly sliding: RopeConfig } {
+  const newer = optionalObject(json, 'rope_parameters');
+  const [full, sliding] = newer ? [optionalObject(newer, 'full_attention'), optionalObject(newer, 'sliding_attention')] : [];
+  return {
+    full: readRope(json, full ?? (sliding ? {} : (newer ?? optionalObject(json, 'rope_scaling') ?? {})), headDim),
+    sliding: readRope({ rope_theta: slidingTheta }, sliding ?? {}, headDim),
+  };
+}
+
+/** Of a factor that was once a quotient. */
+const ROUNDING = 1e-6;
+
+/** How many channels of a head are rotated, the first ones. */
+function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed: boolean): number {
+  const factor = parameters['partial_rotary_factor'] ?? json['partial_rotary_factor'] ?? 1;
+  if (factor === 1) return headDim;
+  if (!allowed) throw new EngineError('unsupported', `config.json: partial_rotary_factor ${describe(factor)}`);
+  const rotary = typeof factor === 'number' ? Math.floor(headDim * factor + ROUNDING) : 0;
+  if (rotary > 0 && rotary < headDim && rotary % 2 === 0) return rotary;
+  throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${describe(factor)}, expected an even number of the ${headDim} channels of a head`); // prettier-ignore
 }
 
 /** What YaRN multiplies rotated queries and keys with, given or as transformers infers it. */
@@ -74,13 +107,26 @@ function yarnAttention(parameters: Json, factor: number): number {
   return mscale !== 0 && all !== 0 ? scale(mscale) / scale(all) : scale(1);
 }
 
-/** Of longrope, where short and long texts have the same: then it is one table. */
-function ropeFactors(parameters: Json, headDim: number): readonly number[] {
-  const [short, long] = [parameters['short_factor'], parameters['long_factor']];
-  const isFactors = (value: unknown): value is readonly number[] => Array.isArray(value) && value.length === headDim / 2 && value.every((factor) => typeof factor === 'number' && factor > 0); // prettier-ignore
-  if (!isFactors(short)) throw new EngineError('invalid_model', `config.json: short_factor of the rotary embedding is ${describe(short)}, expected ${headDim / 2} positive numbers`); // prettier-ignore
-  if (JSON.stringify(short) !== JSON.stringify(long) || parameters['attention_factor'] !== 1) {
-    throw new EngineError('unsupported', 'config.json: longrope with other factors for long texts, or with an attention_factor');
+/** LongRoPE as transformers infers it: a file may have the original context at its top, and leave out the factor or what it makes of it. */
+function longRope(json: Json, parameters: Json, rotary: number): RopeScaling {
+  const [short, long] = [ropeFactors(parameters, 'short_factor', rotary), ropeFactors(parameters, 'long_factor', rotary)];
+  const original = 'original_max_position_embeddings';
+  const given = (parameters['attention_factor'] ?? undefined) === undefined ? undefined : number(parameters, 'attention_factor');
+  // Where neither depends on the original context, a file need not have it.
+  if (given !== undefined && JSON.stringify(short) === JSON.stringify(long)) {
+    return { kind: 'factors', factors: short, ...(given !== 1 && { attentionFactor: given }) };
   }
-  return short;
+  const positions = integer(json, 'max_position_embeddings');
+  const originalContext = integer(json, original, integer(parameters, original, positions));
+  const factor = number(parameters, 'factor', positions / originalContext);
+  const inferred = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalContext));
+  return { kind: 'longrope', short, long, originalContext, attentionFactor: given ?? inferred };
+}
+
+/** A number for every rotated pair. */
+function ropeFactors(parameters: Json, field: string, rotary: number): readonly number[] {
+  const factors = parameters[field];
+  const isFactors = (value: unknown): value is readonly number[] => Array.isArray(value) && value.length === rotary / 2 && value.every((factor) => typeof factor === 'number' && factor > 0); // prettier-ignore
+  if (isFactors(factors)) return factors;
+  throw new EngineError('invalid_model', `config.json: ${field} of the rotary embedding is ${describe(factors)}, expected ${rotary / 2} positive numbers`); // prettier-ignore
 }

@@ -1,4 +1,4 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -9,6 +9,8 @@ import { reduceFragment, reduceVariant } from './reduce.ts';
 export interface RopeConfig {
   readonly theta: number;
   readonly headDim: number;
+  /** Channels of a head that are rotated; absent = all. A pair is d and d + D/2 all the same: loading puts the rows of queries and keys in that order. */
+  readonly rotary?: number | undefined;
   readonly scaling: RopeScaling | undefined;
 }
 
@@ -22,8 +24,21 @@ export type RopeScaling =
       readonly highFreqFactor: number;
       readonly originalContext: number;
     }
-  /** Every frequency by a number of its own, [D/2]. */
-  | { readonly kind: 'factors'; readonly factors: readonly number[] }
+  | {
+      /** Every frequency is divided by a number of its own, one a rotated pair. */
+      readonly kind: 'factors';
+      readonly factors: readonly number[];
+      /** Rotated queries and keys are multiplied with it; absent = 1. */
+      readonly attentionFactor?: number;
+    }
+  | {
+      /** LongRoPE (https://arxiv.org/abs/2402.13753): other factors where texts may be longer than the original context. ropeAt chooses. */
+      readonly kind: 'longrope';
+      readonly short: readonly number[];
+      readonly long: readonly number[];
+      readonly originalContext: number;
+      readonly attentionFactor: number;
+    }
   | {
       /** YaRN (https://arxiv.org/abs/2309.00071): frequencies that turn often in the original context are kept, slow ones stretched. */
       readonly kind: 'yarn';
@@ -40,14 +55,34 @@ export type RopeScaling =
   /** Nothing is rotated. */
   | { readonly kind: 'none' };
 
-/** Inverse frequencies [D/2] after scaling, in f64. */
-export function ropeFrequencies({ theta, headDim, scaling }: RopeConfig): Float64Array {
-  const frequencies = Float64Array.from({ length: headDim / 2 }, (_, i) => theta ** (-2 * i / headDim)); // prettier-ignore
+/**
+ * The rotary embedding of texts of at most `context` positions. Which of LongRoPE's factors hold is decided here, once for all texts, as vLLM and llama.cpp
+ * do: keys in pages are already rotated, and one prefix may belong to a short text and to a long one.
+ */
+export function ropeAt(config: RopeConfig, context: number): RopeConfig {
+  const { scaling } = config;
+  if (scaling?.kind !== 'longrope') return config;
+  const { short, long, originalContext, attentionFactor } = scaling;
+  return { ...config, scaling: { kind: 'factors', factors: context > originalContext ? long : short, attentionFactor } };
+}
+
+/** Inverse frequencies [D/2] after scaling, in f64; 0 of pairs that are not rotated. */
+export function ropeFrequencies(config: RopeConfig): Float64Array {
+  const { headDim, rotary = headDim } = config;
+  const frequencies = new Float64Array(headDim / 2);
+  frequencies.set(rotatedFrequencies(config, rotary));
+  return frequencies;
+}
+
+/** Of the first `rotary` channels: [rotary/2]. */
+function rotatedFrequencies({ theta, scaling }: RopeConfig, rotary: number): Float64Array {
+  const frequencies = Float64Array.from({ length: rotary / 2 }, (_, i) => theta ** (-2 * i / rotary)); // prettier-ignore
   if (!scaling) return frequencies;
   if (scaling.kind === 'linear') return frequencies.map((f) => f / scaling.factor);
   if (scaling.kind === 'none') return frequencies.fill(0);
-  if (scaling.kind === 'yarn') return yarnFrequencies(frequencies, theta, headDim, scaling);
+  if (scaling.kind === 'yarn') return yarnFrequencies(frequencies, theta, rotary, scaling);
   if (scaling.kind === 'factors') return frequencies.map((f, i) => f / scaling.factors[i]!);
+  assert(scaling.kind !== 'longrope', 'the factors of longrope are not chosen yet');
   const { factor, lowFreqFactor, highFreqFactor, originalContext } = scaling;
   return frequencies.map((f) => {
     const turns = (originalContext * f) / (2 * Math.PI);
@@ -61,14 +96,14 @@ export function ropeFrequencies({ theta, headDim, scaling }: RopeConfig): Float6
 function yarnFrequencies(
   frequencies: Float64Array,
   theta: number,
-  headDim: number,
+  rotary: number,
   { factor, originalContext, betaFast, betaSlow, truncate }: Extract<RopeScaling, { kind: 'yarn' }>,
 ): Float64Array {
   // The channel whose frequency turns so many times in the original context.
-  const channel = (turns: number): number => (headDim * Math.log(originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const channel = (turns: number): number => (rotary * Math.log(originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
   const [from, to] = [channel(betaFast), channel(betaSlow)];
   const low = Math.max(truncate ? Math.floor(from) : from, 0);
-  const high = Math.min(truncate ? Math.ceil(to) : to, headDim - 1);
+  const high = Math.min(truncate ? Math.ceil(to) : to, rotary - 1);
   // transformers' own way not to divide by zero.
   const width = low === high ? 0.001 : high - low;
   return frequencies.map((f, i) => {
@@ -83,12 +118,13 @@ export function ropeTable(device: Device, config: RopeConfig, positions: number)
   // PyTorch rounds the frequencies to f32 before multiplying; at large positions that rounding is visible.
   const frequencies = Float32Array.from(ropeFrequencies(config));
   const half = frequencies.length;
-  const { scaling } = config;
-  const factor = scaling?.kind === 'yarn' ? scaling.attentionFactor : 1;
+  const { scaling, rotary = config.headDim } = config;
+  const attention = (scaling?.kind === 'yarn' || scaling?.kind === 'factors' ? scaling.attentionFactor : undefined) ?? 1;
   const table = new Float32Array(positions * half * 2);
   for (let s = 0; s < positions; s++) {
     for (let d = 0; d < half; d++) {
       const angle = Math.fround(s * frequencies[d]!);
+      const factor = d < rotary / 2 ? attention : 1;
       const at = (s * half + (d & ~3)) * 2 + (d & 3);
       table[at] = Math.cos(angle) * factor;
       table[at + 4] = Math.sin(angle) * factor;
@@ -101,25 +137,31 @@ export const QK_NORM = defineKernel({
   file: 'rope/qk_norm.wgsl',
   fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
   bindings: { weight: 'read', qkv: 'update' },
-  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', channels: 'u32', eps: 'f32' },
+  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', channels: 'u32', key_channels: 'u32', width: 'u32', eps: 'f32' },
   overrides: { WG: 'u32' },
 });
 
 export interface QKNormArgs {
   /** [T, (H + 2 K) D], changed in place. */
   readonly qkv: Tensor;
-  /** [2, D]: of queries, of keys. */
+  /** [2, D]: of queries, of keys; `full`: [(H + K) D]. */
   readonly weight: Tensor;
+  /** One norm over all query heads and one over all key heads, instead of one a head. */
+  readonly full?: boolean;
   readonly heads: number;
   readonly kvHeads: number;
   readonly eps: number;
   readonly rows: number;
 }
 
-/** RMS norm of every query and key head before rotation (Qwen3). */
-export function qkNorm(rec: Recorder, { qkv, weight, heads, kvHeads, eps, rows }: QKNormArgs): void {
-  const channels = weight.size / 2;
-  const { wg, variant } = reduceVariant(rec.caps, channels);
-  const params = { rows, heads, kv_heads: kvHeads, channels, eps };
-  rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, params, [rows * (heads + kvHeads)]);
+/** RMS norm of every query and key head before rotation (Qwen3), or of all of them at once (OLMo 2). */
+export function qkNorm(rec: Recorder, { qkv, weight, full = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
+  const headDim = weight.size / (full ? heads + kvHeads : 2);
+  const width = (heads + 2 * kvHeads) * headDim;
+  const sizes = full
+    ? { heads: 1, kv_heads: 1, channels: heads * headDim, key_channels: kvHeads * headDim }
+    : { heads, kv_heads: kvHeads, channels: headDim, key_channels: headDim };
+  const { wg, variant } = reduceVariant(rec.caps, sizes.channels);
+  const workgroups = [rows * (sizes.heads + sizes.kv_heads)];
+  rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, { rows, ...sizes, width, eps }, workgroups);
 }

@@ -1,5 +1,6 @@
-// qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3).
-// qkv [T, H + 2 K, D]; weight [2, D]: of queries, of keys. One workgroup a head of a row. Reference: test/reference/rope.ts.
+// qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3), or with all query
+// heads as one and all key heads as another (OLMo 2). qkv [T, width]: `heads` times `channels` of queries, `kv_heads` times `key_channels` of keys, and
+// values; weight [channels + key_channels]. One workgroup a head of a row. Reference: test/reference/rope.ts.
 override WG: u32;
 
 struct Params {
@@ -7,6 +8,8 @@ struct Params {
   heads: u32,
   kv_heads: u32,
   channels: u32,
+  key_channels: u32,
+  width: u32,
   eps: f32,
 }
 
@@ -22,15 +25,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   let head = index % normed;
-  let base = (index / normed * (normed + params.kv_heads) + head) * params.channels;
+  let is_key = head >= params.heads;
+  let channels = select(params.channels, params.key_channels, is_key);
+  let before = select(head * channels, params.heads * params.channels + (head - params.heads) * channels, is_key);
+  let base = index / normed * params.width + before;
   var sum = 0.0;
-  for (var c = lane; c < params.channels; c += WG) {
+  for (var c = lane; c < channels; c += WG) {
     let v = qkv[base + c];
     sum += v * v;
   }
-  let scale = inverseSqrt(reduce_sum(lane, sum) / f32(params.channels) + params.eps);
-  let first = select(0u, params.channels, head >= params.heads);
-  for (var c = lane; c < params.channels; c += WG) {
+  let scale = inverseSqrt(reduce_sum(lane, sum) / f32(channels) + params.eps);
+  let first = select(0u, params.channels, is_key);
+  for (var c = lane; c < channels; c += WG) {
     qkv[base + c] = qkv[base + c] * scale * weight[first + c];
   }
 }

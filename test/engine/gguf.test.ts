@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { taskOf } from '../../engine/model-types.ts';
 import { GEMMA } from '../../engine/models/gemma/gemma.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
+import { parseOlmoConfig } from '../../engine/models/olmo/olmo.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
@@ -172,6 +173,18 @@ test('a range that begins within a block is cut out of it', async () => {
   await weights.close();
 });
 
+test('a file of OLMo 2 with a window is of OLMo 3', async () => {
+  const { metadata, tensors } = tiny();
+  const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, 'olmo2.'), value] as const));
+  const own = { 'general.architecture': text('olmo2'), 'olmo2.block_count': u32(5), 'olmo2.rope.freq_base': f32(500000) };
+  const kinds = async (more: Record<string, Stored>): Promise<readonly (number | undefined)[] | undefined> => {
+    const model = await open({ metadata: { ...renamed, ...own, ...more }, tensors });
+    return parseOlmoConfig(await model.json('config.json')).kinds?.map(({ window }) => window);
+  };
+  expect(await kinds({})).toBeUndefined();
+  expect(await kinds({ 'olmo2.attention.sliding_window': u32(32) })).toEqual([32, 32, 32, undefined, 32]);
+});
+
 describe('positions', () => {
   const scaled = async (more: Record<string, Stored>, tensors: Record<string, StoredTensor> = {}): Promise<unknown> => {
     const content = withMetadata(more);
@@ -216,6 +229,10 @@ describe('positions', () => {
     await weights.close();
   });
 
+  test('of the two lists of LongRoPE, one alone is refused', async () => {
+    await expect(scaled({}, { 'rope_factors_short.weight': factors })).rejects.toThrow(/it has one of rope_factors_short.weight and rope_factors_long.weight, expected both/); // prettier-ignore
+  });
+
   test('scaling that is not known, or only of a part of the channels, is refused', async () => {
     await expect(scaled({ 'llama.rope.scaling.type': text('wide') })).rejects.toThrow(/rope type "wide"; known are/);
     await expect(scaled({ 'llama.rope.dimension_count': u32(4) })).rejects.toThrow(/partial_rotary_factor 0.5/);
@@ -233,7 +250,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, gemma2, gemma3, granite, smollm3, arcee are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2 are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

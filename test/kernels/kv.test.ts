@@ -58,18 +58,18 @@ function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16
   };
 }
 
-function qkNormCase({ rows, heads, kvHeads, headDim }: Shape): KernelCase {
+function qkNormCase({ rows, heads, kvHeads, headDim }: Shape, full: boolean): KernelCase {
   return {
-    name: `qk_norm handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}`,
+    name: `qk_norm handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}${full ? ', all at once' : ''}`,
     build(rng) {
       const shape = [rows, (heads + 2 * kvHeads) * headDim];
       const qkv = randomTensor(rng, shape, 3);
-      const weight = randomTensor(rng, [2, headDim]);
+      const weight = randomTensor(rng, [full ? heads + kvHeads : 2, headDim]);
       return {
         inputs: { weight },
         outputs: { qkv: { dtype: 'f32', shape, initial: qkv.values } },
-        run: (rec, t) => qkNorm(rec, { qkv: t['qkv']!, weight: t['weight']!, heads, kvHeads, eps: 1e-6, rows }),
-        expected: { qkv: ropeReference.qkNorm(qkv.values, weight.values, { rows, heads, kvHeads, headDim, eps: 1e-6 }) },
+        run: (rec, t) => qkNorm(rec, { qkv: t['qkv']!, weight: t['weight']!, full, heads, kvHeads, eps: 1e-6, rows }),
+        expected: { qkv: ropeReference.qkNorm(qkv.values, weight.values, { rows, heads, kvHeads, headDim, eps: 1e-6, full }) },
       };
     },
   };
@@ -289,7 +289,10 @@ describe('the plan for keys', () => {
   });
 });
 
-describeKernels('kv', [...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]), ...shapes.map(qkNormCase)]);
+describeKernels('kv', [
+  ...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]),
+  ...shapes.flatMap((shape) => [qkNormCase(shape, false), qkNormCase(shape, true)]),
+]);
 
 test('more pages hold what the first ones held; the old buffers are given back', async () => {
   const shape = { layers: 2, kvHeads: 2, headDim: 8, pageSize: PAGE, dtype: 'f16' } as const;

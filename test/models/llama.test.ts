@@ -160,7 +160,13 @@ describe('config.json', () => {
   test.each([
     [{ hidden_size: undefined }, /hidden_size is undefined/],
     [{ hidden_act: 'gelu' }, /hidden_act is "gelu"/],
-    [{ rope_scaling: { rope_type: 'dynamic', factor: 2 } }, /rope type "dynamic"; known are default, linear, llama3, yarn and longrope/],
+    [{ rope_scaling: { rope_type: 'wide' } }, /rope type "wide"; known are default, linear, dynamic, llama3, yarn and longrope/],
+    [{ rope_scaling: { rope_type: 'dynamic', factor: 0 } }, /factor of the rotary embedding is 0, expected a positive number/],
+    [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5/],
+    [
+      { rope_scaling: { rope_type: 'longrope', short_factor: [1] } },
+      /short_factor of the rotary embedding is a list of 1, expected 8 positive numbers/,
+    ],
     [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /max_position_embeddings is undefined, expected a number/],
     [{ model_type: 'smollm3', no_rope_layers: 3 }, /no_rope_layers is 3, expected a list of 1/],
     [{ model_type: 'granite', residual_multiplier: 0 }, /residual_multiplier is 0, expected a positive number/],

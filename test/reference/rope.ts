@@ -12,22 +12,35 @@ export function rotate(x: ArrayLike<number>, from: number, frequencies: ArrayLik
   return out;
 }
 
-/** RMS norm of the query and key heads of qkv [T, H + 2 K, D]; weight [2, D]. */
+/** RMS norm of the query and key heads of qkv [T, H + 2 K, D], weight [2, D]; `full`: of all query heads and of all key heads, weight [(H + K) D]. */
 export function qkNorm(
   qkv: ArrayLike<number>,
   weight: ArrayLike<number>,
-  { rows, heads, kvHeads, headDim, eps }: { rows: number; heads: number; kvHeads: number; headDim: number; eps: number },
+  {
+    rows,
+    heads,
+    kvHeads,
+    headDim,
+    eps,
+    full,
+  }: { rows: number; heads: number; kvHeads: number; headDim: number; eps: number; full: boolean },
 ): Float64Array {
   const out = Float64Array.from(qkv);
-  const total = heads + 2 * kvHeads;
+  const width = (heads + 2 * kvHeads) * headDim;
+  const norm = (at: number, size: number, weightAt: number): void => {
+    let sum = 0;
+    for (let d = 0; d < size; d++) sum += out[at + d]! ** 2;
+    const scale = 1 / Math.sqrt(sum / size + eps);
+    for (let d = 0; d < size; d++) out[at + d]! *= scale * weight[weightAt + d]!;
+  };
   for (let t = 0; t < rows; t++) {
-    for (let h = 0; h < heads + kvHeads; h++) {
-      const at = (t * total + h) * headDim;
-      let sum = 0;
-      for (let d = 0; d < headDim; d++) sum += out[at + d]! ** 2;
-      const scale = 1 / Math.sqrt(sum / headDim + eps);
-      for (let d = 0; d < headDim; d++) out[at + d]! *= scale * weight[(h < heads ? 0 : headDim) + d]!;
+    const queries = heads * headDim;
+    if (full) {
+      norm(t * width, queries, 0);
+      norm(t * width + queries, kvHeads * headDim, queries);
+      continue;
     }
+    for (let h = 0; h < heads + kvHeads; h++) norm(t * width + h * headDim, headDim, h < heads ? 0 : headDim);
   }
   return out;
 }

@@ -23,6 +23,14 @@ GENERATED = 64
 COMMON = dict(
     vocab_size=VOCABULARY, num_hidden_layers=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0,
 )
+
+
+def longrope(pairs, **more):
+    """Rotary parameters with factors that differ for short and long texts."""
+    short, long = [[round(1 + step * i, 2) for i in range(pairs)] for step in (0.04, 0.7)]
+    return dict(rope_type="longrope", rope_theta=10000.0, short_factor=short, long_factor=long, **more)
+
+
 MODELS = {
     # Heads share keys in pairs, tied head, Llama 3.1's position scaling with an original context the prompt exceeds.
     "llama": dict(
@@ -92,6 +100,30 @@ MODELS = {
         COMMON, model_type="granite", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=56,
         tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.1, logits_scaling=2.0,
         rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Fused projections; 10 of a head's 16 channels are rotated, as short texts are; four query heads on one of keys.
+    "phi3": dict(
+        COMMON, model_type="phi3", hidden_size=64, num_attention_heads=4, num_key_value_heads=1, intermediate_size=52, tie_word_embeddings=True,
+        original_max_position_embeddings=512, rope_parameters=longrope(5, factor=4.0, partial_rotary_factor=0.625),
+    ),
+    # The prompt is a long text; every layer sees 24 positions only.
+    "phi3-long": dict(
+        COMMON, model_type="phi3", hidden_size=48, num_attention_heads=2, num_key_value_heads=2, intermediate_size=60, tie_word_embeddings=False,
+        sliding_window=24, original_max_position_embeddings=32, rope_parameters=longrope(12),
+    ),
+    # Norms over all heads, of which keys have fewer, and behind the halves only.
+    "olmo2": dict(
+        COMMON, model_type="olmo2", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=60, tie_word_embeddings=False,
+        rope_parameters=dict(rope_type="default", rope_theta=500000.0),
+    ),
+    # Two layers of three see 11 positions; the third is scaled by YaRN beyond a context that the prompt exceeds.
+    "olmo3": dict(
+        COMMON, model_type="olmo3", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=5, intermediate_size=52,
+        tie_word_embeddings=False, sliding_window=11, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=24, beta_fast=8.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+        ),
     ),
 }
 

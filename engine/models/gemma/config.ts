@@ -1,10 +1,9 @@
 import { EngineError } from '../../errors.ts';
-import type { RopeConfig } from '../../ops/rope.ts';
 import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
-import { expectValue, integer, layerCount, layerTypes, number, optionalObject, tokenIds } from '../config-fields.ts';
+import { expectValue, integer, layerCount, layerTypes, number, tokenIds } from '../config-fields.ts';
 import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
-import { readRope } from '../rope-config.ts';
+import { readRopes } from '../rope-config.ts';
 
 /** Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and configuration_gemma3.py). */
 interface Defaults {
@@ -48,7 +47,10 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
   expectValue(json, 'attention_bias', false);
   if (json['use_bidirectional_attention']) expectValue(json, 'use_bidirectional_attention', false);
   const layers = layerCount(json, 26);
-  const { global, local } = ropesOf(json, headDim, defaults);
+  const localTheta = number(json, 'rope_local_base_freq', defaults.localTheta);
+  const { full: global, sliding } = readRopes({ rope_theta: defaults.theta, ...json }, headDim, localTheta);
+  // Gemma 2 has one for both.
+  const local = isGemma2 ? global : sliding;
   const pattern = integer(json, 'sliding_window_pattern', defaults.pattern);
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const slides = (layer: number): boolean => (types ? types[layer] === 'sliding_attention' : (layer + 1) % pattern !== 0);
@@ -87,25 +89,4 @@ function cap(json: Json, field: string, fallback: number | undefined): number | 
   if (value === null || value === undefined) return undefined;
   if (typeof value === 'number' && value > 0) return value;
   throw new EngineError('invalid_model', `config.json: ${field} is ${describe(value)}, expected a positive number or null`);
-}
-
-/**
- * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
- * `rope_scaling`, and `rope_local_base_freq`, which nothing scales (transformers 4). Gemma 2 has one for both.
- */
-function ropesOf(
-  json: Json,
-  headDim: number,
-  { theta, localTheta }: Defaults,
-): { readonly global: RopeConfig; readonly local: RopeConfig } {
-  const newer = optionalObject(json, 'rope_parameters');
-  const [full, sliding] = newer ? [optionalObject(newer, 'full_attention'), optionalObject(newer, 'sliding_attention')] : [];
-  const global = readRope(
-    { rope_theta: theta, ...json },
-    full ?? (sliding ? {} : (newer ?? optionalObject(json, 'rope_scaling') ?? {})),
-    headDim,
-  );
-  if (json['model_type'] === 'gemma2') return { global, local: global };
-  const local = readRope({ rope_theta: number(json, 'rope_local_base_freq', localTheta) }, sliding ?? {}, headDim);
-  return { global, local };
 }

@@ -1,4 +1,6 @@
 /** Attention over pages of keys and values: rotary positions, grouped queries, with biases and norms of queries and keys where a family has them. */
+import { EngineError } from '../../errors.ts';
+import type { Remedy } from '../../errors.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
@@ -9,6 +11,7 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
 import type { AttentionScores } from '../../ops/paged-attention.ts';
 import { qkNorm } from '../../ops/rope.ts';
+import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
@@ -23,9 +26,13 @@ export interface AttentionConfig {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly eps: number;
+  readonly rope: Pick<RopeConfig, 'rotary'>;
+  /** q, k and v are one tensor, `qkv_proj`, one below the other. */
+  readonly qkvFused?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
-  readonly qkNorm: boolean;
+  /** Norms of queries and keys: one a head, or one over all heads. */
+  readonly qkNorm: boolean | 'full';
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
   /** How scores are made of queries and keys, where it is not the usual way. */
@@ -47,8 +54,9 @@ export interface AttentionShare {
 export interface Attention {
   readonly qkv: LinearWeight;
   readonly qkvBias: Tensor | undefined;
-  /** [2, D]: of queries, of keys. */
+  /** [2, D]: of queries, of keys; `qkNormFull`: [(H + K) D]. */
   readonly qkNorm: Tensor | undefined;
+  readonly qkNormFull: boolean;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
 }
@@ -61,7 +69,12 @@ export interface AttentionWorkspace {
 }
 
 /** A rank's heads. */
-export function attentionShare({ heads: all, kvHeads: allKV, headDim }: AttentionConfig, shard: Shard): AttentionShare {
+export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm }: AttentionConfig, shard: Shard): AttentionShare {
+  // A rank would need the sum over the heads of the others before it can go on.
+  if (qkNorm === 'full' && shard.ranks > 1) {
+    const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: shard.ranks }] };
+    throw new EngineError('unsupported', `norms over all heads of queries or keys cannot be split over ${shard.ranks} adapters`, { remedies: [layers] }); // prettier-ignore
+  }
   const { q, kv } = headShare(all, allKV, shard);
   const heads = sizeOf(q);
   const kvHeads = sizeOf(kv);
@@ -76,17 +89,36 @@ export async function loadAttention(
   { q, kv }: AttentionShare,
   shard: Shard,
 ): Promise<Attention> {
-  const { hidden, heads, kvHeads, headDim } = config;
-  const projection = (name: string, count: number, kept: Range) => ({
-    name: `${at}.${name}_proj`,
-    size: count * headDim,
-    rows: { from: kept.from * headDim, to: kept.to * headDim },
-  });
-  const projections = [projection('q', heads, q), projection('k', kvHeads, kv), projection('v', kvHeads, kv)];
-  const columns = projections[0]!.rows;
+  const { hidden, heads, kvHeads, headDim, qkvFused } = config;
+  const order = pairedChannels(config);
+  const whole = [{ from: 0, to: headDim }];
+  const projection = (name: string, before: number, count: number, kept: Range, channels: readonly Range[]) =>
+    rowsOf(channels, headDim, kept, qkvFused ? before : 0).map((rows) => ({
+      name: `${at}.${qkvFused ? 'qkv' : name}_proj`,
+      size: (qkvFused ? heads + 2 * kvHeads : count) * headDim,
+      rows,
+    }));
+  const projections = [
+    ...projection('q', 0, heads, q, order),
+    ...projection('k', heads, kvHeads, kv, order),
+    ...projection('v', heads + kvHeads, kvHeads, kv, whole),
+  ];
+  const columns = { from: q.from * headDim, to: q.to * headDim };
   const weights = projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
   const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
-  const norms = ['q', 'k'].map((name) => ({ name: `${at}.${name}_norm.weight`, size: headDim }));
+  const full = config.qkNorm === 'full';
+  const norms = (
+    [
+      ['q', heads, q],
+      ['k', kvHeads, kv],
+    ] as const
+  ).flatMap(([name, count, kept]) =>
+    (full ? rowsOf(order, headDim, kept, 0) : order).map((rows) => ({
+      name: `${at}.${name}_norm.weight`,
+      size: full ? count * headDim : headDim,
+      rows,
+    })),
+  );
   // Old exports carry a buffer of frequencies; they follow from the config.
   loader.skip(`${at}.rotary_emb.inv_freq`);
   // The bias is added once, by the first rank.
@@ -96,9 +128,34 @@ export async function loadAttention(
     qkv: await loader.mergedLinear(`${at}.qkv`, weights, hidden),
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
+    qkNormFull: full,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
+}
+
+/**
+ * The channels of a head of queries or keys in the order they have here. Where only the first are rotated, checkpoints pair d with d + rotary/2, and kernels
+ * d with d + D/2: the rotated halves become the first channels of the halves of the head, and the others follow them. Scores do not see the order.
+ */
+function pairedChannels({ headDim, rope: { rotary = headDim } }: Pick<AttentionConfig, 'headDim' | 'rope'>): readonly Range[] {
+  if (rotary === headDim) return [{ from: 0, to: headDim }];
+  const ends = [0, rotary / 2, rotary, (rotary + headDim) / 2, headDim];
+  return [0, 2, 1, 3].map((i) => ({ from: ends[i]!, to: ends[i + 1]! }));
+}
+
+/** The rows of `heads` of a matrix whose heads begin behind `before` others, each with its channels in this order. Neighbours are one range. */
+function rowsOf(channels: readonly Range[], headDim: number, heads: Range, before: number): readonly Range[] {
+  const rows: Range[] = [];
+  for (let head = heads.from; head < heads.to; head++) {
+    for (const { from, to } of channels) {
+      const first = (before + head) * headDim;
+      const last = rows.at(-1);
+      if (last?.to === first + from) rows[rows.length - 1] = { from: last.from, to: first + to };
+      else rows.push({ from: first + from, to: first + to });
+    }
+  }
+  return rows;
 }
 
 /** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
@@ -140,7 +197,7 @@ export function projectQKV(
   { x, qkv, eps, rows }: { readonly x: Tensor; readonly qkv: Tensor; readonly eps: number; readonly rows: number },
 ): void {
   linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
-  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, heads, kvHeads, eps, rows });
+  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, full: weights.qkNormFull, heads, kvHeads, eps, rows });
 }
 
 /** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */

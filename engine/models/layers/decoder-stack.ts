@@ -1,6 +1,6 @@
 /**
  * The decoder of most families: embedding, layers of attention and MLP, each behind a norm and added to the residual stream, a last norm and the
- * head. Families differ in the MLP, in norms behind the halves too, in layers that see a window only. Split over ranks by heads and columns, its stages
+ * head. Families differ in the MLP, in norms behind the halves too or only there, in layers that see a window only. Split over ranks by heads and columns, its stages
  * are cut where their parts are added.
  */
 import { EngineError } from '../../errors.ts';
@@ -11,7 +11,7 @@ import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
 import { rmsNorm } from '../../ops/norm.ts';
-import { ropeTable } from '../../ops/rope.ts';
+import { ropeAt, ropeTable } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
@@ -57,9 +57,9 @@ export interface LayerKind {
 
 /** Where a layer has norms, by the checkpoint's names. What comes out of a half with one behind it is normed before it is added to the residual stream. */
 export interface LayerNorms {
-  readonly beforeAttention: string;
+  readonly beforeAttention?: string;
   readonly afterAttention?: string;
-  readonly beforeMlp: string;
+  readonly beforeMlp?: string;
   readonly afterMlp?: string;
 }
 
@@ -86,10 +86,10 @@ interface Part {
 }
 
 interface Layer<MlpWeights> extends LayerKind {
-  readonly inputNorm: Tensor;
+  readonly inputNorm: Tensor | undefined;
   readonly attention: Attention;
   readonly attentionNorm: Tensor | undefined;
-  readonly mlpNorm: Tensor;
+  readonly mlpNorm: Tensor | undefined;
   readonly mlp: MlpWeights;
   readonly outputNorm: Tensor | undefined;
 }
@@ -124,7 +124,7 @@ export function decoderStack<MlpWeights, MlpWorkspace>(family: DecoderFamily<Mlp
       createWorkspace(family, device, partOf(config, wholeShard(config.layers)), rows, logitRows);
     },
     async load(loader, json, context, shard) {
-      const config = configOf(family, json);
+      const config = atContext(configOf(family, json), context);
       const part = partOf(config, shard ?? wholeShard(config.layers));
       const weights = await loadWeights(family, loader, part, context);
       return decoderOf(family, part, weights, loader.parameters - weights.repeated);
@@ -137,6 +137,13 @@ function configOf<W, S>({ parseConfig, mlp }: DecoderFamily<W, S>, json: Readonl
   const activation = json[field] ?? mlp.hiddenAct;
   if (activation === mlp.hiddenAct) return parseConfig(json);
   throw new EngineError('unsupported', `config.json: ${field} is ${describe(activation)}, expected "${mlp.hiddenAct}"`);
+}
+
+/** With the rotary embeddings of texts of at most `context` positions. */
+function atContext(config: DecoderStackConfig, context: number): DecoderStackConfig {
+  const { rope, kinds } = config;
+  const ropes = new Map([rope, ...(kinds ?? []).map((kind) => kind.rope)].map((one) => [one, ropeAt(one, context)]));
+  return { ...config, rope: ropes.get(rope)!, kinds: kinds?.map((kind) => ({ ...kind, rope: ropes.get(kind.rope)! })) };
 }
 
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {
@@ -202,16 +209,18 @@ async function loadLayer<W, S>(
   layer: number,
 ): Promise<Layer<W>> {
   const { rope, kinds, hidden, normOffset } = config;
+  const kind = kinds?.[layer] ?? { rope };
   const at = `model.layers.${layer}`;
-  const norm = (name: string): Promise<Tensor> => loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
+  const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
+    name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   return {
     inputNorm: await norm(norms.beforeAttention),
-    attention: await loadAttention(loader, `${at}.self_attn`, config, attention, shard),
-    attentionNorm: norms.afterAttention === undefined ? undefined : await norm(norms.afterAttention),
+    attention: await loadAttention(loader, `${at}.self_attn`, { ...config, ...kind }, attention, shard),
+    attentionNorm: await norm(norms.afterAttention),
     mlpNorm: await norm(norms.beforeMlp),
     mlp: await mlp.load(loader, `${at}.mlp`, config, columns),
-    outputNorm: norms.afterMlp === undefined ? undefined : await norm(norms.afterMlp),
-    ...(kinds?.[layer] ?? { rope }),
+    outputNorm: await norm(norms.afterMlp),
+    ...kind,
   };
 }
 
@@ -267,6 +276,11 @@ function stages<W, S>(
     add({ tensor: parts, rows: kept }, (rec) => record(rec, residual, parts));
     if (norm) settle = (rec) => rmsNorm(rec, { x: parts, weight: norm, residual: before, out, eps, rows: kept });
   };
+  /** What a half reads: x behind the norm before it, where there is one. */
+  const normed = (rec: Recorder, x: Tensor, norm: Tensor | undefined, rows: number): Tensor => {
+    if (norm) rmsNorm(rec, { x, weight: norm, out: ws.normed, eps, rows });
+    return norm ? ws.normed : x;
+  };
   if (isFirst) {
     add({ tensor: ws.hidden, rows }, (rec) => {
       embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
@@ -280,14 +294,14 @@ function stages<W, S>(
     const cosSin = weights.cosSin.get(weight.rope)!;
     const scores = { ...config.scores, window: weight.window };
     addHalf(weight.attentionNorm, indices ? ws.gathered : ws.hidden, ws.middle, kept, (rec, residual, out) => {
-      rmsNorm(rec, { x: ws.hidden, weight: weight.inputNorm, out: ws.normed, eps, rows });
+      const x = normed(rec, ws.hidden, weight.inputNorm, rows);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
-      const step = { x: ws.normed, layer, cosSin, scores, eps, indices, kept, residual, out };
+      const step = { x, layer, cosSin, scores, eps, indices, kept, residual, out };
       attend(rec, weight.attention, ws.attention, attention, step, input, kv);
     });
     addHalf(weight.outputNorm, ws.middle, ws.hidden, kept, (rec, residual, out) => {
-      rmsNorm(rec, { x: ws.middle, weight: weight.mlpNorm, out: ws.normed, eps, rows: kept });
-      mlp.record(rec, weight.mlp, ws.mlp, { x: ws.normed, residual, out, rows: kept });
+      const x = normed(rec, ws.middle, weight.mlpNorm, kept);
+      mlp.record(rec, weight.mlp, ws.mlp, { x, residual, out, rows: kept });
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
     const settled = settle;

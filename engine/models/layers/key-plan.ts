@@ -19,7 +19,7 @@ const ROWS = 32;
  */
 export async function planLayerKeys(
   device: Device,
-  layers: readonly { readonly inputNorm: Tensor; readonly attention: Attention; readonly rope: RopeConfig }[],
+  layers: readonly { readonly inputNorm: Tensor | undefined; readonly attention: Attention; readonly rope: RopeConfig }[],
   { hidden, headDim, eps }: Pick<AttentionConfig, 'hidden' | 'headDim' | 'eps'>,
   { heads, kvHeads, widest }: AttentionShare,
   pages: readonly KVLayer[],
@@ -32,8 +32,8 @@ export async function planLayerKeys(
     const { plan } = pages[i]!;
     if (!plan) continue;
     const rec = device.record('keys of noise');
-    rmsNorm(rec, { x: noise, weight: inputNorm, out: normed, eps });
-    projectQKV(rec, attention, { heads, kvHeads }, { x: normed, qkv, eps, rows: ROWS });
+    if (inputNorm) rmsNorm(rec, { x: noise, weight: inputNorm, out: normed, eps });
+    projectQKV(rec, attention, { heads, kvHeads }, { x: inputNorm ? normed : noise, qkv, eps, rows: ROWS });
     rec.submit();
     const projected = (await device.read(qkv)) as Float32Array;
     device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies: ropeFrequencies(rope) }));

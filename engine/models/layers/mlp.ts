@@ -52,13 +52,17 @@ const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu
 
 type HiddenAct = keyof typeof HIDDEN_ACTS;
 
-/** down(f(gate(x)) * up(x)). */
-export function gatedMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp, GatedMlpWorkspace> {
+/** down(f(gate(x)) * up(x)). `fused`: gate and up are one tensor, `gate_up_proj`, one below the other. */
+export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<GatedMlp, GatedMlpWorkspace> {
   return {
     hiddenAct,
     widest: (columns) => 2 * columns,
     async load(loader, at, { hidden, intermediate }, columns) {
-      const gateUp = ['gate', 'up'].map((name) => ({ name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns }));
+      const gateUp = ['gate', 'up'].map((name, i) =>
+        fused
+          ? { name: `${at}.gate_up_proj.weight`, outFeatures: 2 * intermediate, rows: shifted(columns, i * intermediate) }
+          : { name: `${at}.${name}_proj.weight`, outFeatures: intermediate, rows: columns },
+      );
       return {
         gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
         down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
@@ -74,6 +78,10 @@ export function gatedMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp, GatedMlpWorksp
       linear(rec, { x: ws.activated, weight: down, residual, out, rows });
     },
   };
+}
+
+function shifted({ from, to }: Range, by: number): Range {
+  return { from: from + by, to: to + by };
 }
 
 export interface PlainMlp {

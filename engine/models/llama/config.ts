@@ -23,7 +23,7 @@ export function parseLlamaConfig(json: Json): DecoderStackConfig {
   }
   expectValue(json, 'mlp_bias', false);
   const layers = layerCount(json);
-  const rope = parseRope(json, headDim);
+  const rope = parseRope(json, headDim, { partial: type === 'phi3' });
   return {
     layers,
     heads,

@@ -55,6 +55,20 @@ function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'reads' | '
   };
 }
 
+/** Phi's tensors of several projections; llama.cpp calls gate and up together "up". */
+const FUSED: ReadonlyMap<string, string> = new Map([
+  ['attn_qkv', 'self_attn.qkv_proj'],
+  ['ffn_up', 'mlp.gate_up_proj'],
+]);
+
+/** OLMo's norms: behind each half of a layer. A file of OLMo 2 with a window is of OLMo 3, whose every fourth layer sees everything (llama.cpp: models/olmo2.cpp). */
+function olmo(): Pick<Architecture, 'settings' | 'parts'> {
+  return {
+    parts: new Map([...FOUR_NORMS].filter(([stored]) => stored !== 'ffn_norm')),
+    settings: (metadata, key) => ((metadata.number(key('attention.sliding_window')) ?? 0) > 0 ? { model_type: 'olmo3' } : {}),
+  };
+}
+
 function granite(): Pick<Architecture, 'settings' | 'reads'> {
   const names = {
     embedding_scale: 'embedding_multiplier',
@@ -84,6 +98,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
+  ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
+  ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
 ]);
 
 /** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */
@@ -112,8 +128,14 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
   ['use_parallel_residual', false],
 ];
 
-/** config.json of a file; `ropeFactors` are the values of rope_freqs.weight where it has them. */
-export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Float32Array | undefined): Json {
+/** What rotary frequencies are divided by, for texts within the original context and for longer ones. */
+export interface RopeFactors {
+  readonly short: Float32Array;
+  readonly long: Float32Array;
+}
+
+/** config.json of a file; `ropeFactors` are the values of ROPE_FACTORS where it has them. */
+export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: RopeFactors | undefined): Json {
   const { name, modelType, activation, settings, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
@@ -153,13 +175,13 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Floa
   };
 }
 
-/** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope. */
-function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: Float32Array | undefined): Json {
+/** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope, and LongRoPE as two. */
+function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: RopeFactors | undefined): Json {
   const rope_theta = metadata.number(key('rope.freq_base')) ?? 10000;
   const factor = metadata.number(key('rope.scaling.factor')) ?? metadata.number(key('rope.scale_linear')) ?? 1;
   const type = metadata.text(key('rope.scaling.type')) ?? (factor === 1 ? 'none' : 'linear');
   const scaled = type !== 'none' && !(type === 'linear' && factor === 1);
-  if (scaled && factors) metadata.refuse(`it scales positions twice: by ${key('rope.scaling.type')} ${type} and by rope_freqs.weight`);
+  if (scaled && factors) metadata.refuse(`it scales positions twice: by ${key('rope.scaling.type')} ${type} and by a tensor of factors`);
   const original = metadata.number(key('rope.scaling.original_context_length'));
   const ramp = {
     beta_fast: metadata.number(key('rope.scaling.yarn_beta_fast')),
@@ -168,12 +190,17 @@ function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: Floa
   const yarn = type === 'yarn' && { ...(original !== undefined && { original_max_position_embeddings: original }), ...ramp };
   if (scaled) return { rope_theta, rope_scaling: { rope_type: type, factor, ...yarn } };
   if (!factors) return { rope_theta };
-  const list = [...factors];
-  return { rope_theta, rope_scaling: { rope_type: 'longrope', short_factor: list, long_factor: list, attention_factor: 1 } };
+  const longrope = {
+    rope_type: 'longrope',
+    short_factor: [...factors.short],
+    long_factor: [...factors.long],
+    attention_factor: metadata.number(key('rope.scaling.attn_factor')) ?? 1,
+  };
+  return { rope_theta, ...(original !== undefined && { original_max_position_embeddings: original }), rope_scaling: longrope };
 }
 
-/** The tensor of rotary factors, which belongs to the configuration. */
-export const ROPE_FACTORS = 'rope_freqs.weight';
+/** The tensors of rotary factors, which belong to the configuration: Llama 3's, which are of all texts, and LongRoPE's. */
+export const ROPE_FACTORS = { all: 'rope_freqs.weight', short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
 
 /** Names outside of layers. */
 const TOP: ReadonlyMap<string, string> = new Map([
@@ -216,7 +243,7 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
   };
   const found = new Map<string, NamedTensor>();
   for (const tensor of tensors.values()) {
-    if (tensor.name === ROPE_FACTORS) continue;
+    if (Object.values<string>(ROPE_FACTORS).includes(tensor.name)) continue;
     const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(tensor.name) ?? [];
     const known = parts?.get(part ?? '') ?? PARTS.get(part ?? '');
     const hugging = TOP.get(tensor.name) ?? (known && `model.layers.${layer}.${known}.${kind}`) ?? tensor.name;

@@ -7,6 +7,7 @@ import { MODEL_WEIGHTS } from '../model-folder.ts';
 import type { ModelFolder } from '../model-folder.ts';
 import type { ModelFormat, ModelPlace } from '../model-format.ts';
 import { ROPE_FACTORS, configOf, namedTensors } from './architecture.ts';
+import type { RopeFactors } from './architecture.ts';
 import type { NamedTensor } from './architecture.ts';
 import { GgufCheckpoint, readValues } from './checkpoint.ts';
 import { GGUF_MAGIC } from './header.ts';
@@ -69,13 +70,20 @@ async function openWeights(platform: Platform, paths: readonly string[], names: 
   return new GgufCheckpoint(names, sources.map((source, part) => ({ path: paths[part]!, source }))); // prettier-ignore
 }
 
-/** The values of rope_freqs.weight, of a model that has it. */
-async function ropeFactors(platform: Platform, { tensors, paths }: GgufModel): Promise<Float32Array | undefined> {
-  const tensor = tensors.get(ROPE_FACTORS);
-  return (
-    tensor &&
-    (await withSource(platform, paths[tensor.part]!, (source) => readValues(source, tensor, { from: 0, to: product(tensor.shape) })))
-  );
+/** The values of the tensors of rotary factors, of a model that has them. */
+async function ropeFactors(platform: Platform, { metadata, tensors, paths }: GgufModel): Promise<RopeFactors | undefined> {
+  const read = async (name: string): Promise<Float32Array | undefined> => {
+    const tensor = tensors.get(name);
+    return (
+      tensor &&
+      (await withSource(platform, paths[tensor.part]!, (source) => readValues(source, tensor, { from: 0, to: product(tensor.shape) })))
+    );
+  };
+  const all = await read(ROPE_FACTORS.all);
+  if (all) return { short: all, long: all };
+  const [short, long] = [await read(ROPE_FACTORS.short), await read(ROPE_FACTORS.long)];
+  if (!short !== !long) metadata.refuse(`it has one of ${ROPE_FACTORS.short} and ${ROPE_FACTORS.long}, expected both`);
+  return short && long && { short, long };
 }
 
 /** What most of the weights are stored as, by the name that people know where the file says it (llama.cpp's llama_ftype). */
