@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { SlowFirst } from './support/slow-first.ts';
 
 export default defineConfig({
   test: {
@@ -6,6 +7,7 @@ export default defineConfig({
     // One process a file: Dawn devices and worker threads do not mix. Two at a time on the 2-core machines of CI.
     pool: 'forks',
     maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     // Against hangs, not a measure of speed: software adapters on a busy machine take their time.
     testTimeout: 300_000,
     hookTimeout: 400_000,

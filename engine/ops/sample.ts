@@ -3,6 +3,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { isQuad } from './linear.ts';
 
 const WG = 64;
 
@@ -100,8 +101,9 @@ export function bestBlocks(rec: Recorder, { logits, vocabulary, first, settings,
   const cpu = rec.caps.family === 'cpu';
   const params = { vocabulary, stride: logits.shape[1]! };
   if (!greedy) {
-    // Histograms of both take 8 KiB: few wide lanes with coarse rounds on a GPU, one SIMD register with fine rounds on a CPU.
-    const overrides = cpu ? { WG: 8, BITS: 8 } : { WG: 128, BITS: 4 };
+    // Histograms of the first two take 8 KiB: few wide lanes with coarse rounds on a GPU, one SIMD register with fine rounds on a CPU. SwiftShader clears workgroup
+    // memory word by word in the code it compiles: 2048 words took it longer than all other kernels of a chat model.
+    const overrides = isQuad(rec.caps) ? { WG: 4, BITS: 4 } : cpu ? { WG: 8, BITS: 8 } : { WG: 128, BITS: 4 };
     rec.dispatch(SAMPLE_THRESHOLD, { overrides }, { logits, rows: settings, thresholds }, params, [rows]);
   }
   const variant = { overrides: { WG: cpu ? 8 : 128, BLOCK: ARGMAX_BLOCK, NOISE: greedy ? 0 : 1 } };

@@ -79,12 +79,13 @@ function channelSign(channel: number): number {
   return Math.imul(hashed ^ (hashed >>> 15), 0x85ebca6b) < 0 ? -1 : 1;
 }
 
-/**
- * The rotation R of a head's D channels that queries and int8 keys are stored under: q . k = (R q) . (R k), and no single channel of a key decides
- * its scale. With D = 8 P m (P a power of two, m odd) a channel is (half, block < m, index < P, c < 4) and R = H2 x (I - 2/m J) x HP x H4 times signs.
- */
-export function spreadChannels(values: readonly number[]): number[] {
-  const size = values.length;
+/** Rows of the rotation of spreadChannels, by size: it is looked up once for each key of many. */
+const rotations = new Map<number, readonly Float64Array[]>();
+
+/** [D][D]; with D = 8 P m (P a power of two, m odd) a channel is (half, block < m, index < P, c < 4), and it is H2 x (I - 2/m J) x HP x H4 times signs. */
+function rotationOf(size: number): readonly Float64Array[] {
+  const known = rotations.get(size);
+  if (known) return known;
   const eighth = size / 8;
   const power = eighth & -eighth;
   const blocks = eighth / power;
@@ -92,15 +93,25 @@ export function spreadChannels(values: readonly number[]): number[] {
     const [half, within] = [Math.floor(channel / (size / 2)), Math.floor((channel % (size / 2)) / 4)];
     return [half, Math.floor(within / power), within % power, channel % 4];
   };
-  return values.map((_, out) => {
+  const rows = Array.from({ length: size }, (_, out) => {
     const [half, block, index, c] = place(out);
-    return values.reduce((sum, value, from) => {
+    return Float64Array.from({ length: size }, (_, from) => {
       const [fromHalf, fromBlock, fromIndex, fromC] = place(from);
       const hadamard = (-1) ** (ones(half & fromHalf) + ones(index & fromIndex) + ones(c & fromC)) / Math.sqrt(8 * power);
       const mixed = (block === fromBlock ? 1 : 0) - (blocks === 1 ? 0 : 2 / blocks);
-      return sum + channelSign(from) * hadamard * mixed * value;
-    }, 0);
+      return channelSign(from) * hadamard * mixed;
+    });
   });
+  rotations.set(size, rows);
+  return rows;
+}
+
+/**
+ * The rotation R of a head's D channels that queries and int8 keys are stored under: q . k = (R q) . (R k), and no single channel of a key decides
+ * its scale.
+ */
+export function spreadChannels(values: readonly number[]): number[] {
+  return rotationOf(values.length).map((row) => values.reduce((sum, value, from) => sum + row[from]! * value, 0));
 }
 
 /** Two pairs of channels (d and d + D/2, which turn together) that a head's keys keep apart, and the unit in which each pair is counted. */
