@@ -6,8 +6,14 @@ import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { LLAMA } from './llama/llama.ts';
+import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
 
-const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = { llama: LLAMA, gemma: GEMMA, arcee: ARCEE };
+const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
+  llama: LLAMA,
+  gemma: GEMMA,
+  arcee: ARCEE,
+  'qwen3-moe': QWEN3_MOE,
+};
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
 export function decoderFor(json: Json): DecoderDefinition {
