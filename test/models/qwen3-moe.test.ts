@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { decoderFor } from '../../engine/models/registry.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
@@ -139,4 +140,14 @@ test('experts in the blocks of a GGUF file give the bits that their values give,
   expect(again.weightBytes).toBeLessThan(unpacked.weightBytes / 2);
   expectClose('packed to q8_0', flat(await again.step(STEP)), flat(logits), 1e-3);
   expect(device.errors).toEqual([]);
+});
+
+test.each([
+  [{ num_experts: 4, num_experts_per_tok: 5 }, /num_experts_per_tok is 5 of 4 experts/],
+  [{ num_experts: 1e9 }, /1000000000 experts, expected at most 1024/],
+  [{ moe_intermediate_size: 30 }, /moe_intermediate_size is 30, expected a multiple of 4/],
+  [{ mlp_only_layers: ['1'] }, /mlp_only_layers is .*, expected a list of layer numbers/],
+])('config.json with %j is refused by name', (fields, message) => {
+  const json = { model_type: 'qwen3_moe', hidden_size: 64, num_attention_heads: 4, intermediate_size: 96, num_hidden_layers: 2, vocab_size: 50, ...fields }; // prettier-ignore
+  expect(() => decoderFor(json).parseConfig(json)).toThrow(message);
 });

@@ -6,6 +6,9 @@ import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 
+/** More than any model has, and what the kernel that sorts them has workgroup memory for; a file that says so is damaged. */
+const MOST_EXPERTS = 1024;
+
 /** Reads config.json: Qwen3's fields and the experts'. Throws EngineError naming the field that is missing or beyond what the forward pass does. */
 export function parseQwen3MoeConfig(json: Json): DecoderStackConfig {
   const config = parseLlamaConfig(json);
@@ -15,6 +18,7 @@ export function parseQwen3MoeConfig(json: Json): DecoderStackConfig {
 function expertsOf(json: Json, layers: number): ExpertsConfig {
   // transformers 5 writes the second name.
   const count = integer(json, 'num_experts', integer(json, 'num_local_experts', 128));
+  if (count > MOST_EXPERTS) throw new EngineError('invalid_model', `config.json: ${count} experts, expected at most ${MOST_EXPERTS}`);
   const perRow = integer(json, 'num_experts_per_tok', 8);
   if (perRow > count) throw new EngineError('invalid_model', `config.json: num_experts_per_tok is ${perRow} of ${count} experts`);
   const intermediate = integer(json, 'moe_intermediate_size', 768);
