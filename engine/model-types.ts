@@ -18,6 +18,7 @@ export const MODEL_TYPES = {
   mistral: { task: 'chat', family: 'llama' },
   qwen2: { task: 'chat', family: 'llama' },
   qwen3: { task: 'chat', family: 'llama' },
+  qwen3_moe: { task: 'chat', family: 'qwen3-moe' },
   smollm3: { task: 'chat', family: 'llama' },
   granite: { task: 'chat', family: 'llama' },
   gemma2: { task: 'chat', family: 'gemma' },

@@ -21,7 +21,7 @@ export interface Slice {
 }
 
 /** A Linear.weight [outFeatures, inFeatures] of a merged one, or some of its rows. */
-interface MatrixPart {
+export interface MatrixPart {
   readonly name: string;
   readonly outFeatures: number;
   readonly rows?: Range | undefined;

@@ -27,11 +27,14 @@ export function activate(rec: Recorder, { x, out, activation }: { x: Tensor; out
   rec.dispatch(ACTIVATE, { overrides }, { x, out }, { count }, [ceilDiv(count, WG)]);
 }
 
+/** Of one slab of a grid: WebGPU's limit of workgroups in one direction. Mixtures of experts have more. */
+const MOST_ROWS = 65535;
+
 export const GATE_MUL = defineKernel({
   file: 'activation/gate_mul.wgsl',
   fragments: () => ['lib/activation.wgsl'],
   bindings: { gate_up: 'read', out: 'write' },
-  params: { columns4: 'u32' },
+  params: { columns4: 'u32', rows: 'u32' },
   overrides: { WG: 'u32', ACTIVATION: 'u32' },
 });
 
@@ -52,7 +55,12 @@ export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMu
   assert(gateUp.shape[1] === 2 * columns, `gate_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
   assert(columns % 4 === 0, `gate_mul: ${columns} columns, expected a multiple of 4`);
   const overrides = { WG, ACTIVATION: ACTIVATIONS[activation] };
-  rec.dispatch(GATE_MUL, { overrides }, { gate_up: gateUp, out }, { columns4: columns / 4 }, [ceilDiv(columns / 4, WG), count]);
+  const slabs = Math.max(1, ceilDiv(count, MOST_ROWS));
+  rec.dispatch(GATE_MUL, { overrides }, { gate_up: gateUp, out }, { columns4: columns / 4, rows: count }, [
+    ceilDiv(columns / 4, WG),
+    ceilDiv(count, slabs),
+    slabs,
+  ]);
 }
 
 export const SOFT_CAP = defineKernel({

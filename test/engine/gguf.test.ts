@@ -138,7 +138,13 @@ test('every architecture is of a model that has a decoder', async () => {
   for (const [name, { modelType }] of ARCHITECTURES) {
     const { metadata, tensors } = tiny();
     const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace('llama.', `${name}.`), value]));
-    const config = await (await open({ metadata: { ...renamed, 'general.architecture': text(name) }, tensors })).json('config.json');
+    const experts = {
+      [`${name}.expert_count`]: u32(3),
+      [`${name}.expert_used_count`]: u32(2),
+      [`${name}.expert_feed_forward_length`]: u32(8),
+    };
+    const more = { 'general.architecture': text(name), ...(name.endsWith('moe') && experts) };
+    const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
     expect(config['model_type']).toBe(modelType);
     expect(taskOf(modelType)).toBe('chat');
     expect(parseLlamaConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
@@ -250,7 +256,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2 are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2 are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

@@ -93,15 +93,24 @@ const CORNERS = [
   { chunkedPrefillSize: 4096, disableRadixCache: true, ...STEPPING[3]! },
 ];
 
-const random = mkdtempSync(join(tmpdir(), 'parley-'));
-cpSync(join(ROOT, 'test/fixtures/llama-tiny-random/llama'), random, { recursive: true });
-writeNumberTokenizer(random, 160);
-afterAll(() => rmSync(random, { recursive: true }));
+/** A tiny random checkpoint with a tokenizer. */
+function randomModel(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-'));
+  cpSync(join(ROOT, 'test/fixtures/llama-tiny-random', name), folder, { recursive: true });
+  writeNumberTokenizer(folder, 160);
+  afterAll(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+const random = randomModel('llama');
+const experts = randomModel('qwen3_moe');
 
 describe.each([
   { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS, kvCacheDtype: 'auto' },
   { name: 'tiny random checkpoint', folder: random, requests: tokenRequests(160), configs: MATRIX, kvCacheDtype: 'auto' },
   { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'int8' },
+  // Steps of few rows, where nothing is sorted by expert, beside those of many.
+  { name: 'mixture of experts', folder: experts, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
 ] as const)('$name', ({ folder, requests, configs, kvCacheDtype }) => {
   let device: Device;
   let alone: Answer[];

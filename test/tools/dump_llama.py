@@ -125,6 +125,18 @@ MODELS = {
             sliding_attention=dict(rope_type="default", rope_theta=10000.0),
         ),
     ),
+    # Five experts, two a row, weights that sum to one; the second of three layers has an MLP without experts.
+    "qwen3_moe": dict(
+        COMMON, model_type="qwen3_moe", hidden_size=36, num_hidden_layers=3, num_attention_heads=7, num_key_value_heads=1, head_dim=8,
+        intermediate_size=44, moe_intermediate_size=20, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[1],
+        tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Seven experts, three a row, weights as the router gives them; experts in every other layer.
+    "qwen3_moe-step": dict(
+        COMMON, model_type="qwen3_moe", hidden_size=36, num_attention_heads=4, num_key_value_heads=2, head_dim=24,
+        intermediate_size=44, moe_intermediate_size=20, num_experts=7, num_experts_per_tok=3, norm_topk_prob=False, decoder_sparse_step=2,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=1000000.0),
+    ),
 }
 
 
@@ -134,7 +146,7 @@ def randomise(model, seed):
         for name, parameter in model.named_parameters():
             value = torch.randn(parameter.shape, generator=generator)
             # Large enough that next tokens differ and the two best are apart.
-            scale = 0.3 if parameter.ndim == 1 else 2.5 / parameter.shape[1] ** 0.5
+            scale = 0.3 if parameter.ndim == 1 else 2.5 / parameter.shape[-1] ** 0.5
             # A tied table that is scaled on the way in would have every token predict itself.
             if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
                 scale *= 0.15

@@ -27,7 +27,7 @@ import { attend, attentionShare, attentionWorkspace, loadAttention } from './att
 import type { Attention, AttentionConfig, AttentionShare, AttentionWorkspace } from './attention.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { mlpUnit } from './mlp.ts';
-import type { MlpConfig, MlpKind } from './mlp.ts';
+import type { MlpConfig, MlpKind, MlpShare } from './mlp.ts';
 import { loadVocabulary, tokenShare } from './vocabulary.ts';
 import type { Vocabulary, VocabularyConfig } from './vocabulary.ts';
 
@@ -79,7 +79,7 @@ interface Part {
   /** The model's own sizes. */
   readonly config: DecoderStackConfig;
   readonly attention: AttentionShare;
-  readonly columns: Range;
+  readonly mlp: MlpShare;
   readonly tokens: Range;
   readonly isFirst: boolean;
   readonly isLast: boolean;
@@ -173,8 +173,8 @@ function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weigh
 }
 
 /** Columns of the widest activation. */
-function widestRow<W, S>({ mlp }: DecoderFamily<W, S>, { columns, attention }: Part): number {
-  return Math.max(mlp.widest(sizeOf(columns)), attention.widest);
+function widestRow<W, S>({ mlp }: DecoderFamily<W, S>, { config, mlp: share, attention }: Part): number {
+  return Math.max(mlp.widest(config, share), attention.widest);
 }
 
 function partOf(config: DecoderStackConfig, shard: Shard): Part {
@@ -182,7 +182,10 @@ function partOf(config: DecoderStackConfig, shard: Shard): Part {
     shard,
     config,
     attention: attentionShare(config, shard),
-    columns: shareOf('MLP columns', config.intermediate, mlpUnit(config.intermediate, shard.ranks), shard),
+    mlp: {
+      columns: shareOf('MLP columns', config.intermediate, mlpUnit(config.intermediate, shard.ranks), shard),
+      experts: config.experts ? shareOf('experts', config.experts.count, 1, shard) : { from: 0, to: 0 },
+    },
     tokens: tokenShare(config.vocabulary, shard),
     isFirst: shard.layers.from === 0,
     isLast: shard.layers.to === config.layers,
@@ -205,7 +208,7 @@ async function loadWeights<W, S>(family: DecoderFamily<W, S>, loader: WeightLoad
 async function loadLayer<W, S>(
   { mlp, norms = PRE_NORMS }: DecoderFamily<W, S>,
   loader: WeightLoader,
-  { shard, config, attention, columns }: Part,
+  { shard, config, attention, mlp: share }: Part,
   layer: number,
 ): Promise<Layer<W>> {
   const { rope, kinds, hidden, normOffset } = config;
@@ -218,7 +221,7 @@ async function loadLayer<W, S>(
     attention: await loadAttention(loader, `${at}.self_attn`, { ...config, ...kind }, attention, shard),
     attentionNorm: await norm(norms.afterAttention),
     mlpNorm: await norm(norms.beforeMlp),
-    mlp: await mlp.load(loader, `${at}.mlp`, config, columns),
+    mlp: await mlp.load(loader, `${at}.mlp`, config, share, layer),
     outputNorm: await norm(norms.afterMlp),
     ...kind,
   };
@@ -227,7 +230,7 @@ async function loadLayer<W, S>(
 function createWorkspace<W, S>(
   { mlp, norms = PRE_NORMS }: DecoderFamily<W, S>,
   device: Device,
-  { config, attention, columns, tokens, isLast }: Part,
+  { config, attention, mlp: share, tokens, isLast }: Part,
   rows: number,
   logitRows: number,
 ): Workspace<S> {
@@ -239,7 +242,7 @@ function createWorkspace<W, S>(
     normed: make('normed', config.hidden),
     branch: hasBranch ? make('branch', config.hidden) : undefined,
     attention: attentionWorkspace(device, config, attention, rows, logitRows),
-    mlp: mlp.workspace(device, sizeOf(columns), rows),
+    mlp: mlp.workspace(device, config, share, rows),
     gathered: make('gathered hidden', config.hidden, logitRows),
     last: make('last', config.hidden, logitRows),
     logits: isLast ? make('logits', sizeOf(tokens), logitRows) : undefined,

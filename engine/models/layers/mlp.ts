@@ -6,12 +6,34 @@ import { gateMul } from '../../ops/activation.ts';
 import type { Activation } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
+import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 
 export interface MlpConfig {
   readonly hidden: number;
   readonly intermediate: number;
+  /** Of layers that have experts. */
+  readonly experts?: ExpertsConfig | undefined;
+}
+
+export interface ExpertsConfig {
+  readonly count: number;
+  /** That each row goes to. */
+  readonly perRow: number;
+  /** Columns of each. */
+  readonly intermediate: number;
+  /** Whether the shares of a row's experts are made to sum to 1. */
+  readonly normalised: boolean;
+  /** Of every layer, whether it has them instead of one MLP. */
+  readonly layers: readonly boolean[];
+}
+
+/** What a rank has of every layer: columns of the MLP, or whole experts. */
+export interface MlpShare {
+  readonly columns: Range;
+  /** Empty where no layer has any. */
+  readonly experts: Range;
 }
 
 /** What the stack records of one: out = residual + mlp(x). */
@@ -22,15 +44,15 @@ export interface MlpStep {
   readonly rows: number;
 }
 
-/** A kind of MLP: its weights' names and layouts, its activations and its dispatches. Its columns are what ranks share. */
+/** A kind of MLP: its weights' names and layouts, its activations and its dispatches, all for what a rank has of it. */
 export interface MlpKind<Weights, Workspace> {
   /** What config.json must call its activation; absent there is this one. */
   readonly hiddenAct: string;
-  /** Columns of the widest activation for so many columns of a rank. */
-  widest(columns: number): number;
-  /** Takes the weights below `at`, such as `model.layers.0.mlp`, or the columns of a rank. */
-  load(loader: WeightLoader, at: string, config: MlpConfig, columns: Range): Promise<Weights>;
-  workspace(device: Device, columns: number, rows: number): Workspace;
+  /** Columns of the widest activation, where a row has several all of them. */
+  widest(config: MlpConfig, share: MlpShare): number;
+  /** Takes the weights of a layer, below `at`, such as `model.layers.0.mlp`. */
+  load(loader: WeightLoader, at: string, config: MlpConfig, share: MlpShare, layer: number): Promise<Weights>;
+  workspace(device: Device, config: MlpConfig, share: MlpShare, rows: number): Workspace;
   record(rec: Recorder, weights: Weights, ws: Workspace, step: MlpStep): void;
 }
 
@@ -46,18 +68,18 @@ export interface GatedMlpWorkspace {
 }
 
 /** Activations by the names that config.json has for them. */
-const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu2' } as const satisfies Readonly<
+export const HIDDEN_ACTS = { silu: 'silu', gelu_pytorch_tanh: 'gelu_tanh', relu2: 'relu2' } as const satisfies Readonly<
   Record<string, Activation>
 >;
 
-type HiddenAct = keyof typeof HIDDEN_ACTS;
+export type HiddenAct = keyof typeof HIDDEN_ACTS;
 
 /** down(f(gate(x)) * up(x)). `fused`: gate and up are one tensor, `gate_up_proj`, one below the other. */
 export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<GatedMlp, GatedMlpWorkspace> {
   return {
     hiddenAct,
-    widest: (columns) => 2 * columns,
-    async load(loader, at, { hidden, intermediate }, columns) {
+    widest: (_, { columns }) => 2 * sizeOf(columns),
+    async load(loader, at, { hidden, intermediate }, { columns }) {
       const gateUp = ['gate', 'up'].map((name, i) =>
         fused
           ? { name: `${at}.gate_up_proj.weight`, outFeatures: 2 * intermediate, rows: shifted(columns, i * intermediate) }
@@ -68,9 +90,9 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
         down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
       };
     },
-    workspace: (device, columns, rows) => ({
-      gateUp: device.tensor('gate_up', 'f32', [rows, 2 * columns]),
-      activated: device.tensor('activated', 'f32', [rows, columns]),
+    workspace: (device, _, { columns }, rows) => ({
+      gateUp: device.tensor('gate_up', 'f32', [rows, 2 * sizeOf(columns)]),
+      activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]),
     }),
     record(rec, { gateUp, down }, ws, { x, residual, out, rows }) {
       linear(rec, { x, weight: gateUp, out: ws.gateUp, rows });
@@ -97,12 +119,12 @@ export interface PlainMlpWorkspace {
 export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorkspace> {
   return {
     hiddenAct,
-    widest: (columns) => columns,
-    load: async (loader, at, { hidden, intermediate }, columns) => ({
+    widest: (_, { columns }) => sizeOf(columns),
+    load: async (loader, at, { hidden, intermediate }, { columns }) => ({
       up: await loader.linear(`${at}.up_proj.weight`, intermediate, hidden, { rows: columns }),
       down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
     }),
-    workspace: (device, columns, rows) => ({ activated: device.tensor('activated', 'f32', [rows, columns]) }),
+    workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),
     record(rec, { up, down }, { activated }, { x, residual, out, rows }) {
       linear(rec, { x, weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, rows });
       linear(rec, { x: activated, weight: down, residual, out, rows });

@@ -38,7 +38,7 @@ export function parseLlamaConfig(json: Json): DecoderStackConfig {
     kinds: layerKinds(json, type, layers, rope),
     qkvBias: type === 'qwen2' || json['attention_bias'] === true,
     outputBias: type !== 'qwen2' && json['attention_bias'] === true,
-    qkNorm: type === 'qwen3',
+    qkNorm: type === 'qwen3' || type === 'qwen3_moe',
     tied: typeof json['tie_word_embeddings'] === 'boolean' ? json['tie_word_embeddings'] : undefined,
     eosTokenIds: tokenIds(json['eos_token_id']),
     ...(type === 'granite' && multipliers(json)),
@@ -53,7 +53,7 @@ function layerKinds(json: Json, type: string, layers: number, rope: RopeConfig):
   const isQwen = type === 'qwen2' || type === 'qwen3';
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const rotated = type === 'smollm3' ? rotatedLayers(json, layers) : undefined;
-  const mustAsk = isQwen || type === 'smollm3';
+  const mustAsk = isQwen || type === 'qwen3_moe' || type === 'smollm3';
   const asked = mustAsk ? json['use_sliding_window'] === true : json['use_sliding_window'] !== false;
   const hasWindow = asked && json['sliding_window'] !== undefined && json['sliding_window'] !== null;
   const first = isQwen ? number(json, 'max_window_layers', 28) : 0;

@@ -87,11 +87,34 @@ function granite(): Pick<Architecture, 'settings' | 'reads'> {
   };
 }
 
+/** A layer's experts, each part as one matrix of all; llama.cpp makes the shares of a row's experts sum to 1 (models/qwen3moe.cpp), as published models want. */
+function experts(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
+  return {
+    parts: new Map([
+      ['ffn_gate_inp', 'mlp.gate'],
+      ['ffn_gate_exps', 'mlp.experts.gate_proj'],
+      ['ffn_up_exps', 'mlp.experts.up_proj'],
+      ['ffn_down_exps', 'mlp.experts.down_proj'],
+    ]),
+    reads: ['expert_count'],
+    settings: (metadata, key) => {
+      const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+      return {
+        num_experts: size('expert_count'),
+        num_experts_per_tok: size('expert_used_count'),
+        moe_intermediate_size: size('expert_feed_forward_length'),
+        norm_topk_prob: true,
+      };
+    },
+  };
+}
+
 /** By `general.architecture`. Mistral's files say llama. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
+  ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
   ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(62) }],
   // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
@@ -249,9 +272,15 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
     const hugging = TOP.get(tensor.name) ?? (known && `model.layers.${layer}.${known}.${kind}`) ?? tensor.name;
     const count = permuted ? headsOf[part ?? ''] : undefined;
     const offset = tensor.name.endsWith('_norm.weight') ? -normOffset : 0;
-    found.set(hugging, { tensor, pairedRows: count && headRows(metadata, tensor, count), offset });
+    found.set(hugging, { tensor: stackedByRows(tensor), pairedRows: count && headRows(metadata, tensor, count), offset });
   }
   return found;
+}
+
+/** Matrices of several experts as one. */
+function stackedByRows(tensor: PartTensor): PartTensor {
+  const [experts = 1, rows = 1, columns] = tensor.shape;
+  return columns === undefined ? tensor : { ...tensor, shape: [experts * rows, columns] };
 }
 
 function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number): number {

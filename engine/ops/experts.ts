@@ -1,0 +1,185 @@
+/**
+ * Mixtures of experts: every row is multiplied with the weights of the few experts that a router chose for it. A pair is a row with one of its `k` experts;
+ * pair t k + j is row t's with its j-th. Routes stay on the device, so that a captured plan holds for any of them.
+ */
+import { assert } from '../errors.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Caps } from '../gpu/caps.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv, sizeOf } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
+import { weightFragments, weightVariant } from './weight.ts';
+import type { LinearWeight } from './weight.ts';
+
+export const ROUTE_ROWS = defineKernel({
+  file: 'experts/route_rows.wgsl',
+  bindings: { logits: 'read', chosen: 'write', shares: 'write' },
+  params: { rows: 'u32', experts: 'u32', k: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+export const GROUP_ROWS = defineKernel({
+  file: 'experts/group_rows.wgsl',
+  consts: ['EXPERTS', 'TILE_M'],
+  bindings: { chosen: 'read', tile_experts: 'write', tile_pairs: 'write' },
+  params: { pairs: 'u32', tiles: 'u32', first_expert: 'u32', experts: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+export const EXPERT_LINEAR = defineKernel({
+  file: 'experts/expert_linear.wgsl',
+  fragments: (v) => weightFragments(v),
+  consts: ['TILE_M', 'TILE_N'],
+  bindings: { x: 'read', weight: 'read', tile_experts: 'read', tile_pairs: 'read', out: 'write' },
+  params: {
+    pairs: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', x_share: 'u32', segment: 'u32', segment_step: 'u32', first_expert: 'u32', experts: 'u32',
+    part_first: 'u32', part_count: 'u32',
+  }, // prettier-ignore
+  overrides: { WG: 'u32', HAS_TILES: 'bool' },
+});
+
+export const COMBINE_ROWS = defineKernel({
+  file: 'experts/combine_rows.wgsl',
+  bindings: { y: 'read', chosen: 'read', shares: 'read', residual: 'read', out: 'write' },
+  params: { c4: 'u32', k: 'u32', first_expert: 'u32', experts: 'u32' },
+  overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+const WG = 64;
+/** Of the one workgroup that sorts. */
+const GROUP_WG = 256;
+/** As linear.ts has them for LINEAR_TILE. */
+const CPU = { wg: 8, tileN: 4 } as const;
+const GPU = { wg: 64, tileN: 2 } as const;
+/** Pairs of a tile. */
+const TILE_M = 4;
+
+/** The experts of a layer. */
+export interface ExpertShape {
+  readonly count: number;
+  /** Of a row: k. */
+  readonly perRow: number;
+  /** Those that are held here. */
+  readonly held: Range;
+}
+
+/** Where the rows of a step go. Tensors have room for more pairs than a step may have. */
+export interface Routes {
+  readonly shape: ExpertShape;
+  /** [T k] u32: the expert of each pair. */
+  readonly chosen: Tensor;
+  /** [T k] f32: its probability among all experts. */
+  readonly shares: Tensor;
+  /** [tiles] u32, and [tiles, TILE_M] u32: pairs sorted by expert (group_rows.wgsl). */
+  readonly tileExperts: Tensor;
+  readonly tilePairs: Tensor;
+}
+
+/** Room for the routes of at most `rows` rows. */
+export function createRoutes(
+  make: (label: string, dtype: 'f32' | 'u32', shape: readonly number[]) => Tensor,
+  shape: ExpertShape,
+  rows: number,
+): Routes {
+  const pairs = rows * shape.perRow;
+  const tiles = tilesOf(shape, pairs);
+  return {
+    shape,
+    chosen: make('chosen experts', 'u32', [pairs]),
+    shares: make('expert shares', 'f32', [pairs]),
+    tileExperts: make('tile experts', 'u32', [tiles]),
+    tilePairs: make('tile pairs', 'u32', [tiles, TILE_M]),
+  };
+}
+
+/** Tiles that so many pairs fill at most: each expert leaves one unfilled. */
+function tilesOf({ held }: ExpertShape, pairs: number): number {
+  return Math.min(pairs, ceilDiv(pairs, TILE_M) + sizeOf(held));
+}
+
+/** With no more pairs than experts, few share one: each pair is computed alone, and nothing is sorted. */
+function hasTiles({ count }: ExpertShape, pairs: number): boolean {
+  return pairs > count;
+}
+
+/** Fills `routes` for the rows of router logits [T, E]: the k largest of each, of equal ones the first. */
+export function routeRows(rec: Recorder, { logits, routes, rows }: { logits: Tensor; routes: Routes; rows: number }): void {
+  const { shape, chosen, shares, tileExperts, tilePairs } = routes;
+  const { count: experts, perRow: k, held } = shape;
+  assert(logits.shape[1] === experts && k <= experts, `route_rows: logits of ${logits.shape[1]} experts, ${k} of ${experts} chosen`);
+  rec.dispatch(ROUTE_ROWS, { overrides: { WG } }, { logits, chosen, shares }, { rows, experts, k }, [ceilDiv(experts, WG), rows]);
+  const pairs = rows * k;
+  if (!hasTiles(shape, pairs)) return;
+  const params = { pairs, tiles: tilesOf(shape, pairs), first_expert: held.from, experts: sizeOf(held) };
+  const variant = { consts: { EXPERTS: sizeOf(held), TILE_M }, overrides: { WG: Math.min(GROUP_WG, rec.caps.maxInvocations) } };
+  rec.dispatch(GROUP_ROWS, variant, { chosen, tile_experts: tileExperts, tile_pairs: tilePairs }, params, [1]);
+}
+
+export interface ExpertLinearArgs {
+  /** [T, K] f32, or [T k, K]: of rows, or of pairs. */
+  readonly x: Tensor;
+  /** [segments, held experts, segment, K] as one matrix of rows. */
+  readonly weight: LinearWeight;
+  /** Matrices of each expert, one behind the other in `out`; default 1. */
+  readonly segments?: number;
+  readonly routes: Routes;
+  /** [T k, segments * segment] f32. */
+  readonly out: Tensor;
+  /** Whether x is of pairs. */
+  readonly ofPairs: boolean;
+  /** Rows of the batch: T. */
+  readonly rows: number;
+}
+
+/** out[p] = x W[expert of p]^T for every pair whose expert is held here; other rows of `out` are left as they are. Same order of sums for all rows. */
+export function expertLinear(rec: Recorder, { x, weight, segments = 1, routes, out, ofPairs, rows }: ExpertLinearArgs): void {
+  const { shape, chosen, tileExperts, tilePairs } = routes;
+  const { perRow, held } = shape;
+  const experts = sizeOf(held);
+  const pairs = rows * perRow;
+  const k = x.shape[1] ?? 0;
+  const n = out.shape[1] ?? 0;
+  assert(k === weight.inFeatures && k % 4 === 0, `expert_linear: x has ${k} columns, weight ${weight.inFeatures}`);
+  assert(n * experts === weight.outFeatures, `expert_linear: ${n} outputs of ${experts} experts, weight ${weight.outFeatures}`);
+  const tiled = hasTiles(shape, pairs);
+  const { wg, tileN } = shapeOn(rec.caps);
+  const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0 };
+  const grid = [ceilDiv(n, wg * tileN), tiled ? tilesOf(shape, pairs) : pairs];
+  const common = {
+    pairs, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
+  }; // prettier-ignore
+  for (const { weight: stored, dtype, first, count, padded } of weight.parts) {
+    const { storage, consts } = weightVariant(dtype);
+    const variant = { storage, consts: { TILE_M: tiled ? TILE_M : 1, TILE_N: tileN, ...consts }, overrides };
+    const bindings = { x, weight: stored, tile_experts: tiled ? tileExperts : chosen, tile_pairs: tiled ? tilePairs : chosen, out };
+    rec.dispatch(EXPERT_LINEAR, variant, bindings, { ...common, n_weight: padded, part_first: first, part_count: count }, grid);
+  }
+}
+
+function shapeOn({ family }: Caps): { readonly wg: number; readonly tileN: number } {
+  return family === 'cpu' ? CPU : GPU;
+}
+
+export interface CombineArgs {
+  /** [T k, C]: what the experts made of each row. */
+  readonly y: Tensor;
+  readonly routes: Routes;
+  /** Whether the shares of a row's experts are made to sum to 1. */
+  readonly normalised: boolean;
+  /** [T, C], a tensor other than `out`. */
+  readonly residual: Tensor | undefined;
+  /** [T, C]. */
+  readonly out: Tensor;
+  readonly rows: number;
+}
+
+/** out = residual + the sum of a row's experts by their shares, of those that are held here. */
+export function combineRows(rec: Recorder, { y, routes, normalised, residual, out, rows }: CombineArgs): void {
+  const { shape, chosen, shares } = routes;
+  const columns = out.shape[1] ?? 0;
+  assert(columns % 4 === 0 && y.shape[1] === columns, `combine_rows: ${y.shape[1]} columns into ${columns}, expected a multiple of 4`);
+  const overrides = { WG, NORMALISED: normalised ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
+  const params = { c4: columns / 4, k: shape.perRow, first_expert: shape.held.from, experts: sizeOf(shape.held) };
+  rec.dispatch(COMBINE_ROWS, { overrides }, { y, chosen, shares, residual: residual ?? y, out }, params, [ceilDiv(columns / 4, WG), rows]);
+}

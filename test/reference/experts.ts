@@ -1,0 +1,56 @@
+/** Mixtures of experts, plain loops in f64. Pair t k + j is row t with the j-th of its k experts. */
+import { linear } from './linear.ts';
+
+/** The k largest of each row of logits [T, E], the best first, of equal ones the first, and their probabilities in a softmax over all. */
+export function routes(logits: ArrayLike<number>, experts: number, k: number): { readonly chosen: number[]; readonly shares: number[] } {
+  const [chosen, shares]: number[][] = [[], []];
+  for (let from = 0; from < logits.length; from += experts) {
+    const row = Array.from({ length: experts }, (_, e) => logits[from + e]!);
+    const most = Math.max(...row);
+    const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
+    const order = row.map((_, e) => e).sort((a, b) => row[b]! - row[a]! || a - b);
+    for (const e of order.slice(0, k)) {
+      chosen!.push(e);
+      shares!.push(Math.exp(row[e]! - most) / sum);
+    }
+  }
+  return { chosen: chosen!, shares: shares! };
+}
+
+/** The expert of each tile of at most `size` pairs, in order; experts outside of [from, to) have none. */
+export function tileExperts(chosen: readonly number[], { from, to }: { from: number; to: number }, size: number): number[] {
+  const found: number[] = [];
+  for (let e = from; e < to; e++) {
+    for (let left = chosen.filter((other) => other === e).length; left > 0; left -= size) found.push(e);
+  }
+  return found;
+}
+
+/** Of every pair x W[its expert]^T; x [pairs, K], weight of an expert [N, K]. */
+export function expertLinear(
+  x: ArrayLike<number>,
+  chosen: readonly number[],
+  weightOf: (expert: number) => ArrayLike<number>,
+  n: number,
+  k: number,
+): Float64Array[] {
+  return chosen.map((expert, pair) => linear(Array.prototype.slice.call(x, pair * k, (pair + 1) * k), weightOf(expert), 1, n, k));
+}
+
+/** residual + the sum of a row's experts by their shares; y [pairs, C]; experts for which `isHeld` is false are left out, after shares are normalised. */
+export function combine(
+  y: ArrayLike<number>,
+  residual: ArrayLike<number>,
+  { chosen, shares }: { readonly chosen: readonly number[]; readonly shares: ArrayLike<number> },
+  { k, columns, normalised, isHeld }: { k: number; columns: number; normalised: boolean; isHeld: (expert: number) => boolean },
+): Float64Array {
+  const out = Float64Array.from(residual);
+  chosen.forEach((expert, pair) => {
+    const row = Math.floor(pair / k);
+    let total = 0;
+    for (let j = 0; j < k; j++) total += shares[row * k + j]!;
+    const share = normalised ? shares[pair]! / total : shares[pair]!;
+    if (isHeld(expert)) for (let c = 0; c < columns; c++) out[row * columns + c] = out[row * columns + c]! + share * y[pair * columns + c]!;
+  });
+  return out;
+}
