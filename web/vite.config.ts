@@ -21,6 +21,7 @@ import type { Plugin } from 'vite';
 import { describeModel, resolveConfig } from '../engine/index.ts';
 import { createBrowserPlatform } from '../engine/platform/browser.ts';
 import { PACKED_SUFFIXES } from '../server/http/packed.ts';
+import { grammarWasm } from './grammar-wasm.ts';
 import { sharedShaders } from './shared-shaders.ts';
 import { CHUNK_BYTES, aboutOf } from './src/models/manifest.ts';
 import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
@@ -135,7 +136,7 @@ function kernelCases(): Plugin {
 }
 
 /** What is worth compressing; fonts and weights are dense already. */
-const TEXT = /\.(html|js|css|json|svg|webmanifest)$/;
+const LOOSE = /\.(html|js|css|json|svg|wasm|webmanifest)$/;
 /** A second for the whole page; 11 takes seven for a twentieth less. */
 const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 const PACKERS: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
@@ -143,7 +144,7 @@ const PACKERS: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
 };
 
-/** Writes compressed copies beside the text files of the page (models stay as they are: they are fetched in parts). */
+/** Writes compressed copies beside the files of the page (models stay as they are: they are fetched in parts). */
 function packedCopies(): Plugin {
   let out = '';
   return {
@@ -156,8 +157,8 @@ function packedCopies(): Plugin {
       order: 'post',
       async handler() {
         const names = readdirSync(out, { recursive: true }).map(String);
-        const texts = names.filter((name) => TEXT.test(name) && !name.startsWith('models'));
-        await Promise.all(texts.flatMap((name) => Object.keys(PACKERS).map((encoding) => pack(join(out, name), encoding))));
+        const loose = names.filter((name) => LOOSE.test(name) && !name.startsWith('models'));
+        await Promise.all(loose.flatMap((name) => Object.keys(PACKERS).map((encoding) => pack(join(out, name), encoding))));
       },
     },
   };
@@ -213,7 +214,7 @@ export default defineConfig({
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
-  worker: { format: 'es', plugins: () => [sharedShaders(), kernelCases()] },
+  worker: { format: 'es', plugins: () => [sharedShaders(), grammarWasm(), kernelCases()] },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },

@@ -50,8 +50,9 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     const contents = own.map((name) => readFileSync(join(folder, name)));
     expect(own.length).toBeGreaterThan(5);
     expect(contents.reduce((sum, bytes) => sum + gzipSync(bytes).length, 0)).toBeLessThan(1.6e6);
-    // WebAssembly inlined as base64: "AGFzbQ" is its magic number.
-    expect(contents.filter((bytes) => bytes.includes('AGFzbQ') && bytes.includes('xgrammar'))).toHaveLength(1);
+    // "AGFzbQ" is WebAssembly's magic number in base64.
+    expect(contents.filter((bytes) => bytes.includes('AGFzbQ') && bytes.includes('xgrammar'))).toHaveLength(0);
+    expect(own.filter((name) => name.endsWith('.wasm'))).toEqual([expect.stringMatching(/^assets\/grammar-.*\.wasm$/)]);
     expect(contents.filter((bytes) => /onnxruntime/i.test(bytes.toString('latin1')))).toHaveLength(0);
   });
 

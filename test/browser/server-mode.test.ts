@@ -58,7 +58,7 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a question that is asked before the page knows its own server waits for it', async () => {
-    const context = await browser.newContext({ serviceWorkers: 'block' });
+    const context = await browser.newContext();
     let answerProbe = (): void => {};
     const probed = new Promise<void>((resolve) => (answerProbe = resolve));
     await context.route(url, async (route) => {
