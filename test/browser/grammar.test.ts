@@ -21,12 +21,13 @@ interface Outcome {
 /** Loads the chat model in a worker and makes the requests at once; runs in the page. */
 async function askAll({ script, requests }: { readonly script: string; readonly requests: readonly ChatRequest[] }): Promise<Outcome[]> {
   const scope = globalThis as unknown as { parleyPolicy: { createScriptURL(url: string): string } };
-  const worker = new Worker(scope.parleyPolicy.createScriptURL(script), { type: 'module' });
   const { port1, port2 } = new MessageChannel();
   const { models } = (await (await fetch('models/index.json')).json()) as ModelIndex;
   const { id, task, files } = models.find(({ task }) => task === 'chat')!;
   const placed = files.map(({ name, size, url }) => ({ name, size, at: { url: new URL(url!, document.baseURI).href } }));
   const model: LoadMessage['model'] = { id, task, files: placed };
+  // Behind all waits: it says `started` once, to whoever listens then.
+  const worker = new Worker(scope.parleyPolicy.createScriptURL(script), { type: 'module' });
   const outcomes = requests.map(() => ({ text: '', code: '', done: false }));
   const take = (news: CallNews): void => {
     const outcome = outcomes[news.id]!;
