@@ -14,6 +14,19 @@ export interface Caps {
   readonly maxInvocations: number;
 }
 
+/** What an adapter may lack; every kernel has a path without. */
+export type OptionalFeature = 'subgroups' | 'timestamps';
+
+/** The capabilities of the same adapter without these. */
+export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): Caps {
+  const lacks = new Set(features);
+  return {
+    ...caps,
+    ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1 }),
+    ...(lacks.has('timestamps') && { timestamps: false }),
+  };
+}
+
 /** Counters since creation and gauges; the engine's snapshot is made of them. */
 export interface DeviceStats {
   buffers: number;

@@ -2,7 +2,8 @@ import type { AdapterInfo } from '../api.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { AdapterRequest, Platform } from '../platform/platform.ts';
 import { alignUp, product } from '../util/math.ts';
-import type { Caps, DeviceStats } from './caps.ts';
+import { capsWithout } from './caps.ts';
+import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
 import { ParamsArena, PlanParams } from './params.ts';
@@ -15,7 +16,7 @@ import type { DType, TypedArray } from './tensor.ts';
 
 export interface DeviceOptions extends AdapterRequest {
   /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
-  readonly disable?: readonly ('subgroups' | 'timestamps')[];
+  readonly disable?: readonly OptionalFeature[];
 }
 
 const WANTED_LIMITS = [
@@ -33,7 +34,6 @@ const WANTED_LIMITS = [
 /** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
 export class Device implements BufferOwner {
   readonly gpu: GPUDevice;
-  readonly caps: Caps;
   readonly info: AdapterInfo;
   readonly platform: Platform;
   readonly stats: DeviceStats;
@@ -45,6 +45,8 @@ export class Device implements BufferOwner {
   /** Uncaptured validation errors: always a bug of ours. */
   readonly errors: string[] = [];
   readonly uniformAlignment: number;
+  readonly #adapterCaps: Caps;
+  #caps: Caps;
   readonly #arenas: ParamsArena[] = [];
   readonly #planParams = new PlanParams(this);
   readonly #scratch = new Map<string, Tensor>();
@@ -56,7 +58,8 @@ export class Device implements BufferOwner {
   private constructor(platform: Platform, gpu: GPUDevice, caps: Caps, info: AdapterInfo, shaders: ReadonlyMap<string, string>) {
     this.platform = platform;
     this.gpu = gpu;
-    this.caps = caps;
+    this.#adapterCaps = caps;
+    this.#caps = caps;
     this.info = info;
     this.stats = {
       buffers: 0, bufferBytes: 0, bindGroups: 0, pipelines: 0, dispatches: 0, submits: 0, bytesRead: 0, bytesWritten: 0,
@@ -76,8 +79,7 @@ export class Device implements BufferOwner {
   /** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
   static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
     const adapter = await platform.requestAdapter(options);
-    const has = (feature: string, name: 'subgroups' | 'timestamps'): boolean =>
-      adapter.features.has(feature) && !options.disable?.includes(name);
+    const has = (feature: string, name: OptionalFeature): boolean => adapter.features.has(feature) && !options.disable?.includes(name);
     const subgroups = has('subgroups', 'subgroups');
     const timestamps = has('timestamp-query', 'timestamps');
     const requiredFeatures: GPUFeatureName[] = [];
@@ -89,11 +91,11 @@ export class Device implements BufferOwner {
     const { info } = adapter;
     const software = isSoftware(adapter);
     platform.deviceCreated(software);
-    const caps: Caps = {
-      subgroups,
-      subgroupMinSize: subgroups ? (info.subgroupMinSize ?? 4) : 1,
-      subgroupMaxSize: subgroups ? (info.subgroupMaxSize ?? 128) : 1,
-      timestamps,
+    const offered: Caps = {
+      subgroups: true,
+      subgroupMinSize: info.subgroupMinSize ?? 4,
+      subgroupMaxSize: info.subgroupMaxSize ?? 128,
+      timestamps: true,
       software,
       family: software ? 'cpu' : 'generic',
       maxBindingBytes: gpu.limits.maxStorageBufferBindingSize,
@@ -101,6 +103,7 @@ export class Device implements BufferOwner {
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
     };
+    const caps = capsWithout(offered, [...(subgroups ? [] : ['subgroups' as const]), ...(timestamps ? [] : ['timestamps' as const])]);
     const adapterInfo: AdapterInfo = {
       name: info.description || info.device || info.vendor || 'unknown adapter',
       vendor: info.vendor,
@@ -111,6 +114,16 @@ export class Device implements BufferOwner {
       limits: { ...requiredLimits },
     };
     return new Device(platform, gpu, caps, adapterInfo, await platform.shaders());
+  }
+
+  /** What ops choose their variants by. */
+  get caps(): Caps {
+    return this.#caps;
+  }
+
+  /** From here on ops choose as on an adapter that lacks these, and no others; what is compiled stays. For tests, to which another device costs its pipelines. */
+  pretend(disable: readonly OptionalFeature[]): void {
+    this.#caps = capsWithout(this.#adapterCaps, disable);
   }
 
   /** A tensor with its own zero-filled buffer. */

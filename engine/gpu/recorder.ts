@@ -69,6 +69,7 @@ export class Recorder {
     workgroups: readonly number[],
   ): void {
     const { pipelines } = this.device;
+    assert(!variant.subgroups || this.caps.subgroups, `${kernel.name}: a variant with subgroups on an adapter without`);
     if (this.mode === 'dry') {
       this.variants.add(pipelines.compile(kernel, variant));
       return;

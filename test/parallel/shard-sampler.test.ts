@@ -15,6 +15,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/logits.ts';
 import { GREEDY, SETTINGS } from '../reference/sample.ts';
 import { testDevice } from '../support/device.ts';
+import { FLAVOURS } from '../support/kernel-case.ts';
 
 /** Settings whose cut needs more tokens than a list holds. */
 const isWide = (row: Partial<SamplingRow>): boolean =>
@@ -28,10 +29,7 @@ interface Drawn {
   readonly logprobs: readonly ShardLogprobs[];
 }
 
-describe.each([
-  { title: 'all features', disable: [] },
-  { title: 'no subgroups', disable: ['subgroups'] },
-] as const)('sharded sampling ($title)', ({ disable }) => {
+describe.each(FLAVOURS)('sharded sampling ($title)', ({ disable }) => {
   let device: Device;
   beforeAll(async () => {
     device = await testDevice({ disable });

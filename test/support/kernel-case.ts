@@ -58,25 +58,28 @@ export function roundToF16(values: ArrayLike<number>): Float32Array {
 const GUARD_BYTES = 1024;
 const GUARD_WORD = 0xdeadbeef;
 
-/** Registers one test per case and device flavour. */
+/** The adapter as it is, and as one that lacks what kernels do without. */
+export const FLAVOURS = [
+  { title: 'all features', disable: [] },
+  { title: 'no subgroups', disable: ['subgroups'] },
+] as const;
+
+/** Registers one test per case and flavour, on one device: what both flavours run is compiled once. */
 export function describeKernels(name: string, cases: readonly KernelCase[]): void {
-  const flavours = [
-    { title: 'all features', disable: [] },
-    { title: 'no subgroups', disable: ['subgroups'] },
-  ] as const;
-  for (const { title, disable } of flavours) {
-    describe(`${name} (${title})`, () => {
-      let device: Device;
-      beforeAll(async () => {
-        device = await testDevice({ disable });
-      });
-      afterAll(() => device.close());
-      test.each(cases.map((c) => [c.name, c] as const))('%s', async (_, kernelCase) => {
+  describe(name, () => {
+    let device: Device;
+    beforeAll(async () => {
+      device = await testDevice();
+    });
+    afterAll(() => device.close());
+    for (const { title, disable } of FLAVOURS) {
+      test.each(cases.map((c) => [c.name, c] as const))(`%s (${title})`, async (_, kernelCase) => {
+        device.pretend(disable);
         await runCase(device, kernelCase);
         expect(device.errors).toEqual([]);
       });
-    });
-  }
+    }
+  });
 }
 
 /** Runs one case: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
