@@ -110,6 +110,8 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
   let folder: string;
   let server: StaticServer;
   let browser: Browser;
+  /** The tests up to the voice loop share a page and what it has loaded: loading is most of a software adapter's work. */
+  let page: Page;
 
   beforeAll(async () => {
     server = await serveFolder(buildPlayground('audio'));
@@ -123,6 +125,13 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
       `--use-file-for-fake-audio-capture=${heard}%noloop`,
     ];
     browser = await launchChromium({ args: microphone });
+    const context = await greedyContext(browser);
+    // The browser's noise suppression and level control bend a clip of one second differently at each run, and the recogniser hears that.
+    await context.addInitScript(() => {
+      const microphone = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+      localStorage.setItem('parley.settings.1', JSON.stringify({ microphone }));
+    });
+    page = await openPage(context, server.url, 'speak');
   });
   afterAll(async () => {
     await browser?.close();
@@ -130,14 +139,20 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
+  /** Goes to a view and loads its model, with the network. */
+  async function load(task: 'chat' | 'speech' | 'transcription', route: string): Promise<void> {
+    await page.context().setOffline(false);
+    await page.goto(`${server.url}#/${route}`);
+    await page.waitForSelector(`main.${route}`);
+    await page.click('text=Load the model');
+    await waitForState(page, task, 'ready');
+  }
+
   test(
     'a seeded sentence is spoken with the network cut, and again the same',
     async () => {
-      const context = await browser.newContext();
-      const page = await openPage(context, server.url, 'speak');
-      await page.click('text=Load the model');
-      await waitForState(page, 'speech', 'ready');
-      await context.setOffline(true);
+      await load('speech', 'speak');
+      await page.context().setOffline(true);
       expect(await page.locator('.voices input').count()).toBe(19);
       let first: Buffer = Buffer.alloc(0);
       const longest = await longestTask(browser, page, async () => (first = await speak(page, 'Good morning.', '7')));
@@ -149,7 +164,6 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
       expect(wav.sampleRate).toBe(24000);
       expect(samples.length / 24000).toBeGreaterThan(0.5);
       expect(Math.max(...samples.map(Math.abs))).toBeGreaterThan(0.05);
-      await context.close();
     },
     8 * MINUTES,
   );
@@ -157,11 +171,8 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
   test(
     'a clip is transcribed as PyTorch does, with the network cut, and saved with times',
     async () => {
-      const context = await browser.newContext();
-      const page = await openPage(context, server.url, 'transcribe');
-      await page.click('text=Load the model');
-      await waitForState(page, 'transcription', 'ready');
-      await context.setOffline(true);
+      await load('transcription', 'transcribe');
+      await page.context().setOffline(true);
       const longest = await longestTask(browser, page, async () => {
         await setInput(page, 'clip.wav', readFileSync(CLIP));
         await page.waitForSelector('.transcript[data-status="done"]', { timeout: 0 });
@@ -174,29 +185,12 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
       await expectSeeking(page);
       await setInput(page, 'picture.jpg', Buffer.from([0xff, 0xd8, 0xff, 0xe0, 1, 2, 3]));
       await page.getByText(/cannot read the file as sound/).waitFor();
-      await context.close();
     },
     6 * MINUTES,
   );
 
   test('hold to talk: what was said becomes a question, and its answer is spoken', { timeout: 10 * MINUTES }, async () => {
-    const context = await greedyContext(browser);
-    // The browser's noise suppression and level control bend a clip of one second differently at each run, and the recogniser hears that.
-    await context.addInitScript(() => {
-      const microphone = { echoCancellation: false, noiseSuppression: false, autoGainControl: false };
-      localStorage.setItem('parley.settings.1', JSON.stringify({ microphone }));
-    });
-    const page = await openPage(context, server.url);
-    for (const [task, route] of [
-      ['transcription', 'transcribe'],
-      ['speech', 'speak'],
-      ['chat', 'chat'],
-    ] as const) {
-      await page.goto(`${server.url}#/${route}`);
-      await page.waitForSelector(`main.${route}`);
-      await page.click('text=Load the model');
-      await waitForState(page, task, 'ready');
-    }
+    await load('chat', 'chat');
     const talk = page.locator('.talk');
     await talk.focus();
     await page.keyboard.down('Space');
@@ -211,7 +205,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     await page.getByText('Speaking; talk to interrupt').waitFor({ timeout: 4 * MINUTES });
     await talk.click();
     await page.getByText('Speaking; talk to interrupt').waitFor({ state: 'detached' });
-    await context.close();
+    await page.context().close();
   });
 
   test(
