@@ -19,6 +19,8 @@ export const MODEL_TYPES = {
   qwen2: { task: 'chat', family: 'llama' },
   qwen3: { task: 'chat', family: 'llama' },
   qwen3_moe: { task: 'chat', family: 'qwen3-moe' },
+  qwen3_5: { task: 'chat', family: 'qwen3-5' },
+  qwen3_5_text: { task: 'chat', family: 'qwen3-5' },
   smollm3: { task: 'chat', family: 'llama' },
   granite: { task: 'chat', family: 'llama' },
   gemma2: { task: 'chat', family: 'gemma' },

@@ -8,6 +8,7 @@ import { GEMMA } from './gemma/gemma.ts';
 import { LLAMA } from './llama/llama.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { PHI3 } from './phi3/phi3.ts';
+import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
 
 const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
@@ -17,6 +18,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   olmo: OLMO,
   phi3: PHI3,
   'qwen3-moe': QWEN3_MOE,
+  'qwen3-5': QWEN3_5,
 };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */
