@@ -29,6 +29,7 @@ export const GATED_DELTA_RULE = defineKernel({
   bindings: { qkv: 'read', gates: 'read', decay: 'read', spans: 'read', states: 'update', out: 'write' },
   params: {
     heads: 'u32',
+    key_heads: 'u32',
     group: 'u32',
     values4: 'u32',
     k_first4: 'u32',
@@ -104,6 +105,8 @@ export interface GatedDeltaRuleArgs {
   /** Dk and Dv, multiples of 4. */
   readonly keyDim: number;
   readonly valueDim: number;
+  /** Value head h has key head h mod Hk; default: those that share one are neighbours. */
+  readonly isTiled?: boolean | undefined;
   /** [T, ...] with Hv columns from `betaColumn` on: how much a row changes, before its sigmoid; and Hv from `alphaColumn` on: how much it forgets. */
   readonly gates: Tensor;
   readonly betaColumn: number;
@@ -118,14 +121,15 @@ export interface GatedDeltaRuleArgs {
 
 /** out = what the state of each row's sequence has for its query, after the row has changed it. */
 export function gatedDeltaRule(rec: Recorder, args: GatedDeltaRuleArgs): void {
-  const { qkv, keyHeads, heads, keyDim, valueDim, gates, betaColumn, alphaColumn, decay, spans, state, out } = args;
+  const { qkv, keyHeads, heads, keyDim, valueDim, isTiled = false, gates, betaColumn, alphaColumn, decay, spans, state, out } = args;
   const keys = keyHeads * keyDim;
   assert(heads % keyHeads === 0 && keyDim % 4 === 0 && valueDim % 4 === 0, `gated_delta_rule: ${heads} heads of ${valueDim} over ${keyHeads} of ${keyDim}`); // prettier-ignore
   assert(qkv.shape[1] === 2 * keys + heads * valueDim && out.shape[1] === heads * valueDim, `gated_delta_rule: ${qkv.label} [${qkv.shape.join(', ')}]`); // prettier-ignore
   const { columns4, variant } = deltaVariant(rec.caps, keyDim);
   const params = {
     heads,
-    group: heads / keyHeads,
+    key_heads: keyHeads,
+    group: isTiled ? 1 : heads / keyHeads,
     values4: valueDim / 4,
     k_first4: keys / 4,
     v_first4: keys / 2,

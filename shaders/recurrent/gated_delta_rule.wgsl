@@ -3,6 +3,7 @@
 //
 // qkv [T, 2 Hk Dk + Hv Dv], heads of q, then k, then v; gates [T, gate_stride] with beta from column beta_column on and alpha from alpha_column on; decay
 // [2, Hv]: a (negative), bias. states [slots, Hv, Dv, Dk], read and left as lib/spans.wgsl says; out [T, Hv Dv].
+// Value head h has key head h / group mod Hk.
 // A workgroup has COLUMNS4 * 4 rows of S in registers (value channels, which do not meet), LANES share a row's key channels, and all sums of a row of the
 // batch, lengths included, are made in one go of the old state: S k and S q need not wait for each other. Every row of a batch is computed the
 // same way whatever its span, so its bits depend neither on the batch nor on how a prompt was cut. Grid (ceil(Dv / COLUMNS), Hv, spans).
@@ -14,6 +15,7 @@ const COLUMNS = 4u * COLUMNS4;
 
 struct Params {
   heads: u32,
+  key_heads: u32,
   group: u32,
   values4: u32,
   k_first4: u32,
@@ -50,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let head = group.y;
   let first4 = group.x * COLUMNS4;
-  let key_at = head / params.group * D4;
+  let key_at = head / params.group % params.key_heads * D4;
   // The last vector of channels stands in for those beyond it; they are not written.
   var row_at: array<u32, COLUMNS>;
   var state: array<vec4<f32>, COLUMNS * SLICES>;

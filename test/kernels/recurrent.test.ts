@@ -93,7 +93,7 @@ const wide = (rng: Rng, count: number): Float32Array => Float32Array.from({ leng
 function deltaCase(shape: reference.DeltaShape, spans = SPANS): KernelCase {
   const { keyHeads, heads, keyDim, valueDim } = shape;
   return {
-    name: `gated_delta_rule handles ${rowsOf(spans)} rows of ${heads} heads of ${valueDim} over ${keyHeads} of ${keyDim}`,
+    name: `gated_delta_rule handles ${rowsOf(spans)} rows of ${heads} heads of ${valueDim} over ${keyHeads} of ${keyDim}${shape.isTiled ? ', tiled' : ''}`,
     build(rng) {
       const rows = rowsOf(spans);
       const width = 2 * keyHeads * keyDim + heads * valueDim;
@@ -164,6 +164,7 @@ describeKernels('recurrent', [
   convCase(260, 4, 300),
   convCase(4, 2, 8),
   deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20 }),
+  deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20, isTiled: true }),
   deltaCase({ keyHeads: 1, heads: 1, keyDim: 4, valueDim: 4 }),
   deltaCase({ keyHeads: 2, heads: 2, keyDim: 128, valueDim: 128 }),
   deltaCase({ keyHeads: 1, heads: 3, keyDim: 36, valueDim: 64 }),

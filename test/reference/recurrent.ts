@@ -28,6 +28,7 @@ export interface DeltaShape {
   readonly heads: number;
   readonly keyDim: number;
   readonly valueDim: number;
+  readonly isTiled?: boolean;
 }
 
 /**
@@ -35,7 +36,7 @@ export interface DeltaShape {
  * [Hv, Dv, Dk]. Returns out [T, Hv Dv] and the state behind.
  */
 export function gatedDeltaRule(
-  { keyHeads, heads, keyDim, valueDim }: DeltaShape,
+  { keyHeads, heads, keyDim, valueDim, isTiled = false }: DeltaShape,
   {
     qkv,
     beta,
@@ -56,7 +57,7 @@ export function gatedDeltaRule(
   };
   for (let t = 0; t < rows; t++) {
     for (let h = 0; h < heads; h++) {
-      const keyHead = Math.floor(h / (heads / keyHeads));
+      const keyHead = isTiled ? h % keyHeads : Math.floor(h / (heads / keyHeads));
       const q = unit(t * width + keyHead * keyDim).map((value) => value / Math.sqrt(keyDim));
       const k = unit(t * width + (keyHeads + keyHead) * keyDim);
       const decay = Math.exp(slope[h]! * Math.log1p(Math.exp(alpha[t * heads + h]! + bias[h]!)));

@@ -20,6 +20,8 @@ export interface DeltaNetConfig {
   readonly valueDim: number;
   /** Taps of the convolution. */
   readonly taps: number;
+  /** Value head h has key head h mod Hk instead of being a neighbour of those that share it. */
+  readonly isTiled?: boolean;
 }
 
 export interface DeltaNet {
@@ -110,7 +112,7 @@ function createWorkspace(
 
 function recordDeltaNet(
   rec: Recorder,
-  { keyHeads, heads, keyDim, valueDim }: DeltaNetConfig,
+  { keyHeads, heads, keyDim, valueDim, isTiled }: DeltaNetConfig,
   channels: number,
   weights: DeltaNet,
   ws: DeltaNetWorkspace,
@@ -127,6 +129,7 @@ function recordDeltaNet(
     heads,
     keyDim,
     valueDim,
+    isTiled,
     gates: ws.projected,
     ...columns,
     decay: weights.decay,

@@ -58,5 +58,7 @@ function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
   if (heads % keyHeads !== 0) throw new EngineError('invalid_model', `config.json: linear_num_value_heads is ${heads}, expected a multiple of linear_num_key_heads, ${keyHeads}`); // prettier-ignore
   if (keyDim % 4 !== 0 || valueDim % 4 !== 0) throw new EngineError('unsupported', `config.json: linear_key_head_dim is ${keyDim} and linear_value_head_dim ${valueDim}, expected multiples of 4`); // prettier-ignore
   if (taps < 2 || taps > MOST_TAPS) throw new EngineError('unsupported', `config.json: linear_conv_kernel_dim is ${taps}, expected 2 to ${MOST_TAPS}`); // prettier-ignore
-  return { hidden, keyHeads, heads, keyDim, valueDim, taps };
+  // Of GGUF files, which are read as this config.json.
+  const isTiled = json['linear_value_heads_tiled'] === true;
+  return { hidden, keyHeads, heads, keyDim, valueDim, taps, isTiled };
 }
