@@ -21,6 +21,7 @@ export const MODEL_TYPES = {
   qwen3_moe: { task: 'chat', family: 'qwen3-moe' },
   qwen3_5: { task: 'chat', family: 'qwen3-5' },
   qwen3_5_text: { task: 'chat', family: 'qwen3-5' },
+  lfm2: { task: 'chat', family: 'lfm2' },
   smollm3: { task: 'chat', family: 'llama' },
   granite: { task: 'chat', family: 'llama' },
   gemma2: { task: 'chat', family: 'gemma' },

@@ -5,6 +5,7 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
+import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { PHI3 } from './phi3/phi3.ts';
@@ -19,6 +20,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   phi3: PHI3,
   'qwen3-moe': QWEN3_MOE,
   'qwen3-5': QWEN3_5,
+  lfm2: LFM2,
 };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */

@@ -32,7 +32,7 @@ export function textWeights(loader: WeightLoader): WeightLoader {
 }
 
 /** A checkpoint under other names, [name, name in `from`]; what is not among them is left out. */
-function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
+export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
   const stored = (name: string): string => names.get(name) ?? name;
   return {
     names: () => [...names.keys()],

@@ -19,7 +19,7 @@ export const CAUSAL_CONV = defineKernel({
   consts: ['TAPS'],
   bindings: { x: 'read', weight: 'read', spans: 'read', tails: 'update', out: 'write' },
   params: { channels4: 'u32', x_stride4: 'u32' },
-  overrides: { WG: 'u32' },
+  overrides: { WG: 'u32', GATED: 'bool' },
 });
 
 export const GATED_DELTA_RULE = defineKernel({
@@ -59,8 +59,10 @@ export interface Spans {
 }
 
 export interface CausalConvArgs {
-  /** [T, C or wider] f32, C first columns; widths are multiples of 4. */
+  /** [T, C or wider] f32, of which the C first columns are read; of a gated convolution [T, 3 C]. Widths are multiples of 4. */
   readonly x: Tensor;
+  /** x has C columns b, g and i: what is convolved is b * i, and out = g * that (LFM2) instead of silu(that). */
+  readonly gated?: boolean;
   /** [taps, C]. */
   readonly weight: Tensor;
   readonly spans: Spans;
@@ -70,14 +72,15 @@ export interface CausalConvArgs {
 }
 
 /** out = silu(causal depthwise convolution of x), over each span and what its sequence had before. */
-export function causalConv(rec: Recorder, { x, weight, spans, state, out }: CausalConvArgs): void {
+export function causalConv(rec: Recorder, { x, gated = false, weight, spans, state, out }: CausalConvArgs): void {
   const [taps = 0, channels = 0] = weight.shape;
   const stride = x.shape[1] ?? 0;
   assert(channels % 4 === 0 && stride % 4 === 0 && out.shape[1] === channels, `causal_conv: ${channels} of ${stride} channels into ${out.shape[1]}`); // prettier-ignore
+  assert(!gated || stride === 3 * channels, `causal_conv: ${stride} columns of a gated convolution of ${channels} channels`);
   const wg = rec.caps.family === 'cpu' ? CPU_WG : WG;
   const bindings = { x, weight, spans: spans.words, tails: state.tail, out };
   const params = { channels4: channels / 4, x_stride4: stride / 4 };
-  const variant = { consts: { TAPS: taps }, overrides: { WG: wg } };
+  const variant = { consts: { TAPS: taps }, overrides: { WG: wg, GATED: gated ? 1 : 0 } };
   rec.dispatch(CAUSAL_CONV, variant, bindings, params, [ceilDiv(channels / 4, wg), spans.count]);
 }
 

@@ -1,9 +1,11 @@
-// out[t, c] = silu(sum_j weight[j, c] * x[t - TAPS + 1 + j, c]): a causal convolution with one filter a channel over the rows of each span, followed by SiLU.
+// out[t, c] = silu(sum_j weight[j, c] * u[t - TAPS + 1 + j, c]): a causal convolution with one filter a channel over the rows of each span, followed by SiLU.
+// The inputs u are the first C columns of x. GATED (LFM2): x has columns b, g and i, u = b * i, and out = g * the convolution, without SiLU.
 //
-// x [T, x_stride * 4] of which the first C columns are read, weight [TAPS, C], out [T, C]. What lies before a span comes from its sequence's tail, the TAPS - 1
+// x [T, x_stride * 4], weight [TAPS, C], out [T, C]. What lies before a span comes from its sequence's tail, the TAPS - 1
 // inputs before it, tails [slots, TAPS - 1, C], and the tail behind the span is left there (lib/spans.wgsl). One invocation walks through a span with four
 // channels in registers, so that a row's bits depend neither on the span nor on the batch. Grid (C / 4, spans). Reference: test/reference/recurrent.ts.
 override WG: u32;
+override GATED: bool;
 
 struct Params {
   channels4: u32,
@@ -39,12 +41,20 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   }
   for (var i = 0u; i < span.y; i++) {
     let row = span.x + i;
-    inputs[TAPS - 1u] = x[row * params.x_stride4 + channel];
+    let at = row * params.x_stride4 + channel;
+    inputs[TAPS - 1u] = x[at];
+    if (GATED) {
+      inputs[TAPS - 1u] *= x[at + 2u * params.channels4];
+    }
     var sum = taps[0] * inputs[0];
     for (var j = 1u; j < TAPS; j++) {
       sum = fma(taps[j], inputs[j], sum);
     }
-    out[row * params.channels4 + channel] = sum / (1.0 + exp(-sum));
+    if (GATED) {
+      out[row * params.channels4 + channel] = sum * x[at + params.channels4];
+    } else {
+      out[row * params.channels4 + channel] = sum / (1.0 + exp(-sum));
+    }
     for (var j = 1u; j < TAPS; j++) {
       inputs[j - 1u] = inputs[j];
     }

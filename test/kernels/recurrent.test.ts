@@ -87,6 +87,46 @@ function convCase(channels: number, taps: number, stride: number): KernelCase {
   };
 }
 
+function gatedConvCase(channels: number, taps: number): KernelCase {
+  return {
+    name: `causal_conv handles ${channels} gated channels with ${taps} taps`,
+    build(rng) {
+      const rows = rowsOf(SPANS);
+      const x = randomTensor(rng, [rows, 3 * channels]);
+      const part = (first: number, count: number, column: number): Float32Array =>
+        Float32Array.from({ length: count * channels }, (_, i) => x.values[(first + Math.floor(i / channels)) * 3 * channels + column * channels + (i % channels)]!); // prettier-ignore
+      const weight = randomTensor(rng, [taps, channels]);
+      const size = (taps - 1) * channels;
+      const tails = randomTensor(rng, [SLOTS, size]);
+      const out = new Float64Array(rows * channels);
+      const after = walk(SPANS, tails.values, size, (first, count, tail) => {
+        const [before, behind, inputs] = [0, 1, 2].map((column) => part(first, count, column)) as [
+          Float32Array,
+          Float32Array,
+          Float32Array,
+        ];
+        const products = Float64Array.from(inputs, (value, i) => value * before[i]!);
+        const result = reference.causalConv(products, weight.values, tail, channels, taps, (sum, i) => sum * behind[i]!);
+        out.set(result.out, first * channels);
+        return result.tail;
+      });
+      return {
+        inputs: { x, weight, spans: spanWords(SPANS) },
+        outputs: {
+          out: { dtype: 'f32', shape: [rows, channels] },
+          tails: { dtype: 'f32', shape: [SLOTS, size], initial: tails.values },
+        },
+        run(rec, t) {
+          const state = { tail: t['tails']!, matrix: t['tails']! };
+          const spans = { words: t['spans']!, count: SPANS.length };
+          causalConv(rec, { x: t['x']!, gated: true, weight: t['weight']!, spans, state, out: t['out']! });
+        },
+        expected: { out, tails: after },
+      };
+    },
+  };
+}
+
 /** Gates from far below to far above, where what is forgotten is nothing and everything. */
 const wide = (rng: Rng, count: number): Float32Array => Float32Array.from({ length: count }, () => 30 * rng.uniform() - 15);
 
@@ -163,6 +203,7 @@ describeKernels('recurrent', [
   convCase(64, 4, 64),
   convCase(260, 4, 300),
   convCase(4, 2, 8),
+  gatedConvCase(68, 3),
   deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20 }),
   deltaCase({ keyHeads: 2, heads: 6, keyDim: 24, valueDim: 20, isTiled: true }),
   deltaCase({ keyHeads: 1, heads: 1, keyDim: 4, valueDim: 4 }),

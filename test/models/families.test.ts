@@ -33,6 +33,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   olmo2: { tpSize: FULL_NORMS },
   olmo3: { tpSize: FULL_NORMS },
   qwen3_5_text: { tpSize: RECURRENT, ppSize: RECURRENT },
+  lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
 };
 
 let device: Device;

@@ -2,13 +2,14 @@
 
 const silu = (x: number): number => x / (1 + Math.exp(-x));
 
-/** Causal convolution with one filter a channel, and SiLU; x [T, C], weight [taps, C], tail [taps - 1, C] the inputs before x. Returns out [T, C] and the tail behind. */
+/** Causal convolution with one filter a channel, and what `end` makes of element i; x [T, C], weight [taps, C], tail [taps - 1, C] the inputs before x. Returns out [T, C] and the tail behind. */
 export function causalConv(
   x: ArrayLike<number>,
   weight: ArrayLike<number>,
   tail: ArrayLike<number>,
   channels: number,
   taps: number,
+  end: (sum: number, i: number) => number = silu,
 ): { out: Float64Array; tail: Float64Array } {
   const inputs = Float64Array.from([...Array.from(tail), ...Array.from(x)]);
   const rows = x.length / channels;
@@ -17,7 +18,7 @@ export function causalConv(
     for (let c = 0; c < channels; c++) {
       let sum = 0;
       for (let j = 0; j < taps; j++) sum += weight[j * channels + c]! * inputs[(t + j) * channels + c]!;
-      out[t * channels + c] = silu(sum);
+      out[t * channels + c] = end(sum, t * channels + c);
     }
   }
   return { out, tail: inputs.slice(rows * channels) };

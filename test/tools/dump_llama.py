@@ -151,6 +151,11 @@ MODELS = {
         linear_conv_kernel_dim=3, tie_word_embeddings=False, layer_types=["full_attention", "linear_attention", "linear_attention"],
         rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
     ),
+    # Short convolutions around two layers of attention, an MLP of two thirds rounded up, five query heads on one of keys.
+    "lfm2": dict(
+        COMMON, model_type="lfm2", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, intermediate_size=70,
+        block_multiple_of=12, full_attn_idxs=[1, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 

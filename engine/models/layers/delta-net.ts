@@ -6,7 +6,7 @@ import { linear } from '../../ops/linear.ts';
 import { causalConv, gatedDeltaRule, rmsNormGated } from '../../ops/recurrent.ts';
 import { gatherRows } from '../../ops/sample.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
-import { alignUp } from '../../util/math.ts';
+import { alignUp, transposed } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import type { Recurrent, RecurrentStep } from './recurrent.ts';
@@ -87,11 +87,6 @@ async function loadDeltaNet(
     norm: await loader.tensor(`${at}.norm.weight`, [valueDim]),
     output: await loader.linear(`${at}.out_proj.weight`, hidden, values),
   };
-}
-
-/** [rows, columns] as [columns, rows]. */
-function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
-  return Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
 }
 
 function createWorkspace(
