@@ -1,4 +1,4 @@
-/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py). */
+/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py). */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -157,6 +157,33 @@ test("qwen35: value heads in the converter's order, norms with their one, a head
   }
   await checkpoint.close();
   await expectLogits('qwen3_5', ggufFile({ metadata, tensors }));
+});
+
+test('lfm2: convolutions where a layer has no heads of keys: the logits are transformers', async () => {
+  const source = join(FIXTURES, 'lfm2');
+  const own: Readonly<Record<string, string>> = {
+    operator_norm: 'attn_norm', ffn_norm: 'ffn_norm', 'self_attn.out_proj': 'attn_output', 'self_attn.q_layernorm': 'attn_q_norm', 'self_attn.k_layernorm': 'attn_k_norm',
+    'feed_forward.w1': 'ffn_gate', 'feed_forward.w3': 'ffn_up', 'feed_forward.w2': 'ffn_down',
+    'conv.conv': 'shortconv.conv', 'conv.in_proj': 'shortconv.in_proj', 'conv.out_proj': 'shortconv.out_proj',
+  }; // prettier-ignore
+  const settings: Record<string, Stored> = {
+    block_count: u32(5), context_length: u32(512), embedding_length: u32(40), feed_forward_length: u32(48), 'attention.head_count': u32(5),
+    'attention.head_count_kv': { type: 'i32s', value: [0, 1, 0, 1, 0] }, 'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.freq_base': f32(10000),
+    'shortconv.l_cache': u32(3),
+  }; // prettier-ignore
+  const metadata: Record<string, Stored> = { 'general.architecture': { type: 'string', value: 'lfm2' } };
+  for (const [key, value] of Object.entries(settings)) metadata[`lfm2.${key}`] = value;
+  const tensors: Record<string, StoredTensor> = {};
+  const checkpoint = await openSafetensors(platform, source, 'model.safetensors');
+  for (const stored of checkpoint.names()) {
+    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*)\.weight$/.exec(stored) ?? [];
+    const name =
+      layer === undefined ? (stored.includes('norm') ? 'token_embd_norm' : 'token_embd') : `blk.${layer}.${own[part] ?? PARTS[part]}`;
+    const shape = checkpoint.tensor(stored)!.shape.filter((size, i, all) => !(all.length === 3 && i === 1 && size === 1));
+    tensors[`${name}.weight`] = floats(await checkpoint.read(stored), shape.toReversed());
+  }
+  await checkpoint.close();
+  await expectLogits('lfm2', ggufFile({ metadata, tensors }));
 });
 
 /** That a file gives the logits that transformers has of a fixture. */

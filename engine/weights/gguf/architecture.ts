@@ -159,6 +159,23 @@ function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
+/** Short convolutions, in the layers without heads of keys; the columns of the MLP are those that there are. */
+function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
+  return {
+    parts: new Map([
+      ['attn_norm', 'operator_norm'],
+      ['ffn_norm', 'ffn_norm'],
+    ]),
+    tensors: new Map(['conv', 'in_proj', 'out_proj'].map((name) => [`shortconv.${name}.weight`, `conv.${name}.weight`])),
+    settings: (metadata, key) => ({
+      norm_eps: metadata.number(key('attention.layer_norm_rms_epsilon')),
+      conv_L_cache: metadata.number(key('shortconv.l_cache')) ?? metadata.refuse(`${key('shortconv.l_cache')} is missing`),
+      block_auto_adjust_ff_dim: false,
+      layer_types: metadata.numbers(key('attention.head_count_kv'))?.map((count) => (count > 0 ? 'full_attention' : 'conv')),
+    }),
+  };
+}
+
 /** By `general.architecture`. Mistral's files say llama. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
@@ -173,6 +190,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
+  ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
   ['qwen35', { modelType: 'qwen3_5_text', permuted: false, activation: 'silu', ...qwen35() }],
 ]);
 
@@ -286,6 +304,8 @@ export const ROPE_FACTORS = { all: 'rope_freqs.weight', short: 'rope_factors_sho
 const TOP: ReadonlyMap<string, string> = new Map([
   ['token_embd.weight', 'model.embed_tokens.weight'],
   ['output_norm.weight', 'model.norm.weight'],
+  // LFM2's.
+  ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
 ]);
 
@@ -334,7 +354,7 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
     const count = permuted ? headsOf[part] : undefined;
     const isShifted = normOffset !== 0 && tensor.name.endsWith('_norm.weight');
     const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
-    const shaped = part.endsWith('conv1d') ? asFilters(tensor) : stackedByRows(tensor);
+    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stackedByRows(tensor);
     found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });
   }
   return found;
