@@ -271,6 +271,9 @@ export interface MemoryUse {
   /** Tokens a page. */
   readonly pageSize: number;
   readonly kvCacheDtype: string;
+  /** Of a model with recurrent layers: slots for states of sequences, running and cached, and what they take. */
+  readonly stateSlots?: number;
+  readonly stateBytes?: number;
 }
 
 export interface AdapterInfo {

@@ -1,7 +1,7 @@
 import { assert } from '../errors.ts';
 
 /**
- * Which KV pages are free. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. A page that was never used is
+ * Which KV pages are free, or which slots for the states of recurrent layers. Pages are counted by their holders, so that sequences (and a prefix cache) may share them. A page that was never used is
  * given only when every page before it is in use: memory is taken for the first ones alone.
  */
 export class PagePool {
@@ -38,6 +38,11 @@ export class PagePool {
       assert(this.#holders[page]! > 0, `page ${page} is shared but free`);
       this.#holders[page]!++;
     }
+  }
+
+  /** How many hold a page. */
+  holders(page: number): number {
+    return this.#holders[page]!;
   }
 
   /** Removes a holder; a page without holders is free. */

@@ -8,8 +8,13 @@
  *
  *   tokens of a sequence   |<--- match: locked, read-only --->|<-- own full pages -->|<- tail ->|
  *   on insert              | (already the tree's)             | adopted by the tree  | freed    |
+ *
+ * Of a model with recurrent layers a prefix is of use only where the state behind it was kept as well: nodes have one at the end of their edge or none, and
+ * `match` goes no further than the last state on its path. The tree is a holder of the slots of its states and lets them go with their nodes, or
+ * before them, least recently used first.
  */
 import { assert } from '../errors.ts';
+import type { PagePool } from './page-pool.ts';
 
 /** What `match` found; `lock` it before anything else may evict. */
 export interface PrefixMatch {
@@ -19,6 +24,10 @@ export interface PrefixMatch {
   readonly length: number;
   /** The last node of the path; opaque to callers. */
   readonly node: RadixNode;
+  /** Slot of the state behind it; undefined without states, and where nothing was found. */
+  readonly state: number | undefined;
+  /** Tokens whose pages the tree has: more than `length` where no state was kept. */
+  readonly known: number;
 }
 
 /** Result of `insert`. */
@@ -39,6 +48,8 @@ export class RadixNode {
   locks = 0;
   /** Logical time of the last use. */
   used = 0;
+  /** Slot of the state behind the last token. */
+  state: number | undefined;
 
   constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[]) {
     this.parent = parent;
@@ -49,13 +60,18 @@ export class RadixNode {
 
 export class RadixCache {
   readonly pageSize: number;
+  readonly #states: PagePool | undefined;
+  /** Nodes with a state. */
+  readonly #stateful = new Set<RadixNode>();
   readonly #roots = new Map<string, RadixNode>();
   #clock = 0;
   #pages = 0;
   #locked = 0;
 
-  constructor(pageSize: number) {
+  /** `states`: the slots for states, of a model with recurrent layers. */
+  constructor(pageSize: number, states?: PagePool) {
     this.pageSize = pageSize;
+    this.#states = states;
   }
 
   /** Pages the tree holds. */
@@ -73,6 +89,20 @@ export class RadixCache {
    * the match and by marking the path as used.
    */
   match(tokens: ArrayLike<number>, salt = '', limit = tokens.length): PrefixMatch {
+    const { pages, node: last } = this.#walk(tokens, salt, limit);
+    const known = pages.length * this.pageSize;
+    if (!this.#states) return { pages, length: known, node: last, state: undefined, known };
+    let node = last;
+    let count = pages.length;
+    while (node.parent && node.state === undefined) {
+      count -= node.pages.length;
+      node = node.parent;
+    }
+    return { pages: pages.slice(0, count), length: count * this.pageSize, node, state: node.state, known };
+  }
+
+  /** The path of the longest prefix whose pages the tree has, ending at a node. */
+  #walk(tokens: ArrayLike<number>, salt: string, limit: number): { readonly pages: number[]; readonly node: RadixNode } {
     let node = this.#root(salt);
     const pages: number[] = [];
     const time = ++this.#clock;
@@ -87,13 +117,14 @@ export class RadixCache {
       pages.push(...node.pages);
       if (shared < child.pages.length || node !== child) break;
     }
-    return { pages, length: pages.length * this.pageSize, node };
+    return { pages, node };
   }
 
   /** Length in tokens of what `match` would find; changes nothing (the scheduler orders its queue with it). */
   peek(tokens: ArrayLike<number>, salt = '', limit = tokens.length): number {
     let node = this.#roots.get(salt);
     let length = 0;
+    let usable = 0;
     while (node && length + this.pageSize <= limit) {
       const child = node.children.get(this.#key(tokens, length));
       if (!child) break;
@@ -101,8 +132,9 @@ export class RadixCache {
       length += shared * this.pageSize;
       if (shared < child.pages.length) break;
       node = child;
+      if (node.state !== undefined) usable = length;
     }
-    return length;
+    return this.#states ? usable : length;
   }
 
   /**
@@ -112,8 +144,8 @@ export class RadixCache {
   insert(tokens: ArrayLike<number>, pages: readonly number[], salt = ''): Insertion {
     const count = Math.floor(tokens.length / this.pageSize);
     assert(pages.length >= count, `insert: ${pages.length} pages for ${tokens.length} tokens of ${this.pageSize} a page`);
-    const { length, node } = this.match(tokens, salt);
-    const known = length / this.pageSize;
+    const { pages: found, node } = this.#walk(tokens, salt, tokens.length);
+    const [known, length] = [found.length, found.length * this.pageSize];
     if (known === count) return { known, node };
     const rest = Uint32Array.from({ length: (count - known) * this.pageSize }, (_, i) => tokens[length + i]!);
     const leaf = new RadixNode(node, rest, pages.slice(known, count));
@@ -121,6 +153,27 @@ export class RadixCache {
     node.children.set(this.#key(rest, 0), leaf);
     this.#pages += leaf.pages.length;
     return { known, node: leaf };
+  }
+
+  /** Gives a node the state behind it, which the tree holds from now on too, unless it has one. */
+  keep(node: RadixNode, slot: number): void {
+    if (!this.#states || node.state !== undefined || !node.parent) return;
+    this.#states.share([slot]);
+    node.state = slot;
+    this.#stateful.add(node);
+  }
+
+  /** States that nobody but the tree holds. */
+  get numIdleStates(): number {
+    return this.#idleStates().length;
+  }
+
+  /** Lets go of the least recently used state that nobody else holds; false when there is none. Its pages stay. */
+  dropState(): boolean {
+    const [first, ...others] = this.#idleStates();
+    if (!first) return false;
+    this.#forgetState(others.reduce((oldest, node) => (node.used < oldest.used ? node : oldest), first));
+    return true;
   }
 
   /** Protects a path from eviction until `unlock`; may be held several times. */
@@ -149,6 +202,7 @@ export class RadixCache {
       freed.push(...leaf.pages);
       this.#pages -= leaf.pages.length;
       parent?.children.delete(this.#key(leaf.tokens, 0));
+      this.#forgetState(leaf);
       leaf.parent = undefined;
       if (parent && parent.parent && parent.children.size === 0 && parent.locks === 0) insertByUse(leaves, parent);
     }
@@ -163,13 +217,7 @@ export class RadixCache {
 
   /** Every page the tree holds. */
   pages(): number[] {
-    const pages: number[] = [];
-    const visit = (node: RadixNode): void => {
-      pages.push(...node.pages);
-      for (const child of node.children.values()) visit(child);
-    };
-    for (const root of this.#roots.values()) visit(root);
-    return pages;
+    return this.#nodes().flatMap(({ pages }) => pages);
   }
 
   /** Throws when a count or a link is wrong; cheap enough to run whenever the engine is idle. */
@@ -195,6 +243,32 @@ export class RadixCache {
     for (const root of this.#roots.values()) visit(root);
     assert(seen.size === this.#pages, `the tree holds ${seen.size} pages, the count says ${this.#pages}`);
     assert(locked === this.#locked, `${locked} pages are locked, the count says ${this.#locked}`);
+  }
+
+  #forgetState(node: RadixNode): void {
+    if (node.state === undefined) return;
+    this.#states!.release([node.state]);
+    node.state = undefined;
+    this.#stateful.delete(node);
+  }
+
+  /** Slots of all states in the tree. */
+  states(): number[] {
+    return [...this.#stateful].flatMap(({ state }) => state ?? []);
+  }
+
+  #idleStates(): RadixNode[] {
+    return [...this.#stateful].filter(({ state }) => this.#states!.holders(state!) === 1);
+  }
+
+  #nodes(): RadixNode[] {
+    const nodes: RadixNode[] = [];
+    const visit = (node: RadixNode): void => {
+      nodes.push(node);
+      for (const child of node.children.values()) visit(child);
+    };
+    for (const root of this.#roots.values()) visit(root);
+    return nodes;
   }
 
   #root(salt: string): RadixNode {
@@ -243,13 +317,7 @@ export class RadixCache {
   }
 
   #leaves(): RadixNode[] {
-    const leaves: RadixNode[] = [];
-    const visit = (node: RadixNode): void => {
-      if (node.children.size === 0 && node.parent && node.locks === 0) leaves.push(node);
-      for (const child of node.children.values()) visit(child);
-    };
-    for (const root of this.#roots.values()) visit(root);
-    return leaves;
+    return this.#nodes().filter(({ children, parent, locks }) => children.size === 0 && parent !== undefined && locks === 0);
   }
 }
 

@@ -4,6 +4,8 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { createKVCache } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
+import { createStates } from '../ops/states.ts';
+import type { StateShape } from '../ops/states.ts';
 import type { Range } from '../util/math.ts';
 import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
@@ -12,6 +14,10 @@ import type { Shard } from './shard.ts';
 /** What the runner and the scheduler need to know of a decoder. */
 export interface DecoderShape {
   readonly layers: number;
+  /** Layers with pages of keys and values; absent = all. */
+  readonly pagedLayers?: number | undefined;
+  /** What recurrent layers keep of a sequence beside its pages; absent = there are none. */
+  readonly state?: StateShape | undefined;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
@@ -38,9 +44,23 @@ export interface Decoder {
   prepareKV?(device: Device, kv: KVCache): Promise<void>;
 }
 
-/** `pages` of at most `limit` pages for a decoder's keys and values, ready for its first step. */
-export async function createDecoderKV(device: Device, decoder: Decoder, shape: KVShape, limit: number, pages = limit): Promise<KVCache> {
-  const kv = createKVCache(device, shape, limit, pages);
+/** Of something: how many there may be, and how many there are at first. */
+export interface Room {
+  readonly limit: number;
+  readonly first?: number;
+}
+
+/** Pages for a decoder's keys and values, and slots for its states where it has any, ready for its first step. */
+export async function createDecoderKV(
+  device: Device,
+  decoder: Decoder,
+  shape: KVShape,
+  pages: Room,
+  slots: Room = { limit: 1 },
+): Promise<KVCache> {
+  const { state } = decoder.shape;
+  const states = state && createStates(device, state, slots.limit, slots.first);
+  const kv = { ...createKVCache(device, shape, pages.limit, pages.first), ...(states && { states }) };
   await decoder.prepareKV?.(device, kv);
   return kv;
 }

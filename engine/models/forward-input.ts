@@ -1,5 +1,6 @@
 import type { Tensor } from '../gpu/tensor.ts';
 import type { AttentionSplit } from '../ops/paged-attention.ts';
+import type { Spans } from '../ops/recurrent.ts';
 
 /**
  * The device side of a batch: what a decoder's forward pass reads. T rows of a ragged batch, decodes first; models see this and never
@@ -23,6 +24,8 @@ export interface ForwardInput {
   readonly prefillTileRows: number;
   /** How the decodes' positions are spread over workgroups; absent = not. */
   readonly split: AttentionSplit | undefined;
+  /** The rows by sequence, with the slots of their states: of models with recurrent layers. */
+  readonly spans: Spans;
   /** Rows that give logits, in order: the tensor [B] u32 of row numbers, or undefined for the first `logitRows` rows. */
   readonly logitIndices: Tensor | undefined;
   readonly logitRows: number;

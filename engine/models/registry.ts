@@ -5,9 +5,11 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
+import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { PHI3 } from './phi3/phi3.ts';
+import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
 import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
 
 const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
@@ -17,6 +19,8 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   olmo: OLMO,
   phi3: PHI3,
   'qwen3-moe': QWEN3_MOE,
+  'qwen3-5': QWEN3_5,
+  lfm2: LFM2,
 };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */

@@ -11,8 +11,8 @@ const PREFIXES: readonly (readonly [stored: string, name: string])[] = [
   ['model.language_model.', 'model.'],
 ];
 
-/** Parts that a text model does not have. */
-const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual)\./;
+/** Parts that a text model does not have, and the head that guesses several tokens at once (Qwen3.5's `mtp`), which nothing here asks. */
+const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual|mtp)\./;
 
 /** config.json of the text part; the file itself where it is of a text model alone. */
 export function textConfig(json: Json): Json {
@@ -32,7 +32,7 @@ export function textWeights(loader: WeightLoader): WeightLoader {
 }
 
 /** A checkpoint under other names, [name, name in `from`]; what is not among them is left out. */
-function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
+export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
   const stored = (name: string): string => names.get(name) ?? name;
   return {
     names: () => [...names.keys()],

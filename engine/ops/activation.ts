@@ -63,6 +63,22 @@ export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMu
   ]);
 }
 
+export const MUL_SIGMOID = defineKernel({
+  file: 'activation/mul_sigmoid.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { gate: 'read', x: 'update' },
+  params: { count4: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+/** x = x * sigmoid(gate) of the first `rows` rows, in place; x and gate [T, C], C a multiple of 4. */
+export function mulSigmoid(rec: Recorder, { x, gate, rows }: { x: Tensor; gate: Tensor; rows: number }): void {
+  const columns = x.shape[1] ?? 0;
+  assert(gate.shape[1] === columns && columns % 4 === 0, `mul_sigmoid: gate has ${gate.shape[1]} columns, x ${columns}`);
+  const count4 = (rows * columns) / 4;
+  rec.dispatch(MUL_SIGMOID, { overrides: { WG } }, { gate, x }, { count4 }, [ceilDiv(count4, WG)]);
+}
+
 export const SOFT_CAP = defineKernel({
   file: 'activation/soft_cap.wgsl',
   fragments: () => ['lib/grid.wgsl'],

@@ -7,6 +7,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
+import type { StateCache } from './states.ts';
 
 const WG = 64;
 
@@ -34,6 +35,8 @@ export interface KVCache {
   readonly kvHeads: number;
   readonly headDim: number;
   readonly layers: readonly KVLayer[];
+  /** What recurrent layers keep of sequences, of a model that has any. */
+  readonly states?: StateCache;
 }
 
 export interface KVLayer {

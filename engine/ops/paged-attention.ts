@@ -6,6 +6,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { kvFragment } from './kv.ts';
 import type { KVCache } from './kv.ts';
+import { lanesOf } from './lanes.ts';
 
 /** Positions whose scores share one maximum and sum; parts are cut at absolute multiples, so a result does not depend on the batch. */
 export const ATTENTION_SPLIT = 256;
@@ -42,13 +43,6 @@ export const PAGED_ATTENTION_REDUCE = defineKernel({
   bindings: { partials: 'read', positions: 'read', out: 'write' },
   params: { heads: 'u32', parts: 'u32', window: 'u32' },
 });
-
-/** Lanes of a workgroup, and whether they are one subgroup that can shuffle. */
-function lanesOf(caps: Caps): { readonly lanes: number; readonly subgroups: boolean } {
-  const { subgroupMinSize: size, subgroupMaxSize } = caps;
-  const fixed = caps.subgroups && size === subgroupMaxSize && size <= 32;
-  return { lanes: fixed ? size : caps.family === 'cpu' ? 8 : 32, subgroups: fixed };
-}
 
 /** Rows of one sequence that a prefill tile holds. */
 export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, headDim: number): number {

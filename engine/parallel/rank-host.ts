@@ -104,7 +104,10 @@ export class RankHost implements RankOperations {
 
   async start({ pages, sizes, buffer }: StartRequest): Promise<void> {
     const device = this.#device;
-    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), pages, firstPages(device.caps, this.#kvShape(), pages));
+    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), {
+      limit: pages,
+      first: firstPages(device.caps, this.#kvShape(), pages),
+    });
     this.#memory = new GroupMemory(sizes, buffer);
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
     const parts = { device, decoder: this.#decoder, workspace: this.#workspace, kv, limits: sizes.limits, place: this.#place, link };

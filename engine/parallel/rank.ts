@@ -83,7 +83,7 @@ export class Rank {
     const { maxRunning, prefillChunk } = this.#parts.limits;
     const rows = Math.min(maxRunning + prefillChunk, wanted);
     const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
-    const shape: StepShape = { rows, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: 1 };
+    const shape: StepShape = { rows, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: 1 };
     return (rec) => this.#recordAll(rec, shape, greedy);
   }
 

@@ -6,6 +6,8 @@ import { SAY_MEMORY } from '../gpu/memory.ts';
 import type { DeviceMemory } from '../gpu/memory.ts';
 import type { KVShape } from '../ops/kv.ts';
 import { pageBytes } from '../ops/kv.ts';
+import { mostSlots, slotBytes } from '../ops/states.ts';
+import type { StateShape } from '../ops/states.ts';
 import { formatBytes } from '../util/memory.ts';
 import { ceilDiv } from '../util/math.ts';
 
@@ -17,7 +19,7 @@ export interface ModelDemand extends Pick<ModelMemory, 'id' | 'task'> {
   /** What the weights would take if they were quantised at load, by the value of the setting. */
   readonly quantised?: Readonly<Record<string, number>>;
   /** Of a chat model: what takes the rest. */
-  readonly pages?: Pick<MemoryRequest, 'kv' | 'maxRunning' | 'context'>;
+  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'maxRunning' | 'context'>;
 }
 
 /** What there is to divide. */
@@ -43,7 +45,7 @@ export function planModels({ taken, ...share }: MemoryShare, demands: readonly M
     if (!use && others + weights + activations > available)
       throw tooLarge({ memory, fraction, others, weights, activations, quantised, model: id });
     models.push({ id, task, weightBytes: weights, activationBytes: activations, ...(use && { pages: use }) });
-    others += weights + activations + (use?.kvBytes ?? 0);
+    others += weights + activations + (use?.kvBytes ?? 0) + (use?.stateBytes ?? 0);
   }
   return { deviceBytes: memory.bytes, source: memory.from, fraction, models, totalBytes: others };
 }
@@ -76,21 +78,42 @@ export interface MemoryRequest {
   readonly activations: number;
   readonly quantised?: ModelDemand['quantised'];
   readonly kv: KVShape;
+  /** Of a model with recurrent layers. */
+  readonly state?: StateShape | undefined;
   readonly maxRunning: number;
   /** Longest sequence asked for, in tokens. */
   readonly context: number;
   readonly maxBindingBytes: number;
 }
 
+/** Share of what weights and activations leave that goes to states, where there is not enough for all that may be asked for. */
+const STATE_SHARE = 1 / 4;
+/** One for a sequence and one for the prefix cache. */
+const LEAST_SLOTS = 2;
+
+/** Sequences that may run at a time with so many slots for states: half of them, the others are the prefix cache's. */
+export function runningWithin(slots: number): number {
+  return Math.floor(slots / 2);
+}
+
+/** Slots for states: for every sequence that may run, and as many for the prefix cache, within their share of `left` bytes and what the adapter binds. */
+function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes }: MemoryRequest): number {
+  const fitting = Math.floor((left * STATE_SHARE) / slotBytes(state));
+  return Math.max(LEAST_SLOTS, Math.min(2 * maxRunning, fitting, mostSlots(state, maxBindingBytes)));
+}
+
 /**
- * Divides the memory: what weights and activations leave of the share goes to pages of keys and values, at most what `maxRunning` sequences of
+ * Divides the memory: what weights and activations leave of the share goes to states of recurrent layers and pages of keys and values, at most what `maxRunning` sequences of
  * `context` tokens can use and what the adapter binds. Throws EngineError('out_of_memory') with the numbers and what to do when that is too little.
  */
 export function planMemory(request: MemoryRequest): MemoryUse {
-  const { memory, fraction, others, weights, activations, kv, maxRunning, context, maxBindingBytes } = request;
+  const { memory, fraction, others, weights, activations, kv, state, maxRunning, context, maxBindingBytes } = request;
   const inOneBuffer = pageBytes(kv);
   const page = 2 * kv.layers * inOneBuffer;
-  const left = memory.bytes * fraction - others - weights - activations;
+  const all = memory.bytes * fraction - others - weights - activations;
+  const slots = state && slotsWithin(state, all, request);
+  const stateBytes = state && slots! * slotBytes(state);
+  const left = all - (stateBytes ?? 0);
   const most = maxRunning * ceilDiv(context, kv.pageSize);
   const pages = Math.min(Math.floor(left / page), Math.floor(maxBindingBytes / inOneBuffer), most);
   const least = ceilDiv(Math.min(LEAST_TOKENS, context), kv.pageSize);
@@ -106,6 +129,7 @@ export function planMemory(request: MemoryRequest): MemoryUse {
     kvPages: pages,
     pageSize: kv.pageSize,
     kvCacheDtype: kv.dtype,
+    ...(state && { stateSlots: slots!, stateBytes: stateBytes! }),
   };
 }
 
@@ -113,21 +137,23 @@ export function planMemory(request: MemoryRequest): MemoryUse {
 type TooLarge = Pick<MemoryRequest, 'model' | 'memory' | 'fraction' | 'others' | 'weights' | 'activations'> & Partial<MemoryRequest>;
 
 function tooLarge(
-  { model, memory, fraction, others, weights, activations, quantised = {}, kv, context = 0 }: TooLarge,
+  { model, memory, fraction, others, weights, activations, quantised = {}, kv, state, context = 0 }: TooLarge,
   leastKv = 0,
 ): EngineError {
-  const needed = others + weights + activations + leastKv;
+  const leastStates = state ? LEAST_SLOTS * slotBytes(state) : 0;
+  const needed = others + weights + activations + leastStates + leastKv;
   const parts = [
     ...(others > 0 ? [`other models ${formatBytes(others)}`] : []),
     `weights ${formatBytes(weights)}`,
     `activations ${formatBytes(activations)}`,
+    ...(state ? [`${LEAST_SLOTS} states of recurrent layers ${formatBytes(leastStates)}`] : []),
     ...(kv ? [`keys and values of ${Math.min(LEAST_TOKENS, context)} tokens ${formatBytes(leastKv)}`] : []),
   ];
   const share = `${fraction} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(fraction * memory.bytes)} may be taken`;
   const smaller = Object.entries(quantised).filter(([, bytes]) => bytes < weights && needed - weights + bytes <= fraction * memory.bytes);
   const remedies: Remedy[] = [
     ...(smaller.length > 0 ? [fewerBits(smaller)] : []),
-    ...(kv ? chatRemedies(kv) : []),
+    ...(kv ? chatRemedies(kv, state !== undefined) : []),
     { does: 'take a larger share', settings: [{ name: 'memFractionStatic' }] },
     SAY_MEMORY,
   ];
@@ -143,15 +169,17 @@ function fewerBits(smaller: readonly (readonly [string, number])[]): Remedy {
   return { does: `store the weights in fewer bits (${sizes})`, settings: smaller.map(([value]) => ({ name: 'quantization', value })) };
 }
 
-function chatRemedies(kv: KVShape): readonly Remedy[] {
+const SPLIT: Remedy = {
+  does: 'split the model over two devices, about half of it on each',
+  settings: [
+    { name: 'tpSize', value: 2 },
+    { name: 'ppSize', value: 2 },
+  ],
+};
+
+function chatRemedies(kv: KVShape, hasStates: boolean): readonly Remedy[] {
   return [
-    {
-      does: 'split the model over two devices, about half of it on each',
-      settings: [
-        { name: 'tpSize', value: 2 },
-        { name: 'ppSize', value: 2 },
-      ],
-    },
+    ...(hasStates ? [] : [SPLIT]),
     ...(kv.dtype === 'int8' ? [] : [STORE_BYTES]),
     { does: 'compute less at once', settings: [{ name: 'maxRunningRequests' }, { name: 'chunkedPrefillSize' }] },
   ];

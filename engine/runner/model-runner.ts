@@ -7,6 +7,7 @@ import type { ForwardInput } from '../models/forward-input.ts';
 import type { Decoder, DecoderShape, DecoderWorkspace } from '../models/decoder.ts';
 import { growKVCache } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
+import { growStates, writeSpan } from '../ops/states.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { ceilDiv, indexBeyond } from '../util/math.ts';
 import { LogitProcessors, parseLogprobs } from './logit-processors.ts';
@@ -107,7 +108,7 @@ export class ModelRunner {
     const { maxRunning, prefillChunk } = this.#limits;
     const rows = Math.min(maxRunning + prefillChunk, wanted);
     const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
-    const shape: StepShape = { rows, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
+    const shape: StepShape = { rows, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
     return (rec) => this.#record(rec, shape, 'greedy');
   }
 
@@ -132,6 +133,7 @@ export class ModelRunner {
       [input.positions[row], input.slots[row], input.logitIndices[row]] = [row, row, row];
     }
     input.items.set([0, rows, 0, 0]);
+    writeSpan(input.spans, 0, { first: 0, rows, write: 0 });
     const fields = { rows, items: 1, decodes: 0, logitRows: rows, sampled: rows, gather: 1, longest: 0, greedy: 1, tableWords: 0 } as const;
     for (const [field, value] of Object.entries(fields)) input.set(field as keyof typeof fields, value);
     const shape = this.#tensors.upload(input);
@@ -162,7 +164,7 @@ export class ModelRunner {
   run(batch: Batch): StepResult {
     const input = this.#input;
     this.#encoder.encode(batch, input);
-    const given = this.#growPages(input.get('pages'));
+    const given = this.#grow(input.get('pages'), input.get('states'));
     const shape = this.#tensors.upload(input);
     this.#sampler.upload(input.sampling, shape.logitRows);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
@@ -192,10 +194,14 @@ export class ModelRunner {
     return { tokens, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
   }
 
-  /** Room for the pages a step uses; the promise rejects when the device had none. */
-  #growPages(pages: number): Promise<void> | undefined {
-    if (pages <= this.#kv.pages) return undefined;
-    const { made: moved, given } = allocateNow(this.#device, 'more KV pages', () => growKVCache(this.#device, this.#kv, pages));
+  /** Room for the pages and the slots for states that a step uses; the promise rejects when the device had none. */
+  #grow(pages: number, slots: number): Promise<void> | undefined {
+    const { states } = this.#kv;
+    if (pages <= this.#kv.pages && slots <= (states?.slots ?? 0)) return undefined;
+    const { made: moved, given } = allocateNow(this.#device, 'more KV pages', () => {
+      const pagesMoved = growKVCache(this.#device, this.#kv, pages);
+      return (states !== undefined && growStates(this.#device, states, slots)) || pagesMoved;
+    });
     if (moved) this.#plans.clear();
     return given;
   }

@@ -3,6 +3,7 @@ import { assert } from '../errors.ts';
 import { NO_SLOT } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 import { writeSamplingRow } from '../ops/sampling-row.ts';
+import { SPAN_WORDS, writeSpan } from '../ops/states.ts';
 import { GREEDY_SAMPLING } from '../sampling.ts';
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
 import { LogitEncoder } from './logit-encoder.ts';
@@ -18,6 +19,8 @@ export class StepEncoder {
   readonly #logits: LogitEncoder;
   /** Pages that were ever used: the pool gives the first ones first. */
   #pages = 0;
+  /** The same of slots for states. */
+  #states = 0;
 
   constructor(table: BlockTable, pageSize: number, limits: StepLimits) {
     this.#table = table;
@@ -67,12 +70,14 @@ export class StepEncoder {
   }
 
   #encodeRows(decodes: readonly BatchItem[], prefills: readonly BatchItem[], rows: number, input: StepInput): void {
-    const { tokens, positions, slots, items, logitIndices } = input;
+    const { tokens, positions, slots, items, spans, logitIndices } = input;
     const pageSize = this.#pageSize;
     let row = 0;
     let item = 0;
     let sampled = 0;
-    const put = ({ sequence, start, count, samples, fromDevice, drafts }: BatchItem): void => {
+    const put = ({ sequence, start, count, samples, fromDevice, drafts, state }: BatchItem): void => {
+      if (state) writeSpan(spans, item, { first: row, rows: count, ...state });
+      if (state) this.#states = Math.max(this.#states, state.write + 1, (state.keep?.slot ?? 0) + 1);
       items.set([row, count, sequence.row, start], item++ * ITEM_WORDS);
       for (let position = start; position < start + count; position++) {
         // Guesses lie beyond the tokens that are known, and beyond the one that only the device knows.
@@ -88,9 +93,11 @@ export class StepEncoder {
     for (const prefill of prefills) put(prefill);
     for (; row < rows; row++) {
       [tokens[row], positions[row], slots[row]] = [0, 0, NO_SLOT];
+      spans.fill(0, item * SPAN_WORDS, (item + 1) * SPAN_WORDS);
       items.fill(0, item * ITEM_WORDS, ++item * ITEM_WORDS);
     }
     assert(row === rows, `${row} rows in a batch of ${rows}`);
+    input.set('states', this.#states);
   }
 
   /** Padding rows are greedy. */

@@ -1,5 +1,6 @@
 import { PENALTY_WORDS } from '../ops/logits.ts';
 import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
+import { SPAN_WORDS } from '../ops/states.ts';
 import { ceilDiv } from '../util/math.ts';
 
 /** Entries of logit_bias the API allows one request. */
@@ -36,8 +37,8 @@ const FIELDS = [
   'logitRows', 'sampled', 'gather',
   /** Length of the longest decoding sequence; 1 = every row takes the largest logit. */
   'longest', 'greedy',
-  /** Words of `table` in use; pages that this and earlier steps use: the first ones. */
-  'tableWords', 'pages',
+  /** Words of `table` in use; pages, and slots for states, that this and earlier steps use: the first ones. */
+  'tableWords', 'pages', 'states',
   /** 1 = some row asks for what follows; 1 = some row's logits are changed before sampling. */
   'processed', 'changed',
   /** Entries of `biases`; 1 = `penalties` hold; words of `fresh`; rows of `reported` and the most alternatives any of them wants. */
@@ -61,6 +62,8 @@ export class StepInput {
   readonly slots: Uint32Array;
   /** [items, ITEM_WORDS]. */
   readonly items: Uint32Array;
+  /** [items, SPAN_WORDS], of models with recurrent layers (ops/states.ts). */
+  readonly spans: Uint32Array;
   readonly logitIndices: Uint32Array;
   /** [logitRows, SAMPLING_ROW_WORDS] (ops/sampling-row.ts). */
   readonly sampling: Uint32Array;
@@ -94,6 +97,7 @@ export class StepInput {
     this.positions = take(sizes.positions);
     this.slots = take(sizes.slots);
     this.items = take(sizes.items);
+    this.spans = take(sizes.spans);
     this.logitIndices = take(sizes.logitIndices);
     this.sampling = take(sizes.sampling);
     this.table = take(sizes.table);
@@ -129,6 +133,7 @@ export class StepInput {
     copy(this.positions, other.positions, rows);
     copy(this.slots, other.slots, rows);
     copy(this.items, other.items, this.get('items') * ITEM_WORDS);
+    copy(this.spans, other.spans, this.get('items') * SPAN_WORDS);
     copy(this.logitIndices, other.logitIndices, logitRows);
     copy(this.sampling, other.sampling, logitRows * SAMPLING_ROW_WORDS);
     copy(this.table, other.table, this.get('tableWords'));
@@ -160,6 +165,7 @@ function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, context, v
     slots: rows,
     // A sequence has at most one chunk a step, and the decodes of a batch are padded to a bucket.
     items: 2 * maxRunning * ITEM_WORDS,
+    spans: 2 * maxRunning * SPAN_WORDS,
     logitIndices: sampled,
     sampling: sampled * SAMPLING_ROW_WORDS,
     table: maxRunning * (TABLE_HEAD + columns),

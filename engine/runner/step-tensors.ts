@@ -3,6 +3,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
 import type { Decoder } from '../models/decoder.ts';
 import { NO_SLOT } from '../ops/kv.ts';
+import { SPAN_WORDS } from '../ops/states.ts';
 import { ATTENTION_SPLIT, attentionTileRows } from '../ops/paged-attention.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
@@ -15,6 +16,8 @@ const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 /** What a forward pass is recorded for; steps of one shape replay one plan. */
 export interface StepShape {
   readonly rows: number;
+  /** Sequences, padding included. */
+  readonly spans: number;
   readonly decodeTiles: number;
   readonly prefillTiles: number;
   /** Workgroups a decode's positions are spread over; 1 = not spread. */
@@ -34,6 +37,7 @@ export class StepTensors {
   readonly #positions: Tensor;
   readonly #slots: Tensor;
   readonly #tiles: Tensor;
+  readonly #spans: Tensor;
   readonly #logitIndices: Tensor;
   readonly #blockTable: Tensor;
   readonly #partials: Tensor | undefined;
@@ -54,6 +58,7 @@ export class StepTensors {
     this.#positions = make('positions', [rows]);
     this.#slots = device.upload('slots', 'u32', [rows], new Uint32Array(rows).fill(NO_SLOT));
     this.#tiles = make('tiles', [tiles, 4]);
+    this.#spans = make('spans', [2 * maxRunning, SPAN_WORDS]);
     this.#tileWords = new Uint32Array(tiles * 4);
     this.#logitIndices = make('logit rows', [maxRunning + draftRows]);
     this.#blockTable = make('block table', [maxRunning, columns]);
@@ -71,21 +76,23 @@ export class StepTensors {
     device.write(this.#positions, input.positions.subarray(0, rows));
     device.write(this.#slots, input.slots.subarray(0, rows));
     if (gather && logitRows > 0) device.write(this.#logitIndices, input.logitIndices.subarray(0, logitRows));
+    const spans = input.get('items');
+    if (this.#decoder.shape.state) device.write(this.#spans, input.spans.subarray(0, spans * SPAN_WORDS));
     const decodeTiles = input.get('decodes');
     const prefillTiles = this.#cutTiles(input) - decodeTiles;
     device.write(this.#tiles, this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
     const needed = nextPowerOfTwo(ceilDiv(input.get('longest'), ATTENTION_SPLIT));
     const parts = gather ? 1 : Math.min(this.maxParts(rows), needed);
-    return { rows, decodeTiles, prefillTiles, parts, gather, logitRows };
+    return { rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows };
   }
 
   /** The shape of a decode batch of one bucket. */
   decodeShape(bucket: number, parts: number): StepShape {
-    return { rows: bucket, decodeTiles: bucket, prefillTiles: 0, parts, gather: false, logitRows: bucket };
+    return { rows: bucket, spans: bucket, decodeTiles: bucket, prefillTiles: 0, parts, gather: false, logitRows: bucket };
   }
 
   /** What a forward pass of a shape reads. `tokens` [T] u32 are ids of the vocabulary. */
-  forwardInput({ rows, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
+  forwardInput({ rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
     const positions = this.#positions;
     return {
       rows,
@@ -97,6 +104,7 @@ export class StepTensors {
       decodeTiles,
       prefillTiles,
       prefillTileRows: this.prefillTileRows,
+      spans: { words: this.#spans, count: spans },
       split: parts === 1 ? undefined : { partials: this.#partials!, positions, parts, rows },
       logitIndices: gather ? this.#logitIndices : undefined,
       logitRows,

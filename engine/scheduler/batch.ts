@@ -1,5 +1,14 @@
 import type { Sequence } from './sequence.ts';
 
+/** Slots of the state of a sequence with recurrent layers, for one step. */
+export interface StateUse {
+  /** Undefined: the sequence begins. */
+  readonly read: number | undefined;
+  readonly write: number;
+  /** A copy of the state behind the first `after` positions of the step. */
+  readonly keep?: { readonly slot: number; readonly after: number } | undefined;
+}
+
 /** Positions [start, start + count) of one sequence, computed in one step. */
 export interface BatchItem {
   readonly sequence: Sequence;
@@ -11,6 +20,8 @@ export interface BatchItem {
   readonly fromDevice: boolean;
   /** Guesses for the tokens after the last known one: what all positions but the first hold (speculative decoding). */
   readonly drafts: readonly number[];
+  /** Of a model with recurrent layers. */
+  readonly state?: StateUse | undefined;
 }
 
 /** A row that yields a token. */

@@ -1,7 +1,9 @@
 /** KV pages of sequences: rows of the block table, pages from the pool, and prefixes shared through the radix tree. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
-import type { RadixCache } from '../cache/radix-cache.ts';
+import type { RadixCache, RadixNode } from '../cache/radix-cache.ts';
+import type { BatchItem, StateUse } from './batch.ts';
+import type { SequenceStates } from './sequence-states.ts';
 import { assert } from '../errors.ts';
 import { ceilDiv } from '../util/math.ts';
 import type { Sequence } from './sequence.ts';
@@ -16,12 +18,15 @@ export class CacheManager {
   readonly #pool: PagePool;
   readonly #table: BlockTable;
   readonly #prefixes: RadixCache | undefined;
+  readonly #states: SequenceStates | undefined;
 
-  constructor(pool: PagePool, table: BlockTable, pageSize: number, prefixes?: RadixCache) {
+  /** `states` of a model with recurrent layers. */
+  constructor(pool: PagePool, table: BlockTable, pageSize: number, prefixes?: RadixCache, states?: SequenceStates) {
     this.pageSize = pageSize;
     this.#pool = pool;
     this.#table = table;
     this.#prefixes = prefixes;
+    this.#states = states;
   }
 
   /** Pages that are free or become so by eviction. */
@@ -44,7 +49,8 @@ export class CacheManager {
     // Locked before counting: what it needs itself must not count as room.
     if (match) this.#prefixes!.lock(match.node);
     const needed = ceilDiv(sequence.length, this.pageSize) - (match?.pages.length ?? 0);
-    if (reserve !== undefined && needed + reserve > this.numAvailable) {
+    const hasPages = reserve === undefined || needed + reserve <= this.numAvailable;
+    if (!hasPages || this.#states?.begin(sequence, match) === false) {
       if (match) this.#prefixes!.unlock(match.node);
       return false;
     }
@@ -78,24 +84,41 @@ export class CacheManager {
     return true;
   }
 
+  /** The slots of a step's item, of a model with recurrent layers. */
+  useState({ sequence, start, count }: BatchItem): StateUse | undefined {
+    // A copy that others may ask for goes to the tree before the next takes its place; of those on the way through an answer the last is enough.
+    if (this.#states?.isWanted(sequence)) this.publish(sequence);
+    return this.#states?.use(sequence, start, count);
+  }
+
   /**
    * Puts a sequence's whole computed pages into the tree. Steps run in the order they are submitted, so a page may be shared as soon as
    * the step that fills it is submitted; tokens that only the device knows cannot be named yet.
    */
   publish(sequence: Sequence): void {
     if (!this.#prefixes || sequence.row < 0) return;
-    const pages = Math.floor(Math.min(sequence.computed, sequence.tokens.length) / this.pageSize);
-    if (pages <= sequence.published) return;
-    const { known, node } = this.#prefixes.insert(sequence.tokens.slice(0, pages * this.pageSize), sequence.pages, sequence.salt);
+    const known = Math.min(sequence.computed, sequence.tokens.length);
+    const copy = this.#states?.copyWithin(sequence, known);
+    if (copy !== undefined) this.#states!.publish(sequence, this.#insert(sequence, copy / this.pageSize));
+    const pages = Math.floor(known / this.pageSize);
+    if (pages > sequence.published) this.#insert(sequence, pages);
+  }
+
+  /** Puts a sequence's first pages into the tree; returns the node that ends with them. */
+  #insert(sequence: Sequence, pages: number): RadixNode {
+    const prefixes = this.#prefixes!;
+    const { known, node } = prefixes.insert(sequence.tokens.slice(0, pages * this.pageSize), sequence.pages, sequence.salt);
     this.#pool.share(sequence.pages.slice(known, pages));
-    this.#prefixes.lock(node);
-    if (sequence.node) this.#prefixes.unlock(sequence.node);
+    prefixes.lock(node);
+    if (sequence.node) prefixes.unlock(sequence.node);
     sequence.node = node;
     sequence.published = pages;
+    return node;
   }
 
   /** Takes row and pages back; published pages stay in the tree until they are evicted. */
   release(sequence: Sequence): void {
+    this.#states?.end(sequence);
     if (sequence.node) this.#prefixes!.unlock(sequence.node);
     sequence.node = undefined;
     sequence.published = 0;
@@ -118,6 +141,7 @@ export class CacheManager {
     const tree = this.#prefixes?.pages() ?? [];
     const held = new Set([...own, ...tree]);
     assert(held.size === this.#pool.numUsed, `${this.#pool.numUsed} pages are used, sequences and tree hold ${held.size}`);
+    this.#states?.checkIntegrity(running);
     const rows = this.#table.rows - this.#table.numFreeRows;
     assert(rows === running.length, `${rows} rows are used by ${running.length} running sequences`);
   }

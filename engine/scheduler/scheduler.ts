@@ -1,5 +1,5 @@
 import type { BlockTable } from '../cache/block-table.ts';
-import type { PagePool } from '../cache/page-pool.ts';
+import { PagePool } from '../cache/page-pool.ts';
 import type { PromptLookup } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
@@ -8,6 +8,7 @@ import { CacheManager } from './cache-manager.ts';
 import { FCFS } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
 import { draftTokens } from './prompt-lookup.ts';
+import { SequenceStates } from './sequence-states.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface SchedulerOptions {
@@ -26,6 +27,8 @@ export interface SchedulerOptions {
   readonly preemptionThreshold?: number | undefined;
   /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
   readonly draftRows?: number;
+  /** Slots for states, more than `maxRunning`, of a model with recurrent layers. Guesses cannot be taken back there. */
+  readonly stateSlots?: number | undefined;
 }
 
 /** Share of a step's prompt tokens that a prompt under way may take while others wait. */
@@ -42,6 +45,7 @@ const WORTH_WAITING = 32;
  */
 export class Scheduler {
   readonly #cache: CacheManager;
+  readonly #states: SequenceStates | undefined;
   readonly #pages: number;
   readonly #options: SchedulerOptions;
   readonly #policy: SchedulePolicy;
@@ -54,8 +58,12 @@ export class Scheduler {
   readonly #guesses = { drafted: 0, accepted: 0 };
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
-    const { pageSize, prefixCache } = options;
-    this.#cache = new CacheManager(pool, table, pageSize, prefixCache ? new RadixCache(pageSize) : undefined);
+    const { pageSize, prefixCache, stateSlots, promptLookup } = options;
+    assert(stateSlots === undefined || !promptLookup, 'guesses cannot be taken out of a state again');
+    const slots = stateSlots === undefined ? undefined : new PagePool(stateSlots);
+    const prefixes = prefixCache ? new RadixCache(pageSize, slots) : undefined;
+    this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes);
+    this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states);
     this.#options = options;
     this.#pages = pool.size;
     this.#policy = options.policy ?? FCFS;
@@ -94,6 +102,7 @@ export class Scheduler {
 
   /** The next step, or undefined when nothing can run before a submitted step completes or a sequence arrives. */
   next(): Batch | undefined {
+    this.#states?.turn();
     // How far a sequence with guesses comes is worth waiting for: without it the next step would run twice, once for the others.
     if (this.#running.some(({ verifying }) => verifying)) return undefined;
     const decodes: BatchItem[] = [];
@@ -109,7 +118,9 @@ export class Scheduler {
     this.#schedulePrompts(prefills, budget);
     // Retracting may have taken pages of a sequence that was scheduled before.
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
-    const items = [...decodes.filter(live), ...prefills.filter(live)];
+    const placed = (item: BatchItem): BatchItem => ({ ...item, state: this.#cache.useState(item) });
+    const batch = { decodes: decodes.filter(live).map(placed), prefills: prefills.filter(live).map(placed) };
+    const items = [...batch.decodes, ...batch.prefills];
     if (items.length === 0) return undefined;
     for (const { sequence, count, samples, drafts } of items) {
       // What follows a guess counts only once the guess was right.
@@ -121,7 +132,7 @@ export class Scheduler {
     const sampled = items.flatMap(({ sequence, start, count, samples }) =>
       Array.from({ length: samples }, (_, i): SampledRow => ({ sequence, position: start + count - samples + i + 1 })),
     );
-    return { decodes: decodes.filter(live), prefills: prefills.filter(live), sampled };
+    return { ...batch, sampled };
   }
 
   /**
@@ -198,7 +209,8 @@ export class Scheduler {
     // A long prompt leaves a part of every step to the prompts behind it, which may be short.
     const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
     const prefill = (sequence: Sequence, most = budget): void => {
-      const count = Math.min(sequence.uncomputed, budget, most);
+      const asked = Math.min(sequence.uncomputed, budget, most);
+      const count = this.#states?.cut(sequence, asked) ?? asked;
       if (count === 0 || !this.#grow(sequence, count)) return;
       budget -= count;
       prefills.push(this.#item(sequence, count));
@@ -216,7 +228,7 @@ export class Scheduler {
       if (sequence.paused) continue;
       if (computing && this.#sharesMore(sequence, computing)) continue;
       if (!this.#admit(sequence) && !(this.#preempt(sequence) && this.#admit(sequence))) break;
-      computing?.insert(sequence.tokens, placeholders(sequence), sequence.salt);
+      computing?.add(sequence);
       prefill(sequence);
     }
   }
@@ -245,19 +257,24 @@ export class Scheduler {
   }
 
   /** Prompts that running sequences are still computing, by prefix; undefined without a prefix cache or without a choice to make. */
-  #computing(): RadixCache | undefined {
+  #computing(): Computing | undefined {
     if (!this.#options.prefixCache || this.#waiting.length === 0) return undefined;
-    const tree = new RadixCache(this.#options.pageSize);
-    for (const sequence of this.#running) {
-      const complete = sequence.published * this.#options.pageSize + this.#options.pageSize > sequence.numPrompt;
-      if (!complete) tree.insert(sequence.tokens, placeholders(sequence), sequence.salt);
-    }
-    return tree;
+    const { pageSize, maxRunning } = this.#options;
+    const slots = this.#states && new PagePool(maxRunning);
+    const tree = new RadixCache(pageSize, slots);
+    const add = (sequence: Sequence): void => {
+      const tokens = sequence.tokens.slice(0, sequence.state?.wanted.at(-1) ?? sequence.tokens.length);
+      const { node } = tree.insert(tokens, placeholders(tokens), sequence.salt);
+      // Where a state is to be kept: what comes between is of use to nobody.
+      if (slots) tree.keep(node, slots.allocate(1)![0]!);
+    };
+    for (const sequence of this.#running) if (sequence.published * pageSize + pageSize <= sequence.numPrompt) add(sequence);
+    return { tree, add };
   }
 
   /** Whether a sequence that runs computes much more of this one's prompt than the cache has: then it waits for that. */
-  #sharesMore(sequence: Sequence, computing: RadixCache): boolean {
-    return computing.peek(sequence.tokens, sequence.salt) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING;
+  #sharesMore(sequence: Sequence, { tree }: Computing): boolean {
+    return tree.peek(sequence.tokens, sequence.salt) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING;
   }
 
   #item(sequence: Sequence, count: number, drafts: readonly number[] = []): BatchItem {
@@ -317,12 +334,18 @@ export class Scheduler {
   }
 }
 
+/** Prompts that are being computed, and how one more becomes one of them. */
+interface Computing {
+  readonly tree: RadixCache;
+  add(sequence: Sequence): void;
+}
+
 /** Whether a running sequence may be computed in the next step. */
 function isReady(sequence: Sequence): boolean {
   return sequence.status === 'running' && !sequence.isBlocked;
 }
 
 /** The tree of prompts being computed only answers how long a shared prefix is: which pages does not matter. */
-function placeholders({ tokens }: Sequence): number[] {
-  return Array.from({ length: tokens.length }, () => 0);
+function placeholders(tokens: readonly number[]): number[] {
+  return tokens.map(() => 0);
 }

@@ -32,6 +32,18 @@ export function isPenalized(options: LogitOptions): boolean {
   return PENALTY_NAMES.some((name) => options[name] !== SAMPLING[name].default);
 }
 
+/** What a running sequence holds of a model with recurrent layers. */
+export interface SequenceState {
+  /** Its own slot: the state behind what is computed, once a step was. */
+  readonly slot: number;
+  /** A cached state that its first step begins from. */
+  from: number | undefined;
+  /** The state behind its first `at` tokens, a whole number of pages, for the prefix cache. */
+  kept: { readonly slot: number; readonly at: number } | undefined;
+  /** Positions whose states are wanted on the way, in order: where other prompts part from this one, and the last end of a page in its prompt. */
+  wanted: readonly number[];
+}
+
 export interface SequenceOptions {
   readonly id: number;
   readonly promptTokens: readonly number[];
@@ -71,6 +83,8 @@ export class Sequence {
   /** Submitted steps that hold this sequence and have not completed: its pages stay until there are none. */
   inFlight = 0;
   pages: number[] = [];
+  /** While it runs. */
+  state: SequenceState | undefined;
   /** Row of the block table while running, else -1. */
   row = -1;
   /** End of the path in the prefix cache that is locked for this sequence. */

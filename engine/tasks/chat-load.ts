@@ -5,6 +5,7 @@ import { PagePool } from '../cache/page-pool.ts';
 import { prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
@@ -18,6 +19,8 @@ import type { SplitModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { firstPages } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
+import { firstSlots } from '../ops/states.ts';
+import { runningWithin } from '../runner/memory-plan.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
@@ -90,6 +93,7 @@ export async function prepareChat(
   const json = await folder.json('config.json');
   const definition = await definitionFor(folder, json, config.trustRemoteCode);
   const shape = definition.parseConfig(json);
+  if (shape.state) refuseForStates(id, config);
   const storage = weightStorage(config);
   const model: ChatModel = {
     id,
@@ -119,11 +123,20 @@ export async function prepareChat(
       rotaryBytes +
       workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
       ModelRunner.bytes(device, shape, { ...limits, context: model.context, pageSize: model.pageSize }),
-    pages: { kv: kvShapeOf(model, shape), maxRunning: limits.maxRunning, context: model.context },
+    pages: { kv: kvShapeOf(model, shape), state: shape.state, maxRunning: limits.maxRunning, context: model.context },
   };
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
     loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
   return { demand, load: (memory) => loadChat(platform, { source, folder, model, shape, config }, () => load(memory)) };
+}
+
+/** What cannot be done with recurrent layers. */
+function refuseForStates(id: string, config: EngineConfig): void {
+  const { tpSize, ppSize } = splitOf(config);
+  if (tpSize * ppSize > 1) throw new EngineError('unsupported', `${id} has recurrent layers, which cannot be split over ${tpSize * ppSize} adapters`); // prettier-ignore
+  if (!promptLookup(config)) return;
+  const without: Remedy = { does: 'do without guesses', settings: [{ name: 'speculativeNgram', value: false }] };
+  throw new EngineError('unsupported', `${id} has recurrent layers, which cannot forget a guessed token again`, { remedies: [without] });
 }
 
 /** A model whose configuration is read. */
@@ -148,7 +161,7 @@ async function loadChat(
   const loaded = await load();
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
-  const scheduler = new Scheduler(pool, table, schedulerOptions(config, limits));
+  const scheduler = new Scheduler(pool, table, { ...schedulerOptions(config, limits), stateSlots: memory.stateSlots });
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
@@ -196,8 +209,8 @@ function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, confi
   return batchLimits({ maxBindingBytes, software, widestRow, vocabulary }, config, context);
 }
 
-function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { layers, kvHeads, headDim }: DecoderShape): KVShape {
-  return { layers, kvHeads, headDim, pageSize, dtype };
+function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { layers, pagedLayers = layers, kvHeads, headDim }: DecoderShape): KVShape {
+  return { layers: pagedLayers, kvHeads, headDim, pageSize, dtype };
 }
 
 /** On one device. */
@@ -207,11 +220,12 @@ async function loadModel(
   definition: DecoderDefinition,
   model: ChatModel,
   shape: DecoderShape,
-  limits: BatchLimits,
+  largest: BatchLimits,
   memory: MemoryUse,
 ): Promise<LoadedModel> {
   const { id, storage, pageSize, context: wanted } = model;
-  const { kvPages: pages } = memory;
+  const { kvPages: pages, stateSlots: slots } = memory;
+  const limits = slots === undefined ? largest : { ...largest, maxRunning: Math.min(largest.maxRunning, runningWithin(slots)) };
   const before = device.stats.bufferBytes;
   const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
     const loader = new WeightLoader(device, checkpoint, storage);
@@ -224,7 +238,14 @@ async function loadModel(
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
   const context = Math.min(wanted, pages * pageSize);
   const kvShape = kvShapeOf(model, shape);
-  const make = (): Promise<KVCache> => createDecoderKV(device, decoder, kvShape, pages, firstPages(device.caps, kvShape, pages));
+  const make = (): Promise<KVCache> =>
+    createDecoderKV(
+      device,
+      decoder,
+      kvShape,
+      { limit: pages, first: firstPages(device.caps, kvShape, pages) },
+      slots === undefined ? undefined : { limit: slots, first: firstSlots(device.caps, slots) },
+    );
   const kv = await allocate(device, 'the pages of keys and values', make);
   const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
   const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });

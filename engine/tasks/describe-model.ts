@@ -42,7 +42,7 @@ export async function describeModel(platform: Platform, source: ModelSource, con
 const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, config: EngineConfig) => Promise<Own>>> = {
   chat: async (_folder, json, config) => {
     const { kvCacheDtype, pageSize } = config;
-    const { layers, kvHeads, headDim, maxPositions } = decoderFor(json).parseConfig(json);
+    const { layers: all, pagedLayers: layers = all, kvHeads, headDim, maxPositions } = decoderFor(json).parseConfig(json);
     const dtype = kvCacheDtype === 'auto' ? weightStorage(config).float : kvCacheDtype;
     const page = 2 * layers * pageBytes({ layers, kvHeads, headDim, pageSize, dtype });
     return { ownContextLength: maxPositions, tokenBytes: page / pageSize };

@@ -36,3 +36,8 @@ export function indexBeyond(values: Float32Array, most = Number.MAX_VALUE): numb
   for (let i = 0; i < values.length; i++) if (!(Math.abs(values[i]!) <= most)) return i;
   return -1;
 }
+
+/** A matrix [rows, columns] as [columns, rows]. */
+export function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
+  return Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
+}

@@ -9,10 +9,10 @@ export function formatBytes(bytes: number): string {
 
 /** Memory and what takes it, in one line. */
 export function describeMemory(use: MemoryUse): string {
-  const { deviceBytes, source, fraction, otherBytes, weightBytes, activationBytes, kvBytes, kvPages, pageSize, kvCacheDtype } = use;
+  const { deviceBytes, source, fraction, otherBytes, weightBytes, activationBytes } = use;
   const others = otherBytes > 0 ? `other models ${formatBytes(otherBytes)}, ` : '';
   const share = describeShare({ deviceBytes, source, fraction });
-  return `${share}: ${others}weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}, ${describePages({ kvPages, pageSize, kvCacheDtype, kvBytes })}`;
+  return `${share}: ${others}weights ${formatBytes(weightBytes)}, activations ${formatBytes(activationBytes)}, ${describePages(use)}`;
 }
 
 /** A plan, a line for each model and one for all. */
@@ -29,8 +29,11 @@ function describePages({
   pageSize,
   kvCacheDtype,
   kvBytes,
-}: Pick<MemoryUse, 'kvPages' | 'pageSize' | 'kvCacheDtype' | 'kvBytes'>): string {
-  return `${kvPages} KV pages of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
+  stateSlots,
+  stateBytes = 0,
+}: Pick<MemoryUse, 'kvPages' | 'pageSize' | 'kvCacheDtype' | 'kvBytes' | 'stateSlots' | 'stateBytes'>): string {
+  const states = stateSlots === undefined ? '' : `${stateSlots} states ${formatBytes(stateBytes)}, `;
+  return `${states}${kvPages} KV pages of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
 }
 
 function describeShare({ deviceBytes, source, fraction }: Pick<MemoryUse, 'deviceBytes' | 'source' | 'fraction'>): string {

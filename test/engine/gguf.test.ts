@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { taskOf } from '../../engine/model-types.ts';
 import { GEMMA } from '../../engine/models/gemma/gemma.ts';
 import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
+import { decoderFor } from '../../engine/models/registry.ts';
 import { parseOlmoConfig } from '../../engine/models/olmo/olmo.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
@@ -143,11 +144,26 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.expert_used_count`]: u32(2),
       [`${name}.expert_feed_forward_length`]: u32(8),
     };
-    const more = { 'general.architecture': text(name), ...(name.endsWith('moe') && experts) };
+    const sizes = { conv_kernel: 4, state_size: 8, group_count: 1, time_step_rank: 2, inner_size: 16 };
+    const recurrent = {
+      ...Object.fromEntries(Object.entries(sizes).map(([key, value]) => [`${name}.ssm.${key}`, u32(value)])),
+      [`${name}.full_attention_interval`]: u32(1),
+      [`${name}.rope.dimension_count`]: u32(4),
+    };
+    const convolutions = {
+      [`${name}.shortconv.l_cache`]: u32(3),
+      [`${name}.attention.head_count_kv`]: { type: 'i32s', value: [1] } as const,
+    };
+    const more = {
+      'general.architecture': text(name),
+      ...(name.endsWith('moe') && experts),
+      ...(name === 'qwen35' && recurrent),
+      ...(name === 'lfm2' && convolutions),
+    };
     const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
     expect(config['model_type']).toBe(modelType);
     expect(taskOf(modelType)).toBe('chat');
-    expect(parseLlamaConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
+    expect(decoderFor(config).parseConfig(config)).toMatchObject({ heads: 2, headDim: 8 });
   }
 });
 
@@ -256,7 +272,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2 are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2, lfm2, qwen35 are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

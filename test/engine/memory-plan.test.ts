@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
-import { planMemory, planModels, tokensThatFit } from '../../engine/runner/memory-plan.ts';
+import { planMemory, planModels, runningWithin, tokensThatFit } from '../../engine/runner/memory-plan.ts';
 import type { MemoryRequest, MemoryShare, ModelDemand } from '../../engine/runner/memory-plan.ts';
 import { describeMemory, describePlan } from '../../engine/util/memory.ts';
 
@@ -39,6 +39,24 @@ test('int8 holds nearly twice the pages of f16: a scale for each 64 channels', (
 test('never more than the running sequences can use, or than one binding holds', () => {
   expect(plan({ maxRunning: 3, context: 1000 }).kvPages).toBe(3 * 63);
   expect(plan({ maxBindingBytes: 4096 * 50 }).kvPages).toBe(50);
+});
+
+test('states of recurrent layers take a quarter of what is left at most, and half of them may run', () => {
+  // 1 MiB a slot.
+  const state = { layers: 2, tail: 2 ** 15, matrix: 3 * 2 ** 15 };
+  const few = plan({ state, maxRunning: 3, context: 1000 });
+  expect(few).toMatchObject({ stateSlots: 6, stateBytes: 6 * MIB, kvPages: 3 * 63 });
+  expect(runningWithin(6)).toBe(3);
+  expect(plan({ state })).toMatchObject({ stateSlots: 10, stateBytes: 10 * MIB, kvBytes: 30 * MIB });
+  expect(plan({ state, maxBindingBytes: 4 * 3 * 2 ** 15 * 7 })).toMatchObject({ stateSlots: 7 });
+  // Less than one sequence and one copy is of no use.
+  const tight = { state, weights: 45 * MIB, context: 64 };
+  expect(plan(tight)).toMatchObject({ stateSlots: 2, stateBytes: 2 * MIB, kvBytes: MIB });
+  expect(describeMemory(plan(tight))).toMatch(/, 2 states 2\.0 MiB, 64 KV pages/);
+  const error = refusal({ ...tight, weights: 47 * MIB });
+  expect(error.message).toMatch(/2 states of recurrent layers 2\.0 MiB, keys and values of 64 tokens/);
+  expect(JSON.stringify(error.remedies)).not.toMatch(/tpSize/);
+  expect(planModels(SHARE, [{ ...CHAT, pages: { ...CHAT.pages, state } }]).totalBytes).toBe(50 * MIB);
 });
 
 test('a model that does not fit is refused with what it needs, what there is, and what to do', () => {

@@ -1,4 +1,4 @@
-import { ACTIVATIONS, activate, gateMul, softCap } from '../../engine/ops/activation.ts';
+import { ACTIVATIONS, activate, gateMul, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
@@ -47,6 +47,21 @@ for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] a
     },
   });
 }
+cases.push({
+  name: 'mul_sigmoid lets through what gates from -90 to 90 do, and leaves the rows behind',
+  build(rng) {
+    const x = randomTensor(rng, [5, 68]);
+    const gate = randomTensor(rng, [5, 68], 30);
+    return {
+      inputs: { gate },
+      outputs: { x: { dtype: 'f32', shape: [5, 68], initial: x.values } },
+      run: (rec, t) => mulSigmoid(rec, { x: t['x']!, gate: t['gate']!, rows: 3 }),
+      expected: {
+        x: Float64Array.from(x.values, (value, i) => (i < 3 * 68 ? value * activationReference('sigmoid', gate.values[i]!) : value)),
+      },
+    };
+  },
+});
 cases.push({
   name: 'soft_cap keeps values within 30 and leaves what is beyond the count',
   build() {

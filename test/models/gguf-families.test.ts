@@ -1,4 +1,4 @@
-/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py). */
+/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py). */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -92,15 +92,111 @@ test.each([
     if (factors) tensors[`rope_factors_${length}.weight`] = floats(Float32Array.from(factors), [factors.length]);
   }
 
+  await expectLogits(name, ggufFile({ metadata, tensors }));
+});
+
+const QWEN35 = {
+  input_layernorm: 'attn_norm',
+  post_attention_layernorm: 'post_attention_norm',
+  'self_attn.q_norm': 'attn_q_norm',
+  'self_attn.k_norm': 'attn_k_norm',
+  'linear_attn.in_proj_qkv': 'attn_qkv',
+  'linear_attn.in_proj_z': 'attn_gate',
+  'linear_attn.in_proj_b': 'ssm_beta',
+  'linear_attn.in_proj_a': 'ssm_alpha',
+  'linear_attn.conv1d': 'ssm_conv1d',
+  'linear_attn.norm': 'ssm_norm',
+  'linear_attn.out_proj': 'ssm_out',
+};
+
+/** Value heads of a [rows, columns] as the converter puts them, from row or column `first` on: from grouped by key head to one of each group in turn. */
+function tiled(values: Float32Array, shape: readonly number[], size: number, first: number, columns: boolean): Float32Array {
+  const width = shape.length === 1 ? 1 : values.length / shape[0]!;
+  const place = (at: number): number => {
+    if (at < first) return at;
+    const head = Math.floor((at - first) / size);
+    // Two key heads with three value heads each.
+    return first + ((head % 3) * 2 + Math.floor(head / 3)) * size + ((at - first) % size);
+  };
+  const out = new Float32Array(values.length);
+  values.forEach((value, i) => {
+    const [row, column] = [Math.floor(i / width), i % width];
+    out[columns ? row * width + place(column) : place(row) * width + column] = value;
+  });
+  return out;
+}
+
+test("qwen35: value heads in the converter's order, norms with their one, a head that guesses: the logits are transformers", async () => {
+  const source = join(FIXTURES, 'qwen3_5');
+  const settings: Record<string, Stored> = {
+    block_count: u32(5), nextn_predict_layers: u32(1), context_length: u32(512), embedding_length: u32(36), feed_forward_length: u32(52),
+    'attention.head_count': u32(2), 'attention.head_count_kv': u32(1), 'attention.key_length': u32(256), 'attention.value_length': u32(256),
+    'attention.layer_norm_rms_epsilon': f32(1e-6), 'rope.freq_base': f32(10000), 'rope.dimension_count': u32(64), full_attention_interval: u32(4),
+    'ssm.conv_kernel': u32(4), 'ssm.state_size': u32(24), 'ssm.group_count': u32(2), 'ssm.time_step_rank': u32(6), 'ssm.inner_size': u32(120),
+  }; // prettier-ignore
+  const metadata: Record<string, Stored> = { 'general.architecture': { type: 'string', value: 'qwen35' } };
+  for (const [key, value] of Object.entries(settings)) metadata[`qwen35.${key}`] = value;
+  const tensors: Record<string, StoredTensor> = {
+    'blk.4.attn_norm.weight': floats(new Float32Array(36), [36]),
+    'blk.4.nextn.eh_proj.weight': floats(new Float32Array(72 * 36), [72, 36]),
+  };
+  const heads: Readonly<Record<string, readonly [size: number, first: number]>> = { attn_qkv: [20, 96], attn_gate: [20, 0], ssm_beta: [1, 0], ssm_alpha: [1, 0], ssm_conv1d: [20, 96], ssm_out: [20, 0], ssm_a: [1, 0], 'ssm_dt.bias': [1, 0] }; // prettier-ignore
+  const checkpoint = await openSafetensors(platform, source, 'model.safetensors');
+  for (const stored of checkpoint.names()) {
+    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
+    const bare: Readonly<Record<string, string>> = { 'linear_attn.A_log': 'ssm_a', 'linear_attn.dt_bias': 'ssm_dt.bias' };
+    const own = bare[part] ?? ({ ...PARTS, ...QWEN35 } as typeof PARTS)[part]!;
+    const shape = checkpoint.tensor(stored)!.shape.filter((size, i, all) => !(all.length === 3 && i === 1 && size === 1));
+    let data = await checkpoint.read(stored);
+    if (own === 'ssm_a') data = data.map((value) => -Math.exp(value));
+    if (/norm/.test(stored) && own !== 'ssm_norm') data = data.map((value) => value + 1);
+    const order = layer === undefined ? undefined : heads[own];
+    if (order) data = tiled(data, shape, ...order, own === 'ssm_out');
+    const name = layer === undefined ? `${TOP[stored.replace('.weight', '')]}.weight` : `blk.${layer}.${own}${bare[part] ? '' : '.weight'}`;
+    tensors[name] = floats(data, shape.toReversed());
+  }
+  await checkpoint.close();
+  await expectLogits('qwen3_5', ggufFile({ metadata, tensors }));
+});
+
+test('lfm2: convolutions where a layer has no heads of keys: the logits are transformers', async () => {
+  const source = join(FIXTURES, 'lfm2');
+  const own: Readonly<Record<string, string>> = {
+    operator_norm: 'attn_norm', ffn_norm: 'ffn_norm', 'self_attn.out_proj': 'attn_output', 'self_attn.q_layernorm': 'attn_q_norm', 'self_attn.k_layernorm': 'attn_k_norm',
+    'feed_forward.w1': 'ffn_gate', 'feed_forward.w3': 'ffn_up', 'feed_forward.w2': 'ffn_down',
+    'conv.conv': 'shortconv.conv', 'conv.in_proj': 'shortconv.in_proj', 'conv.out_proj': 'shortconv.out_proj',
+  }; // prettier-ignore
+  const settings: Record<string, Stored> = {
+    block_count: u32(5), context_length: u32(512), embedding_length: u32(40), feed_forward_length: u32(48), 'attention.head_count': u32(5),
+    'attention.head_count_kv': { type: 'i32s', value: [0, 1, 0, 1, 0] }, 'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.freq_base': f32(10000),
+    'shortconv.l_cache': u32(3),
+  }; // prettier-ignore
+  const metadata: Record<string, Stored> = { 'general.architecture': { type: 'string', value: 'lfm2' } };
+  for (const [key, value] of Object.entries(settings)) metadata[`lfm2.${key}`] = value;
+  const tensors: Record<string, StoredTensor> = {};
+  const checkpoint = await openSafetensors(platform, source, 'model.safetensors');
+  for (const stored of checkpoint.names()) {
+    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*)\.weight$/.exec(stored) ?? [];
+    const name =
+      layer === undefined ? (stored.includes('norm') ? 'token_embd_norm' : 'token_embd') : `blk.${layer}.${own[part] ?? PARTS[part]}`;
+    const shape = checkpoint.tensor(stored)!.shape.filter((size, i, all) => !(all.length === 3 && i === 1 && size === 1));
+    tensors[`${name}.weight`] = floats(await checkpoint.read(stored), shape.toReversed());
+  }
+  await checkpoint.close();
+  await expectLogits('lfm2', ggufFile({ metadata, tensors }));
+});
+
+/** That a file gives the logits that transformers has of a fixture. */
+async function expectLogits(name: string, file: Uint8Array): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-gguf-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const file = join(folder, `${name}.gguf`);
-  writeFileSync(file, ggufFile({ metadata, tensors }));
-  const { prompt } = JSON.parse(readFileSync(join(source, 'golden.json'), 'utf8')) as { prompt: number[] };
-  const golden = await openSafetensors(platform, source, 'golden.safetensors');
-  const harness = await DecoderHarness.load(device, file);
+  const path = join(folder, `${name}.gguf`);
+  writeFileSync(path, file);
+  const { prompt } = JSON.parse(readFileSync(join(FIXTURES, name, 'golden.json'), 'utf8')) as { prompt: number[] };
+  const golden = await openSafetensors(platform, join(FIXTURES, name), 'golden.safetensors');
+  const harness = await DecoderHarness.load(device, path);
   const rows = await harness.step([{ sequence: 0, start: 0, tokens: prompt }]);
   expectClose(name, Float32Array.from(rows.flatMap((row) => [...row])), await golden.read('logits'), 1e-6);
   await golden.close();
   expect(device.errors).toEqual([]);
-});
+}

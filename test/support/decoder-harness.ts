@@ -8,6 +8,7 @@ import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
 import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
+import { SPAN_WORDS, writeSpan } from '../../engine/ops/states.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
@@ -61,9 +62,9 @@ export class DecoderHarness {
       decoderFor(json).load(new WeightLoader(device, checkpoint, storage), json, context),
     );
     const weightBytes = device.stats.bufferBytes - before;
-    const { layers, kvHeads, headDim } = decoder.shape;
+    const { layers: all, pagedLayers: layers = all, kvHeads, headDim } = decoder.shape;
     const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
-    const kv = await createDecoderKV(device, decoder, shape, sequences * ceilDiv(context, PAGE));
+    const kv = await createDecoderKV(device, decoder, shape, { limit: sequences * ceilDiv(context, PAGE) }, { limit: sequences });
     return new DecoderHarness(device, decoder, weightBytes, kv, context, rows);
   }
 
@@ -82,6 +83,12 @@ export class DecoderHarness {
     const { heads, kvHeads, headDim, vocabulary } = this.decoder.shape;
     const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
     const [ids, positions, slots, tiles]: number[][] = [[], [], [], []];
+    const spanWords = new Uint32Array(chunks.length * SPAN_WORDS);
+    // A sequence's slot has its number.
+    chunks.forEach(({ sequence, start, tokens }, i) => {
+      const first = chunks.slice(0, i).reduce((sum, chunk) => sum + chunk.tokens.length, 0);
+      writeSpan(spanWords, i, { first, rows: tokens.length, read: start === 0 ? undefined : sequence, write: sequence });
+    });
     for (const { sequence, start, tokens } of chunks) {
       const step = tokens.length === 1 ? 1 : tileRows;
       for (let i = 0; i < tokens.length; i += step) tiles!.push(ids!.length + i, Math.min(step, tokens.length - i), sequence, start + i);
@@ -109,6 +116,7 @@ export class DecoderHarness {
         decodeTiles: decodes.length,
         prefillTiles: tiles!.length / 4 - decodes.length,
         prefillTileRows: tileRows,
+        spans: { words: upload('spans', [...spanWords], [chunks.length, SPAN_WORDS]), count: chunks.length },
         split: undefined,
         logitIndices: undefined,
         logitRows: rows,

@@ -1,6 +1,6 @@
 /** Stands in for ModelRunner: the "model" is a function of the tokens before, and steps complete when awaited. No GPU. */
 import type { StepResult } from '../../engine/runner/model-runner.ts';
-import type { Batch } from '../../engine/scheduler/batch.ts';
+import type { Batch, BatchItem } from '../../engine/scheduler/batch.ts';
 import type { Sequence } from '../../engine/scheduler/sequence.ts';
 
 export type FakeModel = (tokens: readonly number[]) => number;
@@ -21,7 +21,7 @@ export function expectedTokens(model: FakeModel, prompt: readonly number[], coun
 
 /**
  * Checks what a real device would rely on: every position in a page of its sequence that was computed after the same tokens,
- * tokens from the device only where the step before sampled them.
+ * tokens from the device only where the step before sampled them, states that were left behind the same tokens and that nobody else writes.
  */
 export class FakeRunner {
   readonly batches: Batch[] = [];
@@ -31,6 +31,8 @@ export class FakeRunner {
   readonly #pageSize: number;
   /** What "KV" holds: page slot -> position, token, and the tokens before it, which keys and values depend on. */
   readonly #slots = new Map<number, { readonly position: number; readonly token: number; readonly before: number }>();
+  /** What slots for states hold: how many tokens went into one, and which. */
+  readonly #states = new Map<number, { readonly length: number; readonly hash: number }>();
   /** Last token sampled by block table row. */
   readonly #lastTokens = new Map<number, number>();
 
@@ -53,8 +55,35 @@ export class FakeRunner {
       }
       for (let i = count - samples; i < count; i++) tokens.push(this.#model(this.#history(sequence, start + i + 1)));
     }
+    this.#walkStates([...batch.decodes, ...batch.prefills]);
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
     return { tokens: () => Promise.resolve(Uint32Array.from(tokens)) };
+  }
+
+  /** What recurrent layers would do: each item goes on from the state behind the position before it, and leaves its own. */
+  #walkStates(items: readonly BatchItem[]): void {
+    const before = new Map(this.#states);
+    const written: number[] = [];
+    const read: number[] = [];
+    for (const { sequence, start, count, state } of items) {
+      if (!state) continue;
+      const last = start === 0 ? undefined : this.#slots.get(this.#slot(sequence, start - 1));
+      const expected = { length: start, hash: last ? chain(last) : 0 };
+      const found = state.read === undefined ? { length: 0, hash: 0 } : before.get(state.read);
+      if (found?.length !== expected.length || found.hash !== expected.hash) {
+        throw new Error(
+          `sequence ${sequence.id} begins at ${start} from the state ${JSON.stringify(found)}, expected ${JSON.stringify(expected)}`,
+        );
+      }
+      const behind = (length: number) => ({ length, hash: chain(this.#slots.get(this.#slot(sequence, length - 1))!) });
+      if (state.keep) this.#states.set(state.keep.slot, behind(start + state.keep.after));
+      this.#states.set(state.write, behind(start + count));
+      written.push(state.write, ...(state.keep ? [state.keep.slot] : []));
+      if (state.read !== undefined && state.read !== state.write) read.push(state.read);
+    }
+    if (new Set(written).size < written.length) throw new Error(`a state is written twice in a step: ${written.join(', ')}`);
+    if (read.some((slot) => written.includes(slot)))
+      throw new Error(`a state is read and written in a step: ${read.join(', ')}; ${written.join(', ')}`);
   }
 
   /** What attention would read: every earlier position from its page, each computed after the same tokens. */

@@ -137,6 +137,25 @@ MODELS = {
         intermediate_size=44, moe_intermediate_size=20, num_experts=7, num_experts_per_tok=3, norm_topk_prob=False, decoder_sparse_step=2,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=1000000.0),
     ),
+    # Three layers with a recurrent state, one with attention: heads of 256, a quarter rotated; three value heads on one of keys.
+    "qwen3_5": dict(
+        COMMON, model_type="qwen3_5_text", hidden_size=36, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=1, head_dim=256,
+        intermediate_size=52, linear_num_key_heads=2, linear_num_value_heads=6, linear_key_head_dim=24, linear_value_head_dim=20,
+        tie_word_embeddings=True,
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25, mrope_section=[11, 11, 10], mrope_interleaved=True),
+    ),
+    # Attention first and a recurrent layer last, filters of three, an odd number of value heads, seven query heads on one of keys.
+    "qwen3_5-last": dict(
+        COMMON, model_type="qwen3_5_text", hidden_size=36, num_hidden_layers=3, num_attention_heads=7, num_key_value_heads=1, head_dim=48,
+        intermediate_size=44, linear_num_key_heads=1, linear_num_value_heads=5, linear_key_head_dim=16, linear_value_head_dim=12,
+        linear_conv_kernel_dim=3, tie_word_embeddings=False, layer_types=["full_attention", "linear_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5),
+    ),
+    # Short convolutions around two layers of attention, an MLP of two thirds rounded up, five query heads on one of keys.
+    "lfm2": dict(
+        COMMON, model_type="lfm2", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, intermediate_size=70,
+        block_multiple_of=12, full_attn_idxs=[1, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
 }
 
 
@@ -151,6 +170,9 @@ def randomise(model, seed):
             if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
                 scale *= 0.15
             parameter.copy_((1 + 0.3 * value if "norm" in name else scale * value).half().float())
+            # What a state forgets: little in some heads, much in others.
+            if name.endswith("A_log"):
+                parameter.copy_((2 * value - 2).half().float())
 
 
 def greedy(model, prompt, count):

@@ -6,6 +6,7 @@ import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { APART_CHANNELS, ropeKVStore } from '../../ops/kv.ts';
 import type { KVCache } from '../../ops/kv.ts';
+import { mulSigmoid } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
@@ -29,6 +30,8 @@ export interface AttentionConfig {
   readonly rope: Pick<RopeConfig, 'rotary'>;
   /** q, k and v are one tensor, `qkv_proj`, one below the other. */
   readonly qkvFused?: boolean | undefined;
+  /** Behind a head's rows of queries q_proj has as many of a gate, and what comes out is multiplied by its sigmoid. */
+  readonly isGated?: boolean | undefined;
   readonly qkvBias: boolean;
   readonly outputBias: boolean;
   /** Norms of queries and keys: one a head, or one over all heads. */
@@ -57,6 +60,8 @@ export interface Attention {
   /** [2, D]: of queries, of keys; `qkNormFull`: [(H + K) D]. */
   readonly qkNorm: Tensor | undefined;
   readonly qkNormFull: boolean;
+  /** [H D, C]. */
+  readonly gate: LinearWeight | undefined;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
 }
@@ -65,6 +70,7 @@ export interface AttentionWorkspace {
   readonly qkv: Tensor; // [T, (H + 2 K) D]
   readonly q: Tensor; // [T, H (D + APART_CHANNELS)], of which pages that are not int8 use [T, H D]
   readonly attended: Tensor; // [T, H D]
+  readonly gate: Tensor | undefined; // [T, H D]
   readonly gathered: Tensor; // [B, H D] of the rows that give logits
 }
 
@@ -89,22 +95,25 @@ export async function loadAttention(
   { q, kv }: AttentionShare,
   shard: Shard,
 ): Promise<Attention> {
-  const { hidden, heads, kvHeads, headDim, qkvFused } = config;
+  const { hidden, heads, kvHeads, headDim, qkvFused, isGated = false } = config;
   const order = pairedChannels(config);
   const whole = [{ from: 0, to: headDim }];
-  const projection = (name: string, before: number, count: number, kept: Range, channels: readonly Range[]) =>
-    rowsOf(channels, headDim, kept, qkvFused ? before : 0).map((rows) => ({
+  const projection = (name: string, before: number, count: number, kept: Range, channels: readonly Range[], stride = headDim) =>
+    rowsOf(channels, stride, kept, qkvFused ? before : 0).map((rows) => ({
       name: `${at}.${qkvFused ? 'qkv' : name}_proj`,
-      size: (qkvFused ? heads + 2 * kvHeads : count) * headDim,
+      size: qkvFused ? (heads + 2 * kvHeads) * headDim : count * stride,
       rows,
     }));
+  const queryRows = isGated ? 2 * headDim : headDim;
+  const gates = isGated ? projection('q', 0, heads, q, [{ from: headDim, to: queryRows }], queryRows) : [];
   const projections = [
-    ...projection('q', 0, heads, q, order),
+    ...projection('q', 0, heads, q, order, queryRows),
     ...projection('k', heads, kvHeads, kv, order),
     ...projection('v', heads + kvHeads, kvHeads, kv, whole),
   ];
   const columns = { from: q.from * headDim, to: q.to * headDim };
-  const weights = projections.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
+  const matrices = (parts: typeof projections) =>
+    parts.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
   const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
   const full = config.qkNorm === 'full';
   const norms = (
@@ -125,10 +134,11 @@ export async function loadAttention(
   const outputBias = config.outputBias && shard.rank === 0;
   if (config.outputBias && !outputBias) loader.skip(`${at}.o_proj.bias`);
   return {
-    qkv: await loader.mergedLinear(`${at}.qkv`, weights, hidden),
+    qkv: await loader.mergedLinear(`${at}.qkv`, matrices(projections), hidden),
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
     qkNormFull: full,
+    gate: isGated ? await loader.mergedLinear(`${at}.gate`, matrices(gates), hidden) : undefined,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
@@ -144,12 +154,12 @@ function pairedChannels({ headDim, rope: { rotary = headDim } }: Pick<AttentionC
   return [0, 2, 1, 3].map((i) => ({ from: ends[i]!, to: ends[i + 1]! }));
 }
 
-/** The rows of `heads` of a matrix whose heads begin behind `before` others, each with its channels in this order. Neighbours are one range. */
-function rowsOf(channels: readonly Range[], headDim: number, heads: Range, before: number): readonly Range[] {
+/** The rows of `heads` of a matrix whose heads of `stride` rows begin behind `before` others, each with its channels in this order. Neighbours are one range. */
+function rowsOf(channels: readonly Range[], stride: number, heads: Range, before: number): readonly Range[] {
   const rows: Range[] = [];
   for (let head = heads.from; head < heads.to; head++) {
     for (const { from, to } of channels) {
-      const first = (before + head) * headDim;
+      const first = (before + head) * stride;
       const last = rows.at(-1);
       if (last?.to === first + from) rows[rows.length - 1] = { from: last.from, to: first + to };
       else rows.push({ from: first + from, to: first + to });
@@ -161,7 +171,7 @@ function rowsOf(channels: readonly Range[], headDim: number, heads: Range, befor
 /** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
 export function attentionWorkspace(
   device: Device,
-  { headDim }: AttentionConfig,
+  { headDim, isGated = false }: AttentionConfig,
   { heads, widest }: AttentionShare,
   rows: number,
   logitRows: number,
@@ -170,6 +180,7 @@ export function attentionWorkspace(
     qkv: device.tensor('qkv', 'f32', [rows, widest]),
     q: device.tensor('q', 'f32', [rows, heads * (headDim + APART_CHANNELS)]),
     attended: device.tensor('attended', 'f32', [rows, heads * headDim]),
+    gate: isGated ? device.tensor('attention gate', 'f32', [rows, heads * headDim]) : undefined,
     gathered: device.tensor('gathered attended', 'f32', [logitRows, heads * headDim]),
   };
 }
@@ -177,6 +188,7 @@ export function attentionWorkspace(
 export interface AttentionStep {
   /** [T, C] normed. */
   readonly x: Tensor;
+  /** Number of its pages. */
   readonly layer: number;
   readonly cosSin: Tensor;
   readonly scores: AttentionScores;
@@ -214,6 +226,10 @@ export function attend(
   projectQKV(rec, weights, { heads, kvHeads }, { x, qkv: ws.qkv, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
   if (kept > 0) attendPages(rec, { heads, layer, scores }, ws, input, kv);
+  if (weights.gate) {
+    linear(rec, { x, weight: weights.gate, out: ws.gate!, rows });
+    mulSigmoid(rec, { x: ws.attended, gate: ws.gate!, rows });
+  }
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
   const attended = indices ? ws.gathered : ws.attended;
   linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept });

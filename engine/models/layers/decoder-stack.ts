@@ -1,6 +1,6 @@
 /**
  * The decoder of most families: embedding, layers of attention and MLP, each behind a norm and added to the residual stream, a last norm and the
- * head. Families differ in the MLP, in norms behind the halves too or only there, in layers that see a window only. Split over ranks by heads and columns, its stages
+ * head. Families differ in the MLP, in norms behind the halves too or only there, in layers that see a window only, in layers that have something recurrent in the place of attention. Split over ranks by heads and columns, its stages
  * are cut where their parts are added.
  */
 import { EngineError } from '../../errors.ts';
@@ -26,12 +26,14 @@ import type { Shard } from '../shard.ts';
 import { attend, attentionShare, attentionWorkspace, loadAttention } from './attention.ts';
 import type { Attention, AttentionConfig, AttentionShare, AttentionWorkspace } from './attention.ts';
 import { planLayerKeys } from './key-plan.ts';
+import type { Recurrent } from './recurrent.ts';
 import { mlpUnit } from './mlp.ts';
 import type { MlpConfig, MlpKind, MlpShare } from './mlp.ts';
 import { loadVocabulary, tokenShare } from './vocabulary.ts';
 import type { Vocabulary, VocabularyConfig } from './vocabulary.ts';
 
-export interface DecoderStackConfig extends Omit<DecoderShape, 'widestRow'>, AttentionConfig, MlpConfig, VocabularyConfig {
+export interface DecoderStackConfig
+  extends Omit<DecoderShape, 'widestRow' | 'pagedLayers' | 'state'>, AttentionConfig, MlpConfig, VocabularyConfig {
   readonly hidden: number;
   readonly heads: number;
   readonly kvHeads: number;
@@ -40,6 +42,8 @@ export interface DecoderStackConfig extends Omit<DecoderShape, 'widestRow'>, Att
   readonly rope: RopeConfig;
   /** Of every layer, where they are not all alike. */
   readonly kinds?: readonly LayerKind[] | undefined;
+  /** What recurrent layers have in the place of attention. */
+  readonly recurrent?: Recurrent | undefined;
   /** What embeddings are multiplied with; default 1. */
   readonly embeddingScale?: number | undefined;
   /** What logits are multiplied with; default 1. */
@@ -53,6 +57,8 @@ export interface LayerKind {
   readonly rope: RopeConfig;
   /** Positions that a row sees, the last of which is its own; absent = all. */
   readonly window?: number | undefined;
+  /** It has no attention and no pages, but a state. */
+  readonly isRecurrent?: boolean | undefined;
 }
 
 /** Where a layer has norms, by the checkpoint's names. What comes out of a half with one behind it is normed before it is added to the residual stream. */
@@ -87,7 +93,12 @@ interface Part {
 
 interface Layer<MlpWeights> extends LayerKind {
   readonly inputNorm: Tensor | undefined;
-  readonly attention: Attention;
+  /** Unless it is recurrent. */
+  readonly attention: Attention | undefined;
+  /** Weights of a recurrent layer. */
+  readonly recurrent: unknown;
+  /** Among the layers with pages, or among those with a state. */
+  readonly place: number;
   readonly attentionNorm: Tensor | undefined;
   readonly mlpNorm: Tensor | undefined;
   readonly mlp: MlpWeights;
@@ -106,6 +117,7 @@ interface Workspace<MlpWorkspace> {
   readonly normed: Tensor; // [T, C]
   readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it
   readonly attention: AttentionWorkspace;
+  readonly recurrent: unknown;
   readonly mlp: MlpWorkspace;
   readonly gathered: Tensor; // [B, C]
   readonly last: Tensor; // [B, C] normed
@@ -117,7 +129,7 @@ export function decoderStack<MlpWeights, MlpWorkspace>(family: DecoderFamily<Mlp
   return {
     parseConfig(json) {
       const config = configOf(family, json);
-      return { ...config, widestRow: widestRow(family, partOf(config, wholeShard(config.layers))) };
+      return { ...config, ...statesOf(config), widestRow: widestRow(family, partOf(config, wholeShard(config.layers))) };
     },
     workspace(device, json, rows, logitRows) {
       const config = configOf(family, json);
@@ -146,15 +158,36 @@ function atContext(config: DecoderStackConfig, context: number): DecoderStackCon
   return { ...config, rope: ropes.get(rope)!, kinds: kinds?.map((kind) => ({ ...kind, rope: ropes.get(kind.rope)! })) };
 }
 
+/** The layers that have pages, and what the others keep of a sequence. */
+function statesOf({ layers, kinds = [], recurrent }: DecoderStackConfig): Pick<DecoderShape, 'pagedLayers' | 'state'> {
+  const count = kinds.filter((kind) => kind.isRecurrent).length;
+  return { pagedLayers: layers - count, state: recurrent && { ...recurrent.state, layers: count } };
+}
+
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {
   const { config, attention, shard } = part;
   const { heads, kvHeads } = attention;
   return {
-    shape: { ...config, layers: sizeOf(shard.layers), heads, kvHeads, widestRow: widestRow(family, part) },
+    shape: {
+      ...config,
+      ...statesOf(config),
+      pagedLayers: weights.layers.filter(({ attention }) => attention).length,
+      layers: sizeOf(shard.layers),
+      heads,
+      kvHeads,
+      widestRow: widestRow(family, part),
+    },
     tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
     parameters,
     async prepareKV(device, kv) {
-      if (kv.dtype === 'int8') await planLayerKeys(device, weights.layers, config, attention, kv.layers);
+      if (kv.dtype === 'int8')
+        await planLayerKeys(
+          device,
+          weights.layers.flatMap(({ attention: own, inputNorm, rope }) => (own ? { attention: own, inputNorm, rope } : [])),
+          config,
+          attention,
+          kv.layers,
+        );
     },
     createWorkspace(device, rows, logitRows) {
       const ws = createWorkspace(family, device, part, rows, logitRows);
@@ -174,7 +207,7 @@ function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weigh
 
 /** Columns of the widest activation. */
 function widestRow<W, S>({ mlp }: DecoderFamily<W, S>, { config, mlp: share, attention }: Part): number {
-  return Math.max(mlp.widest(config, share), attention.widest);
+  return Math.max(mlp.widest(config, share), attention.widest, config.recurrent?.widest ?? 0);
 }
 
 function partOf(config: DecoderStackConfig, shard: Shard): Part {
@@ -198,7 +231,7 @@ async function loadWeights<W, S>(family: DecoderFamily<W, S>, loader: WeightLoad
   const layers: Layer<W>[] = [];
   for (let i = 0; i < config.layers; i++) {
     if (i < shard.layers.from || i >= shard.layers.to) loader.skipAll(`model.layers.${i}.`);
-    else layers.push(await loadLayer(family, loader, part, i));
+    else layers.push(await loadLayer(family, loader, part, i, layers));
   }
   await loader.finish();
   const cosSin = new Map([...new Set(layers.map(({ rope }) => rope))].map((rope) => [rope, ropeTable(loader.device, rope, context)]));
@@ -210,15 +243,19 @@ async function loadLayer<W, S>(
   loader: WeightLoader,
   { shard, config, attention, mlp: share }: Part,
   layer: number,
+  before: readonly Layer<W>[],
 ): Promise<Layer<W>> {
   const { rope, kinds, hidden, normOffset } = config;
-  const kind = kinds?.[layer] ?? { rope };
+  const kind: LayerKind = kinds?.[layer] ?? { rope };
+  const isRecurrent = kind.isRecurrent === true;
   const at = `model.layers.${layer}`;
   const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   return {
     inputNorm: await norm(norms.beforeAttention),
-    attention: await loadAttention(loader, `${at}.self_attn`, { ...config, ...kind }, attention, shard),
+    attention: isRecurrent ? undefined : await loadAttention(loader, `${at}.self_attn`, { ...config, ...kind }, attention, shard),
+    recurrent: isRecurrent ? await config.recurrent!.load(loader, at) : undefined,
+    place: before.filter((other) => (other.isRecurrent === true) === isRecurrent).length,
     attentionNorm: await norm(norms.afterAttention),
     mlpNorm: await norm(norms.beforeMlp),
     mlp: await mlp.load(loader, `${at}.mlp`, config, share, layer),
@@ -242,6 +279,7 @@ function createWorkspace<W, S>(
     normed: make('normed', config.hidden),
     branch: hasBranch ? make('branch', config.hidden) : undefined,
     attention: attentionWorkspace(device, config, attention, rows, logitRows),
+    recurrent: config.recurrent?.workspace(device, rows, logitRows),
     mlp: mlp.workspace(device, config, share, rows),
     gathered: make('gathered hidden', config.hidden, logitRows),
     last: make('last', config.hidden, logitRows),
@@ -299,8 +337,10 @@ function stages<W, S>(
     addHalf(weight.attentionNorm, indices ? ws.gathered : ws.hidden, ws.middle, kept, (rec, residual, out) => {
       const x = normed(rec, ws.hidden, weight.inputNorm, rows);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
-      const step = { x, layer, cosSin, scores, eps, indices, kept, residual, out };
-      attend(rec, weight.attention, ws.attention, attention, step, input, kv);
+      const step = { x, eps, indices, kept, residual, out };
+      if (weight.attention)
+        attend(rec, weight.attention, ws.attention, attention, { ...step, layer: weight.place, cosSin, scores }, input, kv);
+      else config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, state: kv.states!.layers[weight.place]! }, input);
     });
     addHalf(weight.outputNorm, ws.middle, ws.hidden, kept, (rec, residual, out) => {
       const x = normed(rec, ws.middle, weight.mlpNorm, kept);

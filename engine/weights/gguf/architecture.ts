@@ -18,6 +18,10 @@ export interface Architecture {
   readonly activation: string;
   /** Names of a layer's parts that are not as in PARTS. */
   readonly parts?: ReadonlyMap<string, string>;
+  /** Names of a layer's tensors that are not a part's weight or bias. */
+  readonly tensors?: ReadonlyMap<string, string>;
+  /** What the values of a layer's tensor stand for, where that is not themselves and not normOffset's. */
+  readonly values?: ReadonlyMap<string, (stored: number) => number>;
   /** What the converter added to the weights of norms. */
   readonly normOffset?: number;
   /** Settings that only this family has, and what they are called in config.json; others must be neutral. */
@@ -109,6 +113,69 @@ function experts(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
   };
 }
 
+/**
+ * Delta-nets. Value heads that share a key head are not neighbours in a file, but as many apart as there are key heads, in every tensor that has them: the
+ * forward pass is told of it (conversion/qwen.py, _LinearAttentionVReorderBase).
+ */
+function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
+  const sizes = {
+    conv_kernel: 'linear_conv_kernel_dim',
+    state_size: 'linear_key_head_dim',
+    group_count: 'linear_num_key_heads',
+    time_step_rank: 'linear_num_value_heads',
+  };
+  return {
+    parts: new Map([
+      ['post_attention_norm', 'post_attention_layernorm'],
+      ['attn_qkv', 'linear_attn.in_proj_qkv'],
+      ['attn_gate', 'linear_attn.in_proj_z'],
+      ['ssm_beta', 'linear_attn.in_proj_b'],
+      ['ssm_alpha', 'linear_attn.in_proj_a'],
+      ['ssm_conv1d', 'linear_attn.conv1d'],
+      ['ssm_norm', 'linear_attn.norm'],
+      ['ssm_out', 'linear_attn.out_proj'],
+    ]),
+    tensors: new Map([
+      ['ssm_a', 'linear_attn.A_log'],
+      ['ssm_dt.bias', 'linear_attn.dt_bias'],
+    ]),
+    values: new Map([
+      ['ssm_a', (stored) => Math.log(-stored)],
+      ['ssm_norm.weight', (stored) => stored],
+    ]),
+    normOffset: 1,
+    settings: (metadata, key, { headDim }) => {
+      const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+      const recurrent = metadata.get(key('attention.recurrent_layers'));
+      return {
+        ...Object.fromEntries(Object.entries(sizes).map(([stored, name]) => [name, size(`ssm.${stored}`)])),
+        linear_value_head_dim: size('ssm.inner_size') / size('ssm.time_step_rank'),
+        linear_value_heads_tiled: true,
+        partial_rotary_factor: size('rope.dimension_count') / headDim,
+        full_attention_interval: metadata.number(key('full_attention_interval')) ?? 4,
+        ...(Array.isArray(recurrent) && { layer_types: recurrent.map((is) => (is ? 'linear_attention' : 'full_attention')) }),
+      };
+    },
+  };
+}
+
+/** Short convolutions, in the layers without heads of keys; the columns of the MLP are those that there are. */
+function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
+  return {
+    parts: new Map([
+      ['attn_norm', 'operator_norm'],
+      ['ffn_norm', 'ffn_norm'],
+    ]),
+    tensors: new Map(['conv', 'in_proj', 'out_proj'].map((name) => [`shortconv.${name}.weight`, `conv.${name}.weight`])),
+    settings: (metadata, key) => ({
+      norm_eps: metadata.number(key('attention.layer_norm_rms_epsilon')),
+      conv_L_cache: metadata.number(key('shortconv.l_cache')) ?? metadata.refuse(`${key('shortconv.l_cache')} is missing`),
+      block_auto_adjust_ff_dim: false,
+      layer_types: metadata.numbers(key('attention.head_count_kv'))?.map((count) => (count > 0 ? 'full_attention' : 'conv')),
+    }),
+  };
+}
+
 /** By `general.architecture`. Mistral's files say llama. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
@@ -123,6 +190,8 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
+  ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
+  ['qwen35', { modelType: 'qwen3_5_text', permuted: false, activation: 'silu', ...qwen35() }],
 ]);
 
 /** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */
@@ -168,7 +237,7 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Rope
   const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
   const hidden = size('embedding_length');
   const heads = size('attention.head_count');
-  const layers = size('block_count');
+  const layers = layersOf(metadata, name) ?? metadata.refuse(`${key('block_count')} is missing`);
   const headDim = metadata.number(key('attention.key_length')) ?? hidden / heads;
   const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
   if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
@@ -196,6 +265,12 @@ export function configOf(metadata: Metadata, tensors: Tensors, ropeFactors: Rope
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };
+}
+
+/** Layers of the model; those behind them guess several tokens at once (Qwen3.5's `mtp`), which nothing here asks. */
+function layersOf(metadata: Metadata, architecture: string): number | undefined {
+  const all = metadata.everyLayer(`${architecture}.block_count`);
+  return all === undefined ? undefined : all - (metadata.number(`${architecture}.nextn_predict_layers`) ?? 0);
 }
 
 /** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope, and LongRoPE as two. */
@@ -229,6 +304,8 @@ export const ROPE_FACTORS = { all: 'rope_freqs.weight', short: 'rope_factors_sho
 const TOP: ReadonlyMap<string, string> = new Map([
   ['token_embd.weight', 'model.embed_tokens.weight'],
   ['output_norm.weight', 'model.norm.weight'],
+  // LFM2's.
+  ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
 ]);
 
@@ -252,13 +329,14 @@ export interface NamedTensor {
   readonly tensor: PartTensor;
   /** Rows of a head, where the file has them as pairs of channels. */
   readonly pairedRows: number | undefined;
-  /** What is added to every value that is stored. */
-  readonly offset: number;
+  /** What a stored value stands for; undefined = itself. */
+  readonly value: ((stored: number) => number) | undefined;
 }
 
 /** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
 export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<string, NamedTensor> {
-  const { name, permuted, parts, normOffset = 0 } = architectureOf(metadata);
+  const { name, permuted, parts, tensors: own, values, normOffset = 0 } = architectureOf(metadata);
+  const layers = layersOf(metadata, name) ?? Infinity;
   const heads = metadata.everyLayer(`${name}.attention.head_count`);
   const headsOf: Readonly<Record<string, number | undefined>> = {
     attn_q: heads,
@@ -267,12 +345,17 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
   const found = new Map<string, NamedTensor>();
   for (const tensor of tensors.values()) {
     if (Object.values<string>(ROPE_FACTORS).includes(tensor.name)) continue;
-    const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(tensor.name) ?? [];
-    const known = parts?.get(part ?? '') ?? PARTS.get(part ?? '');
-    const hugging = TOP.get(tensor.name) ?? (known && `model.layers.${layer}.${known}.${kind}`) ?? tensor.name;
-    const count = permuted ? headsOf[part ?? ''] : undefined;
-    const offset = tensor.name.endsWith('_norm.weight') ? -normOffset : 0;
-    found.set(hugging, { tensor: stackedByRows(tensor), pairedRows: count && headRows(metadata, tensor, count), offset });
+    const [, layer, stored = ''] = /^blk\.(\d+)\.(.+)$/.exec(tensor.name) ?? [];
+    if (layer !== undefined && Number(layer) >= layers) continue;
+    const [, part = '', kind] = /^(\w+)\.(weight|bias)$/.exec(stored) ?? [];
+    const known = parts?.get(part) ?? PARTS.get(part);
+    const inLayer = own?.get(stored) ?? (known && `${known}.${kind}`);
+    const hugging = TOP.get(tensor.name) ?? (inLayer && `model.layers.${layer}.${inLayer}`) ?? tensor.name;
+    const count = permuted ? headsOf[part] : undefined;
+    const isShifted = normOffset !== 0 && tensor.name.endsWith('_norm.weight');
+    const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
+    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stackedByRows(tensor);
+    found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });
   }
   return found;
 }
@@ -281,6 +364,12 @@ export function namedTensors(metadata: Metadata, tensors: Tensors): ReadonlyMap<
 function stackedByRows(tensor: PartTensor): PartTensor {
   const [experts = 1, rows = 1, columns] = tensor.shape;
   return columns === undefined ? tensor : { ...tensor, shape: [experts * rows, columns] };
+}
+
+/** Filters of one channel each, [channels, taps], as PyTorch has them. */
+function asFilters(tensor: PartTensor): PartTensor {
+  const [channels = 1, taps = 1] = tensor.shape;
+  return { ...tensor, shape: [channels, 1, taps] };
 }
 
 function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number): number {

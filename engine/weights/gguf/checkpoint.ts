@@ -37,12 +37,12 @@ export class GgufCheckpoint implements Checkpoint {
   async read(name: string, elements?: Range): Promise<Float32Array> {
     const named = this.#tensors.get(name);
     if (!named) throw missingTensor(name);
-    const { tensor, pairedRows, offset } = named;
+    const { tensor, pairedRows, value } = named;
     const part = this.#parts[tensor.part]!;
     const range = elements ?? { from: 0, to: product(tensor.shape) };
     const read = (elements: Range): Promise<Float32Array> => readValues(part.source, tensor, elements);
     const values = pairedRows ? await readPaired(read, rowLength(tensor), pairedRows, range) : await read(range);
-    if (offset !== 0) for (let i = 0; i < values.length; i++) values[i]! += offset;
+    if (value) for (let i = 0; i < values.length; i++) values[i] = value(values[i]!);
     return finite(values, part.path, tensor.name, range.from);
   }
 

@@ -45,11 +45,11 @@ export class Metadata {
     return this.#typed(key, 'a list of numbers', (value): value is readonly number[] => isList(value, 'number'));
   }
 
-  /** A number, or a list with one for every layer that are all the same. */
+  /** A number, or a list with one for every layer that are all the same, or 0 where a layer has none. */
   everyLayer(key: string): number | undefined {
     const value = this.get(key);
     if (!Array.isArray(value)) return this.number(key);
-    const [first, ...others] = this.numbers(key)!;
+    const [first, ...others] = this.numbers(key)!.filter((number) => number !== 0);
     if (first === undefined || others.some((other) => other !== first))
       this.refuse(`${key} differs from layer to layer, which is not supported`);
     return first;

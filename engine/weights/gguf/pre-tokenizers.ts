@@ -19,6 +19,7 @@ const CONTRACTIONS = String.raw`'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|
 const REST = String.raw` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const LLAMA3 = String.raw`(?:${CONTRACTIONS})|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|${REST}`;
 const QWEN2 = String.raw`(?:${CONTRACTIONS})|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|${REST}`;
+const QWEN35 = String.raw`(?:${CONTRACTIONS})|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
 const UPPER = String.raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;
 const LOWER = String.raw`[\p{Ll}\p{Lm}\p{Lo}\p{M}]`;
 const CASED_REST = String.raw` ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`;
@@ -70,6 +71,7 @@ const NAMES: readonly (readonly [names: readonly string[], is: PreTokenizer])[] 
   [['llama-bpe', 'llama3', 'llama-v3', 'falcon3', 'pixtral', 'midm-2.0', 'lfm2'], { patterns: [LLAMA3], ignoreMerges: true, addBos: true }],
   [['dbrx', 'smaug-bpe'], { patterns: [LLAMA3] }],
   [['qwen2'], { patterns: [QWEN2], composed: true }],
+  [['qwen35'], { patterns: [QWEN35], composed: true }],
   [['deepseek-r1-qwen', 'stablelm2', 'megrez', 'hunyuan', 'kormo'], { patterns: [QWEN2] }],
   [['tekken'], { patterns: [TEKKEN], ignoreMerges: true, addBos: true }],
   [['gpt-4o', 'llama4'], { patterns: [GPT4O] }],

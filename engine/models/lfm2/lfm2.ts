@@ -1,0 +1,88 @@
+import { EngineError } from '../../errors.ts';
+import type { Json } from '../../util/json.ts';
+import { alignUp } from '../../util/math.ts';
+import { expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
+import type { DecoderDefinition } from '../decoder.ts';
+import { decoderStack } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import { gatedMlp } from '../layers/mlp.ts';
+import { shortConv } from '../layers/short-conv.ts';
+import { parseLlamaConfig } from '../llama/config.ts';
+import { renamed } from '../text-part.ts';
+import type { WeightLoader } from '../weight-loader.ts';
+
+/** What Lfm2Config has where a file says nothing (transformers, configuration_lfm2.py). */
+const DEFAULTS = {
+  hidden_size: 2560,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  vocab_size: 65_536,
+  max_position_embeddings: 128_000,
+};
+const THETA = 1e6; // prettier-ignore
+/** More taps than any convolution has; a file that says so is damaged. */
+const MOST_TAPS = 16;
+
+/** Reads config.json of LFM2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+export function parseLfm2Config(json: Json): DecoderStackConfig {
+  expectValue(json, 'conv_bias', false);
+  const settings = { ...DEFAULTS, ...(!json['rope_parameters'] && { rope_theta: THETA }), ...json };
+  const layers = layerCount(settings);
+  const taps = integer(json, 'conv_L_cache', 3);
+  if (taps < 2 || taps > MOST_TAPS)
+    throw new EngineError('unsupported', `config.json: conv_L_cache is ${taps}, expected 2 to ${MOST_TAPS}`);
+  // Files of the first days have other names for three of the fields.
+  const tied = json['tie_embedding'] ?? json['tie_word_embeddings'] ?? true;
+  const own = { rms_norm_eps: number(json, 'norm_eps', 1e-5), intermediate_size: mlpColumns(json), tie_word_embeddings: tied };
+  const config = parseLlamaConfig({ ...settings, ...own, layer_types: undefined });
+  const types = layerTypes(json, layers, ['full_attention', 'conv']) ?? typesByIndex(json, layers);
+  const kinds = types.map((type) => ({ rope: config.rope, isRecurrent: type === 'conv' }));
+  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  const recurrent = kinds.some((kind) => kind.isRecurrent) ? shortConv({ hidden: config.hidden, taps }) : undefined;
+  return { ...config, kinds, recurrent, qkNorm: true };
+}
+
+/** Layers with attention, by number; without the field all. */
+function typesByIndex(json: Json, layers: number): readonly ('full_attention' | 'conv')[] {
+  const found = json['full_attn_idxs'] ?? undefined;
+  return Array.from({ length: layers }, (_, i) =>
+    found === undefined || (Array.isArray(found) && found.includes(i)) ? 'full_attention' : 'conv',
+  );
+}
+
+/** Columns of the MLP: two thirds of what the file says, rounded up, unless it says that they are meant as they are. */
+function mlpColumns(json: Json): number {
+  const given = integer(json, 'block_ff_dim', integer(json, 'intermediate_size', 12_288));
+  if (json['block_auto_adjust_ff_dim'] === false) return given;
+  const part = Math.trunc((2 * given) / 3);
+  if (json['block_ffn_dim_multiplier'] === null) return part;
+  return alignUp(Math.trunc(number(json, 'block_ffn_dim_multiplier', 1) * part), integer(json, 'block_multiple_of', 256));
+}
+
+const STACK = decoderStack({
+  parseConfig: parseLfm2Config,
+  mlp: gatedMlp('silu'),
+  norms: { beforeAttention: 'operator_norm', beforeMlp: 'ffn_norm' },
+});
+
+/** LFM2's names of what other families have too. */
+const NAMES: readonly (readonly [RegExp, string])[] = [
+  [/^model\.embedding_norm\./, 'model.norm.'],
+  [/\.self_attn\.out_proj\./, '.self_attn.o_proj.'],
+  [/\.self_attn\.(q|k)_layernorm\./, '.self_attn.$1_norm.'],
+  [/\.feed_forward\.w1\./, '.mlp.gate_proj.'],
+  [/\.feed_forward\.w3\./, '.mlp.up_proj.'],
+  [/\.feed_forward\.w2\./, '.mlp.down_proj.'],
+];
+
+function withUsualNames(loader: WeightLoader): WeightLoader {
+  const { checkpoint } = loader;
+  const names = checkpoint
+    .names()
+    .map((stored) => [NAMES.reduce((name, [own, usual]) => name.replace(own, usual), stored), stored] as const);
+  return loader.over(renamed(checkpoint, new Map(names)));
+}
+
+/** LFM2: short convolutions, and attention in some layers. Shapes and names: MODEL.md. */
+export const LFM2: DecoderDefinition = { ...STACK, load: (loader, ...rest) => STACK.load(withUsualNames(loader), ...rest) };

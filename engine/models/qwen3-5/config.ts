@@ -1,0 +1,64 @@
+import { EngineError } from '../../errors.ts';
+import type { Json } from '../../util/json.ts';
+import { expectValue, integer, layerTypes } from '../config-fields.ts';
+import { deltaNet } from '../layers/delta-net.ts';
+import type { DeltaNetConfig } from '../layers/delta-net.ts';
+import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import { parseLlamaConfig } from '../llama/config.ts';
+import { parseRope } from '../rope-config.ts';
+
+/** What Qwen3_5TextConfig has where a file says nothing (transformers, configuration_qwen3_5.py). */
+const DEFAULTS = {
+  hidden_size: 4096,
+  intermediate_size: 12288,
+  num_hidden_layers: 32,
+  num_attention_heads: 16,
+  num_key_value_heads: 4,
+  head_dim: 256,
+  vocab_size: 248_320,
+  max_position_embeddings: 32_768,
+  rms_norm_eps: 1e-6,
+  partial_rotary_factor: 0.25,
+};
+/** More taps than any convolution has; a file that says so is damaged. */
+const MOST_TAPS = 16;
+
+/** Reads config.json of the text part of Qwen3.5 and 3.6. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+export function parseQwen35Config(json: Json): DecoderStackConfig {
+  const settings = { ...DEFAULTS, ...json };
+  expectValue(settings, 'attention_bias', false);
+  expectValue(settings, 'attn_output_gate', true);
+  // Layers and rotary embeddings are not Llama's.
+  const config = parseLlamaConfig({ ...settings, partial_rotary_factor: undefined, layer_types: undefined, sliding_window: undefined, rope_parameters: undefined, rope_scaling: undefined, rope_theta: undefined }); // prettier-ignore
+  const rope = parseRope(settings, config.headDim, { partial: true });
+  const { layers, hidden } = config;
+  const types = layerTypes(json, layers, ['full_attention', 'linear_attention']);
+  const interval = integer(json, 'full_attention_interval', 4);
+  const isRecurrent = (layer: number): boolean => (types ? types[layer] === 'linear_attention' : (layer + 1) % interval !== 0);
+  const kinds = Array.from({ length: layers }, (_, layer) => ({ rope, isRecurrent: isRecurrent(layer) }));
+  if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
+  return {
+    ...config,
+    rope,
+    kinds,
+    qkNorm: true,
+    isGated: true,
+    // Weights of norms are stored as what they differ from 1, but for the gated one.
+    normOffset: 1,
+    recurrent: kinds.some((kind) => kind.isRecurrent) ? deltaNet(deltaNetConfig(settings, hidden)) : undefined,
+  };
+}
+
+function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {
+  const keyHeads = integer(json, 'linear_num_key_heads', 16);
+  const heads = integer(json, 'linear_num_value_heads', 32);
+  const keyDim = integer(json, 'linear_key_head_dim', 128);
+  const valueDim = integer(json, 'linear_value_head_dim', 128);
+  const taps = integer(json, 'linear_conv_kernel_dim', 4);
+  if (heads % keyHeads !== 0) throw new EngineError('invalid_model', `config.json: linear_num_value_heads is ${heads}, expected a multiple of linear_num_key_heads, ${keyHeads}`); // prettier-ignore
+  if (keyDim % 4 !== 0 || valueDim % 4 !== 0) throw new EngineError('unsupported', `config.json: linear_key_head_dim is ${keyDim} and linear_value_head_dim ${valueDim}, expected multiples of 4`); // prettier-ignore
+  if (taps < 2 || taps > MOST_TAPS) throw new EngineError('unsupported', `config.json: linear_conv_kernel_dim is ${taps}, expected 2 to ${MOST_TAPS}`); // prettier-ignore
+  // Of GGUF files, which are read as this config.json.
+  const isTiled = json['linear_value_heads_tiled'] === true;
+  return { hidden, keyHeads, heads, keyDim, valueDim, taps, isTiled };
+}

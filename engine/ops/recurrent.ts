@@ -1,0 +1,171 @@
+/** Layers whose memory of a sequence has a fixed size: a short convolution and the gated delta rule, over spans of rows, with what each sequence leaves behind. */
+import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+import { lanesOf } from './lanes.ts';
+import { reduceFragment, reduceVariant } from './reduce.ts';
+import type { StateLayer } from './states.ts';
+
+const WG = 64;
+/** Of software adapters: one SIMD register. */
+const CPU_WG = 8;
+
+export const CAUSAL_CONV = defineKernel({
+  file: 'recurrent/causal_conv.wgsl',
+  fragments: () => ['lib/spans.wgsl'],
+  consts: ['TAPS'],
+  bindings: { x: 'read', weight: 'read', spans: 'read', tails: 'update', out: 'write' },
+  params: { channels4: 'u32', x_stride4: 'u32' },
+  overrides: { WG: 'u32', GATED: 'bool' },
+});
+
+export const GATED_DELTA_RULE = defineKernel({
+  file: 'recurrent/gated_delta_rule.wgsl',
+  fragments: (v) => ['lib/spans.wgsl', v.subgroups ? 'lib/lane_sums_subgroup.wgsl' : 'lib/lane_sums.wgsl'],
+  consts: ['LANES', 'D4', 'SLICES', 'COLUMNS4', 'SUMS'],
+  bindings: { qkv: 'read', gates: 'read', decay: 'read', spans: 'read', states: 'update', out: 'write' },
+  params: {
+    heads: 'u32',
+    key_heads: 'u32',
+    group: 'u32',
+    values4: 'u32',
+    k_first4: 'u32',
+    v_first4: 'u32',
+    qkv_stride4: 'u32',
+    gate_stride: 'u32',
+    beta_column: 'u32',
+    alpha_column: 'u32',
+    scale: 'f32',
+    lanes: 'u32',
+  },
+});
+
+export const RMS_NORM_GATED = defineKernel({
+  file: 'norm/rms_norm_gated.wgsl',
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
+  bindings: { x: 'read', weight: 'read', gate: 'read', out: 'write' },
+  params: { rows: 'u32', heads: 'u32', columns: 'u32', gate_stride: 'u32', gate_column: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32' },
+});
+
+/** Runs of rows of one sequence each. */
+export interface Spans {
+  /** [spans, SPAN_WORDS] u32 (ops/states.ts). */
+  readonly words: Tensor;
+  readonly count: number;
+}
+
+export interface CausalConvArgs {
+  /** [T, C or wider] f32, of which the C first columns are read; of a gated convolution [T, 3 C]. Widths are multiples of 4. */
+  readonly x: Tensor;
+  /** x has C columns b, g and i: what is convolved is b * i, and out = g * that (LFM2) instead of silu(that). */
+  readonly gated?: boolean;
+  /** [taps, C]. */
+  readonly weight: Tensor;
+  readonly spans: Spans;
+  readonly state: StateLayer;
+  /** [T, C]. */
+  readonly out: Tensor;
+}
+
+/** out = silu(causal depthwise convolution of x), over each span and what its sequence had before. */
+export function causalConv(rec: Recorder, { x, gated = false, weight, spans, state, out }: CausalConvArgs): void {
+  const [taps = 0, channels = 0] = weight.shape;
+  const stride = x.shape[1] ?? 0;
+  assert(channels % 4 === 0 && stride % 4 === 0 && out.shape[1] === channels, `causal_conv: ${channels} of ${stride} channels into ${out.shape[1]}`); // prettier-ignore
+  assert(!gated || stride === 3 * channels, `causal_conv: ${stride} columns of a gated convolution of ${channels} channels`);
+  const wg = rec.caps.family === 'cpu' ? CPU_WG : WG;
+  const bindings = { x, weight, spans: spans.words, tails: state.tail, out };
+  const params = { channels4: channels / 4, x_stride4: stride / 4 };
+  const variant = { consts: { TAPS: taps }, overrides: { WG: wg, GATED: gated ? 1 : 0 } };
+  rec.dispatch(CAUSAL_CONV, variant, bindings, params, [ceilDiv(channels / 4, wg), spans.count]);
+}
+
+/** Vectors of the state that an invocation holds: more of them share the loads of a row, and spill. Software adapters take long to compile many. */
+const MAX_VECTORS = 16;
+const MOST_COLUMNS4 = { cpu: 1, generic: 2 } as const;
+
+/** Lanes that share a key, and groups of four value channels of a workgroup. */
+function deltaVariant(caps: Caps, keyDim: number) {
+  const { lanes, subgroups } = lanesOf(caps);
+  const d4 = keyDim / 4;
+  const slices = ceilDiv(d4, lanes);
+  const columns4 = Math.max(1, Math.min(MOST_COLUMNS4[caps.family], Math.floor(MAX_VECTORS / 4 / slices)));
+  return {
+    columns4,
+    variant: { subgroups, consts: { LANES: lanes, D4: d4, SLICES: slices, COLUMNS4: columns4, SUMS: 1 + 2 * columns4 } },
+  };
+}
+
+export interface GatedDeltaRuleArgs {
+  /** [T, 2 Hk Dk + Hv Dv] f32: heads of queries, of keys, of values. */
+  readonly qkv: Tensor;
+  readonly keyHeads: number;
+  readonly heads: number;
+  /** Dk and Dv, multiples of 4. */
+  readonly keyDim: number;
+  readonly valueDim: number;
+  /** Value head h has key head h mod Hk; default: those that share one are neighbours. */
+  readonly isTiled?: boolean | undefined;
+  /** [T, ...] with Hv columns from `betaColumn` on: how much a row changes, before its sigmoid; and Hv from `alphaColumn` on: how much it forgets. */
+  readonly gates: Tensor;
+  readonly betaColumn: number;
+  readonly alphaColumn: number;
+  /** [2, Hv]: -exp(A_log), dt_bias. */
+  readonly decay: Tensor;
+  readonly spans: Spans;
+  readonly state: StateLayer;
+  /** [T, Hv Dv]. */
+  readonly out: Tensor;
+}
+
+/** out = what the state of each row's sequence has for its query, after the row has changed it. */
+export function gatedDeltaRule(rec: Recorder, args: GatedDeltaRuleArgs): void {
+  const { qkv, keyHeads, heads, keyDim, valueDim, isTiled = false, gates, betaColumn, alphaColumn, decay, spans, state, out } = args;
+  const keys = keyHeads * keyDim;
+  assert(heads % keyHeads === 0 && keyDim % 4 === 0 && valueDim % 4 === 0, `gated_delta_rule: ${heads} heads of ${valueDim} over ${keyHeads} of ${keyDim}`); // prettier-ignore
+  assert(qkv.shape[1] === 2 * keys + heads * valueDim && out.shape[1] === heads * valueDim, `gated_delta_rule: ${qkv.label} [${qkv.shape.join(', ')}]`); // prettier-ignore
+  const { columns4, variant } = deltaVariant(rec.caps, keyDim);
+  const params = {
+    heads,
+    key_heads: keyHeads,
+    group: isTiled ? 1 : heads / keyHeads,
+    values4: valueDim / 4,
+    k_first4: keys / 4,
+    v_first4: keys / 2,
+    qkv_stride4: qkv.shape[1] / 4,
+    gate_stride: gates.shape[1]!,
+    beta_column: betaColumn,
+    alpha_column: alphaColumn,
+    scale: keyDim ** -0.5,
+    lanes: variant.consts.LANES,
+  };
+  const bindings = { qkv, gates, decay, spans: spans.words, states: state.matrix, out };
+  rec.dispatch(GATED_DELTA_RULE, variant, bindings, params, [ceilDiv(valueDim / 4, columns4), heads, spans.count]);
+}
+
+export interface RmsNormGatedArgs {
+  /** [T, H D] f32. */
+  readonly x: Tensor;
+  /** [D]. */
+  readonly weight: Tensor;
+  /** [T, ...] with H D columns from `gateColumn` on. */
+  readonly gate: Tensor;
+  readonly gateColumn: number;
+  /** [T, H D]. */
+  readonly out: Tensor;
+  readonly eps: number;
+  readonly rows: number;
+}
+
+/** out = RMS norm of every head of x, times silu(gate). */
+export function rmsNormGated(rec: Recorder, { x, weight, gate, gateColumn, out, eps, rows }: RmsNormGatedArgs): void {
+  const columns = weight.size;
+  const heads = (x.shape[1] ?? 0) / columns;
+  const { wg, variant } = reduceVariant(rec.caps, columns);
+  const params = { rows, heads, columns, gate_stride: gate.shape[1]!, gate_column: gateColumn, eps };
+  rec.dispatch(RMS_NORM_GATED, { ...variant, overrides: { WG: wg } }, { x, weight, gate, out }, params, [rows * heads]);
+}

@@ -1,0 +1,134 @@
+// The gated delta rule (https://arxiv.org/abs/2412.06464), row by row of each span. Of a value head h with its key head, q and k divided by their lengths:
+//   S = exp(a[h] softplus(alpha[t, h] + bias[h])) S;  d = sigmoid(beta[t, h]) (v[t, h] - S k[t]);  S = S + d k[t]^T;  out[t, h] = S q[t] / sqrt(Dk).
+//
+// qkv [T, 2 Hk Dk + Hv Dv], heads of q, then k, then v; gates [T, gate_stride] with beta from column beta_column on and alpha from alpha_column on; decay
+// [2, Hv]: a (negative), bias. states [slots, Hv, Dv, Dk], read and left as lib/spans.wgsl says; out [T, Hv Dv].
+// Value head h has key head h / group mod Hk.
+// A workgroup has COLUMNS4 * 4 rows of S in registers (value channels, which do not meet), LANES share a row's key channels, and all sums of a row of the
+// batch, lengths included, are made in one go of the old state: S k and S q need not wait for each other. Every row of a batch is computed the
+// same way whatever its span, so its bits depend neither on the batch nor on how a prompt was cut. Grid (ceil(Dv / COLUMNS), Hv, spans).
+// Reference: test/reference/recurrent.ts.
+
+// As transformers has it in l2norm.
+const LENGTH_EPS = 1e-6;
+const COLUMNS = 4u * COLUMNS4;
+
+struct Params {
+  heads: u32,
+  key_heads: u32,
+  group: u32,
+  values4: u32,
+  k_first4: u32,
+  v_first4: u32,
+  qkv_stride4: u32,
+  gate_stride: u32,
+  beta_column: u32,
+  alpha_column: u32,
+  scale: f32,
+  lanes: u32,
+}
+
+@group(0) @binding(0) var<storage, read> qkv: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> gates: array<f32>;
+@group(0) @binding(2) var<storage, read> decay: array<f32>;
+@group(0) @binding(3) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> states: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(6) var<uniform> params: Params;
+
+// log(1 + exp(x)); of small exp(x) by its series, as 1 + exp(x) would round most of it away.
+fn softplus(x: f32) -> f32 {
+  let y = exp(-abs(x));
+  let log1p = select(log(1.0 + y), y * (1.0 - y * (0.5 - y * (1.0 / 3.0 - 0.25 * y))), y < 0.03);
+  return max(x, 0.0) + log1p;
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let span = spans[2u * group.z];
+  let kept = spans[2u * group.z + 1u];
+  if (span.y == 0u) {
+    return;
+  }
+  let head = group.y;
+  let first4 = group.x * COLUMNS4;
+  let key_at = head / params.group % params.key_heads * D4;
+  // The last vector of channels stands in for those beyond it; they are not written.
+  var row_at: array<u32, COLUMNS>;
+  var state: array<vec4<f32>, COLUMNS * SLICES>;
+  for (var c = 0u; c < COLUMNS; c++) {
+    let channel = min(first4 * 4u + c, params.values4 * 4u - 1u);
+    row_at[c] = (head * params.values4 * 4u + channel) * D4;
+    for (var s = 0u; s < SLICES; s++) {
+      let d4 = s * LANES + lane;
+      state[c * SLICES + s] = vec4<f32>();
+      if (span.z != NO_SLOT && d4 < D4) {
+        state[c * SLICES + s] = states[span.z * params.heads * params.values4 * 4u * D4 + row_at[c] + d4];
+      }
+    }
+  }
+  let slope = decay[head];
+  let bias = decay[params.heads + head];
+  // Up to where the copy is taken, and from there to the end.
+  var i = 0u;
+  for (var part = select(1u, 0u, kept.x != NO_SLOT); part < 2u; part++) {
+    let end = select(span.y, kept.y, part == 0u);
+    for (; i < end; i++) {
+      let row = span.x + i;
+      let at = row * params.qkv_stride4;
+      var q = array<vec4<f32>, SLICES>();
+      var k = array<vec4<f32>, SLICES>();
+      for (var s = 0u; s < SLICES; s++) {
+        let d4 = s * LANES + lane;
+        if (d4 < D4) {
+          q[s] = qkv[at + key_at + d4];
+          k[s] = qkv[at + params.k_first4 + key_at + d4];
+        }
+      }
+      // (k k, q q, q k), then S k and S q of four channels of values at a time.
+      var sums = array<vec4<f32>, SUMS>();
+      for (var s = 0u; s < SLICES; s++) {
+        sums[0] += vec4<f32>(dot(k[s], k[s]), dot(q[s], q[s]), dot(q[s], k[s]), 0.0);
+        for (var c = 0u; c < COLUMNS4; c++) {
+          let first = 4u * c * SLICES + s;
+          sums[1u + 2u * c] += vec4<f32>(
+            dot(state[first], k[s]), dot(state[first + SLICES], k[s]), dot(state[first + 2u * SLICES], k[s]), dot(state[first + 3u * SLICES], k[s]));
+          sums[2u + 2u * c] += vec4<f32>(
+            dot(state[first], q[s]), dot(state[first + SLICES], q[s]), dot(state[first + 2u * SLICES], q[s]), dot(state[first + 3u * SLICES], q[s]));
+        }
+      }
+      sum_lanes(lane, &sums);
+      let k_scale = inverseSqrt(sums[0].x + LENGTH_EPS);
+      let q_scale = inverseSqrt(sums[0].y + LENGTH_EPS) * params.scale;
+      let meet = sums[0].z * k_scale;
+      let gate_at = row * params.gate_stride + head;
+      let factor = exp(slope * softplus(gates[gate_at + params.alpha_column] + bias));
+      let strength = 1.0 / (1.0 + exp(-gates[gate_at + params.beta_column]));
+      for (var c = 0u; c < COLUMNS4; c++) {
+        let v4 = min(first4 + c, params.values4 - 1u);
+        let v = qkv[at + params.v_first4 + head * params.values4 + v4];
+        let change = (v - sums[1u + 2u * c] * (factor * k_scale)) * strength;
+        if (lane == 0u && first4 + c < params.values4) {
+          out[(row * params.heads + head) * params.values4 + v4] = (sums[2u + 2u * c] * factor + change * meet) * q_scale;
+        }
+        let added = change * k_scale;
+        for (var s = 0u; s < SLICES; s++) {
+          let first = 4u * c * SLICES + s;
+          state[first] = fma(vec4<f32>(added.x), k[s], state[first] * factor);
+          state[first + SLICES] = fma(vec4<f32>(added.y), k[s], state[first + SLICES] * factor);
+          state[first + 2u * SLICES] = fma(vec4<f32>(added.z), k[s], state[first + 2u * SLICES] * factor);
+          state[first + 3u * SLICES] = fma(vec4<f32>(added.w), k[s], state[first + 3u * SLICES] * factor);
+        }
+      }
+    }
+    let slot_at = select(span.w, kept.x, part == 0u) * params.heads * params.values4 * 4u * D4;
+    for (var c = 0u; c < COLUMNS; c++) {
+      for (var s = 0u; s < SLICES; s++) {
+        let d4 = s * LANES + lane;
+        if (d4 < D4 && first4 * 4u + c < params.values4 * 4u) {
+          states[slot_at + row_at[c] + d4] = state[c * SLICES + s];
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,141 @@
+/** What is Qwen3.5's own: states in the prefix cache, the text part of a model that sees, fields that are refused. The numbers are in families.test.ts. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import { decoderFor } from '../../engine/models/registry.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import type { Json } from '../../engine/util/json.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { DecoderHarness } from '../support/decoder-harness.ts';
+import { testDevice } from '../support/device.ts';
+import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+import { safetensorsFile } from '../support/safetensors-file.ts';
+import type { Tensors } from '../support/safetensors-file.ts';
+import { answer, greedyAfter, withChat } from '../support/split-chat.ts';
+
+const FIXTURE = fileURLToPath(new URL('../fixtures/llama-tiny-random/qwen3_5-last', import.meta.url));
+const VOCABULARY = 160;
+
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => device.close());
+
+const configOf = (folder: string): Json => JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Json;
+
+/** A copy of the fixture with a tokenizer, and with other fields in its config.json. */
+function copyOf(fields: Json = {}): string {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-qwen35-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(FIXTURE, folder, { recursive: true });
+  writeNumberTokenizer(folder, VOCABULARY);
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ ...configOf(FIXTURE), ...fields }));
+  return folder;
+}
+
+function randomTokens(seed: number, count: number): number[] {
+  const rng = createRng(seed);
+  return Array.from({ length: count }, () => rng.integer(VOCABULARY));
+}
+
+test('a second request with the same 1,500 tokens computes at most one page, with the same answer', async () => {
+  const config = { contextLength: 2048, chunkedPrefillSize: 400 };
+  await withChat(device, copyOf({ max_position_embeddings: 2048 }), config, async (engine) => {
+    const request = greedyAfter(randomTokens(1, 1500), 8);
+    const [first, second] = [await answer(engine, request), await answer(engine, request)];
+    expect(first.cachedTokens).toBe(0);
+    expect(second.cachedTokens).toBeGreaterThanOrEqual(1500 - 16);
+    expect(second.text).toBe(first.text);
+    expect(engine.info.memory).toMatchObject({ stateSlots: 8 });
+  });
+});
+
+test('random cuts of prompts and evictions of states and pages never change an answer', async () => {
+  const rng = createRng(7);
+  const families = [randomTokens(2, 200), randomTokens(3, 200)];
+  const requests = Array.from({ length: 24 }, () => {
+    const shared = families[rng.integer(families.length)]!.slice(0, rng.integer(180));
+    return greedyAfter([...shared, ...randomTokens(rng.integer(1000), 1 + rng.integer(20))], 1 + rng.integer(24));
+  });
+  // Two sequences at a time: four slots for states.
+  const settings: Partial<EngineConfig> = { maxRunningRequests: 2, contextLength: 256, chunkedPrefillSize: 37 };
+  const folder = copyOf();
+  const ask = (config: Partial<EngineConfig>): Promise<{ readonly texts: string[]; readonly cached: number }> =>
+    withChat(device, folder, { ...settings, ...config }, async (engine) => {
+      const answers = await Promise.all(requests.map((request) => answer(engine, request)));
+      // Asked again, in another order.
+      const again = await Promise.all([...requests].reverse().map((request) => answer(engine, request)));
+      expect(again.reverse().map(({ text }) => text)).toEqual(answers.map(({ text }) => text));
+      return { texts: answers.map(({ text }) => text), cached: engine.status().cachedTokens };
+    });
+  const alone = await ask({ disableRadixCache: true });
+  expect(alone.cached).toBe(0);
+  const cached = await ask({});
+  expect(cached.texts).toEqual(alone.texts);
+  expect(cached.cached).toBeGreaterThan(0);
+  const int8 = { kvCacheDtype: 'int8' } as const;
+  expect((await ask(int8)).texts).toEqual((await ask({ ...int8, disableRadixCache: true })).texts);
+});
+
+test('of a model that sees the text part is read, and its eyes and its guessing head are left out', async () => {
+  const checkpoint = await openSafetensors(createNodePlatform(), FIXTURE);
+  const tensors: Record<string, Tensors[string]> = {
+    'model.visual.blocks.0.norm1.weight': { shape: [3], data: new Float32Array(3) },
+    'mtp.fc.weight': { shape: [2, 2], data: new Float32Array(4) },
+  };
+  for (const name of checkpoint.names()) {
+    tensors[name.replace(/^model\./, 'model.language_model.')] = {
+      shape: checkpoint.tensor(name)!.shape,
+      data: await checkpoint.read(name),
+    };
+  }
+  await checkpoint.close();
+  const folder = mkdtempSync(join(tmpdir(), 'parley-qwen35-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
+  writeFileSync(
+    join(folder, 'config.json'),
+    JSON.stringify({ model_type: 'qwen3_5', text_config: configOf(FIXTURE), vision_config: { depth: 1 } }),
+  );
+  const step = [{ sequence: 0, start: 0, tokens: randomTokens(4, 20) }];
+  const text = await DecoderHarness.load(device, FIXTURE);
+  const whole = await DecoderHarness.load(device, folder);
+  expect(await whole.step(step)).toEqual(await text.step(step));
+  expect(whole.decoder.parameters).toBe(text.decoder.parameters);
+});
+
+test('guessed tokens, which a state cannot forget, are refused by name', async () => {
+  await expect(withChat(device, copyOf(), { speculativeNgram: true }, () => Promise.resolve())).rejects.toThrow(
+    /has recurrent layers, which cannot forget a guessed token again/,
+  );
+});
+
+test.each([
+  [
+    { layer_types: ['full_attention', 'linear_attention', 'mamba'] },
+    /layer_types has "mamba"; known are full_attention and linear_attention/,
+  ],
+  [{ layer_types: ['linear_attention', 'linear_attention', 'linear_attention'] }, /no layer has attention/],
+  [{ linear_num_value_heads: 5, linear_num_key_heads: 2 }, /linear_num_value_heads is 5, expected a multiple of linear_num_key_heads, 2/],
+  [{ linear_key_head_dim: 18 }, /linear_key_head_dim is 18 and linear_value_head_dim 12, expected multiples of 4/],
+  [{ linear_conv_kernel_dim: 1 }, /linear_conv_kernel_dim is 1, expected 2 to 16/],
+  [{ attn_output_gate: false }, /attn_output_gate is false, expected true/],
+  [{ attention_bias: true }, /attention_bias is true, expected false/],
+  [{ hidden_act: 'gelu' }, /hidden_act is "gelu", expected "silu"/],
+])('config.json with %j is refused by name', (fields, message) => {
+  const json = { ...configOf(FIXTURE), ...fields };
+  expect(() => decoderFor(json).parseConfig(json)).toThrow(message);
+});
+
+test('layers without layer_types: every fourth has attention, or every so many', () => {
+  const { layer_types: _, ...json } = configOf(FIXTURE);
+  const shapeOf = (fields: Json) => decoderFor(json).parseConfig({ ...json, num_hidden_layers: 24, ...fields });
+  expect(shapeOf({})).toMatchObject({ layers: 24, pagedLayers: 6, state: { layers: 18 } });
+  expect(shapeOf({ full_attention_interval: 3 })).toMatchObject({ pagedLayers: 8, state: { layers: 16 } });
+});
