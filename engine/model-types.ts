@@ -16,6 +16,8 @@ interface TypeRow {
 export const MODEL_TYPES = {
   llama: { task: 'chat', family: 'llama' },
   mistral: { task: 'chat', family: 'llama' },
+  mistral3: { task: 'chat', family: 'ministral' },
+  ministral3: { task: 'chat', family: 'ministral' },
   qwen2: { task: 'chat', family: 'llama' },
   qwen3: { task: 'chat', family: 'llama' },
   qwen3_moe: { task: 'chat', family: 'qwen3-moe' },

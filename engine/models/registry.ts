@@ -7,6 +7,7 @@ import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
+import { MINISTRAL } from './ministral/ministral.ts';
 import { OLMO } from './olmo/olmo.ts';
 import { PHI3 } from './phi3/phi3.ts';
 import { QWEN3_5 } from './qwen3-5/qwen3-5.ts';
@@ -16,6 +17,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   llama: LLAMA,
   gemma: GEMMA,
   arcee: ARCEE,
+  ministral: MINISTRAL,
   olmo: OLMO,
   phi3: PHI3,
   'qwen3-moe': QWEN3_MOE,

@@ -33,6 +33,8 @@ export const PAGED_ATTENTION = defineKernel({
     lanes: 'u32',
     window: 'u32',
     soft_cap: 'f32',
+    growth: 'f32',
+    growth_span: 'u32',
   },
   overrides: { PARTIAL: 'bool', HAS_CAP: 'bool' },
 });
@@ -62,6 +64,8 @@ export interface AttentionScores {
   readonly softCap?: number | undefined;
   /** A row sees this many positions, the last of which is its own; absent = all. */
   readonly window?: number | undefined;
+  /** Scores of a row are multiplied by 1 + rate * ln(1 + floor(its position / span)) (Llama 4, Ministral 3); absent = as they are. */
+  readonly growth?: { readonly rate: number; readonly span: number } | undefined;
 }
 
 export interface PagedAttentionArgs {
@@ -105,7 +109,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const d4 = headDim / 4;
   const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: ceilDiv(d4, lanes), GROUP: group, QUERIES: tileRows * group }; // prettier-ignore
   const pages = kv.layers[layer]!;
-  const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS } = scores;
+  const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS, growth } = scores;
   const params = {
     first_tile: firstTile,
     heads,
@@ -116,6 +120,8 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     lanes,
     window,
     soft_cap: Math.LOG2E * (softCap ?? 0),
+    growth: growth?.rate ?? 0,
+    growth_span: growth?.span ?? 1,
   };
   const bindings = { q, k_pages: pages.k, v_pages: pages.v, block_table: blockTable, tiles, out: split?.partials ?? out };
   const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0 }, subgroups };

@@ -9,7 +9,7 @@
 // Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
 // order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
 // neither depends on chunking or on the batch. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
-// q is scaled by params.scale, which includes log2(e), as soft_cap does.
+// q is scaled by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t / growth_span)).
 // With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). Reference: test/reference/paged-attention.ts.
 override PARTIAL: bool;
 override HAS_CAP: bool;
@@ -26,6 +26,8 @@ struct Params {
   lanes: u32,
   window: u32,
   soft_cap: f32,
+  growth: f32,
+  growth_span: u32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
@@ -57,6 +59,11 @@ fn rescale(a: f32, b: f32) -> f32 {
   return select(exp2(a - b), 1.0, a == b);
 }
 
+// What a query at a position is scaled by: 1 where it does not grow.
+fn query_scale(position: u32) -> f32 {
+  return params.scale * (1.0 + params.growth * log(1.0 + f32(position / params.growth_span)));
+}
+
 // Vectors of a query.
 const Q4 = D4 + SCALE_ROWS;
 
@@ -79,13 +86,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   var mine: array<vec4<f32>, QUERIES * SLICES>;
   var apart: array<vec4<f32>, QUERIES>;
   for (var i = 0u; i < QUERIES; i++) {
-    head_at[i] = (tile.x + min(i / GROUP, rows - 1u)) * params.heads + kv_head * GROUP + i % GROUP;
+    let row = min(i / GROUP, rows - 1u);
+    let scale = query_scale(tile.w + row);
+    head_at[i] = (tile.x + row) * params.heads + kv_head * GROUP + i % GROUP;
     for (var j = 0u; j < SLICES; j++) {
-      mine[i * SLICES + j] = q[head_at[i] * Q4 + min(j * LANES + lane, D4 - 1u)] * params.scale;
+      mine[i * SLICES + j] = q[head_at[i] * Q4 + min(j * LANES + lane, D4 - 1u)] * scale;
       give_query(i * SLICES + j, lane, mine[i * SLICES + j]);
     }
     if (SCALE_ROWS > 0u) {
-      apart[i] = q[head_at[i] * Q4 + D4] * params.scale;
+      apart[i] = q[head_at[i] * Q4 + D4] * scale;
     }
   }
   var total_max: array<f32, QUERIES>;

@@ -27,7 +27,7 @@ test("Kokoro's config.json as published names no type", () => {
 
 test('a model of another task is refused with the types of this one', () => {
   expect(() => decoderFor({ model_type: 'whisper' })).toThrow(
-    'config.json: model_type "whisper" is not a chat model this build knows: llama, mistral, qwen2, qwen3',
+    'config.json: model_type "whisper" is not a chat model this build knows: llama, mistral, mistral3, ministral3, qwen2, qwen3',
   );
   expect(() => expectFamily({ model_type: 'llama' }, 'transcription')).toThrow(
     '"llama" is not a transcription model this build knows: whisper',

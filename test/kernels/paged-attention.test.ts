@@ -162,6 +162,8 @@ const cases: KernelCase[] = [
   attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 256 }, [{ from: 598, to: 600 }], 'split', 'f32', { window: 300, scale: 0.2 }),
   attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 16 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 17, softCap: 2 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5, scale: 0.5 }),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { growth: { rate: 0.4, span: 9 } }),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8', { growth: { rate: 0.4, span: 32 } }),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);

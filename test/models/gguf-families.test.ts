@@ -1,4 +1,4 @@
-/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py). */
+/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py, mistral3.py). */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,14 +39,21 @@ const OLMO = {
   'self_attn.k_norm': 'attn_k_norm',
 };
 
+const u32 = (value: number): Stored => ({ type: 'u32', value });
+const f32 = (value: number): Stored => ({ type: 'f32', value });
+const LLAMA = { input_layernorm: 'attn_norm', post_attention_layernorm: 'ffn_norm' };
+const MINISTRAL = {
+  'attention.key_length': u32(24), 'attention.value_length': u32(24), 'attention.temperature_scale': f32(0.3), 'rope.dimension_count': u32(24),
+  'rope.scaling.type': { type: 'string', value: 'yarn' }, 'rope.scaling.factor': f32(4), 'rope.scaling.yarn_log_multiplier': f32(1),
+  'rope.scaling.yarn_beta_fast': f32(4), 'rope.scaling.yarn_beta_slow': f32(1), 'rope.scaling.original_context_length': u32(10),
+} as const; // prettier-ignore
+
 let device: Device;
 beforeAll(async () => {
   device = await testDevice();
 });
 afterAll(() => device.close());
 
-const u32 = (value: number): Stored => ({ type: 'u32', value });
-const f32 = (value: number): Stored => ({ type: 'f32', value });
 const floats = (values: Float32Array, dimensions: readonly number[]): StoredTensor => ({ dimensions, type: 0, data: new Uint8Array(values.buffer, values.byteOffset, values.byteLength) }); // prettier-ignore
 
 interface Config extends Readonly<Record<string, number>> {}
@@ -56,10 +63,22 @@ interface Rope {
   readonly long_factor?: readonly number[];
 }
 
+/** Rows of a head with the channels of a pair beside each other, as llama.cpp's rotation of Llama wants them (conversion/llama.py, permute). */
+function paired(values: Float32Array, columns: number, headDim: number): Float32Array {
+  const out = new Float32Array(values.length);
+  for (let row = 0; row < values.length / columns; row++) {
+    const d = row % headDim;
+    const to = row - d + (d < headDim / 2 ? 2 * d : 2 * d - headDim + 1);
+    out.set(values.subarray(row * columns, (row + 1) * columns), to * columns);
+  }
+  return out;
+}
+
 test.each([
   ['phi3', 'phi3', PHI3, { 'rope.dimension_count': u32(10), 'rope.scaling.attn_factor': f32(Math.sqrt(1 + Math.log(4) / Math.log(512))) }],
   ['phi3-long', 'phi3', PHI3, { 'rope.scaling.attn_factor': f32(Math.sqrt(1 + Math.log(16) / Math.log(32))) }],
   ['olmo2', 'olmo2', OLMO, {}],
+  ['ministral3', 'mistral3', LLAMA, MINISTRAL],
 ])('%s: the logits are transformers', async (name, architecture, own, more) => {
   const source = join(FIXTURES, name);
   const config = JSON.parse(readFileSync(join(source, 'config.json'), 'utf8')) as Config & { readonly rope_parameters: Rope };
@@ -85,7 +104,10 @@ test.each([
     const [, layer, part] = /^model\.layers\.(\d+)\.(.*)\.weight$/.exec(stored) ?? [];
     const given =
       layer === undefined ? TOP[stored.replace('.weight', '')] : `blk.${layer}.${({ ...PARTS, ...own } as typeof PARTS)[part!]}`;
-    tensors[`${given}.weight`] = floats(await checkpoint.read(stored), checkpoint.tensor(stored)!.shape.toReversed());
+    const { shape } = checkpoint.tensor(stored)!;
+    const values = await checkpoint.read(stored);
+    const isPaired = architecture === 'mistral3' && /self_attn\.[qk]_proj/.test(stored);
+    tensors[`${given}.weight`] = floats(isPaired ? paired(values, shape[1]!, config['head_dim']!) : values, shape.toReversed());
   }
   await checkpoint.close();
   for (const [length, factors] of Object.entries({ short: short_factor, long: long_factor })) {

@@ -18,9 +18,10 @@ export interface AttentionInput extends KVLayout {
 
 export function pagedAttention(input: AttentionInput): Float64Array {
   const { q, k, v, heads, kvHeads, headDim, pageSize, rows } = input;
-  const { scale = 1 / Math.sqrt(headDim), softCap: cap, window = Infinity } = input.scores ?? {};
+  const { scale = 1 / Math.sqrt(headDim), softCap: cap, window = Infinity, growth = { rate: 0, span: 1 } } = input.scores ?? {};
   const out = new Float64Array(rows.length * heads * headDim);
   rows.forEach(({ pages, position }, t) => {
+    const grown = scale * (1 + growth.rate * Math.log(1 + Math.floor(position / growth.span)));
     for (let h = 0; h < heads; h++) {
       const head = Math.floor(h / (heads / kvHeads));
       const at = (t * heads + h) * headDim;
@@ -32,7 +33,7 @@ export function pagedAttention(input: AttentionInput): Float64Array {
         for (let d = 0; d < headDim; d++) sum += q[at + d]! * k[keyIndex(input, slot, head, d)]!;
         const kept = input.apart?.key(slot, head) ?? [];
         kept.forEach((value, i) => (sum += input.apart!.q[(t * heads + h) * kept.length + i]! * value));
-        return cap === undefined ? sum * scale : cap * Math.tanh((sum * scale) / cap);
+        return cap === undefined ? sum * grown : cap * Math.tanh((sum * grown) / cap);
       });
       const top = Math.max(...scores);
       const weights = scores.map((score) => Math.exp(score - top));

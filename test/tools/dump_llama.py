@@ -156,6 +156,14 @@ MODELS = {
         COMMON, model_type="lfm2", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, intermediate_size=70,
         block_multiple_of=12, full_attn_idxs=[1, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
+    # Queries grow at every tenth position, YaRN beyond a context that the prompt exceeds, three query heads on one of keys.
+    "ministral3": dict(
+        COMMON, model_type="ministral3", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=60,
+        tie_word_embeddings=False, rope_parameters=dict(
+            rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=10, beta_fast=4.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+            llama_4_scaling_beta=0.3,
+        ),
+    ),
 }
 
 

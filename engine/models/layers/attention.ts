@@ -39,7 +39,7 @@ export interface AttentionConfig {
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
   /** How scores are made of queries and keys, where it is not the usual way. */
-  readonly scores?: Pick<AttentionScores, 'scale' | 'softCap'> | undefined;
+  readonly scores?: Pick<AttentionScores, 'scale' | 'softCap' | 'growth'> | undefined;
 }
 
 /** What a rank holds of it. */

@@ -176,6 +176,20 @@ function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
+/** Queries that grow with their position, and YaRN with two factors that cancel each other (llama.cpp: models/mistral3.cpp). Files of Mistral Small 3 lack both. */
+function ministral(): Pick<Architecture, 'settings'> {
+  return {
+    settings: (metadata, key) => {
+      const rate = metadata.number(key('attention.temperature_scale')) ?? 0;
+      const rope = ropeOf(metadata, key, undefined);
+      const scaling = { attention_factor: 1, llama_4_scaling_beta: rate };
+      return rate === 0
+        ? { model_type: 'mistral' }
+        : { rope_parameters: { ...(rope['rope_scaling'] as Json), ...scaling }, rope_scaling: undefined };
+    },
+  };
+}
+
 /** By `general.architecture`. Mistral's files say llama. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
@@ -187,6 +201,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],
+  ['mistral3', { modelType: 'ministral3', permuted: true, activation: 'silu', ...ministral() }],
   ['arcee', { modelType: 'arcee', permuted: true, activation: 'relu2' }],
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
