@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useApp } from '../app.ts';
 import type { SessionState } from '../backend/session-state.ts';
 import { aboutWords, memoryWords } from './about-words.ts';
+import { TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 import type { StoredModel } from './model-store.ts';
@@ -56,6 +57,11 @@ export function WorkLine({ work }: { work: ModelWork }) {
       <p class={`label note ${work.failed.value ? 'wrong' : ''}`} role="status">
         {work.note}
       </p>
+      {work.wantsToken.value && (
+        <div class="row work">
+          <TokenButton />
+        </div>
+      )}
     </>
   );
 }

@@ -19,9 +19,9 @@ export interface RecommendedPlace {
   readonly finder: Finder;
 }
 
-/** Where a page fetches a recommended model; undefined where it cannot. */
-export function pageSource({ sources, terms }: RecommendedModel): string | undefined {
-  return terms ? undefined : sources.find(({ from }) => parseSource(from).kind === 'hub')?.from;
+/** Where a page fetches a recommended model: every one is on the hub. */
+export function pageSource({ sources }: RecommendedModel): string {
+  return sources.find(({ from }) => parseSource(from).kind === 'hub')!.from;
 }
 
 /** Bytes of it there, as far as somebody has looked. */
@@ -87,7 +87,7 @@ export class RecommendedWork {
   }
 
   async #find(model: RecommendedModel, signal: AbortSignal): Promise<ModelManifest> {
-    const found = await findModel(pageSource(model)!, this.#place.finder, signal);
+    const found = await findModel(pageSource(model), this.#place.finder, signal);
     return { ...found, id: model.id, about: { memoryBytes: model.memory, ...found.about } };
   }
 }
