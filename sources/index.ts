@@ -14,10 +14,11 @@ export {
   PRESETS,
   RECOMMENDED_MODELS,
   downloadBytes,
+  presetBytes,
   presetModels,
   recommendedByName,
   recommendedModel,
 } from './recommended.ts';
-export type { Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
+export type { AdapterBytes, Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
 export { formatSource, isLoopback, parseSource } from './source.ts';
 export type { HubSource, PackageSource, PathSource, Source, UrlSource } from './source.ts';

@@ -88,9 +88,17 @@ async function printRecommended(): Promise<void> {
   const rows = RECOMMENDED_MODELS.map((model, index) => {
     const size = downloadBytes(model);
     const state = here[index] ? 'cached' : model.sources.some(({ tried }) => tried !== undefined) ? '' : 'not tried yet';
-    return [model.id, size === undefined ? '' : formatBytes(size), formatBytes(model.memory), model.task, model.licence, state];
+    return [
+      model.id,
+      size === undefined ? '' : formatBytes(size),
+      formatBytes(model.memory.gpu),
+      formatBytes(model.memory.software),
+      model.task,
+      model.licence,
+      state,
+    ];
   });
-  for (const line of table([['MODEL', 'DOWNLOAD', 'MEMORY', 'TASK', 'LICENCE', ''], ...rows])) out(line);
+  for (const line of table([['MODEL', 'DOWNLOAD', 'ON A GPU', 'IN SOFTWARE', 'TASK', 'LICENCE', ''], ...rows])) out(line);
   out('');
   for (const [name, preset] of Object.entries(PRESETS)) {
     const models = presetModels(preset);

@@ -4,13 +4,13 @@ import type { RecommendedModel } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
 import { ModelItem, WorkBar, WorkLine } from './model-item.tsx';
 import { TokenButton, hostOf } from './hub-access.tsx';
-import { pageBytes, pageSource } from './recommended-work.ts';
+import { pageBytes, pageSource, tabBytes } from './recommended-work.ts';
 import { formatBytes } from '../util.ts';
 
 /** A recommended model: as any other once it was looked up, before with what the table says of it. */
 export function RecommendedItem({ model }: { model: RecommendedModel }) {
   const app = useApp();
-  const { id, type, memory, licence, good, bad } = model;
+  const { id, type, licence, good, bad } = model;
   const words = (
     <p class="good-for">
       Good for {good}. Not for {bad}. {licence}.
@@ -27,7 +27,7 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
     <li class="model" data-model={id} data-stored="no">
       <div>
         <h3>{id}</h3>
-        <p class="label">{[type, ...size, `about ${formatBytes(memory)} of memory`, 'hub'].join(' · ')}</p>
+        <p class="label">{[type, ...size, `about ${formatBytes(tabBytes(model))} of memory`, 'hub'].join(' · ')}</p>
         {words}
         {lacksToken && (
           <p class="label">
@@ -81,7 +81,7 @@ export function Presets() {
           const models = presetModels(preset);
           const missing = models.filter(({ id }) => !library.isComplete(id));
           const bytes = missing.reduce((sum, model) => sum + (pageBytes(model) ?? 0), 0);
-          const memory = models.reduce((sum, model) => sum + model.memory, 0);
+          const memory = models.reduce((sum, model) => sum + tabBytes(model), 0);
           const what = missing.length === 0 ? 'Use these' : `Download ${formatBytes(bytes)}`;
           return (
             <li key={name} class="model" data-preset={name}>
