@@ -49,7 +49,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
   });
 
   const lookUp = async (id = ID): Promise<void> => {
-    await page.getByText('Hub and token').click();
+    await page.locator('#hub-access > summary').click();
     await page.getByLabel('Address of the hub').fill(hub.url);
     await page.getByLabel('Address of the hub').blur();
     await page.getByLabel('Hub id or https address').fill(id);
@@ -187,7 +187,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     expect(await refusal.locator('p').innerText()).toMatch(
       /^config.json: somebody\/whisper-fox is given only to who has accepted its terms/,
     );
-    await page.getByText('Hub and token').click();
+    await page.locator('#hub-access > summary').click();
     await refusal.getByText('Give a token').click();
     const field = page.getByLabel('Your token there');
     expect(await field.evaluate((element) => element === document.activeElement)).toBe(true);
@@ -202,13 +202,13 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     expect(sent('storage')).toEqual(new Set([undefined]));
     await revisit();
     expect(await field.inputValue()).toBe('');
-    await page.getByText('Hub and token').click();
+    await page.locator('#hub-access > summary').click();
     await field.fill('hf_mine');
     await page.getByLabel('Keep the token').check();
     await revisit();
     expect(await field.inputValue()).toBe('hf_mine');
     // Another hub's field is another field.
-    await page.getByText('Hub and token').click();
+    await page.locator('#hub-access > summary').click();
     await page.getByLabel('Address of the hub').fill('https://hub.example.org');
     await page.getByLabel('Address of the hub').blur();
     expect(await field.inputValue()).toBe('');
@@ -271,7 +271,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     const fixture = join(ROOT, 'test', 'fixtures', 'ctranslate2-tiny-random', 'float16');
     const other = await serveHub('Systran/faster-whisper-tiny.en', fixture);
     try {
-      await page.getByText('Hub and token').click();
+      await page.locator('#hub-access > summary').click();
       await page.getByLabel('Address of the hub').fill(other.url);
       await page.getByLabel('Address of the hub').blur();
       model = page.locator('[data-model="whisper-tiny.en"]');

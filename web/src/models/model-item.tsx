@@ -66,14 +66,17 @@ export function WorkLine({ work }: { work: ModelWork }) {
   );
 }
 
-/** The numbers are no live region: they would be read many times a second. */
-export function WorkBar({ work }: { work: ModelWork }) {
+/** The numbers are no live region: they would be read many times a second. `name` is said where it is not plain what the work is on. */
+export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
   const running = work.running.value;
   if (!running || running.kind === 'delete') return null;
   return (
     <div class="work">
       <progress value={work.share} max={1} aria-label={`${WORK_WORDS[running.kind]} ${work.id}`} />
-      <span class="number">{work.line.value || 'looking it up'}</span>
+      <span class="number">
+        {name !== undefined && `${name}: `}
+        {work.line.value || 'looking it up'}
+      </span>
     </div>
   );
 }

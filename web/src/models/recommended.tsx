@@ -108,7 +108,9 @@ export function Presets() {
                   </button>
                 )}
               </div>
-              {recommended.preset.value === name && recommended.current.value && <WorkBar work={recommended.current.value} />}
+              {recommended.preset.value === name && recommended.current.value && (
+                <WorkBar work={recommended.current.value} name={recommended.current.value.id} />
+              )}
             </li>
           );
         })}
