@@ -6,7 +6,7 @@ import type { Choice, RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
 import { fileRefusal, fileUrl, readRepository } from '../hub.ts';
 import type { Hub, Repository } from '../hub.ts';
-import { formatSource } from '../source.ts';
+import { formatSource, shortSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
 import type { PullContext, Resolved } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
@@ -46,7 +46,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
     throw diskError(error, repo.folder);
   });
-  const text = formatSource(source);
+  const text = shortSource(source);
   const waiting = {
     signal: context.signal,
     pollMs: context.tuning.pollMs,
@@ -124,7 +124,7 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
   const total = absent.reduce((sum, { size }) => sum + size, 0);
   const before = kept.reduce((sum, bytes) => sum + bytes, 0);
   await requireRoom(context.disk, repo.folder, total - before);
-  const tally = new Tally(formatSource(source), total, context.onProgress, lock);
+  const tally = new Tally(shortSource(source), total, context.onProgress, lock);
   const failed = new AbortController();
   const downloads: Downloads = {
     context,
