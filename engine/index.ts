@@ -11,6 +11,8 @@ export { probeAdapter, probeMemory } from './parallel/measure.ts';
 export type { AdapterReport, AdapterSpeed } from './parallel/measure.ts';
 export type { Platform } from './platform/platform.ts';
 export type { Engine } from './protocol.ts';
+export { planModels, tokensThatFit } from './runner/memory-plan.ts';
+export type { MemoryShare, ModelDemand } from './runner/memory-plan.ts';
 export { describeModel } from './tasks/describe-model.ts';
 export { createEngine } from './tasks/engine.ts';
 export { main as serveGrammars } from './text/grammar-worker.ts';

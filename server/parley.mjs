@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** `npx parley`: `adapters` lists the GPUs, `doctor` looks at the machine, `pull`, `models`, `rm` and `run` are about models; `serve`, or no command, starts the server, as `npm start` does. */
+/** `npx parley`: its commands, as HELP has them; `serve`, or no command, starts the server, as `npm start` does. */
 import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
@@ -13,6 +13,18 @@ const COMMANDS = {
   doctor: ['./commands/doctor.ts', 'runDoctor'],
 };
 
+const HELP = `Usage: parley [COMMAND]
+
+  serve                starts the server, as 'npm start' does; so do settings without a command
+  pull SOURCE...       fetches models, or what is new of them
+  models               lists the bundled and the cached models; with --recommended those for real work
+  rm SOURCE...         removes models from the caches
+  run MODEL "prompt"   one answer, or a conversation, without a server
+  adapters             lists the GPUs, how fast they are, and which settings use them
+  doctor               says what of this machine would stop or slow the server, and what mends it
+
+'parley COMMAND --help' says more.`;
+
 const [name, ...rest] = process.argv.slice(2);
 if (Object.hasOwn(COMMANDS, name ?? '')) {
   await withSetup(async () => {
@@ -25,6 +37,11 @@ if (Object.hasOwn(COMMANDS, name ?? '')) {
     const [module, run] = COMMANDS[name];
     await (await import(module))[run](rest);
   });
+} else if (name === 'help' || (['--help', '-h'].includes(name ?? '') && rest.length === 0)) {
+  process.stdout.write(`${HELP}\n`);
+} else if (name !== undefined && !name.startsWith('-') && name !== 'start' && name !== 'serve') {
+  process.stderr.write(`there is no command '${name}'; there are serve, ${Object.keys(COMMANDS).join(', ')}\n`);
+  process.exitCode = 2;
 } else {
   if (name === 'start' || name === 'serve') process.argv.splice(2, 1);
   await import('./setup/start.mjs');

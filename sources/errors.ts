@@ -12,20 +12,24 @@ export type SourceErrorKind =
   | 'tool' // pip or npm is missing or failed
   | 'aborted'; // the caller went away; what came is kept
 
+interface SourceErrorOptions extends ErrorOptions {
+  readonly retryAfter?: number | undefined;
+  readonly wantsToken?: boolean;
+}
+
 export class SourceError extends Error {
   readonly kind: SourceErrorKind;
   /** Seconds after which the other side asks to try again. */
   readonly retryAfter: number | undefined;
+  /** A token, or another one, may open it. */
+  readonly wantsToken: boolean;
 
-  constructor(
-    kind: SourceErrorKind,
-    message: string,
-    { retryAfter, ...options }: ErrorOptions & { readonly retryAfter?: number | undefined } = {},
-  ) {
+  constructor(kind: SourceErrorKind, message: string, { retryAfter, wantsToken = false, ...options }: SourceErrorOptions = {}) {
     super(message, options);
     this.name = 'SourceError';
     this.kind = kind;
     this.retryAfter = retryAfter;
+    this.wantsToken = wantsToken;
   }
 }
 

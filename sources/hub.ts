@@ -18,9 +18,18 @@ export interface Hub {
   readonly hasToken: boolean;
   /** Waits as long as the hub asks for; without it, such a request fails and its message says when to try again. */
   readonly wait?: (seconds: number) => Promise<void>;
-  /** What to do where a token is needed and none can be set; default: set HF_TOKEN. */
-  readonly advice?: string;
+  /** How messages speak of the token; default: in variables. */
+  readonly tokenWords?: TokenWords;
 }
+
+export interface TokenWords {
+  /** What to do, such as "set HF_TOKEN". */
+  readonly give: string;
+  /** Where one that was given stands. */
+  readonly place: string;
+}
+
+const IN_VARIABLES: TokenWords = { give: 'set HF_TOKEN', place: 'HF_TOKEN, or the file token in HF_HOME' };
 
 export interface Repository {
   /** 40 hexadecimal digits. */
@@ -53,6 +62,12 @@ export async function readRepository(hub: Hub, id: string, revision: string): Pr
 /** Where a file of a commit is. */
 export function fileUrl(endpoint: string, id: string, commit: string, path: string): string {
   return `${endpoint}/${id}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+}
+
+/** The hub, the model and the commit of an address that `fileUrl` made; undefined for another address. */
+export function readFileUrl(url: string): { readonly endpoint: string; readonly id: string; readonly commit: string } | undefined {
+  const [, endpoint, id, commit] = /^(https?:\/\/.+?)\/([^/]+\/[^/]+)\/resolve\/([0-9a-f]{40})\/./.exec(url) ?? [];
+  return endpoint === undefined ? undefined : { endpoint, id: id!, commit: commit! };
 }
 
 function readEntry(
@@ -100,28 +115,38 @@ export async function refusal(hub: Hub, id: string, revision: string, answer: Re
   const code = answer.headers.get('x-error-code') ?? '';
   const said = await whatItSaid(answer);
   const page = `${hub.endpoint}/${id}`;
-  const { advice = 'set HF_TOKEN' } = hub;
+  const { give, place } = hub.tokenWords ?? IN_VARIABLES;
+  const wantsToken = { wantsToken: true };
   if (code === 'GatedRepo' || answer.status === 403) {
-    const ways = hub.hasToken ? `accept them at ${page} with the account of your token` : `accept them at ${page}, then ${advice}`;
-    return new SourceError('denied', `${id} is given only to who has accepted its terms: ${ways}${said}`);
+    const ways = hub.hasToken ? `accept them at ${page} with the account of your token` : `accept them at ${page}, then ${give}`;
+    return new SourceError('denied', `${id} is given only to who has accepted its terms: ${ways}${said}`, wantsToken);
   }
   if (code === 'RevisionNotFound') return new SourceError('missing', `${id} has no revision ${quoteName(revision)}`);
   if (code === 'EntryNotFound') return new SourceError('missing', `${id} has no such file any more${said}`);
   if (answer.status === 401 && hub.hasToken && code !== 'RepoNotFound')
-    return new SourceError('denied', `the hub does not accept the token for ${id}; see HF_TOKEN, or the file token in HF_HOME${said}`);
+    return new SourceError('denied', `the hub does not accept the token for ${id}; see ${place}${said}`, wantsToken);
   if (answer.status === 401 || answer.status === 404) {
-    const way = hub.hasToken ? 'or it is private and not for your token' : `or it is private: then ${advice}`;
-    return new SourceError('missing', `the hub has no open model ${id}; its name may be wrong, ${way}`);
+    const way = hub.hasToken ? 'or it is private and not for your token' : `or it is private: then ${give}`;
+    return new SourceError('missing', `the hub has no open model ${id}; its name may be wrong, ${way}`, { wantsToken: !hub.hasToken });
   }
   const retryAfter = answer.status === 429 || answer.status === 503 ? secondsToWait(answer.headers, Date.now()) : undefined;
   const again = retryAfter === undefined ? '' : `; it takes them again in ${formatSeconds(retryAfter)}`;
   if (answer.status === 429)
     return new SourceError(
       'network',
-      `the hub takes no more requests for now (HTTP 429)${again}${hub.hasToken ? '' : '; with HF_TOKEN set it takes more'}`,
+      `the hub takes no more requests for now (HTTP 429)${again}${hub.hasToken ? '' : hub.tokenWords ? '; with a token it takes more' : '; with HF_TOKEN set it takes more'}`,
       { retryAfter },
     );
   return new SourceError('network', `${id}: the hub answered HTTP ${answer.status}${said}${again}`, { retryAfter });
+}
+
+/** What the refusal of a file means; `name` is the file's. */
+export async function fileRefusal(hub: Hub, id: string, revision: string, answer: Response, name: string): Promise<SourceError> {
+  const { host, origin } = new URL(answer.url || hub.endpoint);
+  // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
+  if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
+  const { kind, message, retryAfter, wantsToken } = await refusal(hub, id, revision, answer);
+  return new SourceError(kind, `${name}: ${message}`, { retryAfter, wantsToken });
 }
 
 /** The hub's own words, of the header or the body; they come from elsewhere, so they are cut and quoted. */

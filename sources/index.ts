@@ -3,13 +3,22 @@ export { chooseFiles, chooseModel } from './choose.ts';
 export type { Choice, ModelFormat, RepoFile } from './choose.ts';
 export { SourceError } from './errors.ts';
 export type { SourceErrorKind } from './errors.ts';
-export { fileUrl, readRepository } from './hub.ts';
-export type { Hub, Repository } from './hub.ts';
+export { fileRefusal, fileUrl, readFileUrl, readRepository } from './hub.ts';
+export type { Hub, Repository, TokenWords } from './hub.ts';
+export { isToken } from './names.ts';
 export { describeProgress, formatBytes, formatSeconds, Meter } from './progress.ts';
 export type { PullProgress } from './progress.ts';
 export { parseRecipe } from './recipe.ts';
 export type { Recipe, RecipeFile } from './recipe.ts';
-export { PRESETS, RECOMMENDED_MODELS, downloadBytes, presetModels, recommendedByName, recommendedModel } from './recommended.ts';
-export type { Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
-export { formatSource, parseSource } from './source.ts';
+export {
+  PRESETS,
+  RECOMMENDED_MODELS,
+  downloadBytes,
+  presetBytes,
+  presetModels,
+  recommendedByName,
+  recommendedModel,
+} from './recommended.ts';
+export type { AdapterBytes, Preset, RecommendedModel, RecommendedSource } from './recommended.ts';
+export { formatSource, isLoopback, parseSource } from './source.ts';
 export type { HubSource, PackageSource, PathSource, Source, UrlSource } from './source.ts';

@@ -62,3 +62,6 @@ export function compareNatural(a: string, b: string): number {
   }
   return left.length - right.length;
 }
+
+/** Whether a text may be a token: it is sent in a header. */
+export const isToken = (text: string): boolean => /^[\x21-\x7e]+$/.test(text);

@@ -15,6 +15,12 @@ export interface RecommendedSource {
   readonly tried?: string;
 }
 
+/** A GPU computes more at once than a software adapter, and needs more beside the weights. */
+export interface AdapterBytes {
+  readonly gpu: number;
+  readonly software: number;
+}
+
 export interface RecommendedModel {
   /** What names it in a model flag and in the API. */
   readonly id: string;
@@ -25,10 +31,12 @@ export interface RecommendedModel {
   /** In the order in which they are tried. */
   readonly sources: readonly RecommendedSource[];
   /**
-   * Bytes of device memory without pages of keys and values: the buffers as they were counted on a software adapter where a source was tried, else an
-   * estimate for a GPU, of the weights as they are kept there and what computing takes beside them.
+   * Bytes of device memory, at most and without pages of keys and values: what the engine's plan says of its largest source with the standard settings
+   * (test/sources/recommended-memory.test.ts).
    */
-  readonly memory: number;
+  readonly memory: AdapterBytes;
+  /** Of a chat model: heads of keys and values, whose pages take what the others leave. */
+  readonly kv?: { readonly layers: number; readonly kvHeads: number; readonly headDim: number };
   readonly licence: string;
   /** The hub gives it only to who has accepted its terms. */
   readonly terms?: boolean;
@@ -43,12 +51,16 @@ export interface RecommendedModel {
 export interface Preset extends Readonly<Record<ModelTask, string>> {
   /** The machine. */
   readonly for: string;
+  /** Taken where nobody says otherwise: a small GPU computes less at once. */
+  readonly settings?: Readonly<Record<string, number>>;
+  /** What its models take of a GPU with these settings; absent: what they take anyway. */
+  readonly memory?: Readonly<Record<ModelTask, number>>;
 }
 
 /** In the file's order: by task, and within a task the smallest first. */
 export const RECOMMENDED_MODELS = table.models as readonly RecommendedModel[];
 /** By name, the smallest first. */
-export const PRESETS = table.presets as Readonly<Record<string, Preset>>;
+export const PRESETS: Readonly<Record<string, Preset>> = table.presets;
 
 /** The recommended model of an id, as it is written in flags; undefined when there is none. */
 export function recommendedModel(id: string): RecommendedModel | undefined {
@@ -64,6 +76,11 @@ export function recommendedByName(source: string): RecommendedModel | undefined 
 /** The three models of a preset, in the order of the listeners. */
 export function presetModels({ chat, speech, transcription }: Preset): readonly RecommendedModel[] {
   return [chat, speech, transcription].map((id) => recommendedModel(id)!);
+}
+
+/** Bytes that a model takes of an adapter with a preset: one of its own, or another in the place of one, as much as it takes anyway. */
+export function presetBytes(preset: Preset, { id, task, memory }: RecommendedModel, adapter: keyof AdapterBytes): number {
+  return (adapter === 'gpu' && preset[task] === id ? preset.memory?.[task] : undefined) ?? memory[adapter];
 }
 
 /** Bytes of a model's files, of the largest of its sources that somebody has looked at; undefined where nobody has. */

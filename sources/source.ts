@@ -75,9 +75,10 @@ export function formatSource(source: Source): string {
   }
 }
 
-/** A source as it is shown: without the hash that it must have. */
+/** A source as it is shown: without the hash that it must have, and seven digits of a commit. */
 export function shortSource(source: Source): string {
-  return formatSource(source).replace(/#sha256=[0-9a-f]{64}$/, '');
+  const text = formatSource(source);
+  return source.kind === 'hub' ? text.replace(/@([0-9a-f]{7})[0-9a-f]{33}(?=:|$)/, '@$1') : text.replace(/#sha256=[0-9a-f]{64}$/, '');
 }
 
 /** Whether an address is this machine's own, where http needs no encryption. */

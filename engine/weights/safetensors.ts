@@ -168,9 +168,10 @@ function parseEntry(value: unknown, data: number): Omit<Entry, 'source' | 'path'
   if (!isObject(value)) return `is ${describe(value)}, expected an object`;
   const { dtype, shape, data_offsets: offsets } = value;
   const bytes = ELEMENT_BYTES.get(dtype);
-  if (bytes === undefined) return `has dtype ${describe(dtype)}`;
-  if (!isSizes(shape)) return `has shape ${describe(shape)}, expected a list of sizes`;
-  if (!isSizes(offsets) || offsets.length !== 2) return `has data_offsets ${describe(offsets)}, expected two positions`;
+  const has = (name: string, field: unknown): string => (field === undefined ? `has no ${name}` : `has ${name} ${describe(field)}`);
+  if (bytes === undefined) return has('dtype', dtype);
+  if (!isSizes(shape)) return `${has('shape', shape)}, expected a list of sizes`;
+  if (!isSizes(offsets) || offsets.length !== 2) return `${has('data_offsets', offsets)}, expected two positions`;
   const [from, to] = offsets as [number, number];
   if (to - from !== product(shape) * bytes) return `[${shape.join(', ')}] ${String(dtype)} lies at ${from}..${to}, expected ${product(shape) * bytes} bytes`; // prettier-ignore
   return { dtype: String(dtype), shape, start: data + from, end: data + to };

@@ -88,15 +88,24 @@ async function printRecommended(): Promise<void> {
   const rows = RECOMMENDED_MODELS.map((model, index) => {
     const size = downloadBytes(model);
     const state = here[index] ? 'cached' : model.sources.some(({ tried }) => tried !== undefined) ? '' : 'not tried yet';
-    return [model.id, size === undefined ? '' : formatBytes(size), formatBytes(model.memory), model.task, model.licence, state];
+    return [
+      model.id,
+      size === undefined ? '' : formatBytes(size),
+      formatBytes(model.memory.gpu),
+      formatBytes(model.memory.software),
+      model.task,
+      model.licence,
+      state,
+    ];
   });
-  for (const line of table([['MODEL', 'DOWNLOAD', 'MEMORY', 'TASK', 'LICENCE', ''], ...rows])) out(line);
+  for (const line of table([['MODEL', 'DOWNLOAD', 'ON A GPU', 'IN SOFTWARE', 'TASK', 'LICENCE', ''], ...rows], 3)) out(line);
   out('');
   for (const [name, preset] of Object.entries(PRESETS)) {
     const models = presetModels(preset);
     const bytes = models.reduce((sum, model) => sum + (downloadBytes(model) ?? 0), 0);
     out(`--preset ${name.padEnd(7)} ${preset.for}, ${formatBytes(bytes)}: ${models.map(({ id }) => id).join(', ')}`);
   }
+  out('Memory is what a model takes of a device at most, without the keys and values of conversations.');
   out(
     "docs/models.md says what each is good at. 'npm start -- --preset NAME' serves one, 'npm start -- --chat-model MODEL' a single model.",
   );
@@ -146,9 +155,10 @@ function bundledModels(): CachedModel[] {
   });
 }
 
-/** Rows as lines, each column as wide as its widest cell; sizes end together. */
-function table(rows: readonly (readonly string[])[]): string[] {
+/** Rows as lines, each column as wide as its widest cell; sizes, from the second column on, end together. */
+function table(rows: readonly (readonly string[])[], sizes = 1): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const cell = (text: string, column: number): string => (column === 1 ? text.padStart(widths[column]!) : text.padEnd(widths[column]!));
+  const cell = (text: string, column: number): string =>
+    column >= 1 && column <= sizes ? text.padStart(widths[column]!) : text.padEnd(widths[column]!);
   return rows.map((row) => row.map(cell).join('  ').trimEnd());
 }

@@ -105,7 +105,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   };
 }
 
-/** The settings with the models of a preset where none was named. */
+/** The settings with the models and the settings of a preset where nobody said otherwise. */
 function withPreset(
   settings: Settings,
   given: ReadonlyMap<SettingKey, unknown>,
@@ -114,7 +114,8 @@ function withPreset(
   if (!preset || settings.preset === undefined) return { settings, preset: undefined };
   const models = presetModels(preset).filter(({ task }) => (given.get(`${task}Model`) ?? undefined) === undefined);
   const named = Object.fromEntries(models.map(({ task, id }) => [`${task}Model`, id]));
-  return { settings: { ...settings, ...named }, preset: { name: settings.preset, models } };
+  const own = Object.entries(preset.settings ?? {}).filter(([key]) => (given.get(key as SettingKey) ?? undefined) === undefined);
+  return { settings: { ...settings, ...Object.fromEntries(own), ...named }, preset: { name: settings.preset, models } };
 }
 
 /** Whether a model's folder is one of those that this repository brings. */

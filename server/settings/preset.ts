@@ -1,7 +1,10 @@
 /** A preset's models against the memory of the adapters that would run them, before a byte of them is fetched. */
-import { chatAdapters } from '../../engine/config.ts';
+import { chatAdapters, splitOf, weightStorage } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import { EngineError } from '../../engine/errors.ts';
+import type { MemoryShare, ModelDemand, planModels, tokensThatFit } from '../../engine/index.ts';
 import { formatBytes } from '../../engine/util/memory.ts';
-import { PRESETS, RECOMMENDED_MODELS, presetModels } from '../../sources/index.ts';
+import { PRESETS, RECOMMENDED_MODELS, presetBytes, presetModels } from '../../sources/index.ts';
 import type { RecommendedModel } from '../../sources/index.ts';
 import { findModel } from '../../sources/node/index.ts';
 import type { ResolveOptions } from '../../sources/node/index.ts';
@@ -35,52 +38,111 @@ export async function presetProblem(
   if (!preset || preset.models.length === 0) return undefined;
   const cached = await Promise.all(preset.models.map(({ id }) => findModel(id, options)));
   if (cached.every(Boolean)) return undefined;
+  // The whole engine, for a start that has minutes of downloads before it.
+  const plan = await import('../../engine/index.ts');
   for (const [adapter, loads] of loadsByAdapter(config, preset.models)) {
     const memory = await read(adapter, engine.deviceMemory);
     if ('problem' in memory) return { message: memory.problem, isWithoutAdapter: true };
-    const message = describeMisfit(preset.name, loads, memory, engine.memFractionStatic);
+    const message = describeMisfit({ preset: preset.name, loads, memory, engine, plan });
     if (message !== undefined) return { message, isWithoutAdapter: false };
   }
   return undefined;
 }
 
-/** A model, or the part of a split one, and its bytes on an adapter. */
+/** A model, or the part of a split one, on an adapter. */
 interface Load {
   readonly model: RecommendedModel;
-  readonly bytes: number;
+  /** How many adapters share it. */
+  readonly parts: number;
 }
 
 function loadsByAdapter({ engine }: ServerConfig, models: readonly RecommendedModel[]): ReadonlyMap<string | undefined, readonly Load[]> {
   const loads = new Map<string | undefined, Load[]>();
   for (const model of models) {
     const adapters = model.task === 'chat' ? chatAdapters(engine) : [engine[`${model.task}Adapter`] ?? engine.adapter];
-    for (const adapter of adapters)
-      loads.set(adapter, [...(loads.get(adapter) ?? []), { model, bytes: Math.ceil(model.memory / adapters.length) }]);
+    for (const adapter of adapters) loads.set(adapter, [...(loads.get(adapter) ?? []), { model, parts: adapters.length }]);
   }
   return loads;
 }
 
-/** The one place that decides whether recommended models fit: what the table says they take, against the share that may be taken. */
-export function describeMisfit(name: string, loads: readonly Load[], memory: AdapterMemoryLine, fraction: number): string | undefined {
-  const most = memory.bytes * fraction;
-  const needed = sum(loads.map(({ bytes }) => bytes));
-  if (needed <= most) return undefined;
-  const parts = loads.map(({ model, bytes }) => `${model.id} ${formatBytes(bytes)}`).join(', ');
-  const share = `${fraction} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(most)} may be taken`;
-  return `--preset ${name} does not fit ${memory.name}: it needs ${formatBytes(needed)} (${parts}), and ${share}. ${whatFits(name, loads, most)}`;
+interface Question {
+  readonly preset: string;
+  readonly loads: readonly Load[];
+  readonly memory: AdapterMemoryLine;
+  readonly engine: EngineConfig;
+  /** The engine's plan, which is the one place that decides what fits. */
+  readonly plan: { readonly planModels: typeof planModels; readonly tokensThatFit: typeof tokensThatFit };
 }
 
-/** Ways out: smaller presets, the largest chat model beside the other two, and the operator's word. */
-function whatFits(name: string, loads: readonly Load[], most: number): string {
+/** Why models do not fit an adapter by what the table says of them, with the ways out; undefined where they do. */
+function describeMisfit(question: Question): string | undefined {
+  const { preset, loads, memory, engine, plan } = question;
+  const demands = loads.map((load) => demandOf(load, preset, question));
+  try {
+    plan.planModels(shareOf(question), demands);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof EngineError) || error.code !== 'out_of_memory') throw error;
+    const parts = demands.map(({ id, weights }) => `${id} ${formatBytes(weights)}`).join(', ');
+    const most = memory.bytes * engine.memFractionStatic;
+    const share = `${engine.memFractionStatic} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(most)} may be taken`;
+    // Models that all but fit lack room for a conversation.
+    const needed = `${formatBytes(sum(demands.map(({ weights }) => weights)))} (${parts})`;
+    return `--preset ${preset} does not fit ${memory.name}: it needs ${needed} and room for a conversation, and ${share}. ${whatFits(question)}`;
+  }
+}
+
+const shareOf = ({ memory: { bytes, from }, engine }: Question): MemoryShare => ({
+  memory: { bytes, from },
+  fraction: engine.memFractionStatic,
+  maxBindingBytes: Infinity,
+  taken: 0,
+});
+
+/** What a model will ask of the plan. Its weights and what computing takes are one number in the table. */
+function demandOf({ model, parts }: Load, preset: string, { memory, engine }: Question): ModelDemand {
+  const { id, task, kv } = model;
+  const bytes = presetBytes(PRESETS[preset]!, model, memory.software ? 'software' : 'gpu');
+  const { tpSize, ppSize } = splitOf(engine);
+  const dtype = engine.kvCacheDtype === 'auto' ? weightStorage(engine).float : engine.kvCacheDtype;
+  return {
+    id,
+    task,
+    weights: Math.ceil(bytes / parts),
+    activations: 0,
+    ...(kv && {
+      pages: {
+        kv: { ...kv, layers: Math.ceil(kv.layers / ppSize), kvHeads: Math.ceil(kv.kvHeads / tpSize), pageSize: engine.pageSize, dtype },
+        maxRunning: engine.maxRunningRequests,
+        context: engine.contextLength,
+      },
+    }),
+  };
+}
+
+/** Ways out: smaller presets and the largest chat model beside the other two, each with the tokens it would have room for, and the operator's word. */
+function whatFits(question: Question): string {
+  const { preset: name, loads } = question;
+  const fitting = (models: readonly RecommendedModel[], preset: string): string | undefined => {
+    const demands = models.map((model) => demandOf({ model, parts: 1 }, preset, question));
+    const others = sum(demands.filter(({ pages }) => !pages).map(({ weights }) => weights));
+    const chat = demands.find(({ pages }) => pages);
+    if (!chat) return undefined;
+    const tokens = question.plan.tokensThatFit({ ...shareOf(question), taken: others }, { ...chat, pages: chat.pages! });
+    if (tokens === 0) return undefined;
+    return `${formatBytes(others + chat.weights)}, which leaves room for ${tokens.toLocaleString('en')} tokens`;
+  };
   const presets = Object.entries(PRESETS).flatMap(([other, preset]) => {
-    const bytes = sum(presetModels(preset).map(({ memory }) => memory));
-    return other !== name && bytes <= most ? [`--preset ${other} (${formatBytes(bytes)})`] : [];
+    const room = other === name ? undefined : fitting(presetModels(preset), other);
+    return room === undefined ? [] : [`--preset ${other} (${room})`];
   });
-  const others = sum(loads.filter(({ model }) => model.task !== 'chat').map(({ bytes }) => bytes));
-  const isWhole = loads.some(({ model, bytes }) => model.task === 'chat' && bytes === model.memory);
-  const chat = RECOMMENDED_MODELS.filter(({ task, memory }) => isWhole && task === 'chat' && others + memory <= most).at(-1);
-  const smaller = chat ? [`--preset ${name} --chat-model ${chat.id} (${formatBytes(others + chat.memory)})`] : [];
-  const fits = [...presets, ...smaller];
+  const isWhole = loads.some(({ model, parts }) => model.task === 'chat' && parts === 1);
+  const others = loads.map(({ model }) => model).filter(({ task }) => task !== 'chat');
+  const smaller = RECOMMENDED_MODELS.filter(({ task }) => isWhole && task === 'chat').flatMap((chat) => {
+    const room = fitting([...others, chat], name);
+    return room === undefined ? [] : [`--preset ${name} --chat-model ${chat.id} (${room})`];
+  });
+  const fits = [...presets, ...smaller.slice(-1)];
   const ways = fits.length === 0 ? 'No preset fits; the bundled models need far less' : `What fits: ${fits.join('; ')}`;
   return `${ways}. Where there really is more memory, --device-memory says so.`;
 }

@@ -19,6 +19,7 @@ export interface AdapterMemoryLine {
   readonly name: string;
   readonly bytes: number;
   readonly from: string;
+  readonly software: boolean;
 }
 
 const print = (line: ProbeLine): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -27,7 +28,7 @@ const listed = (await platform.adapters?.()) ?? [];
 const [what, name = '', given = ''] = process.argv.slice(2);
 if (what === '--memory') {
   const { info, bytes, from } = await probeMemory(platform, name || undefined, given === '' ? undefined : Number(given));
-  print({ type: 'memory', name: info.name, bytes, from });
+  print({ type: 'memory', name: info.name, bytes, from, software: info.software });
 } else if (what === '--list') {
   const standard = await platform.requestAdapter({}).then(
     ({ info }) => info.description,

@@ -35,6 +35,12 @@ interface Found {
 
 /** Prints the adapters, as text or with --json; exits 1 when there are none. */
 export async function runAdapters(argv: readonly string[]): Promise<void> {
+  if (argv.includes('--help') || argv.includes('-h')) {
+    process.stdout.write(
+      'Usage: parley adapters [--json]\n\nLists what WebGPU offers on this machine, how fast it is, and which settings use it.\n',
+    );
+    return;
+  }
   const unknown = argv.find((argument) => argument !== '--json');
   if (unknown !== undefined) {
     process.stderr.write(`${unknown}: 'adapters' only takes --json\n`);

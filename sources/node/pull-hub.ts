@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { chooseModel } from '../choose.ts';
 import type { Choice, RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
-import { fileUrl, readRepository, refusal } from '../hub.ts';
+import { fileRefusal, fileUrl, readRepository } from '../hub.ts';
 import type { Hub, Repository } from '../hub.ts';
-import { formatSource } from '../source.ts';
+import { formatSource, shortSource } from '../source.ts';
 import type { HubSource } from '../source.ts';
 import type { PullContext, Resolved } from './context.ts';
 import { diskError, requireRoom } from './disk.ts';
@@ -46,7 +46,7 @@ export async function resolveHub(source: HubSource, context: PullContext): Promi
   await mkdir(repo.folder, { recursive: true }).catch((error: unknown) => {
     throw diskError(error, repo.folder);
   });
-  const text = formatSource(source);
+  const text = shortSource(source);
   const waiting = {
     signal: context.signal,
     pollMs: context.tuning.pollMs,
@@ -124,7 +124,7 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
   const total = absent.reduce((sum, { size }) => sum + size, 0);
   const before = kept.reduce((sum, bytes) => sum + bytes, 0);
   await requireRoom(context.disk, repo.folder, total - before);
-  const tally = new Tally(formatSource(source), total, context.onProgress, lock);
+  const tally = new Tally(shortSource(source), total, context.onProgress, lock);
   const failed = new AbortController();
   const downloads: Downloads = {
     context,
@@ -132,7 +132,7 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
     connection: limiter(context.tuning.connections),
     onBytes: (bytes) => tally.add(bytes),
     onChecked: (bytes) => tally.check(bytes),
-    refusal: (answer, name) => fileRefusal(hub, source, answer, name),
+    refusal: (answer, name) => fileRefusal(hub, source.id, source.revision ?? 'main', answer, name),
     wait: waiter(context),
   };
   const file = limiter(context.tuning.connections);
@@ -148,14 +148,6 @@ async function fetchMissing({ repo, hub, source, context, lock, commit, choice }
   if (first !== undefined) throw first;
   for (const entry of missing) await repo.place(commit, entry);
   return total - before;
-}
-
-async function fileRefusal(hub: Hub, source: HubSource, answer: Response, name: string): Promise<SourceError> {
-  const { host, origin } = new URL(answer.url || hub.endpoint);
-  // The storage behind the hub refuses addresses that are too old; the hub gives a new one.
-  if (origin !== new URL(hub.endpoint).origin) return new SourceError('network', `${name}: ${host} answered HTTP ${answer.status}`);
-  const error = await refusal(hub, source.id, source.revision ?? 'main', answer);
-  return new SourceError(error.kind, `${name}: ${error.message}`, { retryAfter: error.retryAfter });
 }
 
 function fileJob(repo: CachedRepo, hub: Hub, commit: string, file: RepoFile): FileJob {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { SourceError } from '../errors.ts';
+import { isToken } from '../names.ts';
 import { isLoopback } from '../source.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -70,7 +71,6 @@ function readToken(env: Environment, home: string): string | undefined {
 }
 
 function checkToken(token: string, where: string): string {
-  if (!/^[\x21-\x7e]+$/.test(token))
-    throw new SourceError('syntax', `${where} holds no token: it has spaces or other characters that no token has`);
+  if (!isToken(token)) throw new SourceError('syntax', `${where} holds no token: it has spaces or other characters that no token has`);
   return token;
 }

@@ -7,6 +7,7 @@ import { createBrowserPlatform } from '../../engine/platform/browser.ts';
 import { describeModel } from '../../engine/tasks/describe-model.ts';
 import { findModel } from '../../web/src/models/find-model.ts';
 import type { Finder } from '../../web/src/models/find-model.ts';
+import type { HubAccess } from '../../web/src/models/hub-token.ts';
 import { requireFit } from '../../web/src/models/fit.ts';
 import type { ModelManifest } from '../../web/src/models/manifest.ts';
 import { describeFolder, describeGguf } from '../../web/src/models/picked-model.ts';
@@ -23,17 +24,20 @@ const FIXTURES = join(ROOT, 'test', 'fixtures');
 const { signal } = new AbortController();
 
 /** What the page's worker does. */
-const readHeaders: Finder['describe'] = async (model) => {
-  const files = modelFiles(model, async ({ name, size, at }) => {
-    if (at === 'store') throw new Error('nothing is stored here');
-    return at instanceof Blob ? at : new RangeFile({ name, size, url: at.url });
-  });
-  return describeModel(
-    createBrowserPlatform({ shaders: new Map(), ...files }),
-    { path: modelPath(model), id: model.id },
-    resolveConfig({}),
-  );
-};
+const readerFor =
+  (access?: HubAccess): Finder['describe'] =>
+  async (model) => {
+    const files = modelFiles(model, async ({ name, size, at }) => {
+      if (at === 'store') throw new Error('nothing is stored here');
+      return at instanceof Blob ? at : new RangeFile({ name, size, url: at.url }, access);
+    });
+    return describeModel(
+      createBrowserPlatform({ shaders: new Map(), ...files }),
+      { path: modelPath(model), id: model.id },
+      resolveConfig({}),
+    );
+  };
+const readHeaders = readerFor();
 
 const bytesOf = (path: string): Buffer => readFileSync(join(ROOT, path));
 const folderFiles = (path: string): [string, Buffer][] =>
@@ -49,14 +53,15 @@ describe('a model of the hub', () => {
     hub = await serveHub(ID);
   });
   beforeEach(() => {
-    Object.assign(hub, { gated: false, status: undefined });
-    hub.downloads.length = 0;
+    Object.assign(hub, { gated: false, terms: false, token: undefined, status: undefined });
+    hub.downloads.length = hub.requests.length = 0;
   });
   afterAll(async () => {
     await hub.close();
   });
 
-  const find = (text: string): Promise<ModelManifest> => findModel(text, { hub: `${hub.url}/`, describe: readHeaders }, signal);
+  const find = (text: string, access?: HubAccess): Promise<ModelManifest> =>
+    findModel(text, { hub: `${hub.url}/`, access, describe: readerFor(access) }, signal);
 
   test('is described by its headers, with the hashes and addresses of one commit', async () => {
     const commit = hub.commit(new Map([...folderFiles(join(ROOT, 'models', 'parley-chat')), ['flax_model.msgpack', Buffer.alloc(9)]]));
@@ -115,10 +120,39 @@ describe('a model of the hub', () => {
     await expect(find(ID)).rejects.toThrow(message);
   });
 
-  test('that is not to be had says why, and what can be done without a token', async () => {
-    await expect(find('some/other')).rejects.toThrow(/^the hub has no open model some\/other.*npx parley pull/);
+  test('is given for a token, which nobody else is sent', async () => {
+    hub.commit(new Map(folderFiles(join(ROOT, 'models', 'parley-chat'))));
+    Object.assign(hub, { token: 'hf_mine', terms: true });
+    // The listing is open to everyone, and the first file is not.
+    await expect(find(ID)).rejects.toMatchObject({
+      wantsToken: true,
+      message: expect.stringMatching(
+        /^config.json: somebody\/model is given only to who has accepted its terms: accept them at http:.*\/somebody\/model, then give the hub's token/,
+      ) as string,
+    });
+    await expect(find(ID, { origin: hub.url, token: 'hf_other' })).rejects.toMatchObject({
+      wantsToken: true,
+      message: expect.stringMatching(/the hub does not accept the token for somebody\/model; see Hub and token/) as string,
+    });
+    hub.requests.length = 0;
+    expect(await find(ID, { origin: hub.url, token: 'hf_mine' })).toMatchObject({ task: 'chat', modelType: 'llama' });
+    const sent = (host: string): unknown[] =>
+      hub.requests.filter((request) => request.host === host).map(({ authorization }) => authorization);
+    expect(new Set(sent('hub'))).toEqual(new Set(['Bearer hf_mine']));
+    expect(new Set(sent('storage'))).toEqual(new Set([undefined]));
+    hub.requests.length = 0;
+    await expect(find(ID, { origin: 'https://huggingface.co', token: 'hf_mine' })).rejects.toThrow();
+    expect(new Set(sent('hub'))).toEqual(new Set([undefined]));
+  });
+
+  test('that is not to be had says why, and what can be done', async () => {
+    const missing = expect.stringMatching(/^the hub has no open model some\/other.* or it is private: then give the hub's token/) as string;
+    await expect(find('some/other')).rejects.toMatchObject({ wantsToken: true, message: missing });
     hub.gated = true;
-    await expect(find(ID)).rejects.toThrow(/^somebody\/model is given only to who has accepted its terms.*npx parley pull/);
+    const denied = expect.stringMatching(
+      /^somebody\/model is given only to who has accepted its terms.*, then give the hub's token/,
+    ) as string;
+    await expect(find(ID)).rejects.toMatchObject({ wantsToken: true, message: denied });
     hub.gated = false;
     hub.status = 503;
     await expect(find(ID)).rejects.toThrow('the hub answered HTTP 503');

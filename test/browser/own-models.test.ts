@@ -38,8 +38,8 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     await server?.close();
   });
   beforeEach(async () => {
-    hub.downloads.length = 0;
-    hub.fault = undefined;
+    hub.downloads.length = hub.requests.length = 0;
+    Object.assign(hub, { fault: undefined, token: undefined, terms: false });
     context = await greedyContext(browser);
     page = await openPage(context, server.url, 'models');
     model = page.locator(`[data-model="${ID}"]`);
@@ -49,7 +49,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
   });
 
   const lookUp = async (id = ID): Promise<void> => {
-    await page.getByText('Another hub').click();
+    await page.locator('#hub-access > summary').click();
     await page.getByLabel('Address of the hub').fill(hub.url);
     await page.getByLabel('Address of the hub').blur();
     await page.getByLabel('Hub id or https address').fill(id);
@@ -174,10 +174,44 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
 
   test('a repository that is not there, or not public, is named', async () => {
     await lookUp('somebody/else');
-    await page.getByText('the hub has no open model somebody/else; its name may be wrong, or it is private').waitFor();
+    await page.getByText('the hub has no open model somebody/else; its name may be wrong, or it is private: then give').waitFor();
     await page.getByLabel('Hub id or https address').fill('no slash');
     await page.getByText('Look it up').click();
     await page.getByText('no slash is no hub id (owner/name) and no https address').waitFor();
+  });
+
+  test('a model with terms leads to the field of the token, which the hub alone is sent; it is kept as long as the person says', async () => {
+    Object.assign(hub, { token: 'hf_mine', terms: true });
+    await lookUp();
+    const refusal = page.locator('.add-model [role="alert"]');
+    expect(await refusal.locator('p').innerText()).toMatch(
+      /^config.json: somebody\/whisper-fox is given only to who has accepted its terms/,
+    );
+    await page.locator('#hub-access > summary').click();
+    await refusal.getByText('Give a token').click();
+    const field = page.getByLabel('Your token there');
+    expect(await field.evaluate((element) => element === document.activeElement)).toBe(true);
+    await field.fill('hf_mine');
+    await field.press('Enter');
+    await page.getByText('Look it up').click();
+    await model.getByText(/^Download/).click();
+    await isStored('yes');
+    const sent = (host: string): Set<unknown> =>
+      new Set(hub.requests.filter((request) => request.host === host).map(({ authorization }) => authorization));
+    expect(sent('hub')).toEqual(new Set([undefined, 'Bearer hf_mine']));
+    expect(sent('storage')).toEqual(new Set([undefined]));
+    await revisit();
+    expect(await field.inputValue()).toBe('');
+    await page.locator('#hub-access > summary').click();
+    await field.fill('hf_mine');
+    await page.getByLabel('Keep the token').check();
+    await revisit();
+    expect(await field.inputValue()).toBe('hf_mine');
+    // Another hub's field is another field.
+    await page.locator('#hub-access > summary').click();
+    await page.getByLabel('Address of the hub').fill('https://hub.example.org');
+    await page.getByLabel('Address of the hub').blur();
+    expect(await field.inputValue()).toBe('');
   });
 
   test('a folder of the person becomes a model that answers with the network cut; folders that are none say why', async () => {
@@ -237,11 +271,11 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     const fixture = join(ROOT, 'test', 'fixtures', 'ctranslate2-tiny-random', 'float16');
     const other = await serveHub('Systran/faster-whisper-tiny.en', fixture);
     try {
-      await page.getByText('Another hub').click();
+      await page.locator('#hub-access > summary').click();
       await page.getByLabel('Address of the hub').fill(other.url);
       await page.getByLabel('Address of the hub').blur();
       model = page.locator('[data-model="whisper-tiny.en"]');
-      expect(await model.innerText()).toMatch(/78 MB · about 255 MB of memory[^\n]*\s+Good for clear English/);
+      expect(await model.innerText()).toMatch(/78 MB · about 243 MB of memory[^\n]*\s+Good for clear English/);
       await page.getByRole('button', { name: /^Download 78 MB: whisper-tiny.en$/ }).click();
       await isStored('yes');
       await model.getByText('Load', { exact: true }).click();

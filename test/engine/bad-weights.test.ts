@@ -12,7 +12,7 @@ import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { kokoroFormat } from '../support/kokoro-formats.ts';
 
 const MUTATIONS = 200;
-/** The files have 0.3 to 0.7 MB; what is read is let go between. */
+/** The files have 0.1 to 0.7 MB; what is read is let go between. */
 const MEMORY = 512 * 2 ** 20;
 const platform = createNodePlatform();
 
@@ -23,14 +23,15 @@ interface Kind {
   readonly make: () => string;
 }
 
-const whisper = (storage: string) => (): string => {
+const fixture = (path: string) => (): string => {
   const folder = mkdtempSync(join(tmpdir(), 'parley-'));
-  cpSync(fileURLToPath(new URL(`../fixtures/ctranslate2-tiny-random/${storage}`, import.meta.url)), folder, { recursive: true });
+  cpSync(fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url)), folder, { recursive: true });
   return folder;
 };
 
 const KINDS: readonly Kind[] = [
-  { file: 'model.bin', holds: 'model.safetensors', make: whisper('int8') },
+  { file: 'model.safetensors', holds: 'model.safetensors', make: fixture('llama-tiny-random/qwen3') },
+  { file: 'model.bin', holds: 'model.safetensors', make: fixture('ctranslate2-tiny-random/int8') },
   { file: 'kokoro.int8.onnx', holds: 'model.safetensors', make: () => kokoroFormat('onnx-int8') },
   { file: 'kokoro-v1_0.pth', holds: 'model.safetensors', make: () => kokoroFormat('pth') },
   { file: 'voices/af_one.pt', holds: 'voices.safetensors', make: () => kokoroFormat('pth') },

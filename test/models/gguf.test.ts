@@ -134,6 +134,8 @@ test('200 mutated files are loaded, or refused with one line that names the file
   const path = join(folder, 'mutated.gguf');
   const whole = new Uint8Array(readFileSync(join(FOLDER, 'llama-Q4_K_M.gguf')));
   const config = resolveConfig({ maxRunningRequests: 2, contextLength: 64, deviceMemory: 256 * 2 ** 20 });
+  const before = process.memoryUsage().rss;
+  let most = before;
   let refused = 0;
   for (let i = 0; i < 200; i++) {
     writeFileSync(path, mutate(rng, whole));
@@ -141,6 +143,7 @@ test('200 mutated files are loaded, or refused with one line that names the file
       (engine) => engine.close(),
       (thrown: unknown) => thrown,
     );
+    most = Math.max(most, process.memoryUsage().rss);
     if (error === undefined) continue;
     refused++;
     expect(error, `mutation ${i}: ${error instanceof Error ? error.stack : 'no error'}`).toBeInstanceOf(EngineError);
@@ -151,5 +154,8 @@ test('200 mutated files are loaded, or refused with one line that names the file
     expect(message.length).toBeLessThan(1000);
     expect(device.errors).toEqual([]);
   }
+  console.log(`GGUF: ${refused} of 200 refused, ${((most - before) / 2 ** 20).toFixed(0)} MiB more at most`);
   expect(refused).toBeGreaterThan(100);
+  // The others are loaded, each with its buffers.
+  expect(most - before).toBeLessThan(512 * 2 ** 20);
 });

@@ -50,6 +50,18 @@ test('pull says what came and prints where it is; a second one finds it; rm remo
   expect(existsSync(bench.folder)).toBe(false);
 });
 
+test('--help lists the commands; a word that is none is refused before anything is set up', async () => {
+  const help = parley('--help');
+  const wrong = parley('modles');
+  expect([await help.exit, help.err.text]).toEqual([0, '']);
+  expect([await wrong.exit, wrong.out.text]).toEqual([2, '']);
+  for (const command of ['serve', 'pull', 'models', 'rm', 'run', 'adapters', 'doctor']) {
+    expect(help.out.text).toMatch(new RegExp(`^  ${command} `, 'm'));
+    expect(wrong.err.text).toContain(command);
+  }
+  expect(wrong.err.text).toMatch(/^there is no command 'modles'; there are serve, .*\n$/);
+});
+
 test('models lists the bundled and the cached ones; a reader who leaves is no failure', async () => {
   await bench.pull();
   const list = parley('models');

@@ -72,7 +72,7 @@ test('what does not fit is refused before anything is asked, in one line and wit
   const pull = startParley(['pull', '--preset', 'large'], bench.env({ PARLEY_DEVICE_MEMORY: '2' }));
   expect([await server.exit, server.lines]).toEqual([
     2,
-    [expect.stringMatching(/^--preset medium does not fit .*: it needs 4\.\d GiB .* 0\.8 x 2\.0 GiB \(as set\)/)],
+    [expect.stringMatching(/^--preset medium does not fit .*: it needs 3\.\d GiB .* 0\.8 x 2\.0 GiB \(as set\)/)],
   ]);
   expect([await pull.exit, pull.err.text]).toEqual([
     2,

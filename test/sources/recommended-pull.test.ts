@@ -40,7 +40,7 @@ cp "${path('tiny.whl')}" "$dest/tiny-1.whl"
     type: 'llama',
     parameters: 1,
     sources: [{ from: ID }, { from: path('tiny.json') }],
-    memory: 1,
+    memory: { gpu: 1, software: 1 },
     licence: 'MIT',
     good: '',
     bad: '',

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ENGINE_SETTINGS } from '../../engine/config.ts';
 import { MODEL_TYPES, taskOf } from '../../engine/model-types.ts';
 import { SAMPLING, SAMPLING_NAMES, samplingField } from '../../engine/sampling.ts';
 import { modelName } from '../../engine/util/model-name.ts';
@@ -11,14 +12,19 @@ import {
   downloadBytes,
   parseRecipe,
   parseSource,
+  presetBytes,
   presetModels,
   recommendedByName,
   recommendedModel,
 } from '../../sources/index.ts';
+import type { Preset, RecommendedModel } from '../../sources/index.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const TASKS = ['chat', 'speech', 'transcription'] as const;
 const isRecipe = (from: string): boolean => from.startsWith('models/recipes/');
+
+/** Keys and values in f16. */
+const tokenBytes = ({ kv }: RecommendedModel): number => 4 * kv!.layers * kv!.kvHeads * kv!.headDim;
 
 const bytes = z.int().positive();
 const configured = SAMPLING_NAMES.filter((name) => 'configured' in SAMPLING[name]);
@@ -44,14 +50,22 @@ const MODEL = z.strictObject({
       }),
     )
     .nonempty(),
-  memory: bytes,
+  memory: z.strictObject({ gpu: bytes, software: bytes }),
+  kv: z.strictObject({ layers: bytes, kvHeads: bytes, headDim: bytes }).optional(),
   licence: z.string().min(3),
   terms: z.literal(true).optional(),
   sampling: sampling.optional(),
   good: z.string().min(10),
   bad: z.string().min(3),
 });
-const PRESET = z.strictObject({ for: z.string(), chat: z.string(), speech: z.string(), transcription: z.string() });
+const PRESET = z.strictObject({
+  for: z.string(),
+  chat: z.string(),
+  speech: z.string(),
+  transcription: z.string(),
+  settings: z.partialRecord(z.enum(Object.keys(ENGINE_SETTINGS)), z.number()).optional(),
+  memory: z.strictObject({ chat: bytes, speech: bytes, transcription: bytes }).optional(),
+});
 const TABLE = z.strictObject({ models: z.array(MODEL), presets: z.record(z.enum(['small', 'medium', 'large']), PRESET) });
 
 describe('models/recommended.json', () => {
@@ -76,7 +90,8 @@ describe('models/recommended.json', () => {
     expect(existsSync(new URL(model.id, ROOT))).toBe(false);
     expect(model.sampling === undefined).toBe(model.task !== 'chat');
     // Weights stay as they are stored, or take two bytes each; something is computed beside them.
-    expect(model.memory).toBeGreaterThan(Math.min(model.parameters * 2, downloadBytes(model)!));
+    expect(model.memory.software).toBeGreaterThan(Math.min(model.parameters * 2, downloadBytes(model)!));
+    expect(model.memory.gpu).toBeGreaterThan(model.memory.software);
   });
 
   test.each(RECOMMENDED_MODELS)('$id comes from the hub first, then from packages with a hash', ({ id, sources }) => {
@@ -100,15 +115,16 @@ describe('models/recommended.json', () => {
     const sizes = presetModels(PRESETS['small']!).map((model) => downloadBytes(model) ?? NaN);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(400e6);
     for (const { sources } of presetModels(PRESETS['small']!)) expect(sources.at(-1)!.tried).toBeDefined();
-    const memories = Object.values(PRESETS).map((preset) => presetModels(preset).reduce((sum, { memory }) => sum + memory, 0));
+    const gpuBytes = (preset: Preset): number => presetModels(preset).reduce((sum, model) => sum + presetBytes(preset, model, 'gpu'), 0);
+    const memories = Object.values(PRESETS).map(gpuBytes);
     expect(memories).toEqual([...memories].sort((a, b) => a - b));
-    // A device of so many GB, of which four fifths may be taken and some is taken by the screen.
+    // A device of so many GB, of which four fifths may be taken and some is taken by the screen; a conversation of 4,096 tokens has room beside the models.
     for (const [name, gigabytes] of [
       ['medium', 6],
       ['large', 24],
     ] as const)
       // prettier-ignore
-      expect(presetModels(PRESETS[name]!).reduce((sum, { memory }) => sum + memory, 0)).toBeLessThan(gigabytes * 1e9 * 0.8);
+      expect(gpuBytes(PRESETS[name]!) + 4096 * tokenBytes(recommendedModel(PRESETS[name]!.chat)!)).toBeLessThan(gigabytes * 1e9 * 0.8);
   });
 });
 

@@ -2,11 +2,22 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { SourceError, formatSource, parseSource } from '../../sources/index.ts';
+import { shortSource } from '../../sources/source.ts';
 import { compareNatural, pathProblem } from '../../sources/names.ts';
 import { matchInside, parseRecipe, recipeOf } from '../../sources/recipe.ts';
 import type { PackageSource } from '../../sources/index.ts';
 
 const HEX = 'ab'.repeat(32);
+const COMMIT = 'cd'.repeat(20);
+
+test.each([
+  [`a/b@${COMMIT}:Q4_K_M`, 'a/b@cdcdcdc:Q4_K_M'],
+  [`a/b@${COMMIT}`, 'a/b@cdcdcdc'],
+  ['a/b@v1.0:Q4_K_M', 'a/b@v1.0:Q4_K_M'],
+  [`https://example.org/x@${COMMIT}#sha256=${HEX}`, `https://example.org/x@${COMMIT}`],
+])('%s is shown as %s', (text, shown) => {
+  expect(shortSource(parseSource(text))).toBe(shown);
+});
 
 test.each([
   ['Qwen/Qwen3-0.6B', { kind: 'hub', id: 'Qwen/Qwen3-0.6B' }],

@@ -24,10 +24,27 @@ export interface GgufContent {
   readonly tensors: Readonly<Record<string, StoredTensor>>;
 }
 
+type GgufHeadContent = Omit<GgufContent, 'tensors'> & {
+  readonly tensors: Readonly<Record<string, Omit<StoredTensor, 'data'> & { readonly data: { readonly length: number } }>>;
+};
+
 const TYPES = { u16: 2, u32: 4, i32: 5, f32: 6, bool: 7, string: 8, u64: 10 } as const;
 
 /** Bytes of a file. */
-export function ggufFile({ version = 3, alignment = 32, metadata, tensors }: GgufContent): Uint8Array {
+export function ggufFile(content: GgufContent): Uint8Array {
+  const { alignment = 32, tensors } = content;
+  const out = new Writer();
+  out.bytes(ggufHead(content).head);
+  for (const { data } of Object.values(tensors)) {
+    out.align(alignment);
+    out.bytes(data);
+  }
+  out.align(alignment);
+  return out.done();
+}
+
+/** What stands before the tensors' data, of which only the length counts, and the bytes of the whole file. */
+export function ggufHead({ version = 3, alignment = 32, metadata, tensors }: GgufHeadContent): { head: Uint8Array; size: number } {
   const out = new Writer();
   out.bytes(new TextEncoder().encode('GGUF'));
   out.u32(version);
@@ -46,12 +63,8 @@ export function ggufFile({ version = 3, alignment = 32, metadata, tensors }: Ggu
     out.u64(at);
     at += Math.ceil(data.length / alignment) * alignment;
   }
-  for (const { data } of Object.values(tensors)) {
-    out.align(alignment);
-    out.bytes(data);
-  }
-  out.align(alignment);
-  return out.done();
+  const head = out.done();
+  return { head, size: Math.ceil(head.length / alignment) * alignment + at };
 }
 
 function writeValue(out: Writer, stored: Stored): void {

@@ -27,6 +27,8 @@ export interface HubRules {
   token: string | undefined;
   /** The token's account has not accepted the terms. */
   gated: boolean;
+  /** The listing is open, and the files are for the token alone: as the hub has models with terms. */
+  terms: boolean;
   /** Every answer of the hub is this one. */
   status: number | undefined;
   /** The first answers of the hub to paths that hold `to` are 429 with these headers. */
@@ -71,6 +73,7 @@ export async function serveHub(id: string, folder?: string): Promise<HubServer> 
     fault: undefined,
     token: undefined,
     gated: false,
+    terms: false,
     status: undefined,
     limit: undefined,
     redirect: undefined,
@@ -144,7 +147,7 @@ function withCors(request: IncomingMessage, response: ServerResponse): boolean {
     'access-control-expose-headers',
     'ETag, Link, X-Repo-Commit, X-Linked-Size, X-Linked-ETag, X-Error-Code, Content-Range',
   );
-  if (request.method === 'OPTIONS') response.writeHead(204, { 'access-control-allow-headers': 'range' }).end();
+  if (request.method === 'OPTIONS') response.writeHead(204, { 'access-control-allow-headers': 'authorization, range' }).end();
   return request.method !== 'OPTIONS';
 }
 
@@ -166,9 +169,12 @@ function answerHub(state: State, request: IncomingMessage, response: ServerRespo
   const [, api, asked = '', rest = ''] = /^\/(api\/models\/)?([^/]+\/[^/]+)(.*)$/.exec(path) ?? [];
   const found = repositories.get(asked);
   const [id, { refs, commits }] = [asked, found ?? NOTHING];
-  const isOpen = rules.token === undefined || authorization === `Bearer ${rules.token}`;
+  const isKnown = rules.token === undefined || authorization === `Bearer ${rules.token}`;
+  const isOpen = isKnown || (rules.terms && api !== undefined);
   if (!found || (rest === '' && api === undefined))
     return refuse(response, authorization ? 404 : 401, 'RepoNotFound', 'Repository not found');
+  if (!isOpen && rules.terms && !authorization)
+    return refuse(response, 401, 'GatedRepo', `Access to model ${id} is restricted. You must have access to it and be authenticated.`);
   if (!isOpen) return refuse(response, 401, authorization ? '' : 'RepoNotFound', 'Invalid username or password.');
   if (rules.gated) return refuse(response, 403, 'GatedRepo', `Access to model ${id} is restricted and you are not in the authorized list.`);
   const [, what = '', revision = 'main', file = ''] = /^\/(revision|tree|resolve)\/((?:refs\/pr\/)?[^/]+)\/?(.*)$/.exec(rest) ?? [];

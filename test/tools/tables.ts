@@ -10,7 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isKernel } from '../../engine/gpu/kernel.ts';
 import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
-import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetModels } from '../../sources/index.ts';
+import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetBytes, presetModels } from '../../sources/index.ts';
 import { FLAGS, placeholder } from '../../server/settings/flags.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -85,10 +85,15 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 function presetTable(): string {
   const rows = Object.entries(PRESETS).map(([name, preset]) => {
     const models = presetModels(preset);
-    const [bytes, memory] = [sum(models.map((model) => downloadBytes(model) ?? 0)), sum(models.map((model) => model.memory))];
-    return `| \`--preset ${name}\` | ${preset.for} | ${TASKS.map((task) => preset[task]).join(' | ')} | ${formatBytes(bytes)} | ${formatBytes(memory)} |`;
+    const bytes = sum(models.map((model) => downloadBytes(model) ?? 0));
+    const memory = (['gpu', 'software'] as const).map((adapter) =>
+      formatBytes(sum(models.map((model) => presetBytes(preset, model, adapter)))),
+    );
+    return `| \`--preset ${name}\` | ${preset.for} | ${TASKS.map((task) => preset[task]).join(' | ')} | ${[formatBytes(bytes), ...memory].join(' | ')} |`;
   });
-  return [`| preset | for | ${TASKS.join(' | ')} | download | memory |`, '|---|---|---|---|---|---|---|', ...rows].join('\n');
+  return [`| preset | for | ${TASKS.join(' | ')} | download | on a GPU | in software |`, '|---|---|---|---|---|---|---|---|', ...rows].join(
+    '\n',
+  );
 }
 
 /** A row for each recommended model. */
@@ -104,7 +109,8 @@ function recommendedTable(): string {
       `\`${id}\``,
       task,
       bytes === undefined ? '' : formatBytes(bytes),
-      formatBytes(memory),
+      formatBytes(memory.gpu),
+      formatBytes(memory.software),
       `${licence}${terms ? ', to be accepted on the hub' : ''}`,
       good,
       bad,
@@ -113,7 +119,7 @@ function recommendedTable(): string {
     ];
     return `| ${cells.join(' | ')} |`;
   });
-  const heads = ['model', 'task', 'download', 'memory', 'licence', 'good at', 'not at', 'sampling', 'from'];
+  const heads = ['model', 'task', 'download', 'on a GPU', 'in software', 'licence', 'good at', 'not at', 'sampling', 'from'];
   return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...rows].join('\n');
 }
 

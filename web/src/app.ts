@@ -15,6 +15,7 @@ import { canCompute, detectEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { Finder } from './models/find-model.ts';
+import type { HubToken } from './models/hub-token.ts';
 import type { ModelTask } from './models/manifest.ts';
 import { ModelChoices } from './models/model-choices.ts';
 import { ModelLibrary } from './models/model-library.ts';
@@ -39,7 +40,8 @@ export class App implements Services {
   readonly announcer = new Announcer();
   readonly selfTest = new SelfTest();
   readonly responsiveness = new Responsiveness();
-  readonly store = new ModelStore();
+  readonly hubToken: HubToken;
+  readonly store = new ModelStore(() => this.hubToken.access(this.settings.data.peek().hub));
   readonly library: ModelLibrary;
   readonly works: ModelWorks;
   readonly recommended: RecommendedWork;
@@ -67,8 +69,9 @@ export class App implements Services {
   /** Until then the page may guess its own server at the wrong place. */
   #probed: Promise<void> | undefined;
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, hubToken: HubToken) {
     this.settings = settings;
+    this.hubToken = hubToken;
     this.library = new ModelLibrary(this.store);
     this.sessions = {
       chat: new EngineSession('chat', this.store, () => splitConfig(settings.data.peek().bothAdapters)),
@@ -128,7 +131,9 @@ export class App implements Services {
 
   /** How models are looked up now. */
   get finder(): Finder {
-    return { hub: this.settings.value.hub, describe: describeFiles };
+    const { hub } = this.settings.value;
+    const access = this.hubToken.access(hub);
+    return { hub, access, describe: (model, signal) => describeFiles(model, signal, access) };
   }
 
   server(task: ModelTask): string {

@@ -1,6 +1,7 @@
 /** Whatever went wrong, as the page shows it: one sentence, and what the person can do. */
 import { EngineError, toPlainError } from '../../engine/errors.ts';
 import type { PlainError } from '../../engine/errors.ts';
+import { SourceError } from '../../sources/index.ts';
 import { StoreError } from './models/store-error.ts';
 
 /** What a button beside a failure does. */
@@ -23,6 +24,7 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   queue_full: ['retry'],
   quota: ['runWithoutStoring', 'manageModels'],
   network: ['retry'],
+  denied: ['manageModels'],
   damaged: ['retry', 'manageModels'],
   busy: ['retry'],
   unavailable: ['runWithoutStoring'],
@@ -36,6 +38,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([['ppSize', 'It may fit when 
 export function toFailure(error: unknown): Failure {
   if (error instanceof EngineError) return failureOf(toPlainError(error));
   if (error instanceof ServerGoneError) return failure('server', error.message);
+  if (error instanceof SourceError) return failure(error.wantsToken ? 'denied' : error.kind, error.message);
   if (error instanceof StoreError) return failure(error.kind, error.message);
   return failure('internal', error instanceof Error ? error.message : String(error));
 }

@@ -8,11 +8,12 @@ import './style/audio.css';
 import './style/models.css';
 import { render } from 'preact';
 import { App, AppContext } from './app.ts';
+import { HubToken } from './models/hub-token.ts';
 import { Shell } from './shell.tsx';
 import { Settings } from './settings.ts';
 import { registerServiceWorker } from './trusted-types.ts';
 
-const app = new App(new Settings(globalThis.localStorage));
+const app = new App(new Settings(globalThis.localStorage), new HubToken(globalThis.localStorage));
 render(
   <AppContext.Provider value={app}>
     <Shell />

@@ -1,6 +1,8 @@
 /** Starts the worker of an engine, and notices when it does not start. */
 import type { ModelDescription } from '../../../engine/api.ts';
 import { fromPlainError } from '../../../engine/errors.ts';
+import { SourceError } from '../../../sources/index.ts';
+import type { HubAccess } from '../models/hub-token.ts';
 import { startWorker } from '../trusted-types.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';
@@ -26,6 +28,7 @@ export function startEngineWorker(name: string, onMessage: (message: WorkerMessa
     worker.addEventListener('message', ({ data }: MessageEvent<WorkerMessage>) => {
       clearTimeout(waiting);
       if (data.type === 'failed') reject(fromPlainError(data.error));
+      if (data.type === 'refused') reject(new SourceError(data.error.kind, data.error.message, data.error));
       onMessage(data);
     });
     // Browsers give no message when the script itself could not be loaded, and no event while they wait for it.
@@ -40,8 +43,8 @@ export function startEngineWorker(name: string, onMessage: (message: WorkerMessa
   return { worker, failed, end };
 }
 
-/** What a model is, from the headers of its files. Throws EngineError where it cannot be loaded, and the signal's reason. */
-export async function describeFiles(model: PlacedModel, signal: AbortSignal): Promise<ModelDescription> {
+/** What a model is, from the headers of its files. Throws EngineError where it cannot be loaded, SourceError where the hub gives none, and the signal's reason. */
+export async function describeFiles(model: PlacedModel, signal: AbortSignal, access?: HubAccess): Promise<ModelDescription> {
   signal.throwIfAborted();
   let tell: (description: ModelDescription) => void = () => {};
   const described = new Promise<ModelDescription>((resolve) => (tell = resolve));
@@ -51,7 +54,7 @@ export async function describeFiles(model: PlacedModel, signal: AbortSignal): Pr
     (message) => message.type === 'described' && tell(message.description),
   );
   try {
-    worker.postMessage({ type: 'describe', model } satisfies DescribeMessage);
+    worker.postMessage({ type: 'describe', model, access } satisfies DescribeMessage);
     return await Promise.race([described, failed, aborted]);
   } finally {
     end();

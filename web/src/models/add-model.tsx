@@ -4,10 +4,10 @@ import { RECOMMENDED_MODELS } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
 import { describeFiles } from '../backend/start-engine-worker.ts';
 import { isAbort, toFailure } from '../failure.ts';
-import { DEFAULT_SETTINGS } from '../settings.ts';
-import { TextField } from '../ui/fields.tsx';
+import type { Failure } from '../failure.ts';
 import { findModel } from './find-model.ts';
 import { requireFit, roomHere } from './fit.ts';
+import { HubAccessPanel, TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
 import { ModelItem } from './model-item.tsx';
 import { describeFolder, describeGguf } from './picked-model.ts';
@@ -19,18 +19,19 @@ type Look = (what: (signal: AbortSignal) => Promise<string>) => Promise<void>;
 export function AddModel() {
   const app = useApp();
   const note = useSignal('');
-  const problem = useSignal('');
+  const problem = useSignal<Failure | undefined>(undefined);
   const looking = useSignal<AbortController | undefined>(undefined);
   // A model that is looked at takes the place of one before it.
   const look: Look = async (what) => {
     looking.peek()?.abort();
     const abort = new AbortController();
     looking.value = abort;
-    note.value = problem.value = '';
+    note.value = '';
+    problem.value = undefined;
     try {
       note.value = await what(abort.signal);
     } catch (error) {
-      if (!abort.signal.aborted && !isAbort(error)) problem.value = toFailure(error).message;
+      if (!abort.signal.aborted && !isAbort(error)) problem.value = toFailure(error);
     }
     if (looking.peek() === abort) looking.value = undefined;
   };
@@ -55,9 +56,10 @@ export function AddModel() {
         {note}
       </p>
       {problem.value && (
-        <p class="failure" role="alert">
-          {problem}
-        </p>
+        <div class="failure" role="alert">
+          <p>{problem.value.message}</p>
+          {problem.value.code === 'denied' && <TokenButton />}
+        </div>
       )}
       <ul class="model-list found">
         {app.library.found.value
@@ -74,7 +76,6 @@ export function AddModel() {
 function HubForm({ look }: { look: Look }) {
   const app = useApp();
   const text = useSignal('');
-  const { hub } = app.settings.data.value;
   const submit = (): Promise<void> =>
     look(async (signal) => {
       const manifest = await findModel(text.value, app.finder, signal);
@@ -102,15 +103,7 @@ function HubForm({ look }: { look: Look }) {
         />
         <button disabled={text.value.trim() === ''}>Look it up</button>
       </form>
-      <details>
-        <summary>Another hub</summary>
-        <TextField
-          label="Address of the hub or of a mirror"
-          value={hub}
-          placeholder={DEFAULT_SETTINGS.hub}
-          onChange={(address) => app.settings.set('hub', address.trim() || DEFAULT_SETTINGS.hub)}
-        />
-      </details>
+      <HubAccessPanel />
     </>
   );
 }

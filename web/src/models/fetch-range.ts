@@ -1,4 +1,7 @@
 /** Parts of files on the network. */
+import { fileRefusal, readFileUrl } from '../../../sources/index.ts';
+import { TOKEN_WORDS, authorization } from './hub-token.ts';
+import type { HubAccess } from './hub-token.ts';
 import { StoreError } from './store-error.ts';
 
 /** A file at an address. */
@@ -8,21 +11,32 @@ export interface RemoteFile {
   readonly url?: string;
 }
 
-/** The bytes [start, end) of a file, piece by piece as they come; throws StoreError('network') that names it when fewer come. */
+export interface FetchOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** For a hub's files. */
+  readonly access?: HubAccess | undefined;
+}
+
+/** The bytes [start, end) of a file, piece by piece as they come; throws StoreError('network') that names it when fewer come, SourceError where a hub wants a token. */
 export async function* fetchRange(
   { name, size, url }: RemoteFile,
   start: number,
   end: number,
-  signal?: AbortSignal,
+  { signal, access }: FetchOptions = {},
 ): AsyncGenerator<Uint8Array> {
   const fail = (what: string, cause?: unknown): unknown =>
     signal?.aborted ? cause : new StoreError('network', `${name}${what}`, { cause });
   const isWhole = start === 0 && end === size;
-  const headers = isWhole ? {} : { range: `bytes=${start}-${end - 1}` };
+  const headers = { ...authorization(access, url!), ...(!isWhole && { range: `bytes=${start}-${end - 1}` }) };
   const response = await fetch(url!, { ...(signal && { signal }), headers }).catch((error: unknown) => {
     throw fail(' could not be fetched: the network failed', error);
   });
-  if (!response.ok || !response.body) throw fail(` could not be fetched: HTTP ${response.status}`);
+  if (!response.ok || !response.body) {
+    const place = readFileUrl(url!);
+    if (!place || ![401, 403].includes(response.status)) throw fail(` could not be fetched: HTTP ${response.status}`);
+    const hub = { endpoint: place.endpoint, fetch, hasToken: 'authorization' in headers, tokenWords: TOKEN_WORDS };
+    throw await fileRefusal(hub, place.id, place.commit, response, name);
+  }
   // A server without ranges sends the file from its beginning, and would go on to its end.
   let skip = response.status === 206 ? 0 : start;
   let left = end - start;

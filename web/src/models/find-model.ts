@@ -2,6 +2,8 @@
 import type { ModelDescription } from '../../../engine/api.ts';
 import { SourceError, chooseModel, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
 import type { Choice, HubSource, ModelFormat, UrlSource } from '../../../sources/index.ts';
+import { TOKEN_WORDS, authorization } from './hub-token.ts';
+import type { HubAccess } from './hub-token.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import { aboutOf } from './manifest.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';
@@ -10,11 +12,10 @@ import type { ManifestFile, ModelManifest } from './manifest.ts';
 export interface Finder {
   /** The hub's address. */
   readonly hub: string;
+  readonly access?: HubAccess | undefined;
   /** Reads a model's headers; throws EngineError for one that cannot be loaded. */
   describe(model: PlacedModel, signal: AbortSignal): Promise<ModelDescription>;
 }
-
-const NO_TOKEN = 'fetch it with `npx parley pull`, which takes a token, and open its folder here';
 
 /** Finds a model by its hub id (owner/name[@revision][:file or quantisation]) or the https address of a GGUF file. Throws SourceError, EngineError or StoreError, one sentence each. */
 export async function findModel(text: string, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
@@ -39,7 +40,8 @@ export async function findModel(text: string, finder: Finder, signal: AbortSigna
 
 async function findOnHub(source: HubSource, finder: Finder, signal: AbortSignal): Promise<ModelManifest> {
   const endpoint = finder.hub.replace(/\/+$/, '');
-  const hub = { endpoint, fetch: stoppable(signal), hasToken: false, advice: NO_TOKEN };
+  const { access } = finder;
+  const hub = { endpoint, fetch: fetchFor(signal, access), hasToken: access !== undefined, tokenWords: TOKEN_WORDS };
   const { commit, files } = await readRepository(hub, source.id, source.revision ?? 'main');
   const choice = chooseModel(source, files);
   const described = choice.files.map(({ path, size, sha256, git }): ManifestFile => ({
@@ -57,7 +59,7 @@ async function findAtAddress(source: UrlSource, finder: Finder, signal: AbortSig
   const name = decodeURIComponent(new URL(url).pathname.split('/').at(-1)!);
   const refuse = (kind: 'missing' | 'network' | 'unreachable', why: string): SourceError => new SourceError(kind, `${url}: ${why}`);
   if (!/\.gguf$/i.test(name)) throw refuse('missing', 'an address is of one file, and only a GGUF file is a whole model');
-  const answer = await stoppable(signal)(url, { method: 'HEAD' }).catch((error: unknown) => {
+  const answer = await fetchFor(signal, finder.access)(url, { method: 'HEAD' }).catch((error: unknown) => {
     if (signal.aborted) throw error;
     throw refuse('unreachable', 'it cannot be reached, or does not let pages of other sites read it (CORS)');
   });
@@ -69,10 +71,15 @@ async function findAtAddress(source: UrlSource, finder: Finder, signal: AbortSig
   return identify({ id: name.replace(/\.gguf$/i, ''), source: 'address', files, choice: { format: 'gguf', main: name } }, finder, signal);
 }
 
-const stoppable =
-  (signal: AbortSignal): typeof fetch =>
-  (input, init) =>
-    fetch(input, { ...init, signal });
+/** Stops with the signal, and says the token to whom it is for. */
+const fetchFor =
+  (signal: AbortSignal, access: HubAccess | undefined): typeof fetch =>
+  (input, init) => {
+    const headers = new Headers(init?.headers);
+    const url = input instanceof Request ? input.url : String(input);
+    for (const [name, value] of Object.entries(authorization(access, url))) headers.set(name, value);
+    return fetch(input, { ...init, headers, signal });
+  };
 
 interface Found {
   readonly id: string;

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useApp } from '../app.ts';
 import type { SessionState } from '../backend/session-state.ts';
 import { aboutWords, memoryWords } from './about-words.ts';
+import { TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 import type { StoredModel } from './model-store.ts';
@@ -56,18 +57,26 @@ export function WorkLine({ work }: { work: ModelWork }) {
       <p class={`label note ${work.failed.value ? 'wrong' : ''}`} role="status">
         {work.note}
       </p>
+      {work.wantsToken.value && (
+        <div class="row work">
+          <TokenButton />
+        </div>
+      )}
     </>
   );
 }
 
-/** The numbers are no live region: they would be read many times a second. */
-export function WorkBar({ work }: { work: ModelWork }) {
+/** The numbers are no live region: they would be read many times a second. `name` is said where it is not plain what the work is on. */
+export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
   const running = work.running.value;
   if (!running || running.kind === 'delete') return null;
   return (
     <div class="work">
       <progress value={work.share} max={1} aria-label={`${WORK_WORDS[running.kind]} ${work.id}`} />
-      <span class="number">{work.line.value || 'looking it up'}</span>
+      <span class="number">
+        {name !== undefined && `${name}: `}
+        {work.line.value || 'looking it up'}
+      </span>
     </div>
   );
 }

@@ -4,6 +4,8 @@
  * chunks without being copied together.
  */
 import { fetchRange } from './fetch-range.ts';
+import type { FetchOptions } from './fetch-range.ts';
+import type { HubAccess } from './hub-token.ts';
 import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
 import type { ManifestFile, ModelAbout, ModelManifest } from './manifest.ts';
 import { Sha256 } from './sha256.ts';
@@ -30,6 +32,13 @@ export function isStoreAvailable(): boolean {
 
 /** The models of this origin; every method may throw StoreError. */
 export class ModelStore {
+  readonly #access: () => HubAccess | undefined;
+
+  /** `access` is asked for at each download. */
+  constructor(access: () => HubAccess | undefined = () => undefined) {
+    this.#access = access;
+  }
+
   async list(): Promise<StoredModel[]> {
     const models: StoredModel[] = [];
     const folder = await this.#folder(false);
@@ -168,7 +177,7 @@ export class ModelStore {
       for (let next = from, begun = -1; next < to;) {
         begun = next;
         try {
-          for await (const bytes of chunksOf(file, next, to, signal, advance)) await keep(next++, bytes);
+          for await (const bytes of chunksOf(file, next, to, { signal, access: this.#access() }, advance)) await keep(next++, bytes);
         } catch (error) {
           // A connection that has brought something is taken up again where it broke.
           if (!(error instanceof StoreError) || error.kind !== 'network' || next === begun) throw error;
@@ -285,7 +294,7 @@ async function* chunksOf(
   file: ManifestFile,
   first: number,
   end: number,
-  signal: AbortSignal,
+  options: FetchOptions,
   advance: (bytes: number) => void,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const start = first * CHUNK_BYTES;
@@ -295,7 +304,7 @@ async function* chunksOf(
   let filled = 0;
   if (left === 0) yield chunk;
   try {
-    for await (let bytes of fetchRange(file, start, stop, signal)) {
+    for await (let bytes of fetchRange(file, start, stop, options)) {
       while (bytes.length > 0) {
         const part = bytes.subarray(0, chunk.length - filled);
         chunk.set(part, filled);

@@ -35,6 +35,8 @@ export class ModelWork {
   /** Said once; empty while work goes on. */
   readonly note = signal('');
   readonly failed = signal(false);
+  /** It failed for want of a token, or of another one. */
+  readonly wantsToken = signal(false);
   readonly amount = signal<Amount>({ done: 0, total: 0 });
   /** What goes on, with what stops it. */
   readonly running = signal<{ readonly kind: 'fetch' | 'copy' | 'check' | 'delete'; readonly abort: AbortController } | undefined>(
@@ -118,7 +120,7 @@ export class ModelWork {
     let shownAt = -Infinity;
     this.amount.value = { done: 0, total: 0 };
     this.note.value = '';
-    this.failed.value = false;
+    this.failed.value = this.wantsToken.value = false;
     this.running.value = { kind, abort };
     try {
       this.note.value = await what(abort.signal, (done, total) => {
@@ -131,8 +133,11 @@ export class ModelWork {
       return true;
     } catch (error) {
       this.failed.value = !abort.signal.aborted;
-      if (!abort.signal.aborted) this.note.value = toFailure(error).message;
-      else this.note.value = kind === 'fetch' ? 'Paused; what has arrived is kept' : 'Stopped';
+      if (!abort.signal.aborted) {
+        const { code, message } = toFailure(error);
+        this.wantsToken.value = code === 'denied';
+        this.note.value = message;
+      } else this.note.value = kind === 'fetch' ? 'Paused; what has arrived is kept' : 'Stopped';
       return false;
     } finally {
       await this.#place.library.refresh();

@@ -19,9 +19,9 @@ export interface RecommendedPlace {
   readonly finder: Finder;
 }
 
-/** Where a page fetches a recommended model; undefined where it cannot. */
-export function pageSource({ sources, terms }: RecommendedModel): string | undefined {
-  return terms ? undefined : sources.find(({ from }) => parseSource(from).kind === 'hub')?.from;
+/** Where a page fetches a recommended model: every one is on the hub. */
+export function pageSource({ sources }: RecommendedModel): string {
+  return sources.find(({ from }) => parseSource(from).kind === 'hub')!.from;
 }
 
 /** Bytes of it there, as far as somebody has looked. */
@@ -29,6 +29,9 @@ export function pageBytes(model: RecommendedModel): number | undefined {
   const from = pageSource(model);
   return model.sources.find((source) => source.from === from)?.bytes ?? downloadBytes(model);
 }
+
+/** About what it takes of a device in a tab, which computes as little at once as a server on a software adapter. */
+export const tabBytes = ({ memory }: RecommendedModel): number => memory.software;
 
 export class RecommendedWork {
   /** The preset that is being fetched. */
@@ -83,11 +86,11 @@ export class RecommendedWork {
   #together(name: string, models: readonly RecommendedModel[]): Pick<ModelManifest, 'id' | 'files' | 'about'> {
     const missing = models.filter(({ id }) => !this.#place.library.isComplete(id));
     const files = missing.map((model) => ({ name: model.id, size: pageBytes(model) ?? 0, sha256: [] }));
-    return { id: `the preset ${name}`, files, about: { memoryBytes: models.reduce((sum, { memory }) => sum + memory, 0) } };
+    return { id: `the preset ${name}`, files, about: { memoryBytes: models.reduce((sum, model) => sum + tabBytes(model), 0) } };
   }
 
   async #find(model: RecommendedModel, signal: AbortSignal): Promise<ModelManifest> {
-    const found = await findModel(pageSource(model)!, this.#place.finder, signal);
-    return { ...found, id: model.id, about: { memoryBytes: model.memory, ...found.about } };
+    const found = await findModel(pageSource(model), this.#place.finder, signal);
+    return { ...found, id: model.id, about: { memoryBytes: tabBytes(model), ...found.about } };
   }
 }

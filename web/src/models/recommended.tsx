@@ -1,15 +1,16 @@
 /** Recommended models in the list, and presets of three. */
-import { PRESETS, presetModels } from '../../../sources/index.ts';
+import { PRESETS, parseSource, presetModels } from '../../../sources/index.ts';
 import type { RecommendedModel } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
 import { ModelItem, WorkBar, WorkLine } from './model-item.tsx';
-import { pageBytes, pageSource } from './recommended-work.ts';
+import { TokenButton, hostOf } from './hub-access.tsx';
+import { pageBytes, pageSource, tabBytes } from './recommended-work.ts';
 import { formatBytes } from '../util.ts';
 
 /** A recommended model: as any other once it was looked up, before with what the table says of it. */
 export function RecommendedItem({ model }: { model: RecommendedModel }) {
   const app = useApp();
-  const { id, type, memory, licence, good, bad } = model;
+  const { id, type, licence, good, bad } = model;
   const words = (
     <p class="good-for">
       Good for {good}. Not for {bad}. {licence}.
@@ -20,16 +21,21 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
   const bytes = pageBytes(model);
   const size = bytes === undefined ? [] : [formatBytes(bytes)];
   const work = app.works.of(id);
+  const { hub, access } = app.finder;
+  const lacksToken = model.terms === true && !access;
   return (
     <li class="model" data-model={id} data-stored="no">
       <div>
         <h3>{id}</h3>
-        <p class="label">{[type, ...size, `about ${formatBytes(memory)} of memory`, 'hub'].join(' · ')}</p>
+        <p class="label">{[type, ...size, `about ${formatBytes(tabBytes(model))} of memory`, 'hub'].join(' · ')}</p>
         {words}
-        {pageSource(model) === undefined && (
+        {lacksToken && (
           <p class="label">
-            Its terms have to be accepted first, which a page cannot show: fetch it with <code>npx parley pull</code>, and open its folder
-            here.
+            Its terms have to be accepted first, at{' '}
+            <a href={hubPage(hub, model)} target="_blank" rel="noopener">
+              its page on {hostOf(hub)}
+            </a>
+            . Then a token of that account opens it.
           </p>
         )}
       </div>
@@ -39,12 +45,12 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
           <button onClick={() => work.stop()} aria-label={`Pause: ${id}`}>
             Pause
           </button>
+        ) : lacksToken ? (
+          <TokenButton />
         ) : (
-          pageSource(model) !== undefined && (
-            <button onClick={() => void app.recommended.get(model)} aria-label={`Download ${size.join('')}: ${id}`}>
-              Download {size}
-            </button>
-          )
+          <button onClick={() => void app.recommended.get(model)} aria-label={`Download ${size.join('')}: ${id}`}>
+            Download {size}
+          </button>
         )}
       </div>
       <WorkLine work={work} />
@@ -52,11 +58,17 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
   );
 }
 
+/** Where a person reads and accepts its terms. */
+function hubPage(hub: string, model: RecommendedModel): string {
+  const source = parseSource(pageSource(model));
+  return `${hub.replace(/\/+$/, '')}/${source.kind === 'hub' ? source.id : ''}`;
+}
+
 /** Three models at once, for a class of machines. */
 export function Presets() {
   const app = useApp();
   const { recommended, library, settings } = app;
-  const host = URL.canParse(settings.data.value.hub) ? new URL(settings.data.value.hub).host : settings.data.value.hub;
+  const host = hostOf(settings.data.value.hub);
   return (
     <section class="presets" aria-labelledby="presets">
       <h2 id="presets">Three real models at once</h2>
@@ -69,7 +81,7 @@ export function Presets() {
           const models = presetModels(preset);
           const missing = models.filter(({ id }) => !library.isComplete(id));
           const bytes = missing.reduce((sum, model) => sum + (pageBytes(model) ?? 0), 0);
-          const memory = models.reduce((sum, model) => sum + model.memory, 0);
+          const memory = models.reduce((sum, model) => sum + tabBytes(model), 0);
           const what = missing.length === 0 ? 'Use these' : `Download ${formatBytes(bytes)}`;
           return (
             <li key={name} class="model" data-preset={name}>
@@ -96,7 +108,9 @@ export function Presets() {
                   </button>
                 )}
               </div>
-              {recommended.preset.value === name && recommended.current.value && <WorkBar work={recommended.current.value} />}
+              {recommended.preset.value === name && recommended.current.value && (
+                <WorkBar work={recommended.current.value} name={recommended.current.value.id} />
+              )}
             </li>
           );
         })}

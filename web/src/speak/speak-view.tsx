@@ -1,5 +1,6 @@
 /** Text left, voices right; each take is kept with its seed until it is deleted. */
 import type { Signal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
@@ -122,11 +123,17 @@ function VoiceChoice() {
   const isServer = app.settings.data.value.where.speech === 'server';
   const voices = app.choices.about('speech')?.voices ?? (isServer ? INTERFACE_VOICES : undefined);
   const chosen = app.choices.voice;
+  const list = useRef<HTMLDivElement>(null);
+  // Of dozens the chosen one may lie below what is seen.
+  useLayoutEffect(() => {
+    const label = list.current?.querySelector<HTMLElement>('label:has(:checked)');
+    if (list.current && label) list.current.scrollTop = label.offsetTop - list.current.offsetTop - list.current.clientHeight / 2;
+  }, [voices?.join()]);
   return (
     <fieldset>
       <legend class="label">{voices ? `Voice: ${chosen}, one of ${voices.length}` : 'Voice'}</legend>
       {!voices && <p class="label">Its voices are known once the model is loaded.</p>}
-      <div class="voices">
+      <div class="voices" ref={list}>
         {inOrder(voices ?? []).map((voice) => (
           <label key={voice}>
             <input type="radio" name="voice" value={voice} checked={chosen === voice} onChange={() => app.choices.setVoice(voice)} />

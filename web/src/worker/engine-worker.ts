@@ -4,6 +4,8 @@ import type { Engine } from '../../../engine/index.ts';
 import { toPlainError } from '../../../engine/errors.ts';
 import { createBrowserPlatform, fetchFile } from '../../../engine/platform/browser.ts';
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
+import { SourceError } from '../../../sources/index.ts';
+import type { HubAccess } from '../models/hub-token.ts';
 import { ModelStore } from '../models/model-store.ts';
 import { StoreError } from '../models/store-error.ts';
 import { messagePort } from './message-port.ts';
@@ -28,11 +30,13 @@ const openFile =
   };
 
 /** Opens a file whose header is wanted. */
-const openHead = async ({ name, size, at }: PlacedFile): Promise<SlicedFile | undefined> => {
-  if (at === 'store' || at instanceof Blob) return at === 'store' ? undefined : at;
-  const file = new RangeFile({ name, size, url: at.url });
-  return { size, slice: (start, end) => ({ arrayBuffer: () => asEngineError(file.slice(start, end).arrayBuffer()) }) };
-};
+const openHead =
+  (access: HubAccess | undefined) =>
+  async ({ name, size, at }: PlacedFile): Promise<SlicedFile | undefined> => {
+    if (at === 'store' || at instanceof Blob) return at === 'store' ? undefined : at;
+    const file = new RangeFile({ name, size, url: at.url }, access);
+    return { size, slice: (start, end) => ({ arrayBuffer: () => asEngineError(file.slice(start, end).arrayBuffer()) }) };
+  };
 
 async function asEngineError<T>(work: Promise<T>): Promise<T> {
   try {
@@ -64,8 +68,8 @@ async function load({ config, model, port }: LoadMessage): Promise<void> {
   watch(engine);
 }
 
-async function describe({ model }: DescribeMessage): Promise<void> {
-  const platform = createBrowserPlatform({ shaders: new Map(), ...modelFiles(model, openHead), log });
+async function describe({ model, access }: DescribeMessage): Promise<void> {
+  const platform = createBrowserPlatform({ shaders: new Map(), ...modelFiles(model, openHead(access)), log });
   const description = await describeModel(platform, { path: modelPath(model), id: model.id }, resolveConfig({}));
   tell({ type: 'described', description });
 }
@@ -74,7 +78,10 @@ self.addEventListener('message', ({ data }: MessageEvent<LoadMessage | DescribeM
   const work = data.type === 'load' ? load(data) : describe(data);
   work.catch((error: unknown) => {
     log(error instanceof Error ? (error.stack ?? error.message) : String(error));
-    tell({ type: 'failed', error: toPlainError(error) });
+    if (error instanceof SourceError) {
+      const { kind, message, wantsToken } = error;
+      tell({ type: 'refused', error: { kind, message, wantsToken } });
+    } else tell({ type: 'failed', error: toPlainError(error) });
   });
 });
 tell({ type: 'started' });

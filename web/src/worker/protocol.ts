@@ -6,6 +6,8 @@ import type { ModelDescription } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import type { PlainError } from '../../../engine/errors.ts';
 import type { ModelTask } from '../../../engine/model-types.ts';
+import type { SourceError } from '../../../sources/index.ts';
+import type { HubAccess } from '../models/hub-token.ts';
 import type { PlacedModel } from './model-files.ts';
 
 /** From the page, once: load the model and serve the engine at `port`. */
@@ -20,12 +22,14 @@ export interface LoadMessage {
 export interface DescribeMessage {
   readonly type: 'describe';
   readonly model: PlacedModel;
+  readonly access?: HubAccess | undefined;
 }
 
-/** From the worker. `started`: its script runs. After `described`, `failed` or `lost` it does nothing more and may be ended. */
+/** From the worker. `started`: its script runs; `refused`: by the hub. After `described`, `refused`, `failed` or `lost` it does nothing more and may be ended. */
 export type WorkerMessage =
   | { readonly type: 'started' }
   | { readonly type: 'log'; readonly line: string }
   | { readonly type: 'described'; readonly description: ModelDescription }
+  | { readonly type: 'refused'; readonly error: Pick<SourceError, 'kind' | 'message' | 'wantsToken'> }
   | { readonly type: 'failed'; readonly error: PlainError }
   | { readonly type: 'lost' };

@@ -2,6 +2,7 @@
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
 import { fetchRange } from '../models/fetch-range.ts';
 import type { RemoteFile } from '../models/fetch-range.ts';
+import type { HubAccess } from '../models/hub-token.ts';
 
 /** Fetched at least at once: most headers and small files are within. */
 const LEAST_BYTES = 256 * 1024;
@@ -10,10 +11,12 @@ const LEAST_BYTES = 256 * 1024;
 export class RangeFile implements SlicedFile {
   readonly size: number;
   readonly #file: RemoteFile;
+  readonly #access: HubAccess | undefined;
   #head: Uint8Array<ArrayBuffer> = new Uint8Array();
 
-  constructor(file: RemoteFile) {
+  constructor(file: RemoteFile, access?: HubAccess) {
     this.#file = file;
+    this.#access = access;
     this.size = file.size;
   }
 
@@ -37,7 +40,7 @@ export class RangeFile implements SlicedFile {
   async #fetch(start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(end - start);
     let filled = 0;
-    for await (const part of fetchRange(this.#file, start, end)) {
+    for await (const part of fetchRange(this.#file, start, end, { access: this.#access })) {
       bytes.set(part, filled);
       filled += part.length;
     }

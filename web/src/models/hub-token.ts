@@ -1,0 +1,87 @@
+/**
+ * The person's token for a hub, with which it gives models that are private or have terms. It belongs to the origin it was given for, is sent nowhere else, and is
+ * forgotten with the page unless the person wants it kept. Redirects are followed by the browser, which takes it off where they lead to another origin.
+ */
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { SourceError, isLoopback, isToken } from '../../../sources/index.ts';
+import type { TokenWords } from '../../../sources/index.ts';
+
+/** A token, and to whom alone it may be said. */
+export interface HubAccess {
+  readonly origin: string;
+  readonly token: string;
+}
+
+/** How messages speak of it. */
+export const TOKEN_WORDS: TokenWords = { give: "give the hub's token, under Hub and token", place: 'Hub and token' };
+
+const KEY = 'parley.hub-token.1';
+
+export class HubToken {
+  readonly #given: Signal<HubAccess | undefined>;
+  readonly #isKept: Signal<boolean>;
+  readonly #storage: Storage | undefined;
+
+  constructor(storage: Storage | undefined) {
+    this.#storage = storage;
+    const kept = parseAccess(storage?.getItem(KEY));
+    this.#given = signal(kept);
+    this.#isKept = signal(kept !== undefined);
+  }
+
+  /** Whether it outlives the page. */
+  get isKept(): boolean {
+    return this.#isKept.value;
+  }
+
+  /** What was given for the hub at this address; undefined where nothing was, or for another. */
+  access(hub: string): HubAccess | undefined {
+    const given = this.#given.value;
+    return given?.origin === originOf(hub) ? given : undefined;
+  }
+
+  /** Takes a token for a hub; an empty one forgets what there is. Throws SourceError where it cannot be one, or would be read on the way. */
+  give(hub: string, token: string): void {
+    if (token === '') return this.#set(undefined);
+    const origin = originOf(hub);
+    if (origin === undefined) throw new SourceError('syntax', `${hub} is no address of a hub`);
+    if (!isPrivate(new URL(origin)))
+      throw new SourceError('refused', `${origin} would be sent the token without encryption; a token goes to https, or to this machine`);
+    if (!isToken(token)) throw new SourceError('syntax', 'this is no token: it has spaces or other characters that no token has');
+    this.#set({ origin, token });
+  }
+
+  /** Keeps it in this browser until it is removed, or no longer than the page. */
+  keep(isKept: boolean): void {
+    this.#isKept.value = isKept;
+    this.#set(this.#given.peek());
+  }
+
+  #set(access: HubAccess | undefined): void {
+    this.#given.value = access;
+    try {
+      if (access && this.#isKept.peek()) this.#storage?.setItem(KEY, JSON.stringify(access));
+      else this.#storage?.removeItem(KEY);
+    } catch {
+      // A full or forbidden localStorage keeps nothing; the page has it for this visit.
+    }
+  }
+}
+
+/** The header that opens an address; none for anybody but whom the token is for. */
+export function authorization(access: HubAccess | undefined, url: string): Readonly<Record<string, string>> {
+  return access && originOf(url) === access.origin ? { authorization: `Bearer ${access.token}` } : {};
+}
+
+const originOf = (address: string): string | undefined => (URL.canParse(address) ? new URL(address).origin : undefined);
+const isPrivate = ({ protocol, hostname }: URL): boolean => protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+
+function parseAccess(text: string | null | undefined): HubAccess | undefined {
+  try {
+    const { origin, token } = JSON.parse(text ?? 'null') as Partial<Record<keyof HubAccess, unknown>>;
+    return typeof origin === 'string' && typeof token === 'string' && isToken(token) ? { origin, token } : undefined;
+  } catch {
+    return undefined;
+  }
+}
