@@ -97,7 +97,7 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
   // Scores of these weights are ten times those of trained ones, and so is what bytes round away.
   test('int8 pages stay close to exact ones', async () => {
     const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
-    const stored = await DecoderHarness.load(device, folder, { kvType: 'int8', sequences: 1 });
+    const stored = await harness.over('int8', 1);
     const rows = await stored.step([{ sequence: 0, start: 0, tokens: golden.prompt }]);
     expectClose(`${name} with int8 pages`, Float32Array.from(rows.flatMap((row) => [...row])), await checkpoint.read('logits'), 2e-2);
     await checkpoint.close();

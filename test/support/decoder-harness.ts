@@ -25,6 +25,18 @@ export interface Chunk {
   readonly tokens: readonly number[];
 }
 
+interface Pages {
+  readonly kvType: KVType;
+  readonly sequences: number;
+  readonly context: number;
+}
+
+function createPages(device: Device, decoder: Decoder, { kvType, sequences, context }: Pages): Promise<KVCache> {
+  const { layers: all, pagedLayers: layers = all, kvHeads, headDim } = decoder.shape;
+  const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
+  return createDecoderKV(device, decoder, shape, { limit: sequences * ceilDiv(context, PAGE) }, { limit: sequences });
+}
+
 export class DecoderHarness {
   readonly device: Device;
   readonly decoder: Decoder;
@@ -34,12 +46,12 @@ export class DecoderHarness {
   readonly #workspace: DecoderWorkspace;
   readonly #context: number;
 
-  private constructor(device: Device, decoder: Decoder, weightBytes: number, kv: KVCache, context: number, rows: number) {
+  private constructor(device: Device, decoder: Decoder, weightBytes: number, kv: KVCache, context: number, workspace: DecoderWorkspace) {
     this.device = device;
     this.decoder = decoder;
     this.weightBytes = weightBytes;
     this.#kv = kv;
-    this.#workspace = decoder.createWorkspace(device, rows, rows);
+    this.#workspace = workspace;
     this.#context = context;
   }
 
@@ -62,10 +74,15 @@ export class DecoderHarness {
       decoderFor(json).load(new WeightLoader(device, checkpoint, storage), json, context),
     );
     const weightBytes = device.stats.bufferBytes - before;
-    const { layers: all, pagedLayers: layers = all, kvHeads, headDim } = decoder.shape;
-    const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
-    const kv = await createDecoderKV(device, decoder, shape, { limit: sequences * ceilDiv(context, PAGE) }, { limit: sequences });
-    return new DecoderHarness(device, decoder, weightBytes, kv, context, rows);
+    const kv = await createPages(device, decoder, { kvType, sequences, context });
+    return new DecoderHarness(device, decoder, weightBytes, kv, context, decoder.createWorkspace(device, rows, rows));
+  }
+
+  /** The same weights over empty pages of another type; steps of the two may not overlap. */
+  async over(kvType: KVType, sequences = 4): Promise<DecoderHarness> {
+    const { device, decoder, weightBytes } = this;
+    const kv = await createPages(device, decoder, { kvType, sequences, context: this.#context });
+    return new DecoderHarness(device, decoder, weightBytes, kv, this.#context, this.#workspace);
   }
 
   /**
