@@ -26,8 +26,11 @@ export interface Checkpoint {
    * EngineError('invalid_model') unless all values are finite.
    */
   blocks?(name: string, rows: Range): Promise<Uint8Array>;
-  /** The bytes of the elements [from, to) of a tensor in one of STORED_FLOATS, as they lie in the file; nothing of them is checked. */
-  stored?(name: string, elements: Range): Promise<Uint8Array>;
+  /**
+   * The bytes of the elements [from, to) of a tensor in one of STORED_FLOATS, as they lie in the file; nothing of them is checked. Undefined for one
+   * whose values are made of what is stored.
+   */
+  stored?(name: string, elements: Range): Promise<Uint8Array> | undefined;
   /** Values of a tensor of ids; no weight is one. */
   readIds(name: string): Promise<Int32Array>;
   close(): Promise<void>;

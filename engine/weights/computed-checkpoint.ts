@@ -9,6 +9,8 @@ import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 export interface ComputedTensor extends TensorInfo {
   /** Values of the elements [from, to), row-major. */
   read(elements: Range): Promise<Float32Array>;
+  /** Their bytes, where they are floats that lie in this order in the file. */
+  readonly stored?: ((elements: Range) => Promise<Uint8Array> | undefined) | undefined;
 }
 
 /** A tensor whose values have to be made all at once, because they lie in another order in the file. */
@@ -42,6 +44,10 @@ export class ComputedCheckpoint implements Checkpoint {
     if (!tensor) throw missingTensor(name);
     const range = elements ?? { from: 0, to: product(tensor.shape) };
     return finite(await tensor.read(range), this.#path, name, range.from);
+  }
+
+  stored(name: string, elements: Range): Promise<Uint8Array> | undefined {
+    return this.#tensors.get(name)?.stored?.(elements);
   }
 
   readIds(name: string): Promise<Int32Array> {

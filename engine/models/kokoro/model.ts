@@ -72,9 +72,9 @@ export async function loadKokoro(
   const text = await loadTextEncoder({ weights, dtype, style: prosodyLoader.style }, config);
   const decoderWeights = await loadDecoder(decoderLoader, config);
   const generator = await loadGenerator(decoderLoader, config);
+  const prosodyStyle = await prosodyLoader.style.build(exact, 'prosody');
+  const decoderStyle = await decoderLoader.style.build(exact, 'decoder');
   await weights.finish();
-  const prosodyStyle = prosodyLoader.style.build(exact, 'prosody');
-  const decoderStyle = decoderLoader.style.build(exact, 'decoder');
   return {
     parameters: weights.parameters,
     bert,

@@ -4,7 +4,7 @@ import type { ByteSource } from '../../platform/platform.ts';
 import { product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
-import { readStored } from './model-bin.ts';
+import { readStored, storedBytes } from './model-bin.ts';
 import type { ModelBin, Variable } from './model-bin.ts';
 
 /** What model.bin says about the model besides its weights. */
@@ -165,12 +165,13 @@ class Mapping {
     shape: readonly number[],
     { first = 0, scale }: { first?: number; scale?: Variable | undefined },
   ): ComputedTensor {
-    // prettier-ignore
-    const read = async ({ from, to }: Range): Promise<Float32Array> => {
-      const values = await readStored(this.#source, variable, { from: first + from, to: first + to });
-      return scale ? this.#scaled(values, first + from, variable, scale) : values;
+    const within = ({ from, to }: Range): Range => ({ from: first + from, to: first + to });
+    const read = async (elements: Range): Promise<Float32Array> => {
+      const values = await readStored(this.#source, variable, within(elements));
+      return scale ? this.#scaled(values, first + elements.from, variable, scale) : values;
     };
-    const tensor: ComputedTensor = { dtype: variable.dtype.toUpperCase(), shape, read };
+    const stored = scale ? undefined : (elements: Range) => storedBytes(this.#source, variable, within(elements));
+    const tensor: ComputedTensor = { dtype: variable.dtype.toUpperCase(), shape, read, stored };
     this.#tensors.set(name, tensor);
     return tensor;
   }

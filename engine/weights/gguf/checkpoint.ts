@@ -65,6 +65,18 @@ export class GgufCheckpoint implements Checkpoint {
     return stored;
   }
 
+  stored(name: string, { from, to }: Range): Promise<Uint8Array> | undefined {
+    const named = this.#tensors.get(name);
+    if (!named) throw missingTensor(name);
+    const { tensor, pairedRows, value } = named;
+    const { source } = this.#parts[tensor.part]!;
+    const { bytes } = tensor.type;
+    if (value) return undefined;
+    const read = (range: Range): Promise<Uint8Array> => source.read(tensor.start + range.from, range.to - range.from);
+    const range = { from: from * bytes, to: to * bytes };
+    return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range);
+  }
+
   async readIds(name: string): Promise<Int32Array> {
     throw new EngineError('invalid_model', `tensor ${name} is ${this.tensor(name)?.dtype ?? 'missing'}; a GGUF file has no tensors of ids`);
   }

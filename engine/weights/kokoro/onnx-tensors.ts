@@ -6,7 +6,7 @@ import { EngineError } from '../../errors.ts';
 import { product } from '../../util/math.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
 import { wholeTensor } from '../computed-checkpoint.ts';
-import { isFloat, isQuantized, readOnnxGraph, readOnnxValues, storageOf } from '../onnx/onnx-graph.ts';
+import { isFloat, isQuantized, readOnnxBytes, readOnnxGraph, readOnnxValues, storageOf } from '../onnx/onnx-graph.ts';
 import type { OnnxGraph, OnnxNode, OnnxTensor } from '../onnx/onnx-graph.ts';
 import type { ProtobufFile } from '../onnx/protobuf.ts';
 import { canonicalName, moduleOf } from './onnx-names.ts';
@@ -166,7 +166,8 @@ class WeightFinder {
   }
 
   #stored(tensor: OnnxTensor): ComputedTensor {
-    return wholeTensor(storageOf(tensor), tensor.shape, () => readOnnxValues(this.#file, tensor));
+    const whole = wholeTensor(storageOf(tensor), tensor.shape, () => readOnnxValues(this.#file, tensor));
+    return { ...whole, stored: (elements) => readOnnxBytes(this.#file, tensor, elements) };
   }
 
   /** `axis`: which axis a list of scales belongs to. */
