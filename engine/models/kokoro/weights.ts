@@ -103,6 +103,7 @@ export async function loadLstm(
 ): Promise<StyledLstm> {
   const { style, dtype } = loader;
   const weights = loader.weights.as(floatStorage(dtype));
+  const kept = loader.weights.as({ ...floatStorage(dtype), keepBlocks: loader.weights.storage.keepBlocks });
   const gates = 4 * hidden;
   const width = inFeatures + (styled ? style.styleDim : 0);
   const styleRows = new Float32Array(2 * gates * style.styleDim);
@@ -120,7 +121,7 @@ export async function loadLstm(
     for (const [i, b] of inputBias.entries()) bias[d * gates + i] = b + hiddenBias[i]!;
   }
   const lstm = lstmWeight(name, {
-    input: await weights.mergedLinear(`${name} input`, parts('ih'), width, { from: 0, to: inFeatures }),
+    input: await kept.mergedLinear(`${name} input`, parts('ih'), width, { from: 0, to: inFeatures }),
     recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden),
     bias: weights.device.upload(`${name} bias`, 'f32', [2 * gates], bias),
   });
