@@ -27,7 +27,29 @@ export interface GgufContent {
 const TYPES = { u16: 2, u32: 4, i32: 5, f32: 6, bool: 7, string: 8, u64: 10 } as const;
 
 /** Bytes of a file. */
-export function ggufFile({ version = 3, alignment = 32, metadata, tensors }: GgufContent): Uint8Array {
+export function ggufFile({ tensors, ...content }: GgufContent): Uint8Array {
+  const { alignment = 32 } = content;
+  const planned = Object.entries(tensors).map(
+    ([name, { dimensions, type, data }]) => [name, { dimensions, type, bytes: data.length }] as const,
+  );
+  const out = new Writer();
+  out.bytes(ggufHeader({ ...content, tensors: Object.fromEntries(planned) }));
+  for (const { data } of Object.values(tensors)) {
+    out.align(alignment);
+    out.bytes(data);
+  }
+  return out.done();
+}
+
+/** What comes before the tensors, which lie one behind the other from the next multiple of the alignment on, each at one. */
+export function ggufHeader({
+  version = 3,
+  alignment = 32,
+  metadata,
+  tensors,
+}: Omit<GgufContent, 'tensors'> & {
+  readonly tensors: Readonly<Record<string, Omit<StoredTensor, 'data'> & { readonly bytes: number }>>;
+}): Uint8Array {
   const out = new Writer();
   out.bytes(new TextEncoder().encode('GGUF'));
   out.u32(version);
@@ -38,17 +60,13 @@ export function ggufFile({ version = 3, alignment = 32, metadata, tensors }: Ggu
     writeValue(out, stored);
   }
   let at = 0;
-  for (const [name, { dimensions, type, data }] of Object.entries(tensors)) {
+  for (const [name, { dimensions, type, bytes }] of Object.entries(tensors)) {
     out.string(name);
     out.u32(dimensions.length);
     for (const size of dimensions) out.u64(size);
     out.u32(type);
     out.u64(at);
-    at += Math.ceil(data.length / alignment) * alignment;
-  }
-  for (const { data } of Object.values(tensors)) {
-    out.align(alignment);
-    out.bytes(data);
+    at += Math.ceil(bytes / alignment) * alignment;
   }
   out.align(alignment);
   return out.done();
