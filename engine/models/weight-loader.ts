@@ -2,7 +2,9 @@ import type { WeightStorage } from '../config.ts';
 import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { packLinear, packStored, stackLinear } from '../ops/pack-linear.ts';
+import { transposedTaps, tapsOf } from '../ops/conv.ts';
+import type { ConvShape } from '../ops/conv.ts';
+import { emptyLinear, packStored, stackLinear } from '../ops/pack-linear.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
@@ -10,9 +12,10 @@ import { shapeOf } from '../weights/checkpoint.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
-import { isBlockType, keptBlocks, packedType } from '../weights/storage.ts';
+import { keptBlocks, packedType } from '../weights/storage.ts';
 import type { FloatType, MatrixRequest, WeightType } from '../weights/storage.ts';
-import { WeightStream } from './weight-stream.ts';
+import { WeightStream, chunksOf } from './weight-stream.ts';
+import type { BadTensor, Values } from './weight-stream.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
 export interface Slice {
@@ -29,9 +32,6 @@ export interface MatrixPart {
 
 /** What still rounds down to f16's largest number, 65504. */
 const LARGEST_F16 = 65519;
-
-/** Bytes of a matrix that are read at a time when only some of its columns are kept. */
-const BLOCK_BYTES = 16 * 2 ** 20;
 
 /** What loaders of one checkpoint have done together. */
 interface Tally {
@@ -112,12 +112,10 @@ export class WeightLoader {
   async #columns(name: string, width: number, rows: Range, columns: Range): Promise<Float32Array> {
     const kept = sizeOf(columns);
     const out = new Float32Array(sizeOf(rows) * kept);
-    const step = Math.max(1, Math.floor(BLOCK_BYTES / 4 / width));
-    for (let first = rows.from; first < rows.to; first += step) {
-      const last = Math.min(rows.to, first + step);
-      const block = await this.checkpoint.read(name, { from: first * width, to: last * width });
-      for (let row = first; row < last; row++) {
-        const at = (row - first) * width;
+    for (const { from, to } of chunksOf(rows, width)) {
+      const block = await this.checkpoint.read(name, { from: from * width, to: to * width });
+      for (let row = from; row < to; row++) {
+        const at = (row - from) * width;
         out.set(block.subarray(at + columns.from, at + columns.to), (row - rows.from) * kept);
       }
     }
@@ -150,9 +148,50 @@ export class WeightLoader {
     return this.#matrix(name, [{ name, outFeatures: rows, rows: kept }], columns, { isTable: true });
   }
 
-  /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows, as one matrix, stacked by output. */
-  async mergedLinear(label: string, parts: readonly MatrixPart[], inFeatures: number): Promise<LinearWeight> {
-    return this.#matrix(label, parts, inFeatures, {});
+  /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows or columns, as one matrix, stacked by output. */
+  async mergedLinear(label: string, parts: readonly MatrixPart[], inFeatures: number, columns?: Range): Promise<LinearWeight> {
+    return this.#matrix(label, parts, inFeatures, { columns });
+  }
+
+  /** A matrix [outFeatures, inFeatures] of rows that were made of tensors, each of which begins at output feature `first`; zeros between them. */
+  async computed(
+    label: string,
+    blocks: readonly { readonly name: string; readonly first: number; readonly rows: Float32Array }[],
+    outFeatures: number,
+    inFeatures: number,
+  ): Promise<LinearWeight> {
+    const weight = emptyLinear(this.device, label, outFeatures, inFeatures, packedType(this.storage, inFeatures));
+    const columns = { from: 0, to: inFeatures };
+    for (const { name, first, rows } of blocks) {
+      const values: Values = async ({ from, to }) => this.#made(name, rows.subarray(from, to), weight);
+      await this.#tally.stream.rows(weight, first, { name, rows: { from: 0, to: rows.length / inFeatures }, values }, inFeatures, columns);
+    }
+    return this.#counted(weight);
+  }
+
+  /** A Conv1d.weight [outChannels, inChannels, kernel]; `values`: made of the tensor `name` instead. */
+  async conv(label: string, name: string, shape: ConvShape, values?: Values): Promise<LinearWeight> {
+    if (!values) this.#take(name, [shape.outChannels, shape.inChannels, shape.kernel]);
+    const { float } = this.storage;
+    return this.#counted(await this.#tally.stream.taps(label, name, tapsOf(shape), float, values));
+  }
+
+  /** A ConvTranspose1d.weight [inChannels, outChannels, kernel]. */
+  async convTranspose(label: string, name: string, shape: ConvShape & { readonly stride: number }, values?: Values): Promise<LinearWeight> {
+    if (!values) this.#take(name, [shape.inChannels, shape.outChannels, shape.kernel]);
+    const { float } = this.storage;
+    return this.#counted(await this.#tally.stream.taps(label, name, transposedTaps(shape), float, values));
+  }
+
+  /** Values that no tensor holds, so that the message has to come while they are there. */
+  #made(name: string, values: Float32Array, { parts }: LinearWeight): Float32Array {
+    return this.storable(name, values, parts[0]!.dtype === 'f32' ? 'f32' : 'f16');
+  }
+
+  #counted(weight: LinearWeight): LinearWeight {
+    const { bytes } = this.#tally;
+    for (const { dtype, weight: tensor } of weight.parts) bytes.set(dtype, (bytes.get(dtype) ?? 0) + tensor.byteLength);
+    return weight;
   }
 
   /** Neighbours that are stored alike are one part of the weight. */
@@ -171,9 +210,7 @@ export class WeightLoader {
         blocks ? await this.#stored(label, parts, inFeatures, blocks, request) : await this.#packed(label, parts, inFeatures, request),
       );
     }
-    const stacked = stackLinear(weights);
-    for (const { dtype, weight } of stacked.parts) this.#tally.bytes.set(dtype, (this.#tally.bytes.get(dtype) ?? 0) + weight.byteLength);
-    return stacked;
+    return this.#counted(stackLinear(weights));
   }
 
   /** Rows in the blocks of the file. */
@@ -202,29 +239,15 @@ export class WeightLoader {
     return packStored(this.device, label, all, total, columns ? sizeOf(columns) : inFeatures, type);
   }
 
-  /** Rows as values, in floats or quantised here. */
-  async #packed(
+  /** Rows as values, in floats or quantised. */
+  #packed(
     label: string,
     parts: readonly MatrixPart[],
     inFeatures: number,
-    { columns, isTable }: MatrixRequest,
+    { columns = { from: 0, to: inFeatures }, isTable }: MatrixRequest,
   ): Promise<LinearWeight> {
-    const width = columns ? sizeOf(columns) : inFeatures;
-    const type = packedType(this.storage, width, isTable);
-    if (!isBlockType(type) && parts.every(({ name }) => this.#tally.stream.takes(name, inFeatures))) {
-      const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
-      return this.#tally.stream.matrix(label, rows, inFeatures, columns ?? { from: 0, to: inFeatures }, type);
-    }
-    const total = rowsOf(parts);
-    const all = new Float32Array(total * width);
-    let at = 0;
-    for (const { name, outFeatures, rows } of parts) {
-      // The scales of blocks are f16.
-      const data = this.storable(name, await this.data(name, [outFeatures, inFeatures], { rows, columns }), type === 'f32' ? 'f32' : 'f16');
-      all.set(data, at);
-      at += data.length;
-    }
-    return packLinear(this.device, label, all, total, width, type);
+    const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
+    return this.#tally.stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable));
   }
 
   /**
@@ -262,8 +285,13 @@ export class WeightLoader {
       const shown = left.slice(0, 8).join(', ');
       throw new EngineError('invalid_model', `the checkpoint has ${left.length} tensors this architecture does not use: ${shown}`);
     }
-    // The device only said in which tensors: the message needs the value.
-    for (const name of await this.#tally.stream.bad()) this.storable(name, await this.checkpoint.read(name));
+    for (const bad of await this.#tally.stream.bad()) await this.#explain(bad);
+  }
+
+  /** The device only said in which tensors: the message needs the value. */
+  async #explain({ name, limit }: BadTensor): Promise<void> {
+    const all = { from: 0, to: product(this.shape(name)) };
+    for (const elements of chunksOf(all, 1)) this.storable(name, await this.checkpoint.read(name, elements), limit);
   }
 }
 

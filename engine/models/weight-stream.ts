@@ -1,29 +1,52 @@
-/** Matrices of floats from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, checks and lays them out. */
+/** Matrices of floats from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, quantises, checks and lays them out. */
 import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { packFloats } from '../ops/pack-floats.ts';
+import type { TapOrder } from '../ops/conv.ts';
+import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
 import type { LinearWeight } from '../ops/weight.ts';
-import { sizeOf } from '../util/math.ts';
+import { alignUp, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { storedFloat } from '../weights/checkpoint.ts';
-import type { Checkpoint } from '../weights/checkpoint.ts';
-import type { FloatType } from '../weights/storage.ts';
+import type { Checkpoint, StoredFloat } from '../weights/checkpoint.ts';
+import type { FloatType, QuantizedType } from '../weights/storage.ts';
 
 /** Bytes that are read and uploaded at a time. Two chunks are on the host at most, and one in the driver. */
 const CHUNK_BYTES = 16 * 2 ** 20;
+
+/** Values [from, to) in place of a tensor's own, of which they are made; whole rows are asked for. */
+export type Values = (elements: Range) => Promise<Float32Array>;
 
 /** Rows of a matrix in the file. */
 export interface StreamedRows {
   readonly name: string;
   readonly rows: Range;
+  readonly values?: Values | undefined;
+}
+
+/** A tensor with a value that cannot be stored, and what cannot. */
+export interface BadTensor {
+  readonly name: string;
+  readonly limit: FloatType;
+}
+
+/** What a chunk is packed from. */
+interface Sent {
+  readonly raw: Tensor;
+  readonly source: StoredFloat;
+  readonly flags: Tensor;
+  readonly tensor: number;
 }
 
 export class WeightStream {
   readonly #device: Device;
   readonly #checkpoint: Checkpoint;
   readonly #numbers: ReadonlyMap<string, number>;
-  #buffers: { readonly raw: Tensor; readonly flags: Tensor } | undefined;
+  /** Of tensors that came this way: f16 where some values, or the scales of their blocks, are stored in it. */
+  readonly #limits = new Map<string, FloatType>();
+  #raw: Tensor | undefined;
+  #flags: Tensor | undefined;
   /** The chunk that the device is at. */
   #running: Promise<void> = Promise.resolve();
 
@@ -33,59 +56,95 @@ export class WeightStream {
     this.#numbers = new Map(checkpoint.names().map((name, i) => [name, i]));
   }
 
-  /** Whether a matrix with rows of `width` values can come this way. */
-  takes(name: string, width: number): boolean {
-    return this.#checkpoint.stored !== undefined && storedFloat(this.#checkpoint.tensor(name)!) !== undefined && width * 4 <= CHUNK_BYTES;
-  }
-
   /** The columns [from, to) of rows of `width` values, one below the other. Whether the values can be stored, `bad` tells. */
-  async matrix(label: string, parts: readonly StreamedRows[], width: number, columns: Range, dtype: FloatType): Promise<LinearWeight> {
+  async matrix(
+    label: string,
+    parts: readonly StreamedRows[],
+    width: number,
+    columns: Range,
+    dtype: FloatType | QuantizedType,
+  ): Promise<LinearWeight> {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
     const weight = emptyLinear(this.#device, label, total, sizeOf(columns), dtype);
     let above = 0;
-    for (const { name, rows } of parts) {
-      const step = Math.floor(CHUNK_BYTES / 4 / width);
-      for (let from = rows.from; from < rows.to; from += step) {
-        const to = Math.min(rows.to, from + step);
-        await this.#chunk(weight, above + from - rows.from, { name, rows: { from, to } }, width, columns);
-      }
-      above += sizeOf(rows);
+    for (const part of parts) {
+      await this.rows(weight, above, part, width, columns);
+      above += sizeOf(part.rows);
     }
     return weight;
   }
 
-  /** Names of tensors with values that cannot be stored; nothing can be streamed after this. */
-  async bad(): Promise<readonly string[]> {
-    if (!this.#buffers) return [];
-    const { raw, flags } = this.#buffers;
-    const values = await this.#device.read(flags);
-    this.#device.destroy(raw, flags);
-    this.#buffers = undefined;
-    return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [name] : []));
+  /** The same of rows that become the output features of `weight` from `first` on. */
+  async rows(weight: LinearWeight, first: number, { name, rows, values }: StreamedRows, width: number, columns: Range): Promise<void> {
+    for (const chunk of chunksOf(rows, width)) {
+      const begin = first + chunk.from - rows.from;
+      const end = first + chunk.to - rows.from;
+      await this.#chunk(name, weight, { from: chunk.from * width, to: chunk.to * width }, values, (rec, sent) => {
+        for (const part of weight.parts) {
+          const from = Math.max(begin, part.first);
+          const count = Math.min(end, part.first + part.count) - from;
+          if (count <= 0) continue;
+          packFloats(rec, {
+            ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
+          }); // prettier-ignore
+        }
+      });
+    }
   }
 
-  /** Rows that become the output features from `first` on. */
-  async #chunk(weight: LinearWeight, first: number, { name, rows }: StreamedRows, width: number, columns: Range): Promise<void> {
-    const device = this.#device;
-    const bytes = await this.#checkpoint.stored!(name, { from: rows.from * width, to: rows.to * width });
-    await this.#running;
-    const { raw, flags } = (this.#buffers ??= {
-      raw: device.tensor('raw weights', 'u32', [CHUNK_BYTES / 4]),
-      flags: device.tensor('bad weights', 'u32', [this.#numbers.size]),
-    });
-    device.write(raw, bytes);
-    const rec = device.record('pack weights');
-    const end = first + sizeOf(rows);
-    for (const part of weight.parts) {
-      const from = Math.max(first, part.first);
-      const count = Math.min(end, part.first + part.count) - from;
-      if (count <= 0) continue;
-      const source = storedFloat(this.#checkpoint.tensor(name)!)!;
-      packFloats(rec, {
-        raw, source, width, firstRow: from - first, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
-        flags, tensor: this.#numbers.get(name)!,
-      }); // prettier-ignore
+  /** The weights of a convolution in floats. */
+  async taps(label: string, name: string, order: TapOrder, dtype: FloatType, values?: Values): Promise<LinearWeight> {
+    const weight = emptyLinear(this.#device, label, order.columns, order.depth, dtype);
+    for (const chunk of chunksOf({ from: 0, to: order.fileRows }, order.fileWidth)) {
+      const elements = { from: chunk.from * order.fileWidth, to: chunk.to * order.fileWidth };
+      const { outColumn, ...layout } = order.of(chunk);
+      await this.#chunk(name, weight, elements, values, (rec, sent) => {
+        for (const part of weight.parts) packTaps(rec, { ...sent, ...layout, part, outColumn });
+      });
     }
+    return weight;
+  }
+
+  /** Tensors with values that cannot be stored; nothing can be streamed after this. */
+  async bad(): Promise<readonly BadTensor[]> {
+    if (!this.#flags || !this.#raw) return [];
+    const values = await this.#device.read(this.#flags);
+    this.#device.destroy(this.#raw, this.#flags);
+    this.#raw = this.#flags = undefined;
+    return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
+  }
+
+  /** Uploads values as the file stores them, or widened where the device cannot read that, and packs them when those before are. */
+  async #chunk(
+    name: string,
+    { parts }: LinearWeight,
+    elements: Range,
+    values: Values | undefined,
+    pack: (rec: Recorder, sent: Sent) => void,
+  ): Promise<void> {
+    const device = this.#device;
+    const type = values ? undefined : storedFloat(this.#checkpoint.tensor(name)!);
+    const stored = type && this.#checkpoint.stored?.(name, elements);
+    const data = stored ? await stored : await (values?.(elements) ?? this.#checkpoint.read(name, elements));
+    await this.#running;
+    if (!this.#raw || this.#raw.byteLength < data.byteLength) {
+      if (this.#raw) device.destroy(this.#raw);
+      this.#raw = device.tensor('raw weights', 'u32', [alignUp(Math.max(CHUNK_BYTES, data.byteLength), 4) / 4]);
+    }
+    this.#flags ??= device.tensor('bad weights', 'u32', [this.#numbers.size]);
+    device.write(this.#raw, data);
+    if (this.#limits.get(name) !== 'f16') this.#limits.set(name, parts[0]!.dtype === 'f32' ? 'f32' : 'f16');
+    const rec = device.record('pack weights');
+    pack(rec, { raw: this.#raw, source: (stored && type) ?? 'F32', flags: this.#flags, tensor: this.#numbers.get(name)! });
     this.#running = rec.submit().finished();
   }
+}
+
+/** Rows of `width` values, as many at a time as a chunk holds in f32: a multiple of 4 unless they are too long for that. */
+export function chunksOf(rows: Range, width: number): readonly Range[] {
+  const most = Math.max(1, Math.floor(CHUNK_BYTES / 4 / width));
+  const step = most > 4 ? most - (most % 4) : most;
+  const chunks: Range[] = [];
+  for (let from = rows.from; from < rows.to; from += step) chunks.push({ from, to: Math.min(rows.to, from + step) });
+  return chunks;
 }

@@ -4,11 +4,13 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
+import type { Range } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { isQuad } from './linear.ts';
 import { packLinear } from './pack-linear.ts';
 import { floatFragment } from './weight.ts';
+import type { TapLayout } from './pack-floats.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 import type { FloatType } from '../weights/storage.ts';
 
@@ -36,15 +38,106 @@ export interface ConvShape {
   readonly kernel: number;
 }
 
-/** Uploads a checkpoint's Conv1d.weight [outChannels, inChannels, kernel] and bias in kernel layout. */
+/** How a convolution's weights lie in a file, in rows of `fileWidth` values, and the matrix [columns, depth] that they become. */
+export interface TapOrder {
+  readonly columns: number;
+  readonly depth: number;
+  readonly fileRows: number;
+  readonly fileWidth: number;
+  /** What rows of the file are; the first is a multiple of 4. */
+  of(rows: Range): TapLayout & { readonly outColumn: number };
+}
+
+/** A Conv1d.weight [outChannels, inChannels, kernel]: row n is taps of channels. */
+export function tapsOf({ outChannels, inChannels, kernel }: ConvShape): TapOrder {
+  const fileWidth = inChannels * kernel;
+  const layout = { taps: kernel, kernel, group: outChannels, kFirst: 0, kStep: 1, rowStride: fileWidth, channelStride: kernel };
+  return {
+    columns: outChannels,
+    depth: kernel * alignUp(inChannels, 4),
+    fileRows: outChannels,
+    fileWidth,
+    of: ({ from, to }) => ({ ...layout, rows: to - from, outColumn: from, inChannels, firstChannel: 0, channels: inChannels }),
+  };
+}
+
+/**
+ * A ConvTranspose1d.weight [inChannels, outChannels, kernel]. Output position s * m + p - padding takes tap p of input m, tap p + s of input m - 1 and so on,
+ * so row m of a convolution with ceil(kernel / s) taps and s * outChannels columns is s output positions: no scatter and no col2im.
+ */
+export function transposedTaps({ outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number }): TapOrder {
+  const taps = ceilDiv(kernel, stride);
+  const columns = stride * outChannels;
+  const fileWidth = outChannels * kernel;
+  const reversed = { kFirst: (taps - 1) * stride, kStep: -stride };
+  const layout = {
+    rows: columns,
+    outColumn: 0,
+    taps,
+    kernel,
+    group: outChannels,
+    ...reversed,
+    rowStride: kernel,
+    channelStride: fileWidth,
+  };
+  return {
+    columns,
+    depth: taps * alignUp(inChannels, 4),
+    fileRows: inChannels,
+    fileWidth,
+    of: ({ from, to }) => ({ ...layout, inChannels, firstChannel: from, channels: to - from }),
+  };
+}
+
+/** A convolution with a matrix in the order of `tapsOf`. */
+export function convWeight(
+  device: Device,
+  label: string,
+  matrix: LinearWeight,
+  { outChannels, inChannels, kernel }: ConvShape,
+  bias?: Float32Array,
+): ConvWeight {
+  return biased(device, label, matrix, { inChannels, columns: outChannels, outChannels, taps: kernel }, bias);
+}
+
+/** The same of `transposedTaps`. */
+export function convTransposeWeight(
+  device: Device,
+  label: string,
+  matrix: LinearWeight,
+  { outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number },
+  bias?: Float32Array,
+): ConvTransposeWeight {
+  const columns = stride * outChannels;
+  const biases = bias && Float32Array.from({ length: columns }, (_, i) => bias[i % outChannels]!);
+  const shape = { inChannels, columns, outChannels, taps: ceilDiv(kernel, stride) };
+  return { ...biased(device, label, matrix, shape, biases), stride, kernel };
+}
+
+function biased(
+  device: Device,
+  label: string,
+  matrix: LinearWeight,
+  shape: Omit<ConvWeight, 'matrix' | 'bias'>,
+  bias: Float32Array | undefined,
+): ConvWeight {
+  assert(
+    matrix.parts.length === 1,
+    `${label}: a convolution of [${matrix.outFeatures}, ${matrix.inFeatures}] exceeds the adapter's binding limit`,
+  );
+  return bias ? { ...shape, matrix, bias: device.upload(`${label} bias`, 'f32', [bias.length], bias) } : { ...shape, matrix };
+}
+
+/** Uploads weights that are computed here, as a Conv1d.weight [outChannels, inChannels, kernel] and its bias have them, in kernel layout. */
 export function packConv1d(
   device: Device,
   label: string,
   data: Float32Array,
-  { outChannels, inChannels, kernel }: ConvShape,
+  shape: ConvShape,
   bias?: Float32Array,
   dtype: FloatType = 'f32',
 ): ConvWeight {
+  const { outChannels, inChannels, kernel } = shape;
   assert(
     data.length === outChannels * inChannels * kernel,
     `${label}: ${data.length} weights for [${outChannels}, ${inChannels}, ${kernel}]`,
@@ -56,52 +149,7 @@ export function packConv1d(
       for (let c = 0; c < inChannels; c++) rows[(n * kernel + t) * padded + c] = data[(n * inChannels + c) * kernel + t]!;
     }
   }
-  return upload(device, label, rows, { inChannels, columns: outChannels, outChannels, taps: kernel }, bias, dtype);
-}
-
-/**
- * Uploads a checkpoint's ConvTranspose1d.weight [inChannels, outChannels, kernel]. Output position s * m + p - padding takes tap p of
- * input m, tap p + s of input m - 1 and so on, so row m of a convolution with ceil(kernel / s) taps and s * outChannels
- * columns is s output positions: no scatter and no col2im.
- */
-export function packConvTranspose1d(
-  device: Device,
-  label: string,
-  data: Float32Array,
-  { outChannels, inChannels, kernel, stride }: ConvShape & { readonly stride: number },
-  bias?: Float32Array,
-  dtype: FloatType = 'f32',
-): ConvTransposeWeight {
-  assert(
-    data.length === outChannels * inChannels * kernel,
-    `${label}: ${data.length} weights for [${inChannels}, ${outChannels}, ${kernel}]`,
-  );
-  const taps = ceilDiv(kernel, stride);
-  const padded = alignUp(inChannels, 4);
-  const columns = stride * outChannels;
-  const rows = new Float32Array(columns * taps * padded);
-  for (let k = 0; k < kernel; k++) {
-    const tap = taps - 1 - Math.floor(k / stride);
-    for (let o = 0; o < outChannels; o++) {
-      const row = (((k % stride) * outChannels + o) * taps + tap) * padded;
-      for (let c = 0; c < inChannels; c++) rows[row + c] = data[(c * outChannels + o) * kernel + k]!;
-    }
-  }
-  const biases = bias && Float32Array.from({ length: columns }, (_, i) => bias[i % outChannels]!);
-  return { ...upload(device, label, rows, { inChannels, columns, outChannels, taps }, biases, dtype), stride, kernel };
-}
-
-function upload(
-  device: Device,
-  label: string,
-  rows: Float32Array,
-  shape: Omit<ConvWeight, 'matrix' | 'bias'>,
-  bias: Float32Array | undefined,
-  dtype: FloatType,
-): ConvWeight {
-  const matrix = packLinear(device, label, rows, shape.columns, rows.length / shape.columns, dtype);
-  assert(matrix.parts.length === 1, `${label}: a convolution of ${rows.length} weights exceeds the adapter's binding limit`);
-  return bias ? { ...shape, matrix, bias: device.upload(`${label} bias`, 'f32', [bias.length], bias) } : { ...shape, matrix };
+  return convWeight(device, label, packLinear(device, label, rows, outChannels, kernel * padded, dtype), shape, bias);
 }
 
 const SPEC = {

@@ -1,13 +1,11 @@
 import { assert } from '../errors.ts';
-import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { toF16 } from '../util/f16.ts';
-import { packLinear } from './pack-linear.ts';
+import { isBlockType } from '../weights/storage.ts';
 import { linear } from './linear.ts';
 import { floatFragment } from './weight.ts';
-import type { LinearWeight } from './weight.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
 
 export const LSTM = defineKernel({
   file: 'rnn/lstm.wgsl',
@@ -18,54 +16,33 @@ export const LSTM = defineKernel({
   overrides: { WG: 'u32', HIDDEN: 'u32' },
 });
 
-/** One direction as a checkpoint has it: weights [4H, I] and [4H, H], the sum of both biases [4H]; gate order i, f, g, o. */
-export interface LstmDirection {
-  readonly input: Float32Array;
-  readonly recurrent: Float32Array;
-  readonly bias: Float32Array;
-}
-
-/** A bidirectional LSTM layer on the device. */
+/** A bidirectional LSTM layer on the device; gate order i, f, g, o. */
 export interface LstmWeight {
   readonly hidden: number;
   /** [8H, I]: both directions' input projections. */
   readonly input: LinearWeight;
-  /** [8H]. */
+  /** [8H]: the sum of both biases. */
   readonly bias: Tensor;
-  /** [2][H/4][4H] of 4 values along H. */
-  readonly recurrent: Tensor;
-  readonly dtype: 'f32' | 'f16';
+  /** [8H, H] in floats: both directions' recurrent weights. */
+  readonly recurrent: LinearPart;
 }
 
-/** Uploads forward and backward weights in kernel layout; `inFeatures` I, `hidden` H (a multiple of 8). */
-export function packLstm(
-  device: Device,
+/** A layer of weights [8H, I] and [8H, H], of both directions one below the other; H a multiple of 8. */
+export function lstmWeight(
   label: string,
-  directions: readonly [LstmDirection, LstmDirection],
-  { inFeatures, hidden }: { readonly inFeatures: number; readonly hidden: number },
-  dtype: 'f32' | 'f16' = 'f32',
+  { input, recurrent, bias }: { input: LinearWeight; recurrent: LinearWeight; bias: Tensor },
 ): LstmWeight {
-  assert(hidden % 8 === 0, `${label}: ${hidden} hidden units, expected a multiple of 8`);
-  const gates = 4 * hidden;
-  const input = new Float32Array(2 * gates * inFeatures);
-  const bias = new Float32Array(2 * gates);
-  const recurrent = new Float32Array(2 * gates * hidden);
-  directions.forEach((direction, d) => {
-    input.set(direction.input, d * gates * inFeatures);
-    bias.set(direction.bias, d * gates);
-    for (let n = 0; n < gates; n++) {
-      for (let k = 0; k < hidden; k++) {
-        recurrent[d * gates * hidden + ((k >> 2) * gates + n) * 4 + (k & 3)] = direction.recurrent[n * hidden + k]!;
-      }
-    }
-  });
-  return {
-    hidden,
-    input: packLinear(device, `${label} input`, input, 2 * gates, inFeatures, dtype),
-    bias: device.upload(`${label} bias`, 'f32', [2 * gates], bias),
-    recurrent: device.upload(`${label} recurrent`, dtype, [2, hidden / 4, gates, 4], dtype === 'f16' ? toF16(recurrent) : recurrent),
-    dtype,
-  };
+  const { inFeatures: hidden, outFeatures, parts } = recurrent;
+  assert(
+    hidden % 8 === 0 && outFeatures === 8 * hidden,
+    `${label}: recurrent weights [${outFeatures}, ${hidden}], expected 8 H of a multiple of 8`,
+  );
+  const [part] = parts as [LinearPart];
+  assert(
+    parts.length === 1 && !isBlockType(part.dtype),
+    `${label}: recurrent weights in ${parts.length} parts of ${part.dtype}, expected floats`,
+  );
+  return { hidden, input, bias, recurrent: part };
 }
 
 export interface LstmArgs {
@@ -92,6 +69,6 @@ export function lstm(rec: Recorder, { x, weight, out, inputs, rows, bias = weigh
   linear(rec, { x, weight: weight.input, bias, out: inputs, rows });
   const wg = rec.caps.family === 'cpu' ? 8 : Math.min(256, rec.caps.maxInvocations, hidden);
   const block = rec.caps.family === 'cpu' && hidden % 32 === 0 ? 4 : 1;
-  const variant = { storage: weight.dtype, consts: { BLOCK: block }, overrides: { WG: wg, HIDDEN: hidden } };
-  rec.dispatch(LSTM, variant, { inputs, weight: weight.recurrent, out }, { steps: rows, out_stride: outStride }, [2]);
+  const variant = { storage: weight.recurrent.dtype, consts: { BLOCK: block }, overrides: { WG: wg, HIDDEN: hidden } };
+  rec.dispatch(LSTM, variant, { inputs, weight: weight.recurrent.weight, out }, { steps: rows, out_stride: outStride }, [2]);
 }

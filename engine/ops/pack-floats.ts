@@ -3,7 +3,9 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { BLOCK } from '../weights/block-format.ts';
 import type { StoredFloat } from '../weights/checkpoint.ts';
+import { isBlockType } from '../weights/storage.ts';
 import type { LinearPart } from './weight.ts';
 
 const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2 };
@@ -11,19 +13,53 @@ const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2
 /** Four columns times this many are a cache line of 16-bit values. */
 const QUADS = 8;
 
-export const PACK_FLOATS = defineKernel({
-  file: 'load/pack_floats.wgsl',
+const ROWS = {
   bindings: { raw: 'read', packed: 'update', flags: 'update' },
   params: {
     rows: 'u32', first_row: 'u32', width: 'u32', column: 'u32', columns: 'u32', out_column: 'u32', padded: 'u32', tensor: 'u32',
   },
+} as const; // prettier-ignore
+
+export const PACK_FLOATS = defineKernel({
+  ...ROWS,
+  file: 'load/pack_floats.wgsl',
+  fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
+  overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
+});
+
+export const QUANTIZE_FLOATS = defineKernel({
+  ...ROWS,
+  file: 'load/quantize_floats.wgsl',
+  fragments: () => ['lib/stored_floats.wgsl'],
+  overrides: { WG: 'u32', SOURCE: 'u32', NIBBLES: 'bool', PAIRS: 'bool' },
+});
+
+export const PACK_TAPS = defineKernel({
+  file: 'load/pack_taps.wgsl',
+  fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
+  bindings: { raw: 'read', packed: 'update', flags: 'update' },
+  params: {
+    rows: 'u32', group: 'u32', row_stride: 'u32', channel_stride: 'u32', channels: 'u32', first_quad: 'u32', tap_quads: 'u32', kernel: 'u32',
+    k_first: 'i32', k_step: 'i32', out_column: 'u32', padded: 'u32', tensor: 'u32',
+  },
   overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
 }); // prettier-ignore
 
-export interface PackFloatsArgs {
-  /** The file's bytes of whole rows of `width` values of type `source`, as words. */
+/** A chunk of a file, and where it goes. */
+interface Chunk {
+  /** The file's bytes of values of type `source`, as words. */
   readonly raw: Tensor;
   readonly source: StoredFloat;
+  readonly part: LinearPart;
+  /** The output feature of the part that the first row becomes. */
+  readonly outColumn: number;
+  /** [tensors] u32: `flags[tensor]` becomes 1 when a value is not finite, or too large for f16 where that, or a scale in it, is stored. */
+  readonly flags: Tensor;
+  readonly tensor: number;
+}
+
+export interface PackFloatsArgs extends Chunk {
+  /** Values of a row of `raw`. */
   readonly width: number;
   /** Rows of `raw`: the first, and how many. */
   readonly firstRow: number;
@@ -31,24 +67,58 @@ export interface PackFloatsArgs {
   /** Values of a row that are kept: the first, and how many. */
   readonly column: number;
   readonly columns: number;
-  /** A part in floats, and the output feature in it that the first row becomes. */
-  readonly part: LinearPart;
-  readonly outColumn: number;
-  /** [tensors] u32: `flags[tensor]` becomes 1 when a value is not finite, or too large for f16 where that is stored. */
-  readonly flags: Tensor;
-  readonly tensor: number;
 }
 
-/** part[.., outColumn + i] = row firstRow + i of raw, as packLinear lays it out and rounds it, to the bit. */
+/** part[.., outColumn + i] = row firstRow + i of raw: floats as packLinear lays them out and rounds them, to the bit; blocks as PyPI `gguf` makes them. */
 export function packFloats(rec: Recorder, args: PackFloatsArgs): void {
   const { raw, source, width, firstRow, rows, column, columns, part, outColumn, flags, tensor } = args;
-  const WG = rec.caps.family === 'cpu' ? 8 : 64;
-  const pairs = source !== 'F32' && width % 2 === 0 && column % 2 === 0 && columns % 4 === 0;
-  rec.dispatch(
-    PACK_FLOATS,
-    { overrides: { WG, SOURCE: SOURCES[source], HALF: part.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: pairs ? 1 : 0 } },
-    { raw, packed: part.weight, flags },
-    { rows, first_row: firstRow, width, column, columns, out_column: outColumn, padded: part.padded, tensor },
-    [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)],
-  );
+  const { dtype, weight, padded } = part;
+  const WG = workgroup(rec);
+  const inWords = source !== 'F32' && width % 2 === 0 && column % 2 === 0 && columns % 4 === 0;
+  const common = { WG, SOURCE: SOURCES[source], PAIRS: inWords ? 1 : 0 };
+  const bindings = { raw, packed: weight, flags };
+  const params = { rows, first_row: firstRow, width, column, columns, out_column: outColumn, padded, tensor };
+  if (isBlockType(dtype)) {
+    const overrides = { ...common, NIBBLES: dtype === 'Q4_0' ? 1 : 0 };
+    rec.dispatch(QUANTIZE_FLOATS, { overrides }, bindings, params, [ceilDiv(rows, WG), ceilDiv(columns, 2 * BLOCK)]);
+  } else {
+    const overrides = { ...common, HALF: dtype === 'f16' ? 1 : 0, QUADS };
+    rec.dispatch(PACK_FLOATS, { overrides }, bindings, params, [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)]);
+  }
+}
+
+/** How a convolution's values lie in a file, and which of them a row of the product multiplies with. */
+export interface TapLayout {
+  /** Rows of the product that a chunk makes. */
+  readonly rows: number;
+  readonly taps: number;
+  readonly kernel: number;
+  /** Row r is output channel r % group, and its tap t has position kFirst + floor(r / group) + t kStep of the kernel. */
+  readonly group: number;
+  readonly kFirst: number;
+  readonly kStep: number;
+  /** Values from one output channel to the next, and from one input channel. */
+  readonly rowStride: number;
+  readonly channelStride: number;
+  /** Input channels: all, and those in the chunk, the first of which is a multiple of 4. */
+  readonly inChannels: number;
+  readonly firstChannel: number;
+  readonly channels: number;
+}
+
+/** part[.., outColumn + r] = row r of a convolution in floats, as packConv1d lays it out and rounds it, to the bit. */
+export function packTaps(rec: Recorder, { raw, source, part, outColumn, flags, tensor, ...layout }: Chunk & TapLayout): void {
+  const WG = workgroup(rec);
+  const overrides = { WG, SOURCE: SOURCES[source], HALF: part.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: 0 };
+  const { rows, taps, kernel, group, kFirst, kStep, rowStride, channelStride, inChannels, firstChannel, channels } = layout;
+  const params = {
+    rows, group, row_stride: rowStride, channel_stride: channelStride, channels, first_quad: firstChannel / 4, tap_quads: ceilDiv(inChannels, 4),
+    kernel, k_first: kFirst, k_step: kStep, out_column: outColumn, padded: part.padded, tensor,
+  }; // prettier-ignore
+  const grid = [ceilDiv(rows, WG), ceilDiv(channels, 4 * QUADS), taps];
+  rec.dispatch(PACK_TAPS, { overrides }, { raw, packed: part.weight, flags }, params, grid);
+}
+
+function workgroup({ caps }: Recorder): number {
+  return caps.family === 'cpu' ? 8 : 64;
 }

@@ -1,15 +1,13 @@
 /** Puts weight matrices on the device in the layouts of the linear kernels. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import { quantizeRows } from '../weights/quantize.ts';
-import type { QuantizedType } from '../weights/quantize.ts';
 import { BLOCK, packBlocks, rowWords } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
-import type { FloatType } from '../weights/storage.ts';
+import type { FloatType, QuantizedType } from '../weights/storage.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
 /** Columns that kernels read together. */
@@ -17,20 +15,16 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/**
- * Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout, quantised first where `dtype` is a type in blocks. `data` is a checkpoint's
- * Linear.weight (y = x W^T).
- */
+/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). */
 export function packLinear(
   device: Device,
   label: string,
   data: Float32Array,
   outFeatures: number,
   inFeatures: number,
-  dtype: FloatType | QuantizedType = 'f32',
+  dtype: FloatType = 'f32',
 ): LinearWeight {
   assert(data.length === outFeatures * inFeatures, `${label}: ${data.length} weights for [${outFeatures}, ${inFeatures}]`);
-  if (isBlockType(dtype)) return packStored(device, label, quantizeRows(data, dtype), outFeatures, inFeatures, dtype);
   const k4 = ceilDiv(inFeatures, 4);
   const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => {
     const packed = interleave(data, inFeatures, first, count, padded);
@@ -39,16 +33,20 @@ export function packLinear(
   return { inFeatures, outFeatures, parts };
 }
 
-/** The same matrix with zeros, to be filled on the device (packFloats). */
-export function emptyLinear(device: Device, label: string, outFeatures: number, inFeatures: number, dtype: FloatType): LinearWeight {
+/** The same matrix with zeros, or in blocks of them, to be filled on the device (packFloats). */
+export function emptyLinear(
+  device: Device,
+  label: string,
+  outFeatures: number,
+  inFeatures: number,
+  dtype: FloatType | QuantizedType,
+): LinearWeight {
   const k4 = ceilDiv(inFeatures, 4);
-  const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => ({
-    dtype,
-    weight: device.tensor(label, dtype, [k4, padded, 4]),
-    first,
-    count,
-    padded,
-  }));
+  const words = isBlockType(dtype) ? rowWords(BLOCK_FORMATS[dtype], inFeatures / BLOCK).all : k4 * (dtype === 'f16' ? 2 : 4);
+  const parts = cut(device, outFeatures, words * 4).map(({ first, count, padded }): LinearPart => {
+    const weight = isBlockType(dtype) ? device.tensor(label, 'u32', [words, padded]) : device.tensor(label, dtype, [k4, padded, 4]);
+    return { dtype, weight, first, count, padded };
+  });
   return { inFeatures, outFeatures, parts };
 }
 

@@ -48,7 +48,8 @@ function tableConsts(table: readonly number[]): Readonly<Record<string, number>>
 export function weightFragments({ storage = 'f32' }: Variant): readonly string[] {
   const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
   if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl'];
-  return [`lib/codes_${'table' in format ? 'table' : 'linear'}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl'];
+  const codes = 'table' in format ? 'table' : 'signed' in format ? 'signed' : 'linear';
+  return [`lib/codes_${codes}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl'];
 }
 
 /** The fragment that widens four stored floats. */

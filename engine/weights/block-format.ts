@@ -13,14 +13,15 @@ export const BLOCK = 32;
  * - half: an f16 scale a block.
  * - half_offset: an f16 scale and an f16 offset a block.
  * - exponent: a power of two a block, 2^(byte - 128).
+ * - row: an f32 scale for all blocks of a row, each of which has it in the stored form.
  * - small: an f16 scale for 256 values times a signed byte a group.
  * - small_offset: the same with f16 for offsets, which are subtracted, and both numbers of a group in 4 bits (groups of 16) or a byte (groups of 32).
  */
-export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'small' | 'small_offset';
+export type ScaleKind = 'half' | 'half_offset' | 'exponent' | 'row' | 'small' | 'small_offset';
 
 /** How numbers in blocks are stored. */
 export interface BlockFormat {
-  /** GGUF's. */
+  /** GGUF's; I8 is not GGUF's. */
   readonly name: string;
   /** Values of a block as stored, and its bytes. */
   readonly values: 32 | 256;
@@ -34,6 +35,8 @@ export interface BlockFormat {
   /** The code of zero, or what all 16 codes stand for. */
   readonly zero: number;
   readonly table?: readonly number[];
+  /** Codes are signed bytes. */
+  readonly signed?: boolean;
   /** Takes the block at a byte apart. */
   readonly open: (bytes: DataView, at: number, block: OpenBlock) => void;
 }
@@ -42,7 +45,7 @@ export interface BlockFormat {
 export interface OpenBlock {
   /** Codes in order, four a word, the first in the lowest byte. */
   readonly codes: Uint32Array;
-  /** f16 bits of the scale, or the byte of a power of two. */
+  /** f16 bits of the scale, f32 bits of a row's, or the byte of a power of two. */
   scale: number;
   /** f16 bits. */
   offset: number;
@@ -67,22 +70,27 @@ export function widenBlocks(format: BlockFormat, bytes: Uint8Array, out: Float32
 }
 
 function widenGroup(
-  { group: size, scales: kind, zero, table }: BlockFormat,
+  { group: size, scales: kind, zero, table, signed = false }: BlockFormat,
   block: OpenBlock,
   group: number,
   out: Float32Array,
   at: number,
 ): void {
   const halves = f16Table();
-  const d = kind === 'exponent' ? 2 ** (block.scale - 128) : halves[block.scale]!;
+  const d = kind === 'exponent' ? 2 ** (block.scale - 128) : kind === 'row' ? singleOf(block.scale) : halves[block.scale]!;
   const scale = kind === 'small' || kind === 'small_offset' ? Math.fround(d * block.scales[group]!) : d;
   const offset = kind === 'half_offset' ? halves[block.offset]! : -Math.fround(halves[block.offset]! * block.offsets[group]!);
   const hasOffset = hasOffsets(kind);
   for (let i = 0; i < size; i++) {
     const code = (block.codes[(group * size + i) >> 2]! >>> ((i & 3) * 8)) & 0xff;
-    const value = scale * (table ? table[code]! : code - zero);
+    const value = scale * (table ? table[code]! : signed ? (code << 24) >> 24 : code - zero);
     out[at + i] = hasOffset ? Math.fround(value) + offset : value;
   }
+}
+
+/** The number of f32 with these bits. */
+function singleOf(bits: number): number {
+  return new Float32Array(Uint32Array.of(bits).buffer)[0]!;
 }
 
 /** True where values have something added to the product of scale and code. */
@@ -90,9 +98,13 @@ function hasOffsets(kind: ScaleKind): boolean {
   return kind === 'half_offset' || kind === 'small_offset';
 }
 
+/** More blocks than a row has. */
+const WHOLE_ROW = 2 ** 24;
+
 /** Blocks that share a word of scales on the device. */
-export function blocksPerWord({ scales, group }: Pick<BlockFormat, 'scales' | 'group'>): 1 | 2 | 4 {
+export function blocksPerWord({ scales, group }: Pick<BlockFormat, 'scales' | 'group'>): number {
   if (scales === 'half_offset') return 1;
+  if (scales === 'row') return WHOLE_ROW;
   return scales === 'exponent' || (scales === 'small' && group === BLOCK) ? 4 : 2;
 }
 
@@ -170,6 +182,7 @@ function packScales(
   const start = words.codes * padded + row;
   if (kind === 'half') out[start + (block >> 1) * padded]! |= open.scale << ((block & 1) * 16);
   else if (kind === 'half_offset') out[start + block * padded] = open.scale | (open.offset << 16);
+  else if (kind === 'row') out[start] = open.scale;
   else if (kind === 'exponent') out[start + (block >> 2) * padded]! |= open.scale << ((block & 3) * 8);
   else {
     const groups = format.values / group;
@@ -188,14 +201,36 @@ function packScales(
 /** The largest power of two whose product with any code is a number of f32. */
 const LARGEST_EXPONENT = 252;
 
+/** The largest exponent in the bits of a row's scale, whose product with any code is a number of f32. */
+const LARGEST_FIELD = 246;
+
 /** Index of a block whose values may not all be finite; -1 when there is none. Cheap: looks at the scales alone. */
 export function suspiciousBlock(format: BlockFormat, bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const block = openBlock();
-  const isHalf = format.scales !== 'exponent';
   for (let i = 0, at = 0; at < bytes.length; i++, at += format.bytes) {
     format.open(view, at, block);
-    if (isHalf ? (block.scale & 0x7c00) === 0x7c00 || (block.offset & 0x7c00) === 0x7c00 : block.scale > LARGEST_EXPONENT) return i;
+    if (isSuspicious(format.scales, block)) return i;
   }
   return -1;
+}
+
+function isSuspicious(kind: ScaleKind, { scale, offset }: OpenBlock): boolean {
+  if (kind === 'exponent') return scale > LARGEST_EXPONENT;
+  if (kind === 'row') return ((scale >>> 23) & 0xff) > LARGEST_FIELD;
+  return (scale & 0x7c00) === 0x7c00 || (offset & 0x7c00) === 0x7c00;
+}
+
+/** Rows of signed bytes [rows, width], each with a scale, as stored blocks of I8; width a multiple of 32. */
+export function rowBlocks(codes: Uint8Array, scales: Float32Array): Uint8Array {
+  const blocks = codes.length / BLOCK;
+  const inRow = blocks / scales.length;
+  const out = new Uint8Array(blocks * (4 + BLOCK));
+  const view = new DataView(out.buffer);
+  for (let block = 0; block < blocks; block++) {
+    const at = block * (4 + BLOCK);
+    view.setFloat32(at, scales[Math.floor(block / inRow)]!, true);
+    out.set(codes.subarray(block * BLOCK, (block + 1) * BLOCK), at + 4);
+  }
+  return out;
 }

@@ -1,4 +1,4 @@
-/** The types of blocks that files have, as ggml stores them (ggml-quants.c); a type is a row. */
+/** The types of blocks that files have, as ggml stores them (ggml-quants.c), and rows of int8 as if they were some; a type is a row. */
 import type { BlockFormat, OpenBlock } from './block-format.ts';
 
 const NIBBLES = 0x0f0f0f0f;
@@ -161,6 +161,12 @@ function openMXFP4(bytes: DataView, at: number, block: OpenBlock): void {
   nibbles(bytes, at + 1, block.codes);
 }
 
+/** Bytes with the scale of their row (rowBlocks). */
+function openI8(bytes: DataView, at: number, block: OpenBlock): void {
+  block.scale = bytes.getUint32(at, true);
+  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + 4 + 4 * i, true);
+}
+
 const TYPES = {
   Q4_0: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 8, open: openQ40 },
   Q4_1: { values: 32, bytes: 20, low: 4, high: 0, group: 32, scales: 'half_offset', zero: 0, open: openQ41 },
@@ -175,9 +181,10 @@ const TYPES = {
   IQ4_NL: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 0, table: IQ4_STEPS, open: openQ40 },
   IQ4_XS: { values: 256, bytes: 136, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ4_STEPS, open: openIQ4XS },
   MXFP4: { values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS, open: openMXFP4 },
+  I8: { values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'row', zero: 0, signed: true, open: openI8 },
 } as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>;
 
-/** A type of blocks, by ggml's name. */
+/** A type of blocks, by ggml's name; I8: int8 with a scale a row, as CTranslate2 and ONNX have it. */
 export type BlockType = keyof typeof TYPES;
 
 /** By name. */

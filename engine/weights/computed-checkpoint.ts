@@ -2,13 +2,17 @@ import { EngineError } from '../errors.ts';
 import type { ByteSource } from '../platform/platform.ts';
 import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import { finite, missingTensor } from './checkpoint.ts';
+import { finite, finiteBlocks, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 
 /** A tensor that is made of what a file stores. */
 export interface ComputedTensor extends TensorInfo {
   /** Values of the elements [from, to), row-major. */
   read(elements: Range): Promise<Float32Array>;
+  /** Rows of it in `blocks`, where it has them. */
+  readonly readBlocks?: ((rows: Range) => Promise<Uint8Array>) | undefined;
+  /** Their bytes, where they are floats that lie in this order in the file. */
+  readonly stored?: ((elements: Range) => Promise<Uint8Array> | undefined) | undefined;
 }
 
 /** A tensor whose values have to be made all at once, because they lie in another order in the file. */
@@ -42,6 +46,16 @@ export class ComputedCheckpoint implements Checkpoint {
     if (!tensor) throw missingTensor(name);
     const range = elements ?? { from: 0, to: product(tensor.shape) };
     return finite(await tensor.read(range), this.#path, name, range.from);
+  }
+
+  async blocks(name: string, rows: Range): Promise<Uint8Array> {
+    const tensor = this.#tensors.get(name);
+    if (!tensor?.blocks || !tensor.readBlocks) throw missingTensor(name);
+    return finiteBlocks(await tensor.readBlocks(rows), tensor.blocks, this.#path, name, rows.from * (tensor.shape[1] ?? 0));
+  }
+
+  stored(name: string, elements: Range): Promise<Uint8Array> | undefined {
+    return this.#tensors.get(name)?.stored?.(elements);
   }
 
   readIds(name: string): Promise<Int32Array> {

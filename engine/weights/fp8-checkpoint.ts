@@ -73,6 +73,10 @@ class Fp8Checkpoint implements Checkpoint {
     return values;
   }
 
+  stored(name: string, elements: Range): Promise<Uint8Array> | undefined {
+    return this.#scaled.has(name) ? undefined : this.#stored.stored?.(name, elements);
+  }
+
   readIds(name: string): Promise<Int32Array> {
     return this.#stored.readIds(name);
   }

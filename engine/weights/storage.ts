@@ -5,10 +5,12 @@ import { BLOCK, rowWords } from './block-format.ts';
 import { BLOCK_FORMATS } from './block-types.ts';
 import type { BlockType } from './block-types.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
-import type { QuantizedType } from './quantize.ts';
 
 /** Numbers one by one. f16 is read through unpack2x16float, so it works on adapters without the shader-f16 feature. */
 export type FloatType = 'f32' | 'f16';
+
+/** What floats can be quantised to. */
+export type QuantizedType = Extract<BlockType, 'Q8_0' | 'Q4_0'>;
 
 /** Storage of a weight matrix. */
 export type WeightType = FloatType | BlockType;

@@ -1,6 +1,6 @@
 // One LSTM layer in both directions: h, c = cell(h, c, inputs[t] + W_hh h), gate order i, f, g, o.
 //
-// inputs [T, 2 * 4H] f32: W_ih x + b_ih + b_hh of the forward direction, then of the backward one. weight [2][H/4][4H] of 4 values along H.
+// inputs [T, 2 * 4H] f32: W_ih x + b_ih + b_hh of the forward direction, then of the backward one. weight [H/4][2][4H] of 4 values along H.
 // out [T, out_stride]: forward h, then backward h, from column 0 on. One persistent workgroup a direction walks through time
 // with h in workgroup memory (two copies: one is read, one written, one barrier a step). An invocation owns the units lane, lane + WG, ...;
 // BLOCK of them share one read of h. Reference: test/reference/lstm.ts.
@@ -28,7 +28,6 @@ fn sigmoid(x: f32) -> f32 {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let direction = group.x;
   let gates = 4u * HIDDEN;
-  let weight_first = direction * (HIDDEN / 4u) * gates;
   for (var unit = lane; unit < HIDDEN; unit += WG) {
     state[unit] = 0.0;
     cell[unit] = 0.0;
@@ -46,7 +45,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
       for (var k = 0u; k < HIDDEN / 4u; k++) {
         let h = vec4<f32>(state[read_at + 4u * k], state[read_at + 4u * k + 1u], state[read_at + 4u * k + 2u], state[read_at + 4u * k + 3u]);
-        let row = weight_first + k * gates + first;
+        let row = (k * 2u + direction) * gates + first;
         for (var b = 0u; b < BLOCK; b++) {
           let at = row + b * WG;
           sum[b].x += dot(h, unpack_weight(weight[at]));

@@ -5,10 +5,11 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
 import { linear } from '../../engine/ops/linear.ts';
-import { packLinear } from '../../engine/ops/pack-linear.ts';
-import type { FloatType } from '../../engine/weights/storage.ts';
-import type { QuantizedType } from '../../engine/weights/quantize.ts';
+import { packLinear, packStored } from '../../engine/ops/pack-linear.ts';
+import { isBlockType } from '../../engine/weights/storage.ts';
+import type { FloatType, QuantizedType } from '../../engine/weights/storage.ts';
 import type { Rng } from '../../engine/util/rng.ts';
+import { quantizeRows } from '../reference/quantize.ts';
 import { singleNode } from './onnx.ts';
 import type { OnnxGraph } from './onnx.ts';
 
@@ -102,7 +103,9 @@ function prepareLinear(
 ) {
   const input = device.tensor('x', 'f32', [m, k]);
   const output = device.tensor('y', 'f32', [m, n]);
-  const weight = packLinear(device, 'w', weights, n, k, dtype);
+  const weight = isBlockType(dtype)
+    ? packStored(device, 'w', quantizeRows(weights, dtype), n, k, dtype)
+    : packLinear(device, 'w', weights, n, k, dtype);
   return {
     output,
     upload: () => device.write(input, x),

@@ -1,17 +1,23 @@
 /**
  * Loading weights: seconds, MB/s beside this machine's own read-and-copy speed, and host memory above what was there before and what the device was
- * given. Each load runs in a process of its own. Files are sparse: what is stored does not change what loading does.
+ * given, which fails above its bound. Each load runs in a process of its own. Files are sparse: what is stored does not change what loading does.
+ * `npm run bench -- load [part of a shape] [--before CHECKOUT]`: the same files are loaded by another checkout of this repository too, with dependencies
+ * installed (`git worktree add /tmp/before ba4281f; ln -s $PWD/node_modules /tmp/before/node_modules`: from before weights were streamed).
  */
 import { fork } from 'node:child_process';
 import { closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, readSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { floatStorage } from '../../engine/config.ts';
-import { decoderFor } from '../../engine/models/registry.ts';
-import { WeightLoader } from '../../engine/models/weight-loader.ts';
-import { withWeights } from '../../engine/weights/model-folder.ts';
-import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import type { WeightStorage } from '../../engine/config.ts';
+import type * as gpuDevice from '../../engine/gpu/device.ts';
+import type * as nodePlatform from '../../engine/platform/node.ts';
+import type * as registry from '../../engine/models/registry.ts';
+import type * as weightLoader from '../../engine/models/weight-loader.ts';
+import type * as modelFolder from '../../engine/weights/model-folder.ts';
+import type * as openFolder from '../../engine/weights/open-model-folder.ts';
 import { randomShapes } from '../support/random-checkpoint.ts';
 import type { RandomShape } from '../support/random-checkpoint.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
@@ -22,6 +28,10 @@ const SHAPES: Readonly<Record<string, RandomShape>> = {
 }; // prettier-ignore
 const CHUNK = 16 * 2 ** 20;
 const MB = 1e6;
+/** Of host memory: the largest chunk, and this. */
+const BOUND = CHUNK + 256 * 2 ** 20;
+const STORAGES = ['none', 'q8_0', 'q4_0'] as const;
+type Quantization = (typeof STORAGES)[number];
 
 /** What a load took. */
 interface Loaded {
@@ -63,9 +73,25 @@ function readAndCopy(path: string): number {
   return (performance.now() - started) / 1000;
 }
 
-/** Loads the weights of a folder as the chat engine does. */
-async function load(path: string): Promise<Loaded> {
-  const device = await benchDevice('default');
+/** The parts of the engine that load weights, of this checkout or another. */
+async function partsOf(checkout: string) {
+  const part = async (name: string): Promise<unknown> => import(pathToFileURL(join(checkout, 'engine', name)).href);
+  return {
+    ...((await part('gpu/device.ts')) as typeof gpuDevice),
+    ...((await part('platform/node.ts')) as typeof nodePlatform),
+    ...((await part('models/registry.ts')) as typeof registry),
+    ...((await part('models/weight-loader.ts')) as typeof weightLoader),
+    ...((await part('weights/model-folder.ts')) as typeof modelFolder),
+    ...((await part('weights/open-model-folder.ts')) as typeof openFolder),
+  };
+}
+
+/** Loads the weights of a folder as the chat engine does, or did: a loader took the name of a type once. */
+async function load(checkout: string, path: string, quantization: Quantization | 'before'): Promise<Loaded> {
+  const { Device, WeightLoader, createNodePlatform, decoderFor, openModelFolder, withWeights } = await partsOf(checkout);
+  const name = process.env['PARLEY_ADAPTER'];
+  const device = await Device.create(createNodePlatform({ log: () => undefined }), name ? { name } : {});
+  const storage = quantization === 'before' ? ('f16' as unknown as WeightStorage) : { ...floatStorage('f16'), quantization };
   const folder = await openModelFolder(device.platform, path);
   const json = await folder.json('config.json');
   const before = process.memoryUsage.rss();
@@ -73,7 +99,7 @@ async function load(path: string): Promise<Loaded> {
   const watch = (): number => (most = Math.max(most, process.memoryUsage.rss() - device.stats.bufferBytes));
   const timer = setInterval(watch, 5);
   const started = performance.now();
-  await withWeights(folder, (checkpoint) => decoderFor(json).load(new WeightLoader(device, checkpoint, floatStorage('f16')), json, 2048));
+  await withWeights(folder, (checkpoint) => decoderFor(json).load(new WeightLoader(device, checkpoint, storage), json, 2048));
   await device.gpu.queue.onSubmittedWorkDone();
   const seconds = (performance.now() - started) / 1000;
   watch();
@@ -81,34 +107,57 @@ async function load(path: string): Promise<Loaded> {
   return { seconds, peak: most - before };
 }
 
-async function inProcess(path: string): Promise<Loaded> {
-  const child = fork(fileURLToPath(import.meta.url), ['--load', path], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
-  return new Promise((resolve, reject) => {
-    child.once('message', (message) => resolve(message as Loaded));
+async function inProcess(...args: readonly string[]): Promise<Loaded> {
+  const child = fork(fileURLToPath(import.meta.url), ['--load', ...args], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  return new Promise((done, reject) => {
+    child.once('message', (message) => done(message as Loaded));
     child.once('exit', (code) => reject(new Error(`the load ended with ${code}`)));
   });
 }
 
-if (process.argv[2] === '--load') {
-  const loaded = await load(process.argv[3]!);
+const HERE = fileURLToPath(new URL('../..', import.meta.url));
+const { values, positionals } = parseArgs({ options: { load: { type: 'boolean' }, before: { type: 'string' } }, allowPositionals: true });
+if (values.load) {
+  const [checkout, path, quantization] = positionals as [string, string, Quantization | 'before'];
+  const loaded = await load(checkout, path, quantization);
   process.send!(loaded, () => process.exit(0));
 } else {
   printMachine(await benchDevice('default'));
   const root = mkdtempSync(join(tmpdir(), 'load-'));
   const rows: string[][] = [];
+  let isBounded = true;
   for (const [name, shape] of Object.entries(SHAPES)) {
-    if (!name.includes(process.argv[2] ?? '')) continue;
+    if (!name.includes(positionals[0] ?? '')) continue;
     const folder = join(root, name.replaceAll(/\W/g, '-'));
     writeSparse(folder, shape);
     const path = join(folder, 'model.safetensors');
     const { size } = statSync(path);
     const own = Math.min(readAndCopy(path), readAndCopy(path));
-    const { seconds, peak } = await inProcess(folder);
-    const speed = (taken: number): string => fixed(size / MB / taken, 0);
-    rows.push([`${name} bf16`, fixed(size / MB, 0), fixed(seconds, 2), speed(seconds), speed(own), fixed(peak / 2 ** 20, 0), loadText()]);
+    const row = (what: string, { seconds, peak }: Loaded, before?: Loaded): void => {
+      const speed = (taken: number): string => fixed(size / MB / taken, 0);
+      const times = before ? fixed(before.seconds / seconds, 1) : '';
+      rows.push([
+        `${name} bf16 ${what}`,
+        fixed(size / MB, 0),
+        fixed(seconds, 2),
+        times,
+        speed(seconds),
+        speed(own),
+        fixed(peak / 2 ** 20, 0),
+        loadText(),
+      ]);
+    };
+    const before = values.before === undefined ? undefined : await inProcess(resolve(values.before), folder, 'before');
+    if (before) row('before', before);
+    for (const quantization of STORAGES) {
+      const loaded = await inProcess(HERE, folder, quantization);
+      row(quantization === 'none' ? 'to f16' : `to ${quantization}`, loaded, quantization === 'none' ? before : undefined);
+      isBounded &&= loaded.peak <= BOUND;
+    }
     rmSync(folder, { recursive: true });
   }
-  printTable(['weights', 'MB', 's', 'MB/s', 'read and copy MB/s', 'host peak MiB', 'load'], rows);
+  printTable(['weights', 'MB', 's', 'times as fast', 'MB/s', 'read and copy MB/s', 'host peak MiB', 'load'], rows);
+  if (!isBounded) console.log(`host memory went above ${BOUND / 2 ** 20} MiB`);
   rmSync(root, { recursive: true });
-  process.exit(0);
+  process.exit(isBounded ? 0 : 1);
 }

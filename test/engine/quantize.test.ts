@@ -1,8 +1,8 @@
-/** What floats are packed to at load: byte for byte PyPI `gguf`'s blocks (test/tools/dump_gguf_quantised.py). */
+/** The reference of what floats are packed to at load: byte for byte PyPI `gguf`'s blocks (test/tools/dump_gguf_quantised.py). */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
-import { quantizeRows } from '../../engine/weights/quantize.ts';
+import { quantizeRows } from '../reference/quantize.ts';
 
 const data = new Uint8Array(readFileSync(new URL('../fixtures/gguf/quantised.bin', import.meta.url)));
 const VALUES = 512;

@@ -76,7 +76,7 @@ function batchCase(type: BlockType, m: number, k: number, n: number): KernelCase
 
 /** A pipeline a type takes up to a second to compile on a software adapter. Products of all types by all kernels are tested where this is set. */
 const ALL = globalThis.process?.env['PARLEY_ALL_TYPES'] !== undefined;
-const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K'];
+const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K', 'I8'];
 
 const cases: KernelCase[] = [];
 // An odd number of blocks, where a word of scales is half empty, and all places in a word of codes.

@@ -1,9 +1,11 @@
 import type { Activation } from '../../engine/ops/activation.ts';
-import { conv1d, convRows, convTranspose1d, packConv1d, packConvTranspose1d } from '../../engine/ops/conv.ts';
+import { conv1d, convRows, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import type { FloatType } from '../../engine/weights/storage.ts';
 import { alignUp } from '../../engine/util/math.ts';
 import { activation as activate } from '../reference/activation.ts';
 import * as reference from '../reference/conv.ts';
+import { transposedTapRows } from '../reference/pack-taps.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
@@ -102,8 +104,11 @@ function transposeCase(shape: TransposeShape): KernelCase {
         inputs: { x: { dtype: 'f32', shape: [rows + extraRows, alignUp(inChannels, 4)], values: padded } },
         outputs: { out: { dtype: 'f32', shape: [expected.length / outChannels, outChannels] } },
         run(rec, t, device) {
-          const packed = packConvTranspose1d(device, 'w', weight.values, geometry, bias.values, dtype);
-          convTranspose1d(rec, { x: t['x']!, weight: packed, out: t['out']!, padding, outputPadding, rows });
+          const rows = transposedTapRows(weight.values, geometry);
+          const columns = stride * outChannels;
+          const matrix = packLinear(device, 'w', rows, columns, rows.length / columns, dtype);
+          const packed = convTransposeWeight(device, 'w', matrix, geometry, bias.values);
+          convTranspose1d(rec, { x: t['x']!, weight: packed, out: t['out']!, padding, outputPadding, rows: shape.rows });
         },
         expected: { out: expected },
       };

@@ -1,10 +1,14 @@
-/** Floats as files store them become weights on the device, to the bit as packLinear makes them of values on the host. */
+/** Floats as files store them become weights on the device, to the bit as plain loops and packLinear make them of values on the host. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { emptyLinear, packLinear } from '../../engine/ops/pack-linear.ts';
-import { packFloats } from '../../engine/ops/pack-floats.ts';
-import { f16BitsToF32, fromBF16, fromF16 } from '../../engine/util/f16.ts';
+import { emptyLinear, packLinear, packStored } from '../../engine/ops/pack-linear.ts';
+import { packFloats, packTaps } from '../../engine/ops/pack-floats.ts';
+import { tapsOf, transposedTaps } from '../../engine/ops/conv.ts';
+import type { LinearPart } from '../../engine/ops/weight.ts';
+import { f16BitsToF32, fromBF16, fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { tapRows, transposedTapRows } from '../reference/pack-taps.ts';
+import { quantizeRows } from '../reference/quantize.ts';
 import { testDevice } from '../support/device.ts';
 
 const LARGEST_F16 = 65519;
@@ -34,6 +38,44 @@ function stored(
   };
   const values = Float32Array.from({ length: size }, (_, i) => DELICATE[i] ?? random());
   if (source === 'F32') return { bytes: new Uint8Array(values.buffer), values };
+  const bits = Uint16Array.from(values, (value) => bitsOf(value) >>> 16);
+  return { bytes: new Uint8Array(bits.buffer), values: fromBF16(bits) };
+}
+
+/** Blocks of 32 of which each is delicate to quantise, and blocks of values of one size. */
+function delicateBlocks(blocks: number): Float32Array {
+  const rng = createRng(blocks);
+  const kinds: readonly ((i: number) => number)[] = [
+    (i) => (i % 2 === 0 ? 0 : -0),
+    // Halves of the step in Q8_0, and of that in Q4_0, with their neighbours in f32.
+    (i) => (i === 0 ? 127 : i === 1 ? -127 : Math.sign(i - 16) * (i + 0.5) * (1 + (i % 3) * 2 ** -23)),
+    (i) => (i === 0 ? -8 : (i / 4 - 4) * (1 + (i % 3) * 2 ** -23)),
+    // The first of equal extremes decides the sign.
+    (i) => (i === 5 ? 3 : i === 6 ? -3 : i / 100),
+    (i) => (i === 5 ? -3 : i === 6 ? 3 : -i / 100),
+    // Scales that are denormal in f16, and zero there.
+    (i) => (i - 15) * 2e-7,
+    (i) => (i - 15) * 1e-10,
+    // Numbers that are denormal in f32, and scales whose inverse is not finite or that are zero themselves.
+    (i) => (i - 15) * 2 ** -126,
+    (i) => (i - 15) * 2 ** -131,
+    (i) => (i - 15) * 2 ** -140,
+    (i) => (i - 15) * 2 ** -149,
+    (i) => (i === 9 ? -LARGEST_F16 : i * 1000),
+  ];
+  return Float32Array.from({ length: blocks * 32 }, (_, at) => {
+    const kind = kinds[Math.floor(at / 32)];
+    return kind ? kind(at % 32) : rng.normal() * 2 ** (Math.floor(at / 32) % 12);
+  });
+}
+
+/** Values as files of 16 bits have them. */
+function halves(values: Float32Array): { readonly bytes: Uint8Array; readonly values: Float32Array } {
+  const bits = toF16(values);
+  return { bytes: new Uint8Array(bits.buffer), values: fromF16(bits) };
+}
+
+function brains(values: Float32Array): { readonly bytes: Uint8Array; readonly values: Float32Array } {
   const bits = Uint16Array.from(values, (value) => bitsOf(value) >>> 16);
   return { bytes: new Uint8Array(bits.buffer), values: fromBF16(bits) };
 }
@@ -74,6 +116,67 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
       expect(await bits(part.weight)).toEqual(await bits(expected.weight));
       expect(await device.read(flags)).toEqual(new Uint32Array(3));
       device.destroy(part.weight, expected.weight, raw, flags);
+    }
+  });
+
+  test.each([
+    { rows: 24, width: 64 },
+    { rows: 9, width: 96 },
+    { rows: 11, width: 97, column: 33, columns: 64 },
+  ])('$rows rows of $width become the blocks that gguf makes of them', async ({ rows, width, column = 0, columns = width }) => {
+    const delicate = delicateBlocks(Math.ceil((rows * width) / 32)).subarray(0, rows * width);
+    const { bytes, values } =
+      source === 'F16' ? halves(delicate) : source === 'F32' ? { bytes: new Uint8Array(delicate.slice().buffer), values: delicate } : brains(delicate); // prettier-ignore
+    const kept = new Float32Array(rows * columns);
+    for (let row = 0; row < rows; row++) kept.set(values.subarray(row * width + column, row * width + column + columns), row * columns);
+    for (const dtype of ['Q8_0', 'Q4_0'] as const) {
+      const expected = packStored(device, 'expected', quantizeRows(kept, dtype), rows, columns, dtype).parts[0]!;
+      const [part] = emptyLinear(device, 'packed', rows, columns, dtype).parts as [LinearPart];
+      const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
+      device.write(raw, bytes);
+      const flags = device.tensor('flags', 'u32', [1]);
+      const rec = device.record('quantise');
+      const half = Math.floor(rows / 2);
+      const shared = { raw, source, width, column, columns, part, flags, tensor: 0 };
+      packFloats(rec, { ...shared, firstRow: 0, rows: half, outColumn: 0 });
+      packFloats(rec, { ...shared, firstRow: half, rows: rows - half, outColumn: half });
+      rec.submit();
+      const [found, wanted] = [await device.read(part.weight), await device.read(expected.weight)];
+      // The padding is zeros on one side and codes of nothing on the other; no kernel keeps what it gives.
+      const inside = (words: typeof found): number[] => [...words].filter((_, i) => i % part.padded < rows);
+      expect(inside(found)).toEqual(inside(wanted));
+      expect(await device.read(flags)).toEqual(new Uint32Array(1));
+      device.destroy(part.weight, expected.weight, raw, flags);
+    }
+  });
+
+  test.each([
+    { inChannels: 5, outChannels: 9, kernel: 3 },
+    { inChannels: 8, outChannels: 6, kernel: 1 },
+    { inChannels: 10, outChannels: 3, kernel: 20, stride: 10 },
+    { inChannels: 6, outChannels: 5, kernel: 5, stride: 2 },
+  ])('taps of $inChannels to $outChannels channels by $kernel, stride $stride, come out as from the host', async (shape) => {
+    const { bytes, values } = stored(source, shape.outChannels, shape.inChannels * shape.kernel);
+    const { stride } = shape;
+    const order = stride === undefined ? tapsOf(shape) : transposedTaps({ ...shape, stride });
+    const rows = stride === undefined ? tapRows(values, shape) : transposedTapRows(values, { ...shape, stride });
+    for (const dtype of ['f16', 'f32'] as const) {
+      const expected = packLinear(device, 'expected', rows, order.columns, order.depth, dtype).parts[0]!;
+      const [part] = emptyLinear(device, 'packed', order.columns, order.depth, dtype).parts as [LinearPart];
+      const flags = device.tensor('flags', 'u32', [1]);
+      // In two chunks of the file.
+      for (const chunk of [{ from: 0, to: 4 }, { from: 4, to: order.fileRows }].filter(({ from, to }) => from < to && to <= order.fileRows)) {
+        const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
+        const each = bytes.length / order.fileRows;
+        device.write(raw, bytes.slice(chunk.from * each, chunk.to * each));
+        const rec = device.record('taps');
+        packTaps(rec, { raw, source, part, flags, tensor: 0, ...order.of(chunk) });
+        rec.submit();
+      } // prettier-ignore
+      const bits = async (tensor: typeof part.weight): Promise<Uint8Array> => new Uint8Array((await device.read(tensor)).buffer);
+      expect(await bits(part.weight)).toEqual(await bits(expected.weight));
+      expect(await device.read(flags)).toEqual(new Uint32Array(1));
+      device.destroy(part.weight, expected.weight, flags);
     }
   });
 

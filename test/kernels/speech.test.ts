@@ -1,7 +1,8 @@
 import { adain, adainScratch } from '../../engine/ops/adain.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead, polar, stftPolar } from '../../engine/ops/istft.ts';
-import { lstm, packLstm } from '../../engine/ops/lstm.ts';
+import { lstm, lstmWeight } from '../../engine/ops/lstm.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { averageLeaky, expandRows, mirrorAdd } from '../../engine/ops/rows.ts';
 import { harmonicSource } from '../../engine/ops/source.ts';
 import { alignUp } from '../../engine/util/math.ts';
@@ -72,7 +73,12 @@ function lstmCase(steps: number, inFeatures: number, hidden: number, dtype: 'f32
         inputs: { x, inputs: { dtype: 'f32', shape: [steps, 8 * hidden], values: new Float32Array(steps * 8 * hidden) } },
         outputs: { out: { dtype: 'f32', shape: [steps, 2 * hidden] } },
         run(rec, t, device) {
-          const weight = packLstm(device, 'lstm', [directions[0]!, directions[1]!], { inFeatures, hidden }, dtype);
+          const both = (part: 'input' | 'recurrent' | 'bias'): Float32Array => Float32Array.from(directions.flatMap((d) => [...d[part]]));
+          const weight = lstmWeight('lstm', {
+            input: packLinear(device, 'input', both('input'), 8 * hidden, inFeatures, dtype),
+            recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden, dtype),
+            bias: device.upload('bias', 'f32', [8 * hidden], both('bias')),
+          });
           lstm(rec, { x: t['x']!, weight, out: t['out']!, inputs: t['inputs']!, rows: steps });
         },
         expected: { out: expected },

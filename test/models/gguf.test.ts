@@ -10,13 +10,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { countBytesRead } from '../support/bytes-read.ts';
 import { expectClose } from '../support/compare.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
@@ -61,26 +61,13 @@ describe.each(['llama', 'qwen3'] as const)('%s by llama.cpp', (name) => {
   test('a decoding step reads its matrices once', async () => {
     const storage = { float: 'f16', keepBlocks: true, quantization: 'none' } as const;
     const harness = await DecoderHarness.load(device, join(FOLDER, `${name}-Q4_K_M.gguf`), { storage, dtype: 'f16' });
-    let bytes = 0;
-    const { record } = device;
-    onTestFinished(() => void (device.record = record));
-    device.record = (label) => {
-      const rec = record.call(device, label);
-      const { dispatch } = rec;
-      rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
-        // Rows of workgroups that go through all weights each.
-        if (kernel.spec.file.startsWith('linear/'))
-          bytes += (bindings as Record<string, Tensor>)['weight']!.byteLength * (workgroups[1] ?? 1);
-        dispatch.call(rec, kernel, variant, bindings, params, workgroups);
-      };
-      return rec;
-    };
+    const read = countBytesRead(device, () => 1);
     for (const tokens of [1, 4]) {
-      bytes = 0;
+      read.matrices = 0;
       const chunks = Array.from({ length: tokens }, (_, sequence) => ({ sequence, start: 0, tokens: [prompt_ids[0]!] }));
       await harness.step(chunks);
-      expect(bytes).toBeGreaterThan(harness.weightBytes * 0.5);
-      expect(bytes).toBeLessThan(harness.weightBytes * 1.05);
+      expect(read.matrices).toBeGreaterThan(harness.weightBytes * 0.5);
+      expect(read.matrices).toBeLessThan(harness.weightBytes * 1.05);
     }
   });
 

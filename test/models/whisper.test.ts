@@ -17,10 +17,12 @@ import { logMel, melInput } from '../../engine/ops/spectral.ts';
 import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import type { SampledToken, StepRow } from '../../engine/runner/whisper-runner.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
+import { createRng } from '../../engine/util/rng.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
+import { argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -338,4 +340,26 @@ describe('the bundled checkpoint', () => {
     expect(half.weightBytes).toBeLessThan(share * model.weightBytes);
     expect(nmse(encoded, await golden.read('encoder_out'))).toBeLessThan(error);
   });
+});
+
+test('int8 of CTranslate2 stays int8, and its tokens are those of the values that it stands for', async () => {
+  const device = await testDevice();
+  const folder = path('test/fixtures/ctranslate2-tiny-random/int8_wide');
+  const load = async (keepBlocks: boolean): Promise<WhisperModel> =>
+    loadWhisperModel(device, await openModelFolder(device.platform, folder), { ...floatStorage('f32'), keepBlocks });
+  const [kept, unpacked] = [await load(true), await load(false)];
+  expect(kept.weightBytes).toBeLessThan(unpacked.weightBytes * 0.8);
+  const rng = createRng(11);
+  const samples = Float32Array.from({ length: 24000 }, (_, i) => 0.3 * Math.sin(i / 7) * Math.sin(i / 900) + 0.02 * rng.normal());
+  const { vocabulary } = kept.config;
+  const tokens = [kept.tokens.start, ...Array.from({ length: 30 }, () => rng.integer(vocabulary))];
+  const [found, wanted] = [await forcedLogits(device, kept, samples, tokens), await forcedLogits(device, unpacked, samples, tokens)];
+  // Products with the inverse of a scale instead of quotients by it.
+  expect(nmse(found, wanted)).toBeLessThan(1e-10);
+  const best = (logits: Float32Array): number[] =>
+    tokens.map((_, row) => argmax(logits.subarray(row * vocabulary, (row + 1) * vocabulary)));
+  expect(best(found)).toEqual(best(wanted));
+  expect(new Set(best(found)).size).toBeGreaterThan(5);
+  expect(device.errors).toEqual([]);
+  device.close();
 });

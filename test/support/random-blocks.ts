@@ -8,7 +8,7 @@ import type { BlockType } from '../../engine/weights/block-types.ts';
 /** Where a block's f16 numbers lie; the rest may be any bytes. */
 const HALVES: Readonly<Record<BlockType, readonly number[]>> = {
   Q4_0: [0], Q4_1: [0, 2], Q5_0: [0], Q5_1: [0, 2], Q8_0: [0], Q2_K: [80, 82], Q3_K: [108], Q4_K: [0, 2], Q5_K: [0, 2], Q6_K: [208], IQ4_NL: [0],
-  IQ4_XS: [0], MXFP4: [],
+  IQ4_XS: [0], MXFP4: [], I8: [],
 }; // prettier-ignore
 
 /** Halves as scales: zeros of both signs, the smallest and the largest denormal, the smallest normal, large ones, a negative one. */
@@ -34,6 +34,8 @@ export function randomBlocks(rng: Rng, type: BlockType, values: number, edges = 
       const bits = isEdge ? EDGES[(i + 3 * k) % EDGES.length]! : f32ToF16Bits(rng.normal() * 0.02);
       view.setUint16(at + byte, bits, true);
     });
+    // One for all rows, since a row's length is not known here.
+    if (type === 'I8') view.setFloat32(at, 0.0123, true);
     if (type === 'MXFP4') bytes[at] = (edges ? EXPONENTS[i] : undefined) ?? 110 + Math.floor(rng.uniform() * 20);
   }
   const widened = new Float32Array(values);

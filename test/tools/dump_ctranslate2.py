@@ -4,7 +4,8 @@
     python3 test/tools/dump_ctranslate2.py
 
 Needs torch, transformers, ctranslate2, safetensors. `huggingface/` is the origin; each other folder is a conversion in the storage of its name.
-Only float32/ has a tokenizer.json; the others' list of tokens must do.
+Only float32/ has a tokenizer.json; the others' list of tokens must do. `int8_wide/` is another Whisper, whose rows are wide enough for kernels that multiply with
+int8.
 """
 import json
 import os
@@ -61,16 +62,12 @@ def write_tokenizer(folder):
     return ids, len(tokens) + len(special) + POSITIONS + 1
 
 
-def main():
-    torch.manual_seed(SEED)
-    work = tempfile.mkdtemp()
-    ids, vocabulary = write_tokenizer(work)
+def random_whisper(vocabulary, ids, alignment, **sizes):
+    """A Whisper with random weights of a scale at which tokens differ."""
     eos, start = ids["<|endoftext|>"], ids["<|startoftranscript|>"]
     config = WhisperConfig(
-        vocab_size=vocabulary, num_mel_bins=20, d_model=24, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
-        decoder_attention_heads=3, encoder_ffn_dim=40, decoder_ffn_dim=56, max_source_positions=POSITIONS, max_target_positions=60,
-        eos_token_id=eos, bos_token_id=eos, pad_token_id=eos, decoder_start_token_id=start, suppress_tokens=[], begin_suppress_tokens=[],
-        forced_decoder_ids=None, attn_implementation="eager",
+        vocab_size=vocabulary, num_mel_bins=20, max_source_positions=POSITIONS, max_target_positions=60, eos_token_id=eos, bos_token_id=eos, pad_token_id=eos,
+        decoder_start_token_id=start, suppress_tokens=[], begin_suppress_tokens=[], forced_decoder_ids=None, attn_implementation="eager", **sizes,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config).eval()
     with torch.no_grad():
@@ -82,9 +79,18 @@ def main():
     suppress = [1, 5, 9]
     model.generation_config = GenerationConfig(
         eos_token_id=eos, bos_token_id=eos, pad_token_id=eos, decoder_start_token_id=start, suppress_tokens=suppress, begin_suppress_tokens=[220, eos],
-        no_timestamps_token_id=ids["<|notimestamps|>"], is_multilingual=False, alignment_heads=[[0, 1], [1, 2]],
+        no_timestamps_token_id=ids["<|notimestamps|>"], is_multilingual=False, alignment_heads=alignment,
         lang_to_id={"<|en|>": ids["<|en|>"], "<|de|>": ids["<|de|>"]},
     )
+    return model
+
+
+def main():
+    torch.manual_seed(SEED)
+    work = tempfile.mkdtemp()
+    ids, vocabulary = write_tokenizer(work)
+    narrow = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2, "decoder_attention_heads": 3, "encoder_ffn_dim": 40, "decoder_ffn_dim": 56}
+    model = random_whisper(vocabulary, ids, [[0, 1], [1, 2]], **narrow)
     features = WhisperFeatureExtractor(feature_size=20, n_fft=400, hop_length=160, chunk_length=1.5, sampling_rate=16000)
     features.n_samples, features.nb_max_frames = 24000, 150
     model.save_pretrained(work)
@@ -99,6 +105,11 @@ def main():
         ctranslate2.converters.TransformersConverter(work, copy_files=["tokenizer.json"]).convert(out, quantization=storage)
         if storage != "float32":
             os.remove(os.path.join(out, "tokenizer.json"))
+
+    wide = {"d_model": 64, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 1, "decoder_attention_heads": 1, "encoder_ffn_dim": 96, "decoder_ffn_dim": 128}
+    random_whisper(vocabulary, ids, [[0, 0], [1, 0]], **wide).save_pretrained(work)
+    out = os.path.join(ROOT, "int8_wide")
+    ctranslate2.converters.TransformersConverter(work, copy_files=["tokenizer.json"]).convert(out, quantization="int8")
 
 
 if __name__ == "__main__":

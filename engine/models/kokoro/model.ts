@@ -44,11 +44,13 @@ export interface KokoroWeights {
 /**
  * How a tensor is stored. What pitch is computed from has f32 where floats are asked for, whichever: phases are sums of pitch over all samples, so that a
  * rounding which nobody hears in a tone moves the waveform more the longer a sentence is. Published Kokoro's log-mel distance from the reference is 0.035 to
- * 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32. Matrices are packed where that is asked for; those of an LSTM stay floats.
+ * 0.075 with all weights in f16, and 0.0006 to 0.0022 with these in f32. Matrices are packed where that is asked for, but not those of an LSTM, whose input's
+ * stay int8 where the file has that. What is linear in the style is computed from several tensors, so that no file's integers are left.
  */
 export const kokoroStorage: StorageRule = (name, asked) => {
   const float = /^(bert|predictor)|\.fc\.weight$/.test(name) ? 'f32' : asked.float;
-  return { ...asked, float, quantization: /\.weight_[ih]h_/.test(name) ? 'none' : asked.quantization };
+  const keepBlocks = asked.keepBlocks && !/\.fc\.weight$|\.weight_hh_/.test(name);
+  return { float, keepBlocks, quantization: /\.weight_[ih]h_/.test(name) ? 'none' : asked.quantization };
 };
 
 /** Loads every tensor of a checkpoint; throws EngineError('invalid_model') for missing, misshapen or unknown ones. */
@@ -72,9 +74,9 @@ export async function loadKokoro(
   const text = await loadTextEncoder({ weights, dtype, style: prosodyLoader.style }, config);
   const decoderWeights = await loadDecoder(decoderLoader, config);
   const generator = await loadGenerator(decoderLoader, config);
+  const prosodyStyle = await prosodyLoader.style.build(exact, 'prosody');
+  const decoderStyle = await decoderLoader.style.build(exact, 'decoder');
   await weights.finish();
-  const prosodyStyle = prosodyLoader.style.build(exact, 'prosody');
-  const decoderStyle = decoderLoader.style.build(exact, 'decoder');
   return {
     parameters: weights.parameters,
     bert,

@@ -1,18 +1,18 @@
+import { floatStorage } from '../../config.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { packConv1d, packConvTranspose1d } from '../../ops/conv.ts';
+import { convTransposeWeight, convWeight } from '../../ops/conv.ts';
 import type { ConvShape, ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { packDepthwise } from '../../ops/depthwise.ts';
 import type { DepthwiseWeight } from '../../ops/depthwise.ts';
 import { linear } from '../../ops/linear.ts';
-import { packLinear } from '../../ops/pack-linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
-import { packedType } from '../../weights/storage.ts';
 import type { FloatType } from '../../weights/storage.ts';
-import { packLstm } from '../../ops/lstm.ts';
-import type { LstmDirection, LstmWeight } from '../../ops/lstm.ts';
+import { lstmWeight } from '../../ops/lstm.ts';
+import type { LstmWeight } from '../../ops/lstm.ts';
 import { alignUp } from '../../util/math.ts';
-import type { WeightLoader } from '../weight-loader.ts';
+import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
+import type { Values } from '../weight-stream.ts';
 
 /** What the parts of the model load from: the checkpoint and the two projections of the style that they add their rows to. */
 export interface KokoroLoader {
@@ -21,22 +21,36 @@ export interface KokoroLoader {
   readonly style: StyleBuilder;
 }
 
-/** Values of a convolution; weight_norm (w = g v / |v|, the norm over all dimensions but the first) is folded here. */
-async function convData(weights: WeightLoader, name: string, shape: readonly [number, number, number]): Promise<Float32Array> {
-  if (!weights.has(`${name}.weight_g`)) return weights.storable(`${name}.weight`, await weights.data(`${name}.weight`, shape));
-  const [rows, columns, kernel] = shape;
-  const g = await weights.data(`${name}.weight_g`, [rows, 1, 1]);
-  const v = await weights.data(`${name}.weight_v`, shape);
+/** The tensor that a convolution's weights are streamed from, and its values where weight_norm (w = g v / |v|, the norm over all but the first) is folded. */
+async function convSource(
+  weights: WeightLoader,
+  name: string,
+  shape: readonly [number, number, number],
+): Promise<{ readonly tensor: string; readonly values?: Values }> {
+  if (!weights.has(`${name}.weight_g`)) return { tensor: `${name}.weight` };
+  const [count, columns, kernel] = shape;
+  const g = await weights.data(`${name}.weight_g`, [count, 1, 1]);
   const size = columns * kernel;
+  const tensor = `${name}.weight_v`;
+  const values: Values = async ({ from, to }) => {
+    const rows = { from: from / size, to: to / size };
+    return weights.storable(name, normalised(await weights.data(tensor, shape, { rows }), g.subarray(rows.from, rows.to)));
+  };
+  return { tensor, values };
+}
+
+/** Rows of `v`, each as long as `g` says. */
+function normalised(v: Float32Array, g: Float32Array): Float32Array {
+  const size = v.length / g.length;
   const folded = new Float32Array(v.length);
-  for (let r = 0; r < rows; r++) {
+  for (const [row, length] of g.entries()) {
     let squares = 0;
-    for (let i = r * size; i < (r + 1) * size; i++) squares += v[i]! * v[i]!;
+    for (let i = row * size; i < (row + 1) * size; i++) squares += v[i]! * v[i]!;
     // A row of zeros has no direction; 0 / 0 would spread as NaN.
-    const scale = squares > 0 ? g[r]! / Math.sqrt(squares) : 0;
-    for (let i = r * size; i < (r + 1) * size; i++) folded[i] = v[i]! * scale;
+    const scale = squares > 0 ? length / Math.sqrt(squares) : 0;
+    for (let i = row * size; i < (row + 1) * size; i++) folded[i] = v[i]! * scale;
   }
-  return weights.storable(name, folded);
+  return folded;
 }
 
 async function biasData(weights: WeightLoader, name: string, size: number): Promise<Float32Array | undefined> {
@@ -45,8 +59,9 @@ async function biasData(weights: WeightLoader, name: string, size: number): Prom
 
 /** A Conv1d with or without weight_norm and bias. */
 export async function loadConv({ weights, dtype }: KokoroLoader, name: string, shape: ConvShape): Promise<ConvWeight> {
-  const data = await convData(weights, name, [shape.outChannels, shape.inChannels, shape.kernel]);
-  return packConv1d(weights.device, name, data, shape, await biasData(weights, name, shape.outChannels), dtype);
+  const { tensor, values } = await convSource(weights, name, [shape.outChannels, shape.inChannels, shape.kernel]);
+  const matrix = await weights.as(floatStorage(dtype)).conv(name, tensor, shape, values);
+  return convWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
 /** A ConvTranspose1d. */
@@ -55,13 +70,16 @@ export async function loadConvTranspose(
   name: string,
   shape: ConvShape & { readonly stride: number },
 ): Promise<ConvTransposeWeight> {
-  const data = await convData(weights, name, [shape.inChannels, shape.outChannels, shape.kernel]);
-  return packConvTranspose1d(weights.device, name, data, shape, await biasData(weights, name, shape.outChannels), dtype);
+  const { tensor, values } = await convSource(weights, name, [shape.inChannels, shape.outChannels, shape.kernel]);
+  const matrix = await weights.as(floatStorage(dtype)).convTranspose(name, tensor, shape, values);
+  return convTransposeWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
 /** A ConvTranspose1d with groups = channels. */
 export async function loadDepthwise({ weights }: KokoroLoader, name: string, channels: number, kernel: number): Promise<DepthwiseWeight> {
-  const data = await convData(weights, name, [channels, 1, kernel]);
+  const shape = [channels, 1, kernel] as const;
+  const { tensor, values } = await convSource(weights, name, shape);
+  const data = values ? await values({ from: 0, to: channels * kernel }) : weights.storable(tensor, await weights.data(tensor, shape));
   const bias = (await biasData(weights, name, channels)) ?? new Float32Array(channels);
   return packDepthwise(weights.device, name, data, channels, kernel, bias);
 }
@@ -83,31 +101,31 @@ export async function loadLstm(
   hidden: number,
   styled: boolean,
 ): Promise<StyledLstm> {
-  const { weights, style, dtype } = loader;
+  const { style, dtype } = loader;
+  const weights = loader.weights.as(floatStorage(dtype));
+  const kept = loader.weights.as({ ...floatStorage(dtype), keepBlocks: loader.weights.storage.keepBlocks });
   const gates = 4 * hidden;
   const width = inFeatures + (styled ? style.styleDim : 0);
   const styleRows = new Float32Array(2 * gates * style.styleDim);
-  const styleBias = new Float32Array(2 * gates);
-  const directions: LstmDirection[] = [];
-  const matrix = async (tensor: string, columns: number): Promise<Float32Array> =>
-    weights.storable(tensor, await weights.data(tensor, [gates, columns]));
-  for (const [d, suffix] of ['l0', 'l0_reverse'].entries()) {
-    const full = await matrix(`${name}.weight_ih_${suffix}`, width);
-    const recurrent = await matrix(`${name}.weight_hh_${suffix}`, hidden);
+  const bias = new Float32Array(2 * gates);
+  const suffixes = ['l0', 'l0_reverse'];
+  const parts = (kind: string): MatrixPart[] =>
+    suffixes.map((suffix) => ({ name: `${name}.weight_${kind}_${suffix}`, outFeatures: gates }));
+  for (const [d, suffix] of suffixes.entries()) {
+    if (styled) {
+      const columns = { from: inFeatures, to: width };
+      styleRows.set(await weights.data(`${name}.weight_ih_${suffix}`, [gates, width], { columns }), d * gates * style.styleDim);
+    }
     const inputBias = await weights.data(`${name}.bias_ih_${suffix}`, [gates]);
     const hiddenBias = await weights.data(`${name}.bias_hh_${suffix}`, [gates]);
-    const bias = inputBias.map((b, i) => b + hiddenBias[i]!);
-    const input = new Float32Array(gates * inFeatures);
-    for (let n = 0; n < gates; n++) {
-      input.set(full.subarray(n * width, n * width + inFeatures), n * inFeatures);
-      if (styled) styleRows.set(full.subarray(n * width + inFeatures, (n + 1) * width), (d * gates + n) * style.styleDim);
-    }
-    styleBias.set(bias, d * gates);
-    directions.push({ input, recurrent, bias });
+    for (const [i, b] of inputBias.entries()) bias[d * gates + i] = b + hiddenBias[i]!;
   }
-  const [forward, backward] = directions as [LstmDirection, LstmDirection];
-  const lstm = packLstm(weights.device, name, [forward, backward], { inFeatures, hidden }, dtype);
-  return { lstm, styleBias: styled ? style.add(styleRows, styleBias) : undefined };
+  const lstm = lstmWeight(name, {
+    input: await kept.mergedLinear(`${name} input`, parts('ih'), width, { from: 0, to: inFeatures }),
+    recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden),
+    bias: weights.device.upload(`${name} bias`, 'f32', [2 * gates], bias),
+  });
+  return { lstm, styleBias: styled ? style.add(parts('ih')[0]!.name, styleRows, bias) : undefined };
 }
 
 /** Parts of a projection start at multiples of this many values, so that a view of them can be bound. */
@@ -119,17 +137,17 @@ export const STYLE_STEP = 64;
  */
 export class StyleBuilder {
   readonly styleDim: number;
-  readonly #blocks: { readonly first: number; readonly rows: Float32Array; readonly bias: Float32Array }[] = [];
+  readonly #blocks: { readonly name: string; readonly first: number; readonly rows: Float32Array; readonly bias: Float32Array }[] = [];
   #size = 0;
 
   constructor(styleDim: number) {
     this.styleDim = styleDim;
   }
 
-  /** Adds rows [n, styleDim] with biases [n]; returns the first value's place in the projection. */
-  add(rows: Float32Array, bias: Float32Array): number {
+  /** Adds rows [n, styleDim] with biases [n], which were made of the tensor `name`; returns the first value's place in the projection. */
+  add(name: string, rows: Float32Array, bias: Float32Array): number {
     const first = this.#size;
-    this.#blocks.push({ first, rows, bias });
+    this.#blocks.push({ name, first, rows, bias });
     this.#size = alignUp(first + bias.length, STYLE_STEP);
     return first;
   }
@@ -158,19 +176,16 @@ export class StyleBuilder {
       bias[c] = (1 + fcBias[c]!) * factor;
       bias[padded + c] = fcBias[channels + c]! + (1 + fcBias[c]!) * offset;
     }
-    return this.add(rows, bias);
+    return this.add(`${name}.fc.weight`, rows, bias);
   }
 
   /** Uploads the projection, as `weights` stores matrices. */
-  build({ device, storage }: Pick<WeightLoader, 'device' | 'storage'>, label: string): StyleProjection {
-    const rows = new Float32Array(this.#size * this.styleDim);
+  async build(weights: WeightLoader, label: string): Promise<StyleProjection> {
+    const { device } = weights;
     const bias = new Float32Array(this.#size);
-    for (const block of this.#blocks) {
-      rows.set(block.rows, block.first * this.styleDim);
-      bias.set(block.bias, block.first);
-    }
+    for (const block of this.#blocks) bias.set(block.bias, block.first);
     return {
-      weight: packLinear(device, `${label} style`, rows, this.#size, this.styleDim, packedType(storage, this.styleDim)),
+      weight: await weights.computed(`${label} style`, this.#blocks, this.#size, this.styleDim),
       bias: device.upload(`${label} style bias`, 'f32', [this.#size], bias),
       input: device.tensor(`${label} style input`, 'f32', [1, this.styleDim]),
       output: device.tensor(`${label} style output`, 'f32', [this.#size]),

@@ -1,5 +1,5 @@
 import type { Tensor } from '../../gpu/tensor.ts';
-import { packConv1d } from '../../ops/conv.ts';
+import { convWeight } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
 import { packLinear } from '../../ops/pack-linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
@@ -148,9 +148,7 @@ async function feedForward(loader: WeightLoader, prefix: string, channels: numbe
 }
 
 async function conv(loader: WeightLoader, name: string, outChannels: number, inChannels: number): Promise<ConvWeight> {
-  const kernel = 3;
-  const dtype = loader.storage.float;
-  const data = loader.storable(`${name}.weight`, await loader.data(`${name}.weight`, [outChannels, inChannels, kernel]), dtype);
-  const bias = await loader.data(`${name}.bias`, [outChannels]);
-  return packConv1d(loader.device, name, data, { outChannels, inChannels, kernel }, bias, dtype);
+  const shape = { outChannels, inChannels, kernel: 3 };
+  const matrix = await loader.conv(name, `${name}.weight`, shape);
+  return convWeight(loader.device, name, matrix, shape, await loader.data(`${name}.bias`, [outChannels]));
 }

@@ -68,9 +68,14 @@ export async function readModelBin(path: string, source: ByteSource): Promise<Mo
 }
 
 /** Elements [from, to) of a variable as they are stored, widened to f32. */
-export async function readStored(source: ByteSource, { dtype, start }: Variable, { from, to }: Range): Promise<Float32Array> {
-  const { bytes, widen } = TYPES[dtype];
-  return widen(aligned(await source.read(start + from * bytes, (to - from) * bytes)));
+export async function readStored(source: ByteSource, variable: Variable, elements: Range): Promise<Float32Array> {
+  return TYPES[variable.dtype].widen(aligned(await storedBytes(source, variable, elements)));
+}
+
+/** The bytes of elements [from, to). */
+export function storedBytes(source: ByteSource, { dtype, start }: Variable, { from, to }: Range): Promise<Uint8Array> {
+  const { bytes } = TYPES[dtype];
+  return source.read(start + from * bytes, (to - from) * bytes);
 }
 
 /** A file's positions are multiples of nothing, those of typed arrays are. */

@@ -1,10 +1,11 @@
 /** Names and layouts: a Whisper in CTranslate2's variables as the tensors of Hugging Face's checkpoints. */
 import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
-import { product } from '../../util/math.ts';
+import { product, sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
+import { BLOCK, rowBlocks } from '../block-format.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
-import { readStored } from './model-bin.ts';
+import { readStored, storedBytes } from './model-bin.ts';
 import type { ModelBin, Variable } from './model-bin.ts';
 
 /** What model.bin says about the model besides its weights. */
@@ -165,14 +166,36 @@ class Mapping {
     shape: readonly number[],
     { first = 0, scale }: { first?: number; scale?: Variable | undefined },
   ): ComputedTensor {
-    // prettier-ignore
-    const read = async ({ from, to }: Range): Promise<Float32Array> => {
-      const values = await readStored(this.#source, variable, { from: first + from, to: first + to });
-      return scale ? this.#scaled(values, first + from, variable, scale) : values;
+    const within = ({ from, to }: Range): Range => ({ from: first + from, to: first + to });
+    const read = async (elements: Range): Promise<Float32Array> => {
+      const values = await readStored(this.#source, variable, within(elements));
+      return scale ? this.#scaled(values, first + elements.from, variable, scale) : values;
     };
-    const tensor: ComputedTensor = { dtype: variable.dtype.toUpperCase(), shape, read };
+    const stored = scale ? undefined : (elements: Range) => storedBytes(this.#source, variable, within(elements));
+    const int8 = scale && variable.dtype === 'i8' && shape.length === 2 && shape[1]! % BLOCK === 0;
+    const readBlocks =
+      int8 && (({ from, to }: Range) => this.#rows(variable, scale, shape[1]!, within({ from: from * shape[1]!, to: to * shape[1]! })));
+    const tensor: ComputedTensor = {
+      dtype: variable.dtype.toUpperCase(),
+      shape,
+      read,
+      stored,
+      ...(readBlocks && { blocks: 'I8', readBlocks }),
+    };
     this.#tensors.set(name, tensor);
     return tensor;
+  }
+
+  /** Whole rows of stored bytes with what their scales are the inverse of: quotients become products, which differ in the last bit. */
+  async #rows(variable: Variable, scale: Variable, width: number, elements: Range): Promise<Uint8Array> {
+    const codes = await storedBytes(this.#source, variable, elements);
+    const rows = { from: elements.from / width, to: elements.to / width };
+    const isOne = product(scale.shape) === 1;
+    const scales = await readStored(this.#source, scale, isOne ? { from: 0, to: 1 } : rows);
+    return rowBlocks(
+      codes,
+      Float32Array.from({ length: sizeOf(rows) }, (_, row) => 1 / scales[isOne ? 0 : row]!),
+    );
   }
 
   /** Quotients of stored integers, the first of which is element `first`, and their scales. */

@@ -2,9 +2,7 @@ import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { ceilDiv, product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
-import { suspiciousBlock, widenBlocks } from '../block-format.ts';
-import { BLOCK_FORMATS } from '../block-types.ts';
-import { finite, missingTensor } from '../checkpoint.ts';
+import { finite, finiteBlocks, missingTensor } from '../checkpoint.ts';
 import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
 import { rowLength } from './architecture.ts';
 import type { NamedTensor } from './architecture.ts';
@@ -55,14 +53,19 @@ export class GgufCheckpoint implements Checkpoint {
     const read = ({ from, to }: Range): Promise<Uint8Array> => source.read(tensor.start + from, to - from);
     const range = { from: rows.from * rowBytes, to: rows.to * rowBytes };
     const stored = pairedRows ? await readPaired(read, rowBytes, pairedRows, range) : await read(range);
-    const format = BLOCK_FORMATS[tensor.type.blocks!];
-    const odd = suspiciousBlock(format, stored);
-    if (odd >= 0) {
-      const values = new Float32Array(format.values);
-      widenBlocks(format, stored.subarray(odd * format.bytes, (odd + 1) * format.bytes), values);
-      finite(values, path, tensor.name, rows.from * rowLength(tensor) + odd * format.values);
-    }
-    return stored;
+    return finiteBlocks(stored, tensor.type.blocks!, path, tensor.name, rows.from * rowLength(tensor));
+  }
+
+  stored(name: string, { from, to }: Range): Promise<Uint8Array> | undefined {
+    const named = this.#tensors.get(name);
+    if (!named) throw missingTensor(name);
+    const { tensor, pairedRows, value } = named;
+    const { source } = this.#parts[tensor.part]!;
+    const { bytes } = tensor.type;
+    if (value) return undefined;
+    const read = (range: Range): Promise<Uint8Array> => source.read(tensor.start + range.from, range.to - range.from);
+    const range = { from: from * bytes, to: to * bytes };
+    return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range);
   }
 
   async readIds(name: string): Promise<Int32Array> {

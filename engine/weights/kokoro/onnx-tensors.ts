@@ -3,10 +3,12 @@
  * but the node that reads a weight is named by the path of its module: `/encoder/F0.0/conv1/Conv_quant` reads `predictor.F0.0.conv1.weight`.
  */
 import { EngineError } from '../../errors.ts';
-import { product } from '../../util/math.ts';
+import { product, sizeOf } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
+import { BLOCK, rowBlocks } from '../block-format.ts';
 import type { ComputedTensor } from '../computed-checkpoint.ts';
 import { wholeTensor } from '../computed-checkpoint.ts';
-import { isFloat, isQuantized, readOnnxGraph, readOnnxValues, storageOf } from '../onnx/onnx-graph.ts';
+import { isFloat, isQuantized, readOnnxBytes, readOnnxGraph, readOnnxValues, storageOf } from '../onnx/onnx-graph.ts';
 import type { OnnxGraph, OnnxNode, OnnxTensor } from '../onnx/onnx-graph.ts';
 import type { ProtobufFile } from '../onnx/protobuf.ts';
 import { canonicalName, moduleOf } from './onnx-names.ts';
@@ -24,12 +26,25 @@ interface Quantized {
   readonly zero: OnnxTensor | undefined;
 }
 
+/** A matrix [inputs, columns] that begins at element `first`, as rows: row r is column `order(r)`. */
+interface Columns {
+  readonly first: number;
+  readonly inputs: number;
+  readonly columns: number;
+  readonly order: (row: number) => number;
+}
+
+type Int8Rows = Required<Pick<ComputedTensor, 'blocks' | 'readBlocks'>>;
+
+/** Zero points are one, or one a column. */
+const MAX_ZEROS = 1 << 14;
+
 /** Nodes that read a weight, and how it is found at them. */
 const READERS: ReadonlyMap<string, (finder: WeightFinder, node: OnnxNode) => void> = new Map([
   ['ConvInteger', (finder, node) => finder.conv(node, finder.integers(node))],
   ['Conv', (finder, node) => finder.conv(node, finder.weight(node.inputs[1]))],
   ['ConvTranspose', (finder, node) => finder.conv(node, finder.weight(node.inputs[1]))],
-  ['MatMulInteger', (finder, node) => finder.matrix(node, finder.integers(node))],
+  ['MatMulInteger', (finder, node) => finder.matrix(node, finder.integers(node), finder.columns(node))],
   ['MatMul', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
   ['FusedMatMul', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
   ['Gemm', (finder, node) => finder.matrix(node, finder.weight(node.inputs[1]))],
@@ -52,6 +67,7 @@ class WeightFinder {
   readonly #file: ProtobufFile;
   readonly #graph: OnnxGraph;
   readonly #found = new Map<string, { readonly tensor: ComputedTensor; readonly from: string }>();
+  readonly #zeros = new Set<string>();
   readonly #byName: ReadonlyMap<string, OnnxNode>;
   readonly #maker: ReadonlyMap<string, OnnxNode>;
   readonly #reader: ReadonlyMap<string, OnnxNode>;
@@ -65,6 +81,7 @@ class WeightFinder {
   }
 
   async find(): Promise<ReadonlyMap<string, ComputedTensor>> {
+    await this.#findZeros();
     for (const node of this.#graph.nodes) {
       if (UNREAD.test(node.op)) this.#refuse(`its weights are stored in blocks (${node.op}); take the int8, fp16 or fp32 export`);
       if (!FOURIER.test(node.name) && !FOURIER.test(node.inputs[1] ?? '')) READERS.get(node.op)?.(this, node);
@@ -84,10 +101,11 @@ class WeightFinder {
     if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
   }
 
-  /** Stored [in, out], read [out, in]. */
-  matrix(node: OnnxNode, stored: ComputedTensor | undefined): void {
+  /** Stored [in, out], read [out, in]; `int8` are its rows as they are stored. */
+  matrix(node: OnnxNode, stored: ComputedTensor | undefined, int8?: Int8Rows): void {
     if (!stored || stored.shape.length !== 2) return;
-    this.#put(`${moduleOf(node.name)}.weight`, node.transB ? stored : transposed(stored), node.inputs[1]!);
+    const weight = node.transB ? stored : transposed(stored);
+    this.#put(`${moduleOf(node.name)}.weight`, { ...weight, ...(!node.transB && int8) }, node.inputs[1]!);
     const bias = this.#constant(node.op === 'Gemm' ? node.inputs[2] : undefined);
     if (bias && isFloat(bias)) this.#put(`${moduleOf(node.name)}.bias`, this.#stored(bias), bias.name);
   }
@@ -121,7 +139,10 @@ class WeightFinder {
     for (const [d, suffix] of ['l0', 'l0_reverse'].slice(0, directions).entries()) {
       const part = (tensor: ComputedTensor, shape: readonly number[], first: number): ComputedTensor => gatesInOrder(tensor, shape, first);
       const width = (tensor: ComputedTensor): number => tensor.shape[2]!;
-      this.#put(`${module}.weight_ih_${suffix}`, part(input, [gates, width(input)], d * gates * width(input)), node.name);
+      const int8 = this.#quantizedLstm(node, 1);
+      const rows =
+        int8 && this.#int8Rows(int8, { first: d * gates * width(input), inputs: width(input), columns: gates, order: gateColumn(gates) });
+      this.#put(`${module}.weight_ih_${suffix}`, { ...part(input, [gates, width(input)], d * gates * width(input)), ...rows }, node.name);
       this.#put(`${module}.weight_hh_${suffix}`, part(recurrent, [gates, width(recurrent)], d * gates * width(recurrent)), node.name);
       this.#put(`${module}.bias_ih_${suffix}`, part(biases, [gates], d * 2 * gates), node.name);
       this.#put(`${module}.bias_hh_${suffix}`, part(biases, [gates], (d * 2 + 1) * gates), node.name);
@@ -138,27 +159,75 @@ class WeightFinder {
     return values && scale && isQuantized(values) ? this.#scaled({ values, scale, zero }, 0) : undefined;
   }
 
-  /** The weight of a product of integers; its scale is multiplied with the input's in a node of its own. */
+  /** The weight of a product of integers. */
   integers(node: OnnxNode): ComputedTensor | undefined {
+    const parts = this.#integerParts(node);
+    return parts && this.#scaled(parts, node.op === 'MatMulInteger' ? 1 : 0);
+  }
+
+  /** Its columns as they are stored. */
+  columns(node: OnnxNode): Int8Rows | undefined {
+    const parts = this.#integerParts(node);
+    const [inputs = 0, columns = 0] = parts?.values.shape ?? [];
+    return parts && this.#int8Rows(parts, { first: 0, inputs, columns, order: (row) => row });
+  }
+
+  /** The scale is multiplied with the input's in a node of its own. */
+  #integerParts(node: OnnxNode): Quantized | undefined {
     const values = this.#constant(node.inputs[1]);
     if (!values || !isQuantized(values)) return undefined;
     const product = this.#byName.get(`${node.name}_scales_mul`)?.inputs.map((input) => this.#constant(input)).find((input) => input); // prettier-ignore
     const scale = product ?? this.#constant(values.name.replace(/_quantized$/, '_scale'));
     if (!scale) return this.#refuse(`the weight at ${node.name} has no scale`);
-    return this.#scaled({ values, scale, zero: this.#constant(node.inputs[3]) }, node.op === 'MatMulInteger' ? 1 : 0);
+    return { values, scale, zero: this.#constant(node.inputs[3]) };
   }
 
   #lstmMatrix(node: OnnxNode, input: number, quantized: boolean): ComputedTensor | undefined {
     const values = this.#constant(node.inputs[input]);
     if (values?.shape.length !== 3) return undefined;
     if (!quantized) return isFloat(values) ? this.#stored(values) : undefined;
-    const [scale, zero] = [2 * input + 6, 2 * input + 7].map((i) => this.#constant(node.inputs[i]));
-    if (!scale || !isQuantized(values)) return undefined;
+    const parts = this.#quantizedLstm(node, input);
+    if (!parts) return undefined;
     const [directions = 0, rows = 0, columns = 0] = values.shape;
     return wholeTensor(storageOf(values), [directions, columns, rows], async () => {
-      const plain = await this.#dequantize({ values, scale, zero }, directionOrColumn(values, scale));
+      const plain = await this.#dequantize(parts, directionOrColumn(values, parts.scale));
       return transposeEach(plain, directions, rows, columns);
     });
+  }
+
+  #quantizedLstm(node: OnnxNode, input: number): Quantized | undefined {
+    const [values, scale, zero] = [input, 2 * input + 6, 2 * input + 7].map((i) => this.#constant(node.inputs[i]));
+    return values && scale && isQuantized(values) ? { values, scale, zero } : undefined;
+  }
+
+  /** Zero points that are all 0, as those of signed weights are in published exports. */
+  async #findZeros(): Promise<void> {
+    const isShort = ({ shape }: OnnxTensor): boolean => shape.length <= 2 && product(shape) <= MAX_ZEROS;
+    for (const tensor of this.#graph.tensors.values())
+      if (isQuantized(tensor) && isShort(tensor) && (await readOnnxValues(this.#file, tensor)).every((value) => value === 0))
+        this.#zeros.add(tensor.name);
+  }
+
+  /** Columns of signed bytes as rows in I8; undefined where that is not what is stored. */
+  #int8Rows({ values, scale, zero }: Quantized, { first, inputs, columns, order }: Columns): Int8Rows | undefined {
+    const [directions = 1] = values.shape;
+    const each = inputs * columns;
+    if (storageOf(values) !== 'I8' || inputs % BLOCK !== 0 || (zero && !this.#zeros.has(zero.name))) return undefined;
+    const readBlocks = async (rows: Range): Promise<Uint8Array> => {
+      const stored = await readOnnxBytes(this.#file, values, { from: first, to: first + each });
+      const scales = await readOnnxValues(this.#file, scale);
+      // One for all, one a direction of an LSTM, or one a column.
+      const perMatrix = scales.length === 1 ? 0 : values.shape.length === 3 && scales.length <= directions ? 1 : columns;
+      const codes = new Uint8Array(sizeOf(rows) * inputs);
+      const ofRows = new Float32Array(sizeOf(rows));
+      for (let row = 0; row < ofRows.length; row++) {
+        const column = order(rows.from + row);
+        ofRows[row] = scales[(first / each) * perMatrix + (perMatrix > 1 ? column : 0)]!;
+        for (let k = 0; k < inputs; k++) codes[row * inputs + k] = stored![k * columns + column]!;
+      }
+      return rowBlocks(codes, ofRows);
+    };
+    return { blocks: 'I8', readBlocks };
   }
 
   #constant(name: string | undefined): OnnxTensor | undefined {
@@ -166,7 +235,8 @@ class WeightFinder {
   }
 
   #stored(tensor: OnnxTensor): ComputedTensor {
-    return wholeTensor(storageOf(tensor), tensor.shape, () => readOnnxValues(this.#file, tensor));
+    const whole = wholeTensor(storageOf(tensor), tensor.shape, () => readOnnxValues(this.#file, tensor));
+    return { ...whole, stored: (elements) => readOnnxBytes(this.#file, tensor, elements) };
   }
 
   /** `axis`: which axis a list of scales belongs to. */
@@ -235,6 +305,12 @@ function directionOrColumn({ shape }: OnnxTensor, scale: OnnxTensor): (element: 
 
 /** ONNX has a cell's gates in the order input, output, forget, cell; PyTorch in the order input, forget, cell, output. */
 const GATES = [0, 2, 3, 1];
+
+/** Where a row of gates in PyTorch's order lies among those of ONNX. */
+function gateColumn(gates: number): (row: number) => number {
+  const each = gates / GATES.length;
+  return (row) => GATES[Math.floor(row / each)]! * each + (row % each);
+}
 
 /** The part [4H, …] of a tensor that begins at `first`, with its gates in PyTorch's order. */
 function gatesInOrder(tensor: ComputedTensor, shape: readonly number[], first: number): ComputedTensor {

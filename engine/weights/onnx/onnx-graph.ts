@@ -1,6 +1,7 @@
 /** What of an ONNX model weights are found by: its nodes, and where its tensors lie. Field numbers: onnx/onnx.proto (Apache-2.0). */
 import { fromBF16, fromF16, f16BitsToF32 } from '../../util/f16.ts';
 import { product } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
 import type { Field, ProtobufFile } from './protobuf.ts';
 
 export interface OnnxNode {
@@ -64,7 +65,8 @@ export async function readOnnxGraph(file: ProtobufFile): Promise<OnnxGraph> {
 }
 
 /** All values of a tensor, as they are stored, in f32: integers of quantised weights too. */
-export async function readOnnxValues(file: ProtobufFile, { name, type, shape, data }: OnnxTensor): Promise<Float32Array> {
+export async function readOnnxValues(file: ProtobufFile, tensor: OnnxTensor): Promise<Float32Array> {
+  const { name, type, shape, data } = tensor;
   const format = TYPES.get(type);
   const count = product(shape);
   if (!format) throw file.broken(`${name} has the type ${type}, which no weight has`);
@@ -73,10 +75,21 @@ export async function readOnnxValues(file: ProtobufFile, { name, type, shape, da
     if (numbers.length !== count) throw file.broken(`${name} [${shape.join(', ')}] holds ${numbers.length} values`);
     return Float32Array.from(numbers, format.varint);
   }
-  const bytes = data ? data.to - data.from : 0;
-  if (!data || bytes !== count * format.bytes) throw file.broken(`${name} [${shape.join(', ')}] takes ${bytes} bytes, expected ${count * format.bytes}`); // prettier-ignore
-  const stored = await file.source.read(data.from, bytes);
+  const stored = await readOnnxBytes(file, tensor, { from: 0, to: count })!;
   return format.widen(stored.byteOffset % format.bytes === 0 ? stored : stored.slice());
+}
+
+/** The bytes of the elements [from, to) of a tensor; undefined where they are kept as varints. */
+export function readOnnxBytes(
+  file: ProtobufFile,
+  { name, type, shape, data }: OnnxTensor,
+  { from, to }: Range,
+): Promise<Uint8Array> | undefined {
+  const { bytes: each } = TYPES.get(type) ?? { bytes: 0 };
+  if (data?.number === TENSOR.int32) return undefined;
+  const bytes = data ? data.to - data.from : 0;
+  if (!data || bytes !== product(shape) * each) throw file.broken(`${name} [${shape.join(', ')}] takes ${bytes} bytes, expected ${product(shape) * each}`); // prettier-ignore
+  return file.source.read(data.from + from * each, (to - from) * each);
 }
 
 /** Whether a tensor is of floating point numbers, and whether it is of the integers that quantised weights are made of. */

@@ -71,11 +71,20 @@ async function tensorIn(
   // Steps of 0 would let a few bytes become any number of values.
   if (product(shape) > storage.elements) refuse(`[${shape.join(', ')}] has more values than the ${storage.elements} stored`);
   const start = await dataStart(path, source, entry);
+  const stored = (from: number, to: number): Promise<Uint8Array> => source.read(start + from * type.bytes, (to - from) * type.bytes);
   const read = async (from: number, to: number): Promise<Float32Array> => {
-    const bytes = await source.read(start + from * type.bytes, (to - from) * type.bytes);
+    const bytes = await stored(from, to);
     return type.widen(bytes.byteOffset % type.bytes === 0 ? bytes : bytes.slice());
   };
-  if (isContiguous(shape, strides)) return { dtype: type.dtype, shape, read: ({ from, to }) => read(offset + from, offset + to) };
+  if (isContiguous(shape, strides)) {
+    const { dtype } = type;
+    return {
+      dtype,
+      shape,
+      read: ({ from, to }) => read(offset + from, offset + to),
+      stored: ({ from, to }) => stored(offset + from, offset + to),
+    };
+  }
   return { dtype: type.dtype, shape, read: async (range) => gather(await read(0, storage.elements), described, range) };
 }
 

@@ -1,11 +1,8 @@
 /** Floats as blocks, byte for byte as PyPI `gguf` stores them (gguf/quants.py). */
-import { f32ToF16Bits } from '../util/f16.ts';
-import { BLOCK } from './block-format.ts';
-import { BLOCK_FORMATS } from './block-types.ts';
-import type { BlockType } from './block-types.ts';
-
-/** What floats can be quantised to. */
-export type QuantizedType = 'Q8_0' | ('Q4_0' & BlockType);
+import { f32ToF16Bits } from '../../engine/util/f16.ts';
+import { BLOCK } from '../../engine/weights/block-format.ts';
+import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
+import type { QuantizedType } from '../../engine/weights/storage.ts';
 
 /** Rows whose length is a multiple of 32, quantised symmetrically in blocks of 32: the largest value of a block decides its scale. */
 export function quantizeRows(data: Float32Array, type: QuantizedType): Uint8Array {

@@ -1,0 +1,61 @@
+// A convolution's floats, as a file stores them -> packed[(t C4 + c / 4)][out_column + row][c % 4], C4 = ceil(C / 4), as packLinear lays out rows of taps of
+// channels padded to 4; f32, or f16 rounded to nearest even. raw (lib/stored_floats.wgsl) has `channels` of the channels, from 4 first_quad on. Row r takes
+// position k = k_first + r / group + t k_step of the kernel (zeros where there is none), which lies at (r % group) row_stride + c channel_stride + k.
+// flags[tensor] becomes 1 when a value is not finite or too large for f16. An invocation takes a row and QUADS quads of channels of a tap.
+override WG: u32;
+override SOURCE: u32;
+override HALF: bool;
+override QUADS: u32;
+override PAIRS: bool;
+
+struct Params {
+  rows: u32,
+  group: u32,
+  row_stride: u32,
+  channel_stride: u32,
+  channels: u32,
+  first_quad: u32,
+  tap_quads: u32,
+  kernel: u32,
+  k_first: i32,
+  k_step: i32,
+  out_column: u32,
+  padded: u32,
+  tensor: u32,
+}
+
+@group(0) @binding(0) var<storage, read> raw: array<u32>;
+@group(0) @binding(1) var<storage, read_write> packed: array<u32>;
+@group(0) @binding(2) var<storage, read_write> flags: array<u32>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = group.x * WG + lane;
+  if (row >= params.rows) {
+    return;
+  }
+  let tap = group.z;
+  let k = params.k_first + i32(row / params.group) + i32(tap) * params.k_step;
+  let inside = k >= 0 && k < i32(params.kernel);
+  let first = row % params.group * params.row_stride + u32(max(k, 0));
+  var bad = false;
+  for (var i = 0u; i < QUADS; i++) {
+    let quad = group.y * QUADS + i;
+    if (quad * 4u >= params.channels) {
+      break;
+    }
+    var values = vec4<u32>(0u);
+    for (var j = 0u; j < 4u; j++) {
+      let channel = quad * 4u + j;
+      if (inside && channel < params.channels) {
+        values[j] = value_at(first + channel * params.channel_stride);
+      }
+    }
+    bad = bad || is_bad(values);
+    store_quad((tap * params.tap_quads + params.first_quad + quad) * params.padded + params.out_column + row, values);
+  }
+  if (bad) {
+    flags[params.tensor] = 1u;
+  }
+}
