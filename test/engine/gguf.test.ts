@@ -154,11 +154,18 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.shortconv.l_cache`]: u32(3),
       [`${name}.attention.head_count_kv`]: { type: 'i32s', value: [1] } as const,
     };
+    const growing = {
+      [`${name}.attention.temperature_scale`]: f32(0.1),
+      [`${name}.rope.scaling.type`]: text('yarn'),
+      [`${name}.rope.scaling.factor`]: f32(4),
+      [`${name}.rope.scaling.original_context_length`]: u32(16),
+    };
     const more = {
       'general.architecture': text(name),
       ...(name.endsWith('moe') && experts),
       ...(name === 'qwen35' && recurrent),
       ...(name === 'lfm2' && convolutions),
+      ...(name === 'mistral3' && growing),
     };
     const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
     expect(config['model_type']).toBe(modelType);
@@ -272,7 +279,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, arcee, phi3, olmo2, lfm2, qwen35 are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, qwen35 are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

@@ -2,22 +2,34 @@
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
-/** Files of half a minute and more on two cores, the longest first. A machine that has run them before knows their times itself. */
+/** Files of a quarter of a minute and more on two cores, the longest first. A machine that has run them before knows their times itself. */
 const SLOW = [
   'browser/tab-audio',
   'browser/playground',
-  'browser/split',
-  'models/batch-invariance',
+  'parallel/split',
   'browser/own-models',
+  'e2e/fuzz',
+  'parallel/two-adapters-server',
+  'models/families',
+  'browser/parity',
+  'models/batch-invariance',
   'models/transcriber',
-  'server/upload-budget',
-  'models/kv-quality',
-  'engine/chat-engine',
-  'e2e/server',
-  'models/synthesizer',
-  'server/process',
   'browser/accessibility',
+  'browser/work',
+  'server/process',
+  'parallel/rank-loss',
+  'models/kv-quality',
+  'models/synthesizer',
+  'e2e/server',
+  'engine/chat-engine',
+  'parallel/rank-death',
+  'browser/long-recordings',
+  'e2e/chat-memory',
+  'server/upload-budget',
   'engine/grammar-threads',
+  'browser/split',
+  'browser/server-mode',
+  'parallel/adapters',
   'sources/command',
 ];
 
