@@ -4,8 +4,8 @@ import { ceilDiv, product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import { finite, finiteBlocks, missingTensor } from '../checkpoint.ts';
 import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
-import { rowLength } from './architecture.ts';
-import type { NamedTensor } from './architecture.ts';
+import { rowLength } from './tensor-names.ts';
+import type { NamedTensor } from './tensor-names.ts';
 import type { GgufTensor } from './header.ts';
 
 /** The file that a tensor lies in. */

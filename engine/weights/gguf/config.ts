@@ -1,0 +1,63 @@
+/** A GGUF file's settings as Hugging Face's config.json. */
+import type { Json } from '../../util/json.ts';
+import { architectureOf, layersOf } from './architecture.ts';
+import type { Metadata } from './metadata.ts';
+import type { PartTensor } from './parts.ts';
+import { ropeOf } from './rope.ts';
+import type { RopeFactors } from './rope.ts';
+
+/** Settings that change what a model computes and that no decoder here follows, with the value that changes nothing. */
+const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = [
+  ['expert_count', 0],
+  ['logit_scale', 1],
+  ['embedding_scale', 1],
+  ['residual_scale', 1],
+  ['attention.scale', 0],
+  ['attention.clamp_kqv', 0],
+  ['attention.max_alibi_bias', 0],
+  ['attn_logit_softcapping', 0],
+  ['final_logit_softcapping', 0],
+  ['attention.causal', true],
+  ['use_parallel_residual', false],
+];
+
+/** config.json of a file; `ropeFactors` are the values of ROPE_FACTORS where it has them. */
+export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>, ropeFactors: RopeFactors | undefined): Json {
+  const { name, modelType, activation, settings, reads = [] } = architectureOf(metadata);
+  const key = (rest: string): string => `${name}.${rest}`;
+  for (const [rest, neutral] of NEUTRAL) {
+    const value = metadata.get(key(rest)) ?? neutral;
+    if (value !== neutral && !reads.includes(rest)) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
+  }
+  const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+  const hidden = size('embedding_length');
+  const heads = size('attention.head_count');
+  const layers = layersOf(metadata, name) ?? metadata.refuse(`${key('block_count')} is missing`);
+  const headDim = metadata.number(key('attention.key_length')) ?? hidden / heads;
+  const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
+  if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
+  const rotated = metadata.number(key('rope.dimension_count')) ?? headDim;
+  const embedding = tensors.get('token_embd.weight') ?? metadata.refuse('tensor token_embd.weight is missing');
+  const window = metadata.number(key('attention.sliding_window'));
+  return {
+    model_type: modelType,
+    hidden_size: hidden,
+    intermediate_size: size('feed_forward_length'),
+    num_hidden_layers: layers,
+    num_attention_heads: heads,
+    num_key_value_heads: metadata.everyLayer(key('attention.head_count_kv')) ?? heads,
+    head_dim: headDim,
+    vocab_size: embedding.shape[0],
+    max_position_embeddings: size('context_length'),
+    rms_norm_eps: size('attention.layer_norm_rms_epsilon'),
+    hidden_act: activation,
+    attention_bias: tensors.has('blk.0.attn_q.bias'),
+    tie_word_embeddings: !tensors.has('output.weight'),
+    ...ropeOf(metadata, key, ropeFactors),
+    ...(rotated !== headDim && { partial_rotary_factor: rotated / headDim }),
+    ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0 }),
+    ...settings?.(metadata, key, { layers, hidden, heads, headDim }),
+    bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
+    eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
+  };
+}

@@ -1,0 +1,91 @@
+/** A GGUF file's tensors by Hugging Face's names (llama.cpp: gguf-py/gguf/tensor_mapping.py). */
+import { product } from '../../util/math.ts';
+import { architectureOf, layersOf } from './architecture.ts';
+import type { GgufTensor } from './header.ts';
+import type { Metadata } from './metadata.ts';
+import type { PartTensor } from './parts.ts';
+import { ROPE_FACTORS } from './rope.ts';
+
+/** Names outside of layers. */
+const TOP: ReadonlyMap<string, string> = new Map([
+  ['token_embd.weight', 'model.embed_tokens.weight'],
+  ['output_norm.weight', 'model.norm.weight'],
+  // LFM2's.
+  ['token_embd_norm.weight', 'model.norm.weight'],
+  ['output.weight', 'lm_head.weight'],
+]);
+
+/** Names of a layer's parts. */
+const PARTS: ReadonlyMap<string, string> = new Map([
+  ['attn_norm', 'input_layernorm'],
+  ['attn_q', 'self_attn.q_proj'],
+  ['attn_k', 'self_attn.k_proj'],
+  ['attn_v', 'self_attn.v_proj'],
+  ['attn_output', 'self_attn.o_proj'],
+  ['attn_q_norm', 'self_attn.q_norm'],
+  ['attn_k_norm', 'self_attn.k_norm'],
+  ['ffn_norm', 'post_attention_layernorm'],
+  ['ffn_gate', 'mlp.gate_proj'],
+  ['ffn_up', 'mlp.up_proj'],
+  ['ffn_down', 'mlp.down_proj'],
+]);
+
+/** A tensor under Hugging Face's name. */
+export interface NamedTensor {
+  readonly tensor: PartTensor;
+  /** Rows of a head, where the file has them as pairs of channels. */
+  readonly pairedRows: number | undefined;
+  /** What a stored value stands for; undefined = itself. */
+  readonly value: ((stored: number) => number) | undefined;
+}
+
+/** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
+export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>): ReadonlyMap<string, NamedTensor> {
+  const { name, permuted, parts, tensors: own, values, normOffset = 0 } = architectureOf(metadata);
+  const layers = layersOf(metadata, name) ?? Infinity;
+  const heads = metadata.everyLayer(`${name}.attention.head_count`);
+  const headsOf: Readonly<Record<string, number | undefined>> = {
+    attn_q: heads,
+    attn_k: metadata.everyLayer(`${name}.attention.head_count_kv`) ?? heads,
+  };
+  const found = new Map<string, NamedTensor>();
+  for (const tensor of tensors.values()) {
+    if (Object.values<string>(ROPE_FACTORS).includes(tensor.name)) continue;
+    const [, layer, stored = ''] = /^blk\.(\d+)\.(.+)$/.exec(tensor.name) ?? [];
+    if (layer !== undefined && Number(layer) >= layers) continue;
+    const [, part = '', kind] = /^(\w+)\.(weight|bias)$/.exec(stored) ?? [];
+    const known = parts?.get(part) ?? PARTS.get(part);
+    const inLayer = own?.get(stored) ?? (known && `${known}.${kind}`);
+    const hugging = TOP.get(tensor.name) ?? (inLayer && `model.layers.${layer}.${inLayer}`) ?? tensor.name;
+    const count = permuted ? headsOf[part] : undefined;
+    const isShifted = normOffset !== 0 && tensor.name.endsWith('_norm.weight');
+    const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
+    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stackedByRows(tensor);
+    found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });
+  }
+  return found;
+}
+
+/** Matrices of several experts as one. */
+function stackedByRows(tensor: PartTensor): PartTensor {
+  const [experts = 1, rows = 1, columns] = tensor.shape;
+  return columns === undefined ? tensor : { ...tensor, shape: [experts * rows, columns] };
+}
+
+/** Filters of one channel each, [channels, taps], as PyTorch has them. */
+function asFilters(tensor: PartTensor): PartTensor {
+  const [channels = 1, taps = 1] = tensor.shape;
+  return { ...tensor, shape: [channels, 1, taps] };
+}
+
+function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number): number {
+  const rows = shape[0]! / heads;
+  if (!Number.isInteger(rows) || rows % 2 !== 0)
+    metadata.refuse(`tensor ${name} has shape [${shape.join(', ')}], expected rows for ${heads} heads of an even size`);
+  return rows;
+}
+
+/** Values of one row of a tensor: the rows are its first dimension. */
+export function rowLength({ shape }: GgufTensor): number {
+  return product(shape.slice(1));
+}
