@@ -2,6 +2,7 @@
 import type { Json } from '../util/json.ts';
 import { isObject } from '../util/json.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
+import type { DecoderDefinition } from './decoder.ts';
 import type { WeightLoader } from './weight-loader.ts';
 
 /** Where published checkpoints have the text part: as transformers 4 wrote them, and as transformers 5 does. */
@@ -42,5 +43,14 @@ export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): C
     ...(from.stored && { stored: (name, elements) => from.stored!(stored(name), elements) }),
     readIds: (name) => from.readIds(stored(name)),
     close: () => from.close(),
+  };
+}
+
+/** A text model's definition for checkpoints of the text model alone and of one that also sees or hears. */
+export function textPart(text: Required<DecoderDefinition>): DecoderDefinition {
+  return {
+    parseConfig: (json) => text.parseConfig(textConfig(json)),
+    workspace: (device, json, rows, logitRows) => text.workspace(device, textConfig(json), rows, logitRows),
+    load: (loader, json, context, shard) => text.load(textWeights(loader), textConfig(json), context, shard),
   };
 }

@@ -118,7 +118,7 @@ export class Scheduler {
     this.#schedulePrompts(prefills, budget);
     // Retracting may have taken pages of a sequence that was scheduled before.
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
-    const placed = (item: BatchItem): BatchItem => ({ ...item, state: this.#cache.useState(item) });
+    const placed = (item: BatchItem): BatchItem => (this.#states ? { ...item, state: this.#cache.useState(item) } : item);
     const batch = { decodes: decodes.filter(live).map(placed), prefills: prefills.filter(live).map(placed) };
     const items = [...batch.decodes, ...batch.prefills];
     if (items.length === 0) return undefined;

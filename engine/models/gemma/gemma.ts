@@ -1,7 +1,7 @@
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { gatedMlp } from '../layers/mlp.ts';
-import { textConfig, textWeights } from '../text-part.ts';
+import { textPart } from '../text-part.ts';
 import { parseGemmaConfig } from './config.ts';
 
 const TEXT = decoderStack({
@@ -16,8 +16,4 @@ const TEXT = decoderStack({
 });
 
 /** Gemma 2, and Gemma 3 with or without eyes: of models that see, the text part. Shapes and names: MODEL.md. */
-export const GEMMA: DecoderDefinition = {
-  parseConfig: (json) => TEXT.parseConfig(textConfig(json)),
-  workspace: (device, json, rows, logitRows) => TEXT.workspace(device, textConfig(json), rows, logitRows),
-  load: (loader, json, context, shard) => TEXT.load(textWeights(loader), textConfig(json), context, shard),
-};
+export const GEMMA: DecoderDefinition = textPart(TEXT);

@@ -7,7 +7,7 @@ import { decoderStack } from '../layers/decoder-stack.ts';
 import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
 import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
-import { textConfig, textWeights } from '../text-part.ts';
+import { textPart } from '../text-part.ts';
 
 /** What Ministral3Config has where a file says nothing (transformers, configuration_ministral3.py). */
 const DEFAULTS = {
@@ -42,8 +42,4 @@ export function parseMinistralConfig(json: Json): DecoderStackConfig {
 const TEXT = decoderStack({ parseConfig: parseMinistralConfig, mlp: gatedMlp('silu') });
 
 /** Ministral 3, and Mistral Small 3 with eyes: of models that see, the text part. Shapes and names: MODEL.md. */
-export const MINISTRAL: DecoderDefinition = {
-  parseConfig: (json) => TEXT.parseConfig(textConfig(json)),
-  workspace: (device, json, rows, logitRows) => TEXT.workspace(device, textConfig(json), rows, logitRows),
-  load: (loader, json, context, shard) => TEXT.load(textWeights(loader), textConfig(json), context, shard),
-};
+export const MINISTRAL: DecoderDefinition = textPart(TEXT);

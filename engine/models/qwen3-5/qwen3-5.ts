@@ -1,14 +1,10 @@
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { gatedMlp } from '../layers/mlp.ts';
-import { textConfig, textWeights } from '../text-part.ts';
+import { textPart } from '../text-part.ts';
 import { parseQwen35Config } from './config.ts';
 
 const TEXT = decoderStack({ parseConfig: parseQwen35Config, mlp: gatedMlp('silu') });
 
 /** Qwen3.5 and 3.6: three gated delta-nets to one gated attention; of models that see, the text part. Shapes and names: MODEL.md. */
-export const QWEN3_5: DecoderDefinition = {
-  parseConfig: (json) => TEXT.parseConfig(textConfig(json)),
-  workspace: (device, json, rows, logitRows) => TEXT.workspace(device, textConfig(json), rows, logitRows),
-  load: (loader, json, context, shard) => TEXT.load(textWeights(loader), textConfig(json), context, shard),
-};
+export const QWEN3_5: DecoderDefinition = textPart(TEXT);
