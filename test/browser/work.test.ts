@@ -49,7 +49,8 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await context.close();
   });
 
-  const questions = (page: Page): Promise<string[]> => page.locator('.message.user .question').allInnerTexts();
+  // Text as it is in the document: innerText leaves out what has not been painted yet (content-visibility).
+  const questions = (page: Page): Promise<string[]> => page.locator('.message.user .question').allTextContents();
   const answers = (page: Page): Promise<string[]> => page.locator('.message.assistant[data-status="done"] .markdown').allInnerTexts();
   const show = async (page: Page, route: string): Promise<void> => {
     await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
