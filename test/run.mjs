@@ -5,10 +5,15 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
 import { ensureAdapter } from '../server/setup/drivers.mjs';
 import { ensureChromium } from './setup-chromium.mjs';
+
+const VITEST = 'vitest/vitest.mjs';
+/** A command in this process's terminal. */
+const INHERIT = { cwd: ROOT, stdio: 'inherit' };
 
 /** What tests call published weights, where that is not the recipe's name. */
 const WEIGHTS = { 'kokoro-82m-int8': 'kokoro' };
@@ -28,9 +33,20 @@ await withSetup(async () => {
   process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
 });
 
+/** Where a command of an npm package lies. */
+function tool(path) {
+  return join(ROOT, 'node_modules', path);
+}
+
 /** Runs an npm package's command in this process's terminal; returns its exit status. */
 function runTool(path, ...args) {
-  return spawnSync(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: ROOT, stdio: 'inherit' }).status ?? 1;
+  return spawnSync(process.execPath, [tool(path), ...args], INHERIT).status ?? 1;
+}
+
+/** The exit status of a process, once it has ended and all that it wrote is read. */
+async function ended(child) {
+  const [status] = await once(child, 'close');
+  return status ?? 1;
 }
 
 /** `name` is the beginning of a benchmark's; the rest goes to it (a part of the shapes' names). */
@@ -53,26 +69,36 @@ function argumentsOf(script) {
   return scripts[script].split(' ').slice(1);
 }
 
+/** Who asks for a few tests is at work on them: they get the type check first. The whole run does what it can side by side. */
 async function runTests(filters) {
-  const checks = [['type check', 'typescript/bin/tsc', '-p', 'tsconfig.json']];
-  // Who asks for a few tests is at work on them.
-  if (filters.length === 0) {
-    checks.push(['format check', 'prettier/bin/prettier.cjs', '--log-level=warn', ...argumentsOf('format:check')]);
-    checks.push(['lint', 'oxlint/bin/oxlint', ...argumentsOf('lint')]);
-  }
-  const passed = await Promise.all(checks.map((check) => passes(...check)));
-  return passed.every(Boolean) ? runVitest(filters) : 1;
+  const typeCheck = ['type check', 'typescript/bin/tsc', '-p', 'tsconfig.json'];
+  if (filters.length > 0) return (await passes(...typeCheck)) ? runVitest(filters) : 1;
+  const formatCheck = ['format check', 'prettier/bin/prettier.cjs', '--log-level=warn', ...argumentsOf('format:check')];
+  const lint = ['lint', 'oxlint/bin/oxlint', ...argumentsOf('lint')];
+  const [plain, devices] = [reportOf('plain'), reportOf('devices')];
+  // Browsers and adapters leave an eighth of two cores unused: what opens hardly a device goes there, one after the other, and holds nothing up.
+  const beside = async () => {
+    const statuses = [];
+    for (const check of [typeCheck, formatCheck, lint]) statuses.push(await passes(...check));
+    return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain', '--maxWorkers=1')];
+  };
+  const main = async () =>
+    (await ended(spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices'], INHERIT))) === 0;
+  const [others, tested] = await Promise.all([beside(), main()]);
+  return summarise([plain, devices], tested && others.every(Boolean));
 }
 
-/** Runs an npm package's command beside others; its output comes whole when it ends. */
+/** Runs an npm package's command at a lower priority; its output comes whole when it ends. */
 async function passes(title, path, ...args) {
-  const tool = spawn(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [tool(path), ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+  // So low that a browser is not held up, not so low that a test waits for its turn until it is too late.
+  setPriority(child.pid, 5);
   const output = [];
-  for (const stream of [tool.stdout, tool.stderr]) stream.on('data', (chunk) => output.push(chunk));
-  const [status] = await once(tool, 'close');
-  console.log(title);
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk));
+  const passed = (await ended(child)) === 0;
+  console.log(`${title}: ${passed ? 'passed' : 'FAILED'}`);
   process.stdout.write(Buffer.concat(output));
-  return status === 0;
+  return passed;
 }
 
 /** Tests on published weights: those of PARLEY_WEIGHTS, else what the recipes of models/ and of tests fetch. What cannot be fetched is said, and its tests are skipped. */
@@ -101,18 +127,32 @@ function fetchWeights() {
 }
 
 function runVitest(filters) {
-  const report = join(ROOT, '.parley', 'test-results.json');
+  const report = reportOf('tests');
+  const status = runTool(VITEST, ...vitestArguments(report), ...filters);
+  return summarise([report], status === 0);
+}
+
+/** Where vitest writes what came of a run; no earlier one lies there. */
+function reportOf(name) {
+  const report = join(ROOT, '.parley', `${name}-results.json`);
   rmSync(report, { force: true });
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const status = runTool('vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts', ...reporters, ...filters);
-  const { numPassedTests, numFailedTests, numPendingTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
-  const broken = testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
-  const kernels = testResults
-    .filter((file) => file.name.includes(`${sep}test${sep}kernels${sep}`))
-    .flatMap((file) => file.assertionResults);
+  return report;
+}
+
+function vitestArguments(report) {
+  return ['run', '--config', 'test/vitest.config.ts', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+}
+
+/** Prints the counts of the reports as the last line; returns the exit status. */
+function summarise(reports, passed) {
+  const results = reports.map((report) => JSON.parse(readFileSync(report, 'utf8')));
+  const files = results.flatMap(({ testResults }) => testResults);
+  const broken = files.filter((file) => file.status === 'failed' && file.assertionResults.length === 0).length;
+  const kernels = files.filter((file) => file.name.includes(`${sep}test${sep}kernels${sep}`)).flatMap((file) => file.assertionResults);
   // A machine where every kernel case skips has tested nothing: that must not look like success.
   const untested = kernels.length > 0 && !kernels.some((test) => test.status === 'passed');
   if (untested) console.error('no kernel case ran');
-  console.log(`${numPassedTests} passed, ${numFailedTests + broken} failed, ${numPendingTests} skipped`);
-  return status !== 0 || untested ? 1 : 0;
+  const total = (count) => results.reduce((sum, result) => sum + result[count], 0);
+  console.log(`${total('numPassedTests')} passed, ${total('numFailedTests') + broken} failed, ${total('numPendingTests')} skipped`);
+  return passed && !untested ? 0 : 1;
 }
