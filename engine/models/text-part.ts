@@ -40,7 +40,7 @@ export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): C
     tensor: (name) => (names.has(name) ? from.tensor(stored(name)) : undefined),
     read: (name, elements) => from.read(stored(name), elements),
     ...(from.blocks && { blocks: (name, rows) => from.blocks!(stored(name), rows) }),
-    ...(from.stored && { stored: (name, elements) => from.stored!(stored(name), elements) }),
+    ...(from.stored && { stored: (name, elements, into) => from.stored!(stored(name), elements, into) }),
     readIds: (name) => from.readIds(stored(name)),
     close: () => from.close(),
   };

@@ -45,6 +45,8 @@ export class WeightStream {
   readonly #numbers: ReadonlyMap<string, number>;
   /** Of tensors that came this way: f16 where some values, or the scales of their blocks, are stored in it. */
   readonly #limits = new Map<string, FloatType>();
+  /** What is read of a chunk, again and again: fresh memory for each would be zeroed first, and collected. */
+  readonly #host = new Uint8Array(CHUNK_BYTES);
   #raw: Tensor | undefined;
   #flags: Tensor | undefined;
   /** The chunk that the device is at. */
@@ -124,7 +126,7 @@ export class WeightStream {
   ): Promise<void> {
     const device = this.#device;
     const type = values ? undefined : storedFloat(this.#checkpoint.tensor(name)!);
-    const stored = type && this.#checkpoint.stored?.(name, elements);
+    const stored = type && this.#checkpoint.stored?.(name, elements, this.#host);
     const data = stored ? await stored : await (values?.(elements) ?? this.#checkpoint.read(name, elements));
     await this.#running;
     if (!this.#raw || this.#raw.byteLength < data.byteLength) {

@@ -228,8 +228,8 @@ async function openByteSource(path: string): Promise<ByteSource> {
   const { size } = await handle.stat();
   return {
     size,
-    async read(offset, length) {
-      const bytes = new Uint8Array(length);
+    async read(offset, length, into) {
+      const bytes = into && into.length >= length ? into.subarray(0, length) : new Uint8Array(length);
       let done = 0;
       while (done < length) {
         const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);

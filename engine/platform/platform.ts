@@ -5,8 +5,8 @@ import type { AdapterMemory } from './memory.ts';
 /** A file read by ranges, so that weights stream to the GPU without a full copy in JS memory. */
 export interface ByteSource {
   readonly size: number;
-  /** Exactly `length` bytes at `offset`; throws when the file is shorter. */
-  read(offset: number, length: number): Promise<Uint8Array>;
+  /** Exactly `length` bytes at `offset`; throws when the file is shorter. They may lie in `into`, where that is given and long enough. */
+  read(offset: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
   close(): Promise<void>;
 }
 

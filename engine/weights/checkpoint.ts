@@ -30,9 +30,9 @@ export interface Checkpoint {
   blocks?(name: string, rows: Range): Promise<Uint8Array>;
   /**
    * The bytes of the elements [from, to) of a tensor in one of STORED_FLOATS, as they lie in the file; nothing of them is checked. Undefined for one
-   * whose values are made of what is stored.
+   * whose values are made of what is stored. They may lie in `into`, where that is given and long enough.
    */
-  stored?(name: string, elements: Range): Promise<Uint8Array> | undefined;
+  stored?(name: string, elements: Range, into?: Uint8Array): Promise<Uint8Array> | undefined;
   /** Values of a tensor of ids; no weight is one. */
   readIds(name: string): Promise<Int32Array>;
   close(): Promise<void>;

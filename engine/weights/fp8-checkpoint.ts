@@ -73,8 +73,8 @@ class Fp8Checkpoint implements Checkpoint {
     return values;
   }
 
-  stored(name: string, elements: Range): Promise<Uint8Array> | undefined {
-    return this.#scaled.has(name) ? undefined : this.#stored.stored?.(name, elements);
+  stored(name: string, elements: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
+    return this.#scaled.has(name) ? undefined : this.#stored.stored?.(name, elements, into);
   }
 
   readIds(name: string): Promise<Int32Array> {

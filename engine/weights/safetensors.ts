@@ -80,11 +80,11 @@ class SafetensorsCheckpoint implements Checkpoint {
     return finite(widen(await entry.source.read(entry.start + from * size, (to - from) * size)), entry.path, name, from);
   }
 
-  async stored(name: string, { from, to }: Range): Promise<Uint8Array> {
+  async stored(name: string, { from, to }: Range, into?: Uint8Array): Promise<Uint8Array> {
     const entry = this.#entries.get(name);
     if (!entry) throw missingTensor(name);
     const size = ELEMENT_BYTES.get(entry.dtype)!;
-    return entry.source.read(entry.start + from * size, (to - from) * size);
+    return entry.source.read(entry.start + from * size, (to - from) * size, into);
   }
 
   /** Of I32. */

@@ -185,6 +185,7 @@ async function compare(path: string): Promise<void> {
   let theirs: string | undefined;
   for (const contender of Object.keys(CONTENDERS) as Contender[]) {
     const { ready, hostPeak, deviceBytes, prefill, decode, cpu, answer } = await inProcess(contender, path);
+    console.error(`${basename(path)}, ${CONTENDERS[contender]}: ${fixed(prefill, 1)} and ${fixed(decode, 1)} tokens a second`);
     theirs ??= answer;
     const same = [...answer].findIndex((letter, i) => letter !== theirs![i]);
     const mib = (bytes: number): string => fixed(bytes / 2 ** 20, 0);

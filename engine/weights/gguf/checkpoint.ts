@@ -56,16 +56,16 @@ export class GgufCheckpoint implements Checkpoint {
     return finiteBlocks(stored, tensor.type.blocks!, path, tensor.name, rows.from * rowLength(tensor));
   }
 
-  stored(name: string, { from, to }: Range): Promise<Uint8Array> | undefined {
+  stored(name: string, { from, to }: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
     const named = this.#tensors.get(name);
     if (!named) throw missingTensor(name);
     const { tensor, pairedRows, value } = named;
     const { source } = this.#parts[tensor.part]!;
     const { bytes } = tensor.type;
     if (value) return undefined;
-    const read = (range: Range): Promise<Uint8Array> => source.read(tensor.start + range.from, range.to - range.from);
+    const read = (range: Range, into?: Uint8Array): Promise<Uint8Array> => source.read(tensor.start + range.from, range.to - range.from, into);
     const range = { from: from * bytes, to: to * bytes };
-    return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range);
+    return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range, into);
   }
 
   async readIds(name: string): Promise<Int32Array> {
