@@ -39,7 +39,7 @@ export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): C
     names: () => [...names.keys()],
     tensor: (name) => (names.has(name) ? from.tensor(stored(name)) : undefined),
     read: (name, elements) => from.read(stored(name), elements),
-    ...(from.blocks && { blocks: (name, rows) => from.blocks!(stored(name), rows) }),
+    ...(from.blocks && { blocks: (name, rows, into) => from.blocks!(stored(name), rows, into) }),
     ...(from.stored && { stored: (name, elements, into) => from.stored!(stored(name), elements, into) }),
     readIds: (name) => from.readIds(stored(name)),
     close: () => from.close(),

@@ -4,13 +4,12 @@ import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { transposedTaps, tapsOf } from '../ops/conv.ts';
 import type { ConvShape } from '../ops/conv.ts';
-import { emptyLinear, packStored, stackLinear } from '../ops/pack-linear.ts';
+import { emptyLinear, stackLinear } from '../ops/pack-linear.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { shapeOf } from '../weights/checkpoint.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
-import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import { keptBlocks, packedType } from '../weights/storage.ts';
 import type { FloatType, MatrixRequest, WeightType } from '../weights/storage.ts';
@@ -205,49 +204,22 @@ export class WeightLoader {
       else runs.push({ blocks, parts: [part] });
     }
     const weights: LinearWeight[] = [];
-    for (const { blocks, parts } of runs) {
-      weights.push(
-        blocks ? await this.#stored(label, parts, inFeatures, blocks, request) : await this.#packed(label, parts, inFeatures, request),
-      );
-    }
+    for (const { blocks, parts } of runs) weights.push(await this.#streamed(label, parts, inFeatures, blocks, request));
     return this.#counted(stackLinear(weights));
   }
 
-  /** Rows in the blocks of the file. */
-  async #stored(
+  /** Rows in the blocks of the file; as values, in floats or quantised, where they have none. */
+  #streamed(
     label: string,
     parts: readonly MatrixPart[],
     inFeatures: number,
-    type: BlockType,
-    { columns }: MatrixRequest,
-  ): Promise<LinearWeight> {
-    const { values, bytes } = BLOCK_FORMATS[type];
-    const [width, kept] = [inFeatures, columns ? sizeOf(columns) : inFeatures].map((size) => (size / values) * bytes) as [number, number];
-    const total = rowsOf(parts);
-    const all = new Uint8Array(total * kept);
-    let at = 0;
-    for (const { name, outFeatures, rows = { from: 0, to: outFeatures } } of parts) {
-      const stored = await this.checkpoint.blocks!(name, rows);
-      if (!columns) all.set(stored, at);
-      else {
-        const first = (columns.from / values) * bytes;
-        for (let row = 0; row < sizeOf(rows); row++)
-          all.set(stored.subarray(row * width + first, row * width + first + kept), at + row * kept);
-      }
-      at += sizeOf(rows) * kept;
-    }
-    return packStored(this.device, label, all, total, columns ? sizeOf(columns) : inFeatures, type);
-  }
-
-  /** Rows as values, in floats or quantised. */
-  #packed(
-    label: string,
-    parts: readonly MatrixPart[],
-    inFeatures: number,
+    blocks: BlockType | undefined,
     { columns = { from: 0, to: inFeatures }, isTable }: MatrixRequest,
   ): Promise<LinearWeight> {
     const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
-    return this.#tally.stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable));
+    const { stream } = this.#tally;
+    if (blocks) return stream.blocks(label, rows, inFeatures, columns, blocks);
+    return stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable));
   }
 
   /**
@@ -288,7 +260,7 @@ export class WeightLoader {
     for (const bad of await this.#tally.stream.bad()) await this.#explain(bad);
   }
 
-  /** The device only said in which tensors: the message needs the value. */
+  /** The device only said in which tensors: the message needs the value. Of blocks it only said that one may be bad: their scales are, their codes need not be. */
   async #explain({ name, limit }: BadTensor): Promise<void> {
     const all = { from: 0, to: product(this.shape(name)) };
     for (const elements of chunksOf(all, 1)) this.storable(name, await this.checkpoint.read(name, elements), limit);
@@ -297,9 +269,4 @@ export class WeightLoader {
 
 function shifted(values: Float32Array, offset: number, scale = 1): Float32Array {
   return offset === 0 && scale === 1 ? values : values.map((value) => Math.fround(value + offset) * scale);
-}
-
-/** Rows that are kept of all. */
-function rowsOf(parts: readonly MatrixPart[]): number {
-  return parts.reduce((sum, { outFeatures, rows }) => sum + (rows ? sizeOf(rows) : outFeatures), 0);
 }

@@ -1,15 +1,18 @@
-/** Matrices of floats from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, quantises, checks and lays them out. */
+/** Matrices from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, quantises, checks and lays them out. */
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { TapOrder } from '../ops/conv.ts';
+import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
-import type { LinearWeight } from '../ops/weight.ts';
-import { alignUp, sizeOf } from '../util/math.ts';
+import type { LinearPart, LinearWeight } from '../ops/weight.ts';
+import { nextPowerOfTwo, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { storedFloat } from '../weights/checkpoint.ts';
 import type { Checkpoint, StoredFloat } from '../weights/checkpoint.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
 import type { FloatType, QuantizedType } from '../weights/storage.ts';
 
 /** Bytes that are read and uploaded at a time. Two chunks are on the host at most, and one in the driver. */
@@ -34,7 +37,6 @@ export interface BadTensor {
 /** What a chunk is packed from. */
 interface Sent {
   readonly raw: Tensor;
-  readonly source: StoredFloat;
   readonly flags: Tensor;
   readonly tensor: number;
 }
@@ -81,17 +83,38 @@ export class WeightStream {
     for (const chunk of chunksOf(rows, width)) {
       const begin = first + chunk.from - rows.from;
       const end = first + chunk.to - rows.from;
-      await this.#chunk(name, weight, { from: chunk.from * width, to: chunk.to * width }, values, (rec, sent) => {
-        for (const part of weight.parts) {
-          const from = Math.max(begin, part.first);
-          const count = Math.min(end, part.first + part.count) - from;
-          if (count <= 0) continue;
+      const { data, source } = await this.#floats(name, { from: chunk.from * width, to: chunk.to * width }, values);
+      await this.#send(name, floatLimit(weight), data, (rec, sent) => {
+        for (const { part, from, count } of partsOf(weight, begin, end)) {
           packFloats(rec, {
-            ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
+            ...sent, source, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
           }); // prettier-ignore
         }
       });
     }
+  }
+
+  /** The columns [from, to) of rows of `width` values in the file's blocks, which none of the two cuts, one below the other. */
+  async blocks(label: string, parts: readonly StreamedRows[], width: number, columns: Range, type: BlockType): Promise<LinearWeight> {
+    const { values, bytes } = BLOCK_FORMATS[type];
+    const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
+    const weight = emptyLinear(this.#device, label, total, sizeOf(columns), type);
+    let above = 0;
+    for (const { name, rows } of parts) {
+      for (const chunk of chunksOf(rows, ((width / values) * bytes) / 4)) {
+        const begin = above + chunk.from - rows.from;
+        const data = await this.#checkpoint.blocks!(name, chunk, this.#host);
+        await this.#send(name, 'f32', data, (rec, sent) => {
+          for (const { part, from, count } of partsOf(weight, begin, begin + sizeOf(chunk))) {
+            packBlocks(rec, {
+              ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
+            }); // prettier-ignore
+          }
+        });
+      }
+      above += sizeOf(rows);
+    }
+    return weight;
   }
 
   /** The weights of a convolution in floats. */
@@ -100,8 +123,9 @@ export class WeightStream {
     for (const chunk of chunksOf({ from: 0, to: order.fileRows }, order.fileWidth)) {
       const elements = { from: chunk.from * order.fileWidth, to: chunk.to * order.fileWidth };
       const { outColumn, ...layout } = order.of(chunk);
-      await this.#chunk(name, weight, elements, values, (rec, sent) => {
-        for (const part of weight.parts) packTaps(rec, { ...sent, ...layout, part, outColumn });
+      const { data, source } = await this.#floats(name, elements, values);
+      await this.#send(name, floatLimit(weight), data, (rec, sent) => {
+        for (const part of weight.parts) packTaps(rec, { ...sent, source, ...layout, part, outColumn });
       });
     }
     return weight;
@@ -116,30 +140,48 @@ export class WeightStream {
     return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
   }
 
-  /** Uploads values as the file stores them, or widened where the device cannot read that, and packs them when those before are. */
-  async #chunk(
+  /** Values as the file stores them, or widened where the device cannot read that. */
+  async #floats(
     name: string,
-    { parts }: LinearWeight,
     elements: Range,
     values: Values | undefined,
-    pack: (rec: Recorder, sent: Sent) => void,
-  ): Promise<void> {
-    const device = this.#device;
+  ): Promise<{ readonly data: Uint8Array | Float32Array; readonly source: StoredFloat }> {
     const type = values ? undefined : storedFloat(this.#checkpoint.tensor(name)!);
     const stored = type && this.#checkpoint.stored?.(name, elements, this.#host);
-    const data = stored ? await stored : await (values?.(elements) ?? this.#checkpoint.read(name, elements));
+    if (stored) return { data: await stored, source: type };
+    return { data: await (values?.(elements) ?? this.#checkpoint.read(name, elements)), source: 'F32' };
+  }
+
+  /** Uploads what was read of a tensor, and packs it, when what came before is packed; the values may be as large as `limit` allows. */
+  async #send(name: string, limit: FloatType, data: Uint8Array | Float32Array, pack: (rec: Recorder, sent: Sent) => void): Promise<void> {
+    const device = this.#device;
     await this.#running;
     if (!this.#raw || this.#raw.byteLength < data.byteLength) {
       if (this.#raw) device.destroy(this.#raw);
-      this.#raw = device.tensor('raw weights', 'u32', [alignUp(Math.max(CHUNK_BYTES, data.byteLength), 4) / 4]);
+      // Most chunks are of one size; those of a small model need no large buffer.
+      this.#raw = device.tensor('raw weights', 'u32', [nextPowerOfTwo(Math.max(256, data.byteLength)) / 4]);
     }
     this.#flags ??= device.tensor('bad weights', 'u32', [this.#numbers.size]);
     device.write(this.#raw, data);
-    if (this.#limits.get(name) !== 'f16') this.#limits.set(name, parts[0]!.dtype === 'f32' ? 'f32' : 'f16');
+    if (this.#limits.get(name) !== 'f16') this.#limits.set(name, limit);
     const rec = device.record('pack weights');
-    pack(rec, { raw: this.#raw, source: (stored && type) ?? 'F32', flags: this.#flags, tensor: this.#numbers.get(name)! });
+    pack(rec, { raw: this.#raw, flags: this.#flags, tensor: this.#numbers.get(name)! });
     this.#running = rec.submit().finished();
   }
+}
+
+/** How large the values of a weight made of floats may be: scales of blocks are f16 too. */
+function floatLimit({ parts }: LinearWeight): FloatType {
+  return parts[0]!.dtype === 'f32' ? 'f32' : 'f16';
+}
+
+/** The parts of a weight that its output features [begin, end) lie in: from which feature on, and how many. */
+function partsOf({ parts }: LinearWeight, begin: number, end: number): { part: LinearPart; from: number; count: number }[] {
+  const found = parts.map((part) => {
+    const from = Math.max(begin, part.first);
+    return { part, from, count: Math.min(end, part.first + part.count) - from };
+  });
+  return found.filter(({ count }) => count > 0);
 }
 
 /** Rows of `width` values, as many at a time as a chunk holds in f32: a multiple of 4 unless they are too long for that. */

@@ -1,13 +1,13 @@
 /** Puts weight matrices on the device in the layouts of the linear kernels. */
 import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
-import { BLOCK, packBlocks, rowWords } from '../weights/block-format.ts';
+import { BLOCK, rowWords } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
-import type { FloatType, QuantizedType } from '../weights/storage.ts';
+import type { FloatType } from '../weights/storage.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
 /** Columns that kernels read together. */
@@ -33,39 +33,19 @@ export function packLinear(
   return { inFeatures, outFeatures, parts };
 }
 
-/** The same matrix with zeros, or in blocks of them, to be filled on the device (packFloats). */
+/** The same matrix with zeros, or in blocks of them, to be filled on the device (packFloats, packBlocks). */
 export function emptyLinear(
   device: Device,
   label: string,
   outFeatures: number,
   inFeatures: number,
-  dtype: FloatType | QuantizedType,
+  dtype: FloatType | BlockType,
 ): LinearWeight {
   const k4 = ceilDiv(inFeatures, 4);
   const words = isBlockType(dtype) ? rowWords(BLOCK_FORMATS[dtype], inFeatures / BLOCK).all : k4 * (dtype === 'f16' ? 2 : 4);
   const parts = cut(device, outFeatures, words * 4).map(({ first, count, padded }): LinearPart => {
     const weight = isBlockType(dtype) ? device.tensor(label, 'u32', [words, padded]) : device.tensor(label, dtype, [k4, padded, 4]);
     return { dtype, weight, first, count, padded };
-  });
-  return { inFeatures, outFeatures, parts };
-}
-
-/** Uploads rows as they are stored in blocks. */
-export function packStored(
-  device: Device,
-  label: string,
-  bytes: Uint8Array,
-  outFeatures: number,
-  inFeatures: number,
-  dtype: BlockType,
-): LinearWeight {
-  const format = BLOCK_FORMATS[dtype];
-  const rowBytes = (inFeatures / format.values) * format.bytes;
-  assert(bytes.length === outFeatures * rowBytes, `${label}: ${bytes.length} bytes of ${dtype} for [${outFeatures}, ${inFeatures}]`);
-  const words = rowWords(format, inFeatures / BLOCK).all;
-  const parts = cut(device, outFeatures, words * 4).map(({ first, count, padded }): LinearPart => {
-    const packed = packBlocks(format, bytes.subarray(first * rowBytes, (first + count) * rowBytes), count, inFeatures, padded);
-    return { dtype, weight: device.upload(label, 'u32', [words, padded], packed), first, count, padded };
   });
   return { inFeatures, outFeatures, parts };
 }

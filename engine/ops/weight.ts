@@ -16,7 +16,7 @@ export interface LinearWeight {
 }
 
 export interface LinearPart {
-  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as block-format.ts packs them. */
+  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as pack_blocks.wgsl lays them out. */
   readonly dtype: WeightType;
   readonly weight: Tensor;
   /** First output feature, count, and count padded to 8. */

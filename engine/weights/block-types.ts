@@ -1,5 +1,5 @@
 /** The types of blocks that files have, as ggml stores them (ggml-quants.c), and rows of int8 as if they were some; a type is a row. */
-import type { BlockFormat, OpenBlock } from './block-format.ts';
+import type { BlockFormat, BlockPlaces, OpenBlock } from './block-format.ts';
 
 const NIBBLES = 0x0f0f0f0f;
 const ONES = 0x01010101;
@@ -24,36 +24,23 @@ function fifthBits(high: number, codes: Uint32Array): void {
   for (let i = 0; i < 8; i++) codes[i]! |= ((((high >>> (4 * i)) & 15) * 0x00204081) & ONES) << 4;
 }
 
+/** Places that a type is known to have. */
+type Places<K extends keyof BlockPlaces> = BlockPlaces & { readonly [P in K]: number };
+
 const half = (bytes: DataView, at: number): number => bytes.getUint16(at, true);
 
-function openQ40(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  nibbles(bytes, at + 2, block.codes);
-}
-
-function openQ41(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  block.offset = half(bytes, at + 2);
-  nibbles(bytes, at + 4, block.codes);
-}
-
-function openQ50(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  nibbles(bytes, at + 6, block.codes);
-  fifthBits(bytes.getUint32(at + 2, true), block.codes);
-}
-
-function openQ51(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  block.offset = half(bytes, at + 2);
-  nibbles(bytes, at + 8, block.codes);
-  fifthBits(bytes.getUint32(at + 4, true), block.codes);
+/** Blocks of 32 in 4 bits, with a fifth or without. */
+function openNibbles(bytes: DataView, at: number, block: OpenBlock, { scale, offset, codes, high }: BlockPlaces): void {
+  block.scale = half(bytes, at + scale);
+  if (offset !== undefined) block.offset = half(bytes, at + offset);
+  nibbles(bytes, at + codes, block.codes);
+  if (high !== undefined) fifthBits(bytes.getUint32(at + high, true), block.codes);
 }
 
 /** Signed bytes become codes with 128 for zero. */
-function openQ80(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + 2 + 4 * i, true) ^ 0x80808080;
+function openQ80(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
+  block.scale = half(bytes, at + scale);
+  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true) ^ 0x80808080;
 }
 
 /** A half of 128 values lies in 32 bytes, 32 values a pair of bits. */
@@ -65,30 +52,30 @@ function twoBits(bytes: DataView, at: number, codes: Uint32Array): void {
   }
 }
 
-function openQ2K(bytes: DataView, at: number, block: OpenBlock): void {
-  twoBits(bytes, at + 16, block.codes);
+function openQ2K(bytes: DataView, at: number, block: OpenBlock, { scale, offset, codes, scales }: Places<'offset' | 'scales'>): void {
+  twoBits(bytes, at + codes, block.codes);
   for (let group = 0; group < 16; group++) {
-    const packed = bytes.getUint8(at + group);
+    const packed = bytes.getUint8(at + scales + group);
     block.scales[group] = packed & 15;
     block.offsets[group] = packed >> 4;
   }
-  block.scale = half(bytes, at + 80);
-  block.offset = half(bytes, at + 82);
+  block.scale = half(bytes, at + scale);
+  block.offset = half(bytes, at + offset);
 }
 
 /** The third bit lies in a mask of 32 bytes, bit `group / 2`. */
-function openQ3K(bytes: DataView, at: number, block: OpenBlock): void {
-  twoBits(bytes, at + 32, block.codes);
+function openQ3K(bytes: DataView, at: number, block: OpenBlock, { scale, codes, high, scales }: Places<'high' | 'scales'>): void {
+  twoBits(bytes, at + codes, block.codes);
   for (let group = 0; group < 16; group++) {
     for (let i = 0; i < 4; i++) {
-      const mask = bytes.getUint32(at + (group & 1) * 16 + 4 * i, true);
+      const mask = bytes.getUint32(at + high + (group & 1) * 16 + 4 * i, true);
       block.codes[group * 4 + i]! |= ((mask >>> (group >> 1)) & ONES) << 2;
     }
-    const low = (bytes.getUint8(at + 96 + (group & 7)) >> ((group >> 3) * 4)) & 15;
-    const high = (bytes.getUint8(at + 104 + (group & 3)) >> ((group >> 2) * 2)) & 3;
-    block.scales[group] = (low | (high << 4)) - 32;
+    const lower = (bytes.getUint8(at + scales + (group & 7)) >> ((group >> 3) * 4)) & 15;
+    const upper = (bytes.getUint8(at + scales + 8 + (group & 3)) >> ((group >> 2) * 2)) & 3;
+    block.scales[group] = (lower | (upper << 4)) - 32;
   }
-  block.scale = half(bytes, at + 108);
+  block.scale = half(bytes, at + scale);
 }
 
 /** Scales and offsets of 8 groups: six bits each, of which the last four groups' upper two lie in the first four's bytes. */
@@ -111,78 +98,115 @@ function fourBits(bytes: DataView, at: number, codes: Uint32Array): void {
   }
 }
 
-function openQ4K(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  block.offset = half(bytes, at + 2);
-  sixBits(bytes, at + 4, block);
-  fourBits(bytes, at + 16, block.codes);
-}
-
-/** The fifth bit is bit `group` of 32 bytes. */
-function openQ5K(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  block.offset = half(bytes, at + 2);
-  sixBits(bytes, at + 4, block);
-  fourBits(bytes, at + 48, block.codes);
+/** The fifth bit of Q5_K is bit `group` of 32 bytes. */
+function openQ45K(bytes: DataView, at: number, block: OpenBlock, places: Places<'offset' | 'scales'>): void {
+  const { scale, offset, codes, high, scales } = places;
+  block.scale = half(bytes, at + scale);
+  block.offset = half(bytes, at + offset);
+  sixBits(bytes, at + scales, block);
+  fourBits(bytes, at + codes, block.codes);
+  if (high === undefined) return;
   for (let i = 0; i < 8; i++) {
-    const bits = bytes.getUint32(at + 16 + 4 * i, true);
+    const bits = bytes.getUint32(at + high + 4 * i, true);
     for (let group = 0; group < 8; group++) block.codes[group * 8 + i]! |= ((bits >>> group) & ONES) << 4;
   }
 }
 
 /** Of 128 values, the low nibbles of 64 bytes are the first 64, the high ones the others; the upper bits lie in 32 bytes. */
-function openQ6K(bytes: DataView, at: number, block: OpenBlock): void {
+function openQ6K(bytes: DataView, at: number, block: OpenBlock, { scale, codes, high, scales }: Places<'high' | 'scales'>): void {
   for (let group = 0; group < 16; group++) {
     const quarter = (group >> 1) & 3;
     const column = (group & 1) * 16;
-    const low = at + (group >> 3) * 64 + (quarter & 1) * 32 + column;
-    const high = at + 128 + (group >> 3) * 32 + column;
+    const low = at + codes + (group >> 3) * 64 + (quarter & 1) * 32 + column;
+    const upper = at + high + (group >> 3) * 32 + column;
     for (let i = 0; i < 4; i++) {
       const lowBits = (bytes.getUint32(low + 4 * i, true) >>> ((quarter >> 1) * 4)) & NIBBLES;
-      block.codes[group * 4 + i] = lowBits | (((bytes.getUint32(high + 4 * i, true) >>> (quarter * 2)) & 0x03030303) << 4);
+      block.codes[group * 4 + i] = lowBits | (((bytes.getUint32(upper + 4 * i, true) >>> (quarter * 2)) & 0x03030303) << 4);
     }
-    block.scales[group] = bytes.getInt8(at + 192 + group);
+    block.scales[group] = bytes.getInt8(at + scales + group);
   }
-  block.scale = half(bytes, at + 208);
+  block.scale = half(bytes, at + scale);
 }
 
-function openIQ4XS(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = half(bytes, at);
-  const highs = half(bytes, at + 2);
+function openIQ4XS(bytes: DataView, at: number, block: OpenBlock, { scale, codes, scales }: Places<'scales'>): void {
+  block.scale = half(bytes, at + scale);
+  const highs = half(bytes, at + scales);
   for (let group = 0; group < 8; group++) {
-    const low = (bytes.getUint8(at + 4 + (group >> 1)) >> ((group & 1) * 4)) & 15;
+    const low = (bytes.getUint8(at + scales + 2 + (group >> 1)) >> ((group & 1) * 4)) & 15;
     block.scales[group] = (low | (((highs >> (group * 2)) & 3) << 4)) - 32;
-    nibbles(bytes, at + 8 + group * 16, block.codes, group * 8);
+    nibbles(bytes, at + codes + group * 16, block.codes, group * 8);
   }
 }
 
-function openMXFP4(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = bytes.getUint8(at);
-  nibbles(bytes, at + 1, block.codes);
+function openMXFP4(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
+  block.scale = bytes.getUint8(at + scale);
+  nibbles(bytes, at + codes, block.codes);
 }
 
 /** Bytes with the scale of their row (rowBlocks). */
-function openI8(bytes: DataView, at: number, block: OpenBlock): void {
-  block.scale = bytes.getUint32(at, true);
-  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + 4 + 4 * i, true);
+function openI8(bytes: DataView, at: number, block: OpenBlock, { scale, codes }: BlockPlaces): void {
+  block.scale = bytes.getUint32(at + scale, true);
+  for (let i = 0; i < 8; i++) block.codes[i] = bytes.getUint32(at + codes + 4 * i, true);
 }
 
 const TYPES = {
-  Q4_0: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 8, open: openQ40 },
-  Q4_1: { values: 32, bytes: 20, low: 4, high: 0, group: 32, scales: 'half_offset', zero: 0, open: openQ41 },
-  Q5_0: { values: 32, bytes: 22, low: 4, high: 1, group: 32, scales: 'half', zero: 16, open: openQ50 },
-  Q5_1: { values: 32, bytes: 24, low: 4, high: 1, group: 32, scales: 'half_offset', zero: 0, open: openQ51 },
-  Q8_0: { values: 32, bytes: 34, low: 8, high: 0, group: 32, scales: 'half', zero: 128, open: openQ80 },
-  Q2_K: { values: 256, bytes: 84, low: 2, high: 0, group: 16, scales: 'small_offset', zero: 0, open: openQ2K },
-  Q3_K: { values: 256, bytes: 110, low: 2, high: 1, group: 16, scales: 'small', zero: 4, open: openQ3K },
-  Q4_K: { values: 256, bytes: 144, low: 4, high: 0, group: 32, scales: 'small_offset', zero: 0, open: openQ4K },
-  Q5_K: { values: 256, bytes: 176, low: 4, high: 1, group: 32, scales: 'small_offset', zero: 0, open: openQ5K },
-  Q6_K: { values: 256, bytes: 210, low: 4, high: 2, group: 16, scales: 'small', zero: 32, open: openQ6K },
-  IQ4_NL: { values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 0, table: IQ4_STEPS, open: openQ40 },
-  IQ4_XS: { values: 256, bytes: 136, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ4_STEPS, open: openIQ4XS },
-  MXFP4: { values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS, open: openMXFP4 },
-  I8: { values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'row', zero: 0, signed: true, open: openI8 },
-} as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>;
+  Q4_0: {
+    values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 8,
+    layout: 'nibbles', places: { scale: 0, codes: 2 }, open: openNibbles,
+  },
+  Q4_1: {
+    values: 32, bytes: 20, low: 4, high: 0, group: 32, scales: 'half_offset', zero: 0,
+    layout: 'nibbles', places: { scale: 0, offset: 2, codes: 4 }, open: openNibbles,
+  },
+  Q5_0: {
+    values: 32, bytes: 22, low: 4, high: 1, group: 32, scales: 'half', zero: 16,
+    layout: 'nibbles', places: { scale: 0, high: 2, codes: 6 }, open: openNibbles,
+  },
+  Q5_1: {
+    values: 32, bytes: 24, low: 4, high: 1, group: 32, scales: 'half_offset', zero: 0,
+    layout: 'nibbles', places: { scale: 0, offset: 2, high: 4, codes: 8 }, open: openNibbles,
+  },
+  Q8_0: {
+    values: 32, bytes: 34, low: 8, high: 0, group: 32, scales: 'half', zero: 128,
+    layout: 'codes', places: { scale: 0, codes: 2 }, open: openQ80,
+  },
+  Q2_K: {
+    values: 256, bytes: 84, low: 2, high: 0, group: 16, scales: 'small_offset', zero: 0,
+    layout: 'two_bits', places: { scales: 0, codes: 16, scale: 80, offset: 82 }, open: openQ2K,
+  },
+  Q3_K: {
+    values: 256, bytes: 110, low: 2, high: 1, group: 16, scales: 'small', zero: 4,
+    layout: 'two_bits', places: { high: 0, codes: 32, scales: 96, scale: 108 }, open: openQ3K,
+  },
+  Q4_K: {
+    values: 256, bytes: 144, low: 4, high: 0, group: 32, scales: 'small_offset', zero: 0,
+    layout: 'four_bits', places: { scale: 0, offset: 2, scales: 4, codes: 16 }, open: openQ45K,
+  },
+  Q5_K: {
+    values: 256, bytes: 176, low: 4, high: 1, group: 32, scales: 'small_offset', zero: 0,
+    layout: 'four_bits', places: { scale: 0, offset: 2, scales: 4, high: 16, codes: 48 }, open: openQ45K,
+  },
+  Q6_K: {
+    values: 256, bytes: 210, low: 4, high: 2, group: 16, scales: 'small', zero: 32,
+    layout: 'six_bits', places: { codes: 0, high: 128, scales: 192, scale: 208 }, open: openQ6K,
+  },
+  IQ4_NL: {
+    values: 32, bytes: 18, low: 4, high: 0, group: 32, scales: 'half', zero: 0, table: IQ4_STEPS,
+    layout: 'nibbles', places: { scale: 0, codes: 2 }, open: openNibbles,
+  },
+  IQ4_XS: {
+    values: 256, bytes: 136, low: 4, high: 0, group: 32, scales: 'small', zero: 0, table: IQ4_STEPS,
+    layout: 'nibble_groups', places: { scale: 0, scales: 2, codes: 8 }, open: openIQ4XS,
+  },
+  MXFP4: {
+    values: 32, bytes: 17, low: 4, high: 0, group: 32, scales: 'exponent', zero: 0, table: E2M1_STEPS,
+    layout: 'nibbles', places: { scale: 0, codes: 1 }, open: openMXFP4,
+  },
+  I8: {
+    values: 32, bytes: 36, low: 8, high: 0, group: 32, scales: 'row', zero: 0, signed: true,
+    layout: 'codes', places: { scale: 0, codes: 4 }, open: openI8,
+  },
+} as const satisfies Readonly<Record<string, Omit<BlockFormat, 'name'>>>; // prettier-ignore
 
 /** A type of blocks, by ggml's name; I8: int8 with a scale a row, as CTranslate2 and ONNX have it. */
 export type BlockType = keyof typeof TYPES;

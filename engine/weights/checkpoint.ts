@@ -2,8 +2,6 @@
 import { EngineError } from '../errors.ts';
 import { indexBeyond } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import { suspiciousBlock, widenBlocks } from './block-format.ts';
-import { BLOCK_FORMATS } from './block-types.ts';
 import type { BlockType } from './block-types.ts';
 
 /** What is known of a tensor before it is read. */
@@ -24,10 +22,10 @@ export interface Checkpoint {
   /** Values of a tensor, or of the elements [from, to) of it, widened to f32. Throws EngineError('invalid_model') unless all are finite. */
   read(name: string, elements?: Range): Promise<Float32Array>;
   /**
-   * The stored blocks of a matrix's rows, for kernels that multiply with them as they are; there where some tensor has `blocks`. Throws
-   * EngineError('invalid_model') unless all values are finite.
+   * The stored blocks of a matrix's rows, for kernels that multiply with them as they are; there where some tensor has `blocks`. Nothing of them is
+   * checked. They may lie in `into`, where that is given and long enough.
    */
-  blocks?(name: string, rows: Range): Promise<Uint8Array>;
+  blocks?(name: string, rows: Range, into?: Uint8Array): Promise<Uint8Array>;
   /**
    * The bytes of the elements [from, to) of a tensor in one of STORED_FLOATS, as they lie in the file; nothing of them is checked. Undefined for one
    * whose values are made of what is stored. They may lie in `into`, where that is given and long enough.
@@ -64,15 +62,4 @@ export function finite(values: Float32Array, path: string, name: string, from: n
   const bad = indexBeyond(values);
   if (bad < 0) return values;
   throw new EngineError('invalid_model', `${path}: tensor ${name} holds ${values[bad]} at element ${from + bad}, expected finite values`);
-}
-
-/** The stored blocks, which are the tensor's from element `from` on; throws EngineError('invalid_model') unless all values are finite. */
-export function finiteBlocks(stored: Uint8Array, type: BlockType, path: string, name: string, from: number): Uint8Array {
-  const format = BLOCK_FORMATS[type];
-  const odd = suspiciousBlock(format, stored);
-  if (odd < 0) return stored;
-  const values = new Float32Array(format.values);
-  widenBlocks(format, stored.subarray(odd * format.bytes, (odd + 1) * format.bytes), values);
-  finite(values, path, name, from + odd * format.values);
-  return stored;
 }

@@ -2,7 +2,7 @@ import { EngineError } from '../errors.ts';
 import type { ByteSource } from '../platform/platform.ts';
 import { product } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
-import { finite, finiteBlocks, missingTensor } from './checkpoint.ts';
+import { finite, missingTensor } from './checkpoint.ts';
 import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 
 /** A tensor that is made of what a file stores. */
@@ -51,7 +51,7 @@ export class ComputedCheckpoint implements Checkpoint {
   async blocks(name: string, rows: Range): Promise<Uint8Array> {
     const tensor = this.#tensors.get(name);
     if (!tensor?.blocks || !tensor.readBlocks) throw missingTensor(name);
-    return finiteBlocks(await tensor.readBlocks(rows), tensor.blocks, this.#path, name, rows.from * (tensor.shape[1] ?? 0));
+    return tensor.readBlocks(rows);
   }
 
   stored(name: string, elements: Range): Promise<Uint8Array> | undefined {

@@ -1,4 +1,4 @@
-// Weights in blocks of 32 along K: value = scale * code + offset. The layout is packBlocks' (engine/weights/block-format.ts): [words of a row][N] u32,
+// Weights in blocks of 32 along K: value = scale * code + offset. The layout is that of load/pack_blocks.wgsl: [words of a row][N] u32,
 // the codes of all blocks, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE, a word for every 8. LOW_BITS and HIGH_BITS are the
 // planes of a code, GROUPS the scales of a block. scales_<kind>.wgsl makes scale and offset, codes_<kind>.wgsl the number that a code stands for. Products
 // of scale and code have fewer than 24 bits, or no offset, so the values are the file's, widened to f32, bit for bit, fused or not.

@@ -5,13 +5,14 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
 import { linear } from '../../engine/ops/linear.ts';
-import { packLinear, packStored } from '../../engine/ops/pack-linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { isBlockType } from '../../engine/weights/storage.ts';
 import type { FloatType, QuantizedType } from '../../engine/weights/storage.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { quantizeRows } from '../reference/quantize.ts';
 import { singleNode } from './onnx.ts';
 import type { OnnxGraph } from './onnx.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 export interface Duel {
   readonly name: string;

@@ -9,7 +9,7 @@
  * and PARLEY_LLAMA_CPP names that folder.
  */
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -19,8 +19,7 @@ import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
-import { ggufHead } from '../support/gguf-file.ts';
-import { llamaMetadata, llamaTensors } from '../support/llama-gguf.ts';
+import { writeLlamaGguf } from '../support/llama-gguf.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
 
 const SHAPE = { hidden: 1024, intermediate: 4096, layers: 22, heads: 16, kvHeads: 4, headDim: 64, vocabulary: 65536, maxPositions: 2048 };
@@ -161,24 +160,6 @@ async function inProcess(contender: Contender, path: string): Promise<Measured> 
   return JSON.parse(line.slice(MEASURED.length)) as Measured;
 }
 
-/** A file of 0.5 B weights, all bytes of which are the same: what is stored does not change what computing takes. */
-function writeShape(folder: string, kind: string): string {
-  const path = join(folder, `0.5B-${kind}.gguf`);
-  const tensors = llamaTensors(SHAPE, kind);
-  const file = openSync(path, 'w');
-  const planned = Object.entries(tensors).map(([name, { bytes, ...tensor }]) => [name, { ...tensor, data: { length: bytes } }] as const);
-  const { head } = ggufHead({ metadata: llamaMetadata(SHAPE), tensors: Object.fromEntries(planned) });
-  writeSync(file, head);
-  writeSync(file, Buffer.alloc(-head.length & 31));
-  const chunk = Buffer.alloc(1 << 24, 0x2a);
-  for (const { bytes } of Object.values(tensors)) {
-    for (let left = bytes; left > 0; left -= chunk.length) writeSync(file, chunk, 0, Math.min(left, chunk.length));
-    writeSync(file, Buffer.alloc(-bytes & 31));
-  }
-  closeSync(file);
-  return path;
-}
-
 /** Prints a file's table. */
 async function compare(path: string): Promise<void> {
   const rows: string[][] = [];
@@ -227,7 +208,8 @@ if (first === '--measure') {
   const folder = mkdtempSync(join(tmpdir(), 'llama-'));
   if (files.length === 0) {
     for (const kind of KINDS) {
-      const path = writeShape(folder, kind);
+      const path = join(folder, `0.5B-${kind}.gguf`);
+      writeLlamaGguf(path, SHAPE, kind);
       await compare(path);
       rmSync(path);
     }

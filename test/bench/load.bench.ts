@@ -18,6 +18,7 @@ import type * as registry from '../../engine/models/registry.ts';
 import type * as weightLoader from '../../engine/models/weight-loader.ts';
 import type * as modelFolder from '../../engine/weights/model-folder.ts';
 import type * as openFolder from '../../engine/weights/open-model-folder.ts';
+import { writeLlamaGguf } from '../support/llama-gguf.ts';
 import { randomShapes } from '../support/random-checkpoint.ts';
 import type { RandomShape } from '../support/random-checkpoint.ts';
 import { benchDevice, fixed, loadText, printMachine, printTable } from './harness.ts';
@@ -28,10 +29,13 @@ const SHAPES: Readonly<Record<string, RandomShape>> = {
 }; // prettier-ignore
 const CHUNK = 16 * 2 ** 20;
 const MB = 1e6;
+/** The blocks of a GGUF file of each shape, which are kept; 896 values are no whole number of Q4_K's. */
+const BLOCKS: Readonly<Record<string, string>> = { '0.5B': 'Q8_0', '8B, 4 of 32 layers': 'Q4_K' };
 /** Of host memory: the largest chunk, and this. */
 const BOUND = CHUNK + 256 * 2 ** 20;
 const STORAGES = ['none', 'q8_0', 'q4_0'] as const;
-type Quantization = (typeof STORAGES)[number];
+/** What becomes of the weights; `kept`: they stay in the file's blocks. */
+type Quantization = (typeof STORAGES)[number] | 'kept';
 
 /** What a load took. */
 interface Loaded {
@@ -91,7 +95,10 @@ async function load(checkout: string, path: string, quantization: Quantization |
   const { Device, WeightLoader, createNodePlatform, decoderFor, openModelFolder, withWeights } = await partsOf(checkout);
   const name = process.env['PARLEY_ADAPTER'];
   const device = await Device.create(createNodePlatform({ log: () => undefined }), name ? { name } : {});
-  const storage = quantization === 'before' ? ('f16' as unknown as WeightStorage) : { ...floatStorage('f16'), quantization };
+  const storage =
+    quantization === 'before' ? ('f16' as unknown as WeightStorage)
+    : quantization === 'kept' ? { ...floatStorage('f16'), keepBlocks: true }
+    : { ...floatStorage('f16'), quantization }; // prettier-ignore
   const folder = await openModelFolder(device.platform, path);
   const json = await folder.json('config.json');
   const before = process.memoryUsage.rss();
@@ -130,30 +137,28 @@ if (values.load) {
     if (!name.includes(positionals[0] ?? '')) continue;
     const folder = join(root, name.replaceAll(/\W/g, '-'));
     writeSparse(folder, shape);
-    const path = join(folder, 'model.safetensors');
-    const { size } = statSync(path);
-    const own = Math.min(readAndCopy(path), readAndCopy(path));
-    const row = (what: string, { seconds, peak }: Loaded, before?: Loaded): void => {
+    const measure = async (path: string, file: string, what: string, quantization: Quantization, isCompared: boolean): Promise<void> => {
+      const { size } = statSync(file);
+      const own = Math.min(readAndCopy(file), readAndCopy(file));
       const speed = (taken: number): string => fixed(size / MB / taken, 0);
-      const times = before ? fixed(before.seconds / seconds, 1) : '';
-      rows.push([
-        `${name} bf16 ${what}`,
-        fixed(size / MB, 0),
-        fixed(seconds, 2),
-        times,
-        speed(seconds),
-        speed(own),
-        fixed(peak / 2 ** 20, 0),
-        loadText(),
-      ]);
-    };
-    const before = values.before === undefined ? undefined : await inProcess(resolve(values.before), folder, 'before');
-    if (before) row('before', before);
-    for (const quantization of STORAGES) {
-      const loaded = await inProcess(HERE, folder, quantization);
-      row(quantization === 'none' ? 'to f16' : `to ${quantization}`, loaded, quantization === 'none' ? before : undefined);
+      const row = (title: string, { seconds, peak }: Loaded, times: string): void => {
+        rows.push([`${name} ${title}`, fixed(size / MB, 0), fixed(seconds, 2), times, speed(seconds), speed(own), fixed(peak / 2 ** 20, 0), loadText()]); // prettier-ignore
+      };
+      const compared = isCompared && values.before !== undefined;
+      const before = compared ? await inProcess(resolve(values.before!), path, 'before') : undefined;
+      if (before) row(`${what}, before`, before, '');
+      const loaded = await inProcess(HERE, path, quantization);
+      row(what, loaded, before ? fixed(before.seconds / loaded.seconds, 1) : '');
       isBounded &&= loaded.peak <= BOUND;
+    };
+    const file = join(folder, 'model.safetensors');
+    for (const quantization of STORAGES) {
+      const what = `bf16 to ${quantization === 'none' ? 'f16' : quantization}`;
+      await measure(folder, file, what, quantization, quantization === 'none');
     }
+    const gguf = join(folder, 'model.gguf');
+    writeLlamaGguf(gguf, shape, BLOCKS[name]!);
+    await measure(gguf, gguf, `${BLOCKS[name]} as it is`, 'kept', false);
     rmSync(folder, { recursive: true });
   }
   printTable(['weights', 'MB', 's', 'times as fast', 'MB/s', 'read and copy MB/s', 'host peak MiB', 'load'], rows);

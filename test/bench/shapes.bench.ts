@@ -3,7 +3,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { gateMul } from '../../engine/ops/activation.ts';
 import { linear } from '../../engine/ops/linear.ts';
-import { packLinear, packStored } from '../../engine/ops/pack-linear.ts';
+import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
 import { isBlockType, matrixBytes } from '../../engine/weights/storage.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
@@ -11,6 +11,7 @@ import type { LinearWeight } from '../../engine/ops/weight.ts';
 import { rmsNorm } from '../../engine/ops/norm.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { benchDevice, deviceTime, fixed, loadText, printMachine, printTable } from './harness.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 interface Shape {
   readonly name: string;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
-import { packStored, stackLinear } from '../../engine/ops/pack-linear.ts';
+import { stackLinear } from '../../engine/ops/pack-linear.ts';
 import type { LinearWeight } from '../../engine/ops/weight.ts';
 import { fromBF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -10,6 +10,7 @@ import { missingTensor } from '../../engine/weights/checkpoint.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { quantizeRows } from '../reference/quantize.ts';
 import { testDevice } from '../support/device.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 const WIDTH = 1024;
 /** A chunk holds 4,096 rows. */

@@ -2,13 +2,13 @@
 import { mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { linear } from '../../engine/ops/linear.ts';
-import { packStored } from '../../engine/ops/pack-linear.ts';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
 import type { BlockType } from '../../engine/weights/block-types.ts';
 import { linear as reference } from '../reference/linear.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 

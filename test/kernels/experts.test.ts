@@ -1,7 +1,7 @@
 /** Routing, sorting and the grouped product of mixtures of experts. */
 import { gateMul } from '../../engine/ops/activation.ts';
 import { combineRows, createRoutes, expertLinear, routeRows } from '../../engine/ops/experts.ts';
-import { packLinear, packStored, stackLinear } from '../../engine/ops/pack-linear.ts';
+import { packLinear, stackLinear } from '../../engine/ops/pack-linear.ts';
 import type { LinearWeight } from '../../engine/ops/weight.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Rng } from '../../engine/util/rng.ts';
@@ -11,6 +11,7 @@ import * as reference from '../reference/experts.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 const NO_EXPERT = 0xffffffff;
 /** Pairs of a tile. */

@@ -1,7 +1,7 @@
 /** Floats as files store them become weights on the device, to the bit as plain loops and packLinear make them of values on the host. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { emptyLinear, packLinear, packStored } from '../../engine/ops/pack-linear.ts';
+import { emptyLinear, packLinear } from '../../engine/ops/pack-linear.ts';
 import { packFloats, packTaps } from '../../engine/ops/pack-floats.ts';
 import { tapsOf, transposedTaps } from '../../engine/ops/conv.ts';
 import type { LinearPart } from '../../engine/ops/weight.ts';
@@ -10,6 +10,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import { tapRows, transposedTapRows } from '../reference/pack-taps.ts';
 import { quantizeRows } from '../reference/quantize.ts';
 import { testDevice } from '../support/device.ts';
+import { packStored } from '../support/pack-stored.ts';
 
 const LARGEST_F16 = 65519;
 

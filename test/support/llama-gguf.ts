@@ -1,5 +1,7 @@
 /** GGUF files of Llamas of any shape whose weights mean nothing. */
+import { closeSync, openSync, writeSync } from 'node:fs';
 import { STORAGE_TYPES } from '../../engine/weights/gguf/storage-types.ts';
+import { ggufHead } from './gguf-file.ts';
 import type { Stored } from './gguf-file.ts';
 import type { RandomShape } from './random-checkpoint.ts';
 import { tiny, u32 } from './tiny-gguf.ts';
@@ -72,4 +74,20 @@ export function llamaMetadata({
     'tokenizer.ggml.eos_token_id': u32(0),
     'tokenizer.ggml.bos_token_id': u32(1),
   };
+}
+
+/** Writes such a model, all bytes of whose matrices are the same: what is stored does not change what loading and computing take. */
+export function writeLlamaGguf(path: string, shape: RandomShape, kind: string): void {
+  const tensors = llamaTensors(shape, kind);
+  const file = openSync(path, 'w');
+  const planned = Object.entries(tensors).map(([name, { bytes, ...tensor }]) => [name, { ...tensor, data: { length: bytes } }] as const);
+  const { head } = ggufHead({ metadata: llamaMetadata(shape), tensors: Object.fromEntries(planned) });
+  writeSync(file, head);
+  writeSync(file, Buffer.alloc(-head.length & 31));
+  const chunk = Buffer.alloc(1 << 24, 0x2a);
+  for (const { bytes } of Object.values(tensors)) {
+    for (let left = bytes; left > 0; left -= chunk.length) writeSync(file, chunk, 0, Math.min(left, chunk.length));
+    writeSync(file, Buffer.alloc(-bytes & 31));
+  }
+  closeSync(file);
 }

@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import type { ByteSource } from '../../platform/platform.ts';
 import { ceilDiv, product } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
-import { finite, finiteBlocks, missingTensor } from '../checkpoint.ts';
+import { finite, missingTensor } from '../checkpoint.ts';
 import type { Checkpoint, TensorInfo } from '../checkpoint.ts';
 import { rowLength } from './tensor-names.ts';
 import type { NamedTensor } from './tensor-names.ts';
@@ -44,16 +44,15 @@ export class GgufCheckpoint implements Checkpoint {
     return finite(values, part.path, tensor.name, range.from);
   }
 
-  async blocks(name: string, rows: Range): Promise<Uint8Array> {
+  async blocks(name: string, rows: Range, into?: Uint8Array): Promise<Uint8Array> {
     const named = this.#tensors.get(name);
     if (!named) throw missingTensor(name);
     const { tensor, pairedRows } = named;
-    const { path, source } = this.#parts[tensor.part]!;
+    const { source } = this.#parts[tensor.part]!;
     const rowBytes = (rowLength(tensor) / tensor.type.values) * tensor.type.bytes;
-    const read = ({ from, to }: Range): Promise<Uint8Array> => source.read(tensor.start + from, to - from);
+    const read = ({ from, to }: Range, into?: Uint8Array): Promise<Uint8Array> => source.read(tensor.start + from, to - from, into);
     const range = { from: rows.from * rowBytes, to: rows.to * rowBytes };
-    const stored = pairedRows ? await readPaired(read, rowBytes, pairedRows, range) : await read(range);
-    return finiteBlocks(stored, tensor.type.blocks!, path, tensor.name, rows.from * rowLength(tensor));
+    return pairedRows ? readPaired(read, rowBytes, pairedRows, range) : read(range, into);
   }
 
   stored(name: string, { from, to }: Range, into?: Uint8Array): Promise<Uint8Array> | undefined {
@@ -63,7 +62,8 @@ export class GgufCheckpoint implements Checkpoint {
     const { source } = this.#parts[tensor.part]!;
     const { bytes } = tensor.type;
     if (value) return undefined;
-    const read = (range: Range, into?: Uint8Array): Promise<Uint8Array> => source.read(tensor.start + range.from, range.to - range.from, into);
+    const read = (range: Range, into?: Uint8Array): Promise<Uint8Array> =>
+      source.read(tensor.start + range.from, range.to - range.from, into);
     const range = { from: from * bytes, to: to * bytes };
     return pairedRows ? readPaired(read, rowLength(tensor) * bytes, pairedRows, range) : read(range, into);
   }

@@ -1,0 +1,65 @@
+/** Weights in blocks of few bits on their way from a file: stored blocks become a part of a weight on the device. */
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+import { BLOCK } from '../weights/block-format.ts';
+import type { BlockFormat, ScaleKind } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
+import { weightVariant } from './weight.ts';
+import type { LinearPart } from './weight.ts';
+
+/** As pack_blocks.wgsl numbers them. */
+const SCALES: readonly ScaleKind[] = ['half', 'half_offset', 'exponent', 'row', 'small', 'small_offset'];
+
+export const PACK_BLOCKS = defineKernel({
+  file: 'load/pack_blocks.wgsl',
+  fragments: ({ storage }) => ['lib/stored_bytes.wgsl', `lib/stored_${BLOCK_FORMATS[storage as BlockType].layout}.wgsl`],
+  bindings: { raw: 'read', packed: 'update', flags: 'update' },
+  params: {
+    rows: 'u32', first_row: 'u32', row_bytes: 'u32', first_byte: 'u32', blocks: 'u32', out_column: 'u32', padded: 'u32', tensor: 'u32',
+  },
+  consts: ['STORED_VALUES', 'STORED_BYTES', 'SCALES', 'HAS_OFFSET', 'SCALE_AT', 'OFFSET_AT'],
+  overrides: { WG: 'u32' },
+}); // prettier-ignore
+
+export interface PackBlocksArgs {
+  /** The file's bytes of whole rows of blocks of the part's type, as words. */
+  readonly raw: Tensor;
+  /** Values of a row of `raw`. */
+  readonly width: number;
+  /** Rows of `raw`: the first, and how many. */
+  readonly firstRow: number;
+  readonly rows: number;
+  /** The first value of a row that is kept, and how many are; both fill whole blocks of the file. */
+  readonly column: number;
+  readonly columns: number;
+  readonly part: LinearPart;
+  /** The output feature of the part that the first row becomes. */
+  readonly outColumn: number;
+  /** [tensors] u32: `flags[tensor]` becomes 1 when a scale is such that a value may not be finite. */
+  readonly flags: Tensor;
+  readonly tensor: number;
+}
+
+/** part[.., outColumn + i] = row firstRow + i of raw, in the order in which kernels read blocks (pack_blocks.wgsl). */
+export function packBlocks(rec: Recorder, args: PackBlocksArgs): void {
+  const { raw, width, firstRow, rows, column, columns, part, outColumn, flags, tensor } = args;
+  const { weight, padded } = part;
+  const dtype = part.dtype as BlockType;
+  const format: BlockFormat = BLOCK_FORMATS[dtype];
+  const { values, bytes, scales, places } = format;
+  const { storage, consts } = weightVariant(dtype);
+  const WG = rec.caps.family === 'cpu' ? 8 : 64;
+  const own = {
+    STORED_VALUES: values, STORED_BYTES: bytes, SCALES: SCALES.indexOf(scales), HAS_OFFSET: places.offset === undefined ? 0 : 1, SCALE_AT: places.scale,
+    OFFSET_AT: places.offset ?? 0, CODES_AT: places.codes, HIGH_AT: places.high ?? 0, SCALES_AT: places.scales ?? 0,
+  }; // prettier-ignore
+  const blocks = columns / BLOCK;
+  const params = {
+    rows, first_row: firstRow, row_bytes: (width / values) * bytes, first_byte: (column / values) * bytes, blocks, out_column: outColumn, padded, tensor,
+  }; // prettier-ignore
+  const variant = { storage, consts: { ...consts, ...own }, overrides: { WG } };
+  rec.dispatch(PACK_BLOCKS, variant, { raw, packed: weight, flags }, params, [ceilDiv(rows, WG), blocks]);
+}

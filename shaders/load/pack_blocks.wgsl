@@ -1,0 +1,120 @@
+// Rows of a matrix in blocks of few bits, as a file stores them (lib/stored_<layout>.wgsl) -> packed[word of a row][out_column + row], so that neighbouring
+// rows (columns of the product) lie beside each other: the codes of all blocks of 32, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE,
+// a word for every 8 (lib/weight_blocks.wgsl reads them). A code's low bits are in a word of their block with those of its neighbours: word w of 4-bit codes
+// has codes 8 w + i in nibble 2 i and 8 w + 4 + i in nibble 2 i + 1, so that a shift and a mask leave four codes in the four bytes; 2 bits alike, 16 codes a
+// word. The high bits of quad i are bits i, or 2 i, of the bytes. flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of
+// row_bytes, of which those from first_byte on are taken. An invocation takes a row and one block of 32 of it.
+override WG: u32;
+
+struct Params {
+  rows: u32,
+  first_row: u32,
+  row_bytes: u32,
+  first_byte: u32,
+  blocks: u32,
+  out_column: u32,
+  padded: u32,
+  tensor: u32,
+}
+
+@group(0) @binding(0) var<storage, read> raw: array<u32>;
+@group(0) @binding(1) var<storage, read_write> packed: array<u32>;
+@group(0) @binding(2) var<storage, read_write> flags: array<u32>;
+@group(0) @binding(3) var<uniform> params: Params;
+
+// Kinds of scales (SCALES), as block-format.ts has them.
+const HALF = 0u;
+const HALF_OFFSET = 1u;
+const EXPONENT = 2u;
+const ROW = 3u;
+const SMALL = 4u;
+const SMALL_OFFSET = 5u;
+
+// Blocks of 32 in one of the file, and bits of a group's numbers.
+const IN_ONE = STORED_VALUES / 32u;
+const GROUP_BITS = select(8u, 16u, SCALES == SMALL_OFFSET && GROUPS == 1u);
+const LOW_MASK = 0x01010101u * ((1u << LOW_BITS) - 1u);
+const HIGH_MASK = 0x01010101u * ((1u << HIGH_BITS) - 1u);
+
+// The largest power of two whose product with any code is a number of f32, and the largest exponent in the bits of a row's scale that is one's.
+const LARGEST_EXPONENT = 252u;
+const LARGEST_FIELD = 246u;
+
+fn is_bad(stored: u32) -> bool {
+  if (SCALES == EXPONENT) {
+    return byte_at(stored + SCALE_AT) > LARGEST_EXPONENT;
+  }
+  if (SCALES == ROW) {
+    return ((word_from(stored + SCALE_AT) >> 23u) & 0xffu) > LARGEST_FIELD;
+  }
+  let scale = half_at(stored + SCALE_AT);
+  let offset = select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u);
+  return (scale & 0x7c00u) == 0x7c00u || (offset & 0x7c00u) == 0x7c00u;
+}
+
+// The word of scales that begins with a block's.
+fn scale_word(row: u32, block: u32) -> u32 {
+  let stored = row + block / IN_ONE * STORED_BYTES;
+  if (SCALES == ROW) {
+    return word_from(stored + SCALE_AT);
+  }
+  if (SCALES == HALF_OFFSET) {
+    return half_at(stored + SCALE_AT) | (half_at(stored + OFFSET_AT) << 16u);
+  }
+  var word = 0u;
+  if (SCALES == SMALL || SCALES == SMALL_OFFSET) {
+    let first = block % 8u * GROUPS;
+    for (var i = 0u; i < 32u / GROUP_BITS; i++) {
+      word |= group_scales(stored, first + i) << (i * GROUP_BITS);
+    }
+    return word;
+  }
+  for (var i = 0u; i < SCALE_BLOCKS && block + i < params.blocks; i++) {
+    let at = stored + i * STORED_BYTES + SCALE_AT;
+    if (SCALES == HALF) {
+      word |= half_at(at) << (i * 16u);
+    } else {
+      word |= byte_at(at) << (i * 8u);
+    }
+  }
+  return word;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let index = group.x * WG + lane;
+  if (index >= params.rows) {
+    return;
+  }
+  let row = (params.first_row + index) * params.row_bytes + params.first_byte;
+  let column = params.out_column + index;
+  let block = group.y;
+  let stored = row + block / IN_ONE * STORED_BYTES;
+  let first = block % IN_ONE * 8u;
+  let start = block * (LOW_BITS + HIGH_BITS);
+  for (var word = 0u; word < LOW_BITS; word++) {
+    var codes = 0u;
+    for (var quad = 0u; quad < 8u / LOW_BITS; quad++) {
+      codes |= (codes_at(stored, first + word * (8u / LOW_BITS) + quad) & LOW_MASK) << (quad * LOW_BITS);
+    }
+    packed[(start + word) * params.padded + column] = codes;
+  }
+  for (var word = 0u; word < HIGH_BITS; word++) {
+    var codes = 0u;
+    for (var quad = 0u; quad < 8u / max(HIGH_BITS, 1u); quad++) {
+      codes |= ((codes_at(stored, first + word * (8u / max(HIGH_BITS, 1u)) + quad) >> LOW_BITS) & HIGH_MASK) << (quad * HIGH_BITS);
+    }
+    packed[(start + LOW_BITS + word) * params.padded + column] = codes;
+  }
+  let scales = params.blocks * (LOW_BITS + HIGH_BITS);
+  if (block % SCALE_BLOCKS == 0u) {
+    packed[(scales + block / SCALE_BLOCKS) * params.padded + column] = scale_word(row, block);
+  }
+  if (HAS_WIDE == 1u && block % 8u == 0u) {
+    let wide = scales + (params.blocks + SCALE_BLOCKS - 1u) / SCALE_BLOCKS + block / 8u;
+    packed[wide * params.padded + column] = half_at(stored + SCALE_AT) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
+  }
+  if (block % IN_ONE == 0u && is_bad(stored)) {
+    flags[params.tensor] = 1u;
+  }
+}

@@ -1,0 +1,82 @@
+/** Blocks as files store them become weights on the device, to the bit as plain loops lay them out. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Device } from '../../engine/gpu/device.ts';
+import { packBlocks } from '../../engine/ops/pack-blocks.ts';
+import { emptyLinear } from '../../engine/ops/pack-linear.ts';
+import type { LinearPart } from '../../engine/ops/weight.ts';
+import { createRng } from '../../engine/util/rng.ts';
+import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
+import type { BlockType } from '../../engine/weights/block-types.ts';
+import { testDevice } from '../support/device.ts';
+import { packStored } from '../support/pack-stored.ts';
+import { randomBlocks } from '../support/random-blocks.ts';
+
+const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
+/** Odd, so that pieces begin in the middle of a word; more than a workgroup. */
+const ROWS = 11;
+
+let device: Device;
+beforeAll(async () => {
+  device = await testDevice();
+});
+afterAll(() => {
+  expect(device.errors).toEqual([]);
+  device.close();
+});
+
+/** What the device makes of the values [from, to) of rows of `width`, in two pieces as of two chunks, and its flags. */
+async function packed(type: BlockType, bytes: Uint8Array, width: number, { from, to } = { from: 0, to: width }) {
+  const columns = to - from;
+  const [part] = emptyLinear(device, 'packed', ROWS, columns, type).parts as [LinearPart];
+  const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
+  device.write(raw, bytes);
+  const flags = device.tensor('flags', 'u32', [3]);
+  const rec = device.record('pack');
+  const shared = { raw, width, column: from, columns, part, flags, tensor: 1 };
+  packBlocks(rec, { ...shared, firstRow: 0, rows: 5, outColumn: 0 });
+  packBlocks(rec, { ...shared, firstRow: 5, rows: ROWS - 5, outColumn: 5 });
+  rec.submit();
+  const found = { words: new Uint32Array((await device.read(part.weight)).buffer), flags: [...(await device.read(flags))] };
+  device.destroy(part.weight, raw, flags);
+  return found;
+}
+
+async function expected(type: BlockType, bytes: Uint8Array, columns: number): Promise<Uint32Array> {
+  const [{ weight }] = packStored(device, 'expected', bytes, ROWS, columns, type).parts as [LinearPart];
+  const words = new Uint32Array((await device.read(weight)).buffer);
+  device.destroy(weight);
+  return words;
+}
+
+describe.each(TYPES)('%s', (type) => {
+  const { values, bytes: blockBytes } = BLOCK_FORMATS[type];
+  // An odd number of blocks, where a word of scales is half empty.
+  const blocks = values === 32 ? 5 : 3;
+  const width = blocks * values;
+  const { bytes } = randomBlocks(createRng(values + blockBytes), type, ROWS * width, true);
+
+  test('whole rows lie as from the host', async () => {
+    const found = await packed(type, bytes, width);
+    expect(found.words).toEqual(await expected(type, bytes, width));
+    expect(found.flags).toEqual([0, 0, 0]);
+  });
+
+  test('some columns of rows do too', async () => {
+    const found = await packed(type, bytes, width, { from: values, to: width });
+    const rowBytes = blocks * blockBytes;
+    const kept = Array.from({ length: ROWS }, (_, row) => [...bytes.subarray(row * rowBytes + blockBytes, (row + 1) * rowBytes)]).flat();
+    expect(found.words).toEqual(await expected(type, Uint8Array.from(kept), width - values));
+  });
+
+  test('a scale that is not finite is told', async () => {
+    const { scale, offset } = { offset: undefined, ...BLOCK_FORMATS[type].places };
+    for (const place of offset === undefined ? [scale] : [scale, offset]) {
+      const bad = bytes.slice();
+      const at = (7 * blocks + 2) * blockBytes + place;
+      // The largest of MXFP4 is a byte; infinity in f16 or f32 ends with these two.
+      const infinity = type === 'MXFP4' ? [255] : type === 'I8' ? [0, 0, 0x80, 0x7f] : [0, 0x7c];
+      bad.set(infinity, at);
+      expect((await packed(type, bad, width)).flags).toEqual([0, 1, 0]);
+    }
+  });
+});
