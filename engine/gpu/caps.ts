@@ -14,8 +14,9 @@ export interface Caps {
   readonly maxInvocations: number;
 }
 
-/** What an adapter may lack; every kernel has a path without. */
-export type OptionalFeature = 'subgroups' | 'timestamps';
+/** What an adapter may lack; every kernel has a path without. Without `software` a software adapter gets the kernels that GPUs get. */
+export const OPTIONAL_FEATURES = ['subgroups', 'timestamps', 'software'] as const;
+export type OptionalFeature = (typeof OPTIONAL_FEATURES)[number];
 
 /** The capabilities of the same adapter without these. */
 export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): Caps {
@@ -24,6 +25,7 @@ export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): C
     ...caps,
     ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1 }),
     ...(lacks.has('timestamps') && { timestamps: false }),
+    ...(lacks.has('software') && { software: false, family: 'generic' }),
   };
 }
 

@@ -2,7 +2,7 @@ import type { AdapterInfo } from '../api.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { AdapterRequest, Platform } from '../platform/platform.ts';
 import { alignUp, product } from '../util/math.ts';
-import { capsWithout } from './caps.ts';
+import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
 import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
@@ -103,7 +103,11 @@ export class Device implements BufferOwner {
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
     };
-    const caps = capsWithout(offered, [...(subgroups ? [] : ['subgroups' as const]), ...(timestamps ? [] : ['timestamps' as const])]);
+    const offers = { subgroups, timestamps, software: !options.disable?.includes('software') };
+    const caps = capsWithout(
+      offered,
+      OPTIONAL_FEATURES.filter((feature) => !offers[feature]),
+    );
     const adapterInfo: AdapterInfo = {
       name: info.description || info.device || info.vendor || 'unknown adapter',
       vendor: info.vendor,

@@ -7,7 +7,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { BLOCK } from '../weights/block-format.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
-import { ceilDiv } from '../util/math.ts';
+import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { weightFragments, weightVariant } from './weight.ts';
@@ -22,8 +22,16 @@ export const LINEAR_TILE = defineKernel({
   ...SPEC,
   file: 'linear/linear_tile.wgsl',
   fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
-  consts: ['TILE_M', 'TILE_N'],
+  consts: ['TILE_M', 'TILE_N', 'CHUNK_QUADS'],
   overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+export const LINEAR_SPLIT = defineKernel({
+  ...SPEC,
+  file: 'linear/linear_split.wgsl',
+  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['LANES', 'SLICES', 'TILE_N', 'ROWS', 'CHUNK_QUADS'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
 export const LINEAR_BROADCAST = defineKernel({
@@ -65,6 +73,13 @@ const FEW_ROWS = 2;
 /** Columns of a workgroup of LINEAR_QUAD. */
 const QUAD_COLUMNS = 16;
 const GPU = { wg: 64, tileN: 2, tileM: 4 } as const;
+/** Of LINEAR_SPLIT: rows at most, invocations beside each other, groups of them, and columns of each. Their sums take 16 KiB, which every adapter has. */
+const SPLIT = { rows: 8, lanes: 32, slices: 8, tileN: 2 } as const;
+
+/** Quads of K that GPUs sum before they add the sum to those before it: so many that all of LINEAR_SPLIT's groups have some. Of all kernels for GPUs alike. */
+function chunkQuads(k4: number): number {
+  return k4 >= 512 ? 64 : 16;
+}
 
 /** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
 function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
@@ -138,10 +153,15 @@ function multiply(
       ceilDiv(n, lanes * CPU.tileN),
       ceilDiv(m, lanes * blocks),
     ]);
+  } else if (caps.family !== 'cpu' && m <= SPLIT.rows) {
+    const { lanes: LANES, slices: SLICES, tileN: TILE_N } = SPLIT;
+    // Several loads are under way at once where they are known to be there.
+    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m), CHUNK_QUADS: chunkQuads(k4) }, k4 % 8 === 0 ? 8 : 1);
+    rec.dispatch(LINEAR_SPLIT, chosen, bindings, params, [ceilDiv(n, LANES * TILE_N), 1]);
   } else {
     const { wg, tileN, tileM: most } = caps.family === 'cpu' ? CPU : GPU;
     const tileM = m === 1 ? 1 : most;
-    const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
+    const chosen = variant({ TILE_M: tileM, TILE_N: tileN, CHUNK_QUADS: caps.family === 'cpu' ? 0 : chunkQuads(k4) });
     rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [
       ceilDiv(n, wg * tileN),
       ceilDiv(m, tileM),

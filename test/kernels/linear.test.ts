@@ -1,3 +1,4 @@
+import { mul } from '../../engine/ops/elementwise.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
 import type { FloatType } from '../../engine/weights/storage.ts';
@@ -64,6 +65,32 @@ function linearCase({ m, n, k, dtype = 'f32', bias = false, residual = false, ac
   };
 }
 
+/** What each row gives alone is taken off what it gives among the others. */
+function batchCase(m: number, k: number, dtype: FloatType): KernelCase {
+  const n = 64;
+  return {
+    name: `linear ${dtype} gives ${m} rows of ${k} the bits that each has alone`,
+    tolerance: 0,
+    build(rng) {
+      const weight = randomTensor(rng, [n, k]);
+      const none = { dtype: 'f32', shape: [m, n], values: new Float32Array(m * n) } as const;
+      const x = randomTensor(rng, [m, k]);
+      return {
+        inputs: { x, minus: { dtype: 'f32', shape: [1], values: [-1] }, alone: none, negated: none },
+        outputs: { out: { dtype: 'f32', shape: [m, n] } },
+        run(rec, t, device) {
+          const [x, alone, negated] = [t['x']!, t['alone']!, t['negated']!];
+          const packed = packLinear(device, 'weight', weight.values, n, k, dtype);
+          for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight: packed, out: alone.rows(row, row + 1) });
+          mul(rec, { a: alone, b: t['minus']!, out: negated });
+          linear(rec, { x, weight: packed, residual: negated, out: t['out']! });
+        },
+        expected: { out: new Float32Array(m * n) },
+      };
+    },
+  };
+}
+
 const SIZES = [1, 3, 63, 64, 65, 257];
 const cases: KernelCase[] = [];
 for (const m of [1, 3, 9, 65]) for (const n of SIZES) cases.push(linearCase({ m, n, k: 64 }));
@@ -73,5 +100,7 @@ for (const m of [1, 2, 17]) {
   cases.push(linearCase({ m, n: 48, k: 32, bias: true, residual: true, activation: 'gelu' }));
   cases.push(linearCase({ m, n: 24, k: 32, bias: true, outColumn: 9 }));
 }
+// K in one part and in several, the last of which is whole or not.
+for (const k of [192, 2112]) for (const m of [3, 8, 9]) cases.push(batchCase(m, k, m === 8 ? 'f16' : 'f32'));
 
 describeKernels('linear', cases);

@@ -45,8 +45,11 @@ test('half-precision weights and pages stay close to f32 and have the same bits 
   expect(differing(batch.slice(2 * prompt.length, 3 * prompt.length), actual)).toBe(0);
 });
 
-test('an adapter without subgroups gives the tokens of PyTorch and the same bits in chunks', async () => {
-  const plain = await testDevice({ disable: ['subgroups'] });
+test.each([
+  { title: 'an adapter without subgroups', disable: ['subgroups'] },
+  { title: 'an adapter that is taken for a GPU', disable: ['software'] },
+] as const)('$title gives the tokens of PyTorch and the same bits in chunks', async ({ disable }) => {
+  const plain = await testDevice({ disable });
   const folder = join(FIXTURES, 'llama-tiny-random', 'llama');
   const golden = readGolden(folder);
   const harness = await DecoderHarness.load(plain, folder);

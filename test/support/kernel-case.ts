@@ -58,10 +58,11 @@ export function roundToF16(values: ArrayLike<number>): Float32Array {
 const GUARD_BYTES = 1024;
 const GUARD_WORD = 0xdeadbeef;
 
-/** The adapter as it is, and as one that lacks what kernels do without. */
+/** The adapter as it is, as one that lacks what kernels do without, and with the kernels that GPUs get. */
 export const FLAVOURS = [
   { title: 'all features', disable: [] },
   { title: 'no subgroups', disable: ['subgroups'] },
+  { title: 'as on a GPU', disable: ['software'] },
 ] as const;
 
 /** Registers one test per case and flavour, on one device: what both flavours run is compiled once. */
