@@ -156,7 +156,7 @@ function multiply(
   } else if (caps.family !== 'cpu' && m <= SPLIT.rows) {
     const { lanes: LANES, slices: SLICES, tileN: TILE_N } = SPLIT;
     // Several loads are under way at once where they are known to be there.
-    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m), CHUNK_QUADS: chunkQuads(k4) }, k4 % 8 === 0 ? 8 : 1);
+    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m), CHUNK_QUADS: chunkQuads(k4) }, k4 % 4 === 0 ? 4 : 1);
     rec.dispatch(LINEAR_SPLIT, chosen, bindings, params, [ceilDiv(n, LANES * TILE_N), 1]);
   } else {
     const { wg, tileN, tileM: most } = caps.family === 'cpu' ? CPU : GPU;

@@ -29,9 +29,9 @@ const SIZES = {
 } as const;
 const BUDGET_MS = 700;
 
-/** Opens the adapter that `name` chooses, measures it and closes it. */
-export async function probeAdapter(platform: Platform, name: string): Promise<AdapterReport> {
-  const device = await Device.create(platform, { name });
+/** Opens the adapter that `name` chooses, or the platform's best, measures it and closes it. */
+export async function probeAdapter(platform: Platform, name?: string): Promise<AdapterReport> {
+  const device = await Device.create(platform, name === undefined ? {} : { name });
   try {
     return { info: device.info, speed: await measureSpeed(device) };
   } finally {

@@ -191,10 +191,13 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
 
   /** Every operation, done by the method of its name: of its task, or of this. */
   operations(): Operations {
+    type Methods = Record<string, (...args: unknown[]) => unknown>;
     return operations((name, { kind, task }) => {
+      // The engine's own method now: the operation takes its name.
+      const own = (this as unknown as Methods)[name]?.bind(this);
       const call = (...args: unknown[]): unknown => {
-        const owner: object = task ? this.#loaded(this.#tasks[task], task) : this;
-        return (owner as Record<string, (...args: unknown[]) => unknown>)[name]!(...args);
+        if (!task) return own!(...args);
+        return (this.#loaded(this.#tasks[task], task) as unknown as Methods)[name]!(...args);
       };
       return kind === 'value' ? async (request) => call(request) : call;
     });

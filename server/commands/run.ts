@@ -1,18 +1,11 @@
 /** `parley run MODEL "prompt"`: one answer of a chat model on the terminal, or a conversation, without a server. */
 import { createInterface } from 'node:readline/promises';
 import { text as readAll } from 'node:stream/consumers';
-import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { ChatMessage, ChatRequest } from '../../engine/index.ts';
-import { EngineError, resolveConfig } from '../../engine/index.ts';
 import { SAMPLING } from '../../engine/sampling.ts';
-import { resolveSource } from '../../sources/node/index.ts';
-import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
-import { createLog } from '../log.ts';
-import { inFlags } from '../settings/remedies.ts';
-import { pulling } from '../settings/pulling.ts';
-import { recommendedSampling } from '../settings/sources.ts';
+import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
 
 const HELP = `Usage: parley run MODEL ["prompt"] [options]
@@ -36,9 +29,6 @@ const OPTIONS = {
   'context-length': { type: 'string', default: '4096' },
 } as const;
 
-/** What was wrong with the command line. */
-class UsageError extends Error {}
-
 interface RunCall {
   readonly model: string;
   readonly prompt: string | undefined;
@@ -48,27 +38,14 @@ interface RunCall {
   readonly request: Pick<ChatRequest, 'sampling' | 'maxTokens'>;
 }
 
-/** Answers on stdout; exits with 2 for what the person must mend, 1 where the engine failed, 130 after Ctrl-C. */
+/** Answers on stdout; exits with 130 after Ctrl-C. */
 export async function runPrompt(argv: readonly string[]): Promise<void> {
   if (argv.length === 0 || argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
-  try {
+  await command('run', async () => {
     const call = parseCall(argv);
-    const path = await pulling(async (options) => {
-      if (existsSync(call.model) && !call.model.endsWith('.json')) return call.model;
-      return (await resolveSource(call.model, options)).path;
-    });
-    await answer(call, path);
-  } catch (error) {
-    if (!(error instanceof UsageError || error instanceof EngineError)) throw error;
-    process.stderr.write(
-      `${error instanceof EngineError ? inFlags(error) : `${error.message}; 'parley run --help' lists what there is`}\n`,
-    );
-    process.exitCode = error instanceof EngineError && !REFUSALS.has(error.code) ? 1 : 2;
-  }
+    await answer(call, await modelPath(call.model));
+  });
 }
-
-/** What the same command would meet again. */
-const REFUSALS: ReadonlySet<string> = new Set(['invalid_model', 'unsupported', 'invalid_request', 'context_length_exceeded', 'no_adapter']);
 
 function parseCall(argv: readonly string[]): RunCall {
   let parsed;
@@ -83,10 +60,7 @@ function parseCall(argv: readonly string[]): RunCall {
   if (more.length > 0) throw new UsageError(`${positionals.length - 1} prompts are given; put one into quotation marks`);
   const number = (name: keyof typeof OPTIONS, least: number, most: number, whole: boolean): number | undefined => {
     const given = values[name];
-    if (given === undefined) return undefined;
-    const value = Number(given);
-    if (given.trim() !== '' && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
-    throw new UsageError(`--${name} ${given}: expected a${whole ? ' whole' : ''} number from ${least} to ${most}`);
+    return given === undefined ? undefined : numberOption(name, given, least, most, whole);
   };
   const temperature = number('temperature', SAMPLING.temperature.min, SAMPLING.temperature.max, false);
   const seed = number('seed', 0, Number.MAX_SAFE_INTEGER, true);
@@ -107,30 +81,14 @@ function parseCall(argv: readonly string[]): RunCall {
 async function answer(call: RunCall, path: string): Promise<void> {
   const prompt = call.prompt ?? (process.stdin.isTTY ? undefined : (await readAll(process.stdin)).trimEnd());
   if (prompt === '') throw new UsageError('the prompt is empty');
-  const engine = await startEngine(call, path);
+  const { model, adapter, contextLength } = call;
+  const engine = await startChat(model, path, { adapter, contextLength, maxRunningRequests: 1 });
   const messages: ChatMessage[] = call.system === undefined ? [] : [{ role: 'system', content: call.system }];
   try {
     if (prompt !== undefined) await turn(engine, messages, prompt, call);
     else await converse(engine, messages, call);
   } finally {
     await engine.close();
-  }
-}
-
-/** The engine in a process of its own, as for the server: what drivers print, and a crash of one, stay there. */
-async function startEngine({ model, adapter, contextLength }: RunCall, path: string): Promise<EngineSupervisor> {
-  const sampling = recommendedSampling(model);
-  const chat = { path, ...(sampling && { sampling }) };
-  const config = resolveConfig({ chat, contextLength, maxRunningRequests: 1, ...(adapter !== undefined && { adapter }) });
-  let giveUp = (_error: EngineError): void => {};
-  const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
-  const engine = superviseEngine({ start: { config, toggles: 'default' }, log: createLog('silent'), onGiveUp: (error) => giveUp(error) });
-  try {
-    await Promise.race([engine.ready, failed]);
-    return engine;
-  } catch (error) {
-    await engine.close();
-    throw error;
   }
 }
 

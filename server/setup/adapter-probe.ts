@@ -1,6 +1,7 @@
 /**
  * Entry of a child process of `parley adapters`: prints a line of JSON for each adapter that its environment offers. `--list` only names
- * them; `--memory [NAME [BYTES]]` tells the memory of one, or takes the operator's word for it. A bad driver may take the process down; the parent then says so.
+ * them; `--speed [NAME]` measures one; `--memory [NAME [BYTES]]` tells the memory of one, or takes the operator's word for it. A bad driver may take the process
+ * down; the parent then says so.
  */
 import { probeAdapter, probeMemory } from '../../engine/index.ts';
 import type { AdapterReport } from '../../engine/index.ts';
@@ -29,6 +30,8 @@ const [what, name = '', given = ''] = process.argv.slice(2);
 if (what === '--memory') {
   const { info, bytes, from } = await probeMemory(platform, name || undefined, given === '' ? undefined : Number(given));
   print({ type: 'memory', name: info.name, bytes, from, software: info.software });
+} else if (what === '--speed') {
+  print({ type: 'adapter', name, backend: '', report: await probeAdapter(platform, name || undefined) });
 } else if (what === '--list') {
   const standard = await platform.requestAdapter({}).then(
     ({ info }) => info.description,

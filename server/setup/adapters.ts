@@ -97,6 +97,13 @@ export async function readAdapterMemory(
   return lines.find((line) => line.type === 'memory') ?? { problem: problem ?? 'the adapter says nothing of its memory' };
 }
 
+/** How fast the adapter is that a name chooses (undefined: the standard one), measured by a process of its own. */
+export async function measureAdapter(name: string | undefined): Promise<AdapterReport | { readonly problem: string }> {
+  const { lines, problem } = await probe({}, ['--speed', name ?? '']);
+  const found = lines.find((line) => line.type === 'adapter');
+  return found?.report ?? { problem: problem ?? 'the adapter gave no figures' };
+}
+
 async function probe(
   environment: Readonly<Record<string, string>>,
   argv: readonly string[],

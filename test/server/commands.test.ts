@@ -1,4 +1,4 @@
-/** `parley run` as a process, and what `parley doctor` finds. */
+/** `parley run` and `parley bench` as processes, and what `parley doctor` finds. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
@@ -41,6 +41,34 @@ test.each([
   expect([code, out]).toEqual([2, '']);
   expect(err).toMatch(message);
   expect(err.trimEnd()).not.toContain('\n');
+});
+
+test('bench measures a model and says what of the adapter it uses', async () => {
+  const argv = ['bench', '--prompt-tokens', '24', '--tokens', '6', '--clients', '1,3', '--json'];
+  const command = startParley(argv, {});
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  expect([await command.exit, command.err.text]).toEqual([0, '']);
+  const report = JSON.parse(command.out.text) as Record<string, any>;
+  expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
+  expect(report['rows'].map((row: { clients: number }) => row.clients)).toEqual([1, 3]);
+  const figures = report['rows'].flatMap(({ clients: _, ...row }: Record<string, unknown>) => Object.values(row).flatMap((value) => (typeof value === 'number' ? [value] : Object.values(value as object)))) as number[]; // prettier-ignore
+  expect(figures).toHaveLength(12);
+  for (const figure of [...figures, ...Object.values(report['shares'] as object), report['adapter'].speed.gigaflops])
+    expect(figure).toBeGreaterThan(0);
+  // Every token of one answer by itself: its products of matrices are among the kernels.
+  expect(report['kernels'].map(({ label }: { label: string }) => label).join()).toContain('linear');
+});
+
+test('bench refuses what is no number, and more than a model', async () => {
+  for (const [argv, message] of [
+    [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
+    [['models/a', 'models/b'], /^2 models are named; 'bench' takes one; /],
+  ] as const) {
+    const command = startParley(['bench', ...argv], {});
+    onTestFinished(() => void command.child.kill('SIGKILL'));
+    expect([await command.exit, command.out.text]).toEqual([2, '']);
+    expect(command.err.text).toMatch(message);
+  }
 });
 
 test('doctor finds a port that is taken and a hub that is away, and says what helps', async () => {

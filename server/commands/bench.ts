@@ -1,0 +1,250 @@
+/** `parley bench [MODEL]`: how fast a chat model is on this machine, beside what its adapter reaches, and which kernels take the time. */
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { EngineError } from '../../engine/index.ts';
+import type { AdapterReport, ChatRequest, ModelInfo, ProfileEntry } from '../../engine/index.ts';
+import type { EngineSupervisor } from '../engine/supervisor.ts';
+import { measureAdapter } from '../setup/adapters.ts';
+import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
+import { usage } from './models.ts';
+
+const BUNDLED = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));
+
+const HELP = `Usage: parley bench [MODEL] [options]
+
+Loads a chat model (the bundled one where none is named), has several clients at once ask for answers of a fixed length to
+prompts that share nothing, and prints tokens a second, times to the first token and between tokens (median and 99th
+percentile), what share that is of what the adapter reaches, and the kernels that take the most time.
+
+MODEL is a folder, a file, or whatever 'parley pull --help' lists.
+
+  --prompt-tokens N      length of each prompt; default 512, or what the model's context holds
+  --tokens N             length of each answer; default 64
+  --clients N,N,...      how many ask at once, in turn; default 1,8,32
+  --adapter NAME         part of the GPU's name; 'parley adapters' lists them
+  --json                 the same as JSON`;
+
+const OPTIONS = {
+  'prompt-tokens': { type: 'string', default: '512' },
+  tokens: { type: 'string', default: '64' },
+  clients: { type: 'string', default: '1,8,32' },
+  adapter: { type: 'string' },
+  json: { type: 'boolean', default: false },
+} as const;
+
+const MOST_CLIENTS = 256;
+/** Kernels that are shown. */
+const SHOWN = 10;
+
+interface BenchCall {
+  readonly model: string;
+  readonly promptTokens: number;
+  readonly tokens: number;
+  readonly clients: readonly number[];
+  readonly adapter: string | undefined;
+  readonly json: boolean;
+}
+
+/** Milliseconds. */
+interface Percentiles {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+interface ClientsRow {
+  readonly clients: number;
+  /** Tokens a second of all prompts, from the first request to the last first token. */
+  readonly prefill: number;
+  /** Tokens a second of all answers, from the last first token to the end of the first answer that ended. */
+  readonly decode: number;
+  readonly firstToken: Percentiles;
+  readonly betweenTokens: Percentiles;
+}
+
+interface Report {
+  readonly date: string;
+  readonly model: Pick<ModelInfo, 'id' | 'architecture' | 'parameters' | 'weightBytes'> & { readonly format?: string };
+  readonly adapter: AdapterReport | { readonly problem: string };
+  readonly secondsToReady: number;
+  readonly promptTokens: number;
+  readonly tokens: number;
+  readonly rows: readonly ClientsRow[];
+  /** Of one client's tokens; absent where the adapter has no timestamps. */
+  readonly kernels?: readonly ProfileEntry[];
+  /** Of what the adapter reaches in products of its own: reading weights for one client's tokens, arithmetic for prompts. */
+  readonly shares?: { readonly weights: number; readonly arithmetic: number };
+}
+
+/** Prints the figures; exits like `parley run`. */
+export async function runBench(argv: readonly string[]): Promise<void> {
+  if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
+  await command('bench', async () => {
+    const call = parseCall(argv);
+    const path = call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
+    const adapter = await measureAdapter(call.adapter);
+    const report = await measure(call, path, adapter);
+    process.stdout.write(call.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
+  });
+}
+
+function parseCall(argv: readonly string[]): BenchCall {
+  let parsed;
+  try {
+    parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError((error as Error).message.split('. ')[0]);
+  }
+  const { values, positionals } = parsed;
+  if (positionals.length > 1) throw new UsageError(`${positionals.length} models are named; 'bench' takes one`);
+  const clients = values.clients.split(',').map((part) => numberOption('clients', part, 1, MOST_CLIENTS));
+  return {
+    model: positionals[0] ?? BUNDLED,
+    promptTokens: numberOption('prompt-tokens', values['prompt-tokens'], 1, 2 ** 20),
+    tokens: numberOption('tokens', values.tokens, 2, 2 ** 20),
+    clients,
+    adapter: values.adapter,
+    json: values.json,
+  };
+}
+
+async function measure(call: BenchCall, path: string, adapter: AdapterReport | { readonly problem: string }): Promise<Report> {
+  const { tokens, clients } = call;
+  const started = performance.now();
+  const settings = { adapter: call.adapter, contextLength: call.promptTokens + tokens, maxRunningRequests: Math.max(...clients) };
+  const engine = await startChat(call.model, path, settings);
+  try {
+    const secondsToReady = (performance.now() - started) / 1000;
+    const { id, architecture, parameters, weightBytes, format, contextLength = tokens } = engine.info().models[0]!;
+    const promptTokens = Math.min(call.promptTokens, contextLength - tokens);
+    if (promptTokens < 1)
+      throw new UsageError(`--tokens ${tokens}: ${id} has a context of ${contextLength} tokens, prompt and answer together`);
+    const ask = asker(engine, await words(engine, promptTokens), tokens);
+    await ask(1);
+    const rows: ClientsRow[] = [];
+    for (const count of clients) rows.push(await ask(count));
+    const kernels = await profile(engine, ask);
+    const alone = rows.find((row) => row.clients === 1);
+    const shares = alone && 'speed' in adapter && {
+      weights: (alone.decode * weightBytes) / (adapter.speed.gigabytesPerSecond * 1e9),
+      arithmetic: (2 * parameters * alone.prefill) / (adapter.speed.gigaflops * 1e9),
+    }; // prettier-ignore
+    return {
+      date: new Date().toISOString(),
+      model: { id, architecture, parameters, weightBytes, ...(format !== undefined && { format }) },
+      adapter,
+      secondsToReady,
+      promptTokens,
+      tokens,
+      rows,
+      ...(kernels && { kernels }),
+      ...(shares && { shares }),
+    };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** So many tokens of plain text. */
+async function words(engine: EngineSupervisor, count: number): Promise<readonly number[]> {
+  const sentence = 'The harbour was quiet that morning, and nobody on the quay had yet heard of the letter. ';
+  const tokens = await engine.tokenize({ prompt: sentence.repeat(Math.ceil(count / 8)) });
+  return Array.from({ length: count }, (_, i) => tokens[i % tokens.length]!);
+}
+
+/** Has so many clients ask at once. */
+function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: number): (clients: number) => Promise<ClientsRow> {
+  let asked = 0;
+  const request = (): ChatRequest => ({
+    messages: [], prompt, maxTokens, ignoreEos: true, skipSpecialTokens: false, sampling: { temperature: 0 },
+    // Nobody finds another's prompt in the cache.
+    cacheSalt: `bench ${asked++}`,
+  }); // prettier-ignore
+  /** When each token was there. */
+  const one = async (): Promise<number[]> => {
+    const times: number[] = [];
+    for await (const event of engine.chat(request(), new AbortController().signal)) {
+      if (event.type === 'delta') for (let i = 0; i < event.tokens; i++) times.push(performance.now());
+    }
+    return times;
+  };
+  return async (clients) => {
+    const started = performance.now();
+    const all = await Promise.all(Array.from({ length: clients }, one));
+    const firsts = all.map((times) => times[0]! - started);
+    const begun = started + Math.max(...firsts);
+    const ended = Math.min(...all.map((times) => times.at(-1)!));
+    const between = all.flatMap((times) => times.slice(1).map((time, i) => time - times[i]!));
+    // Where the first answer has ended before the last one began, all of the time counts.
+    const [from, to] = begun < ended ? [begun, ended] : [started, Math.max(...all.map((times) => times.at(-1)!))];
+    const decoded = all.flat().filter((time) => time > from && time <= to).length;
+    return {
+      clients,
+      prefill: (1000 * clients * prompt.length) / Math.max(...firsts),
+      decode: (1000 * decoded) / (to - from),
+      firstToken: percentiles(firsts),
+      betweenTokens: percentiles(between),
+    };
+  };
+}
+
+function percentiles(values: readonly number[]): Percentiles {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+  return { p50: at(0.5), p99: at(0.99) };
+}
+
+/** Kernels by the time they take for one client; undefined where the adapter cannot tell. */
+async function profile(
+  engine: EngineSupervisor,
+  ask: (clients: number) => Promise<ClientsRow>,
+): Promise<readonly ProfileEntry[] | undefined> {
+  try {
+    await engine.profile(true);
+  } catch (error) {
+    if (error instanceof EngineError && error.code === 'unsupported') return undefined;
+    throw error;
+  }
+  await ask(1);
+  return engine.profile(false);
+}
+
+function describe({ model, adapter, secondsToReady, promptTokens, tokens, rows, kernels, shares }: Report): string {
+  const one = (value: number): string => value.toFixed(1);
+  const name = `${model.id} (${model.architecture}${model.format === undefined ? '' : `, ${model.format}`})`;
+  const size = `${one(model.parameters / 1e6)} M parameters, ${one(model.weightBytes / 2 ** 20)} MiB of weights`;
+  const lines = [
+    `${name}: ${size}, ready after ${one(secondsToReady)} s`,
+    'speed' in adapter
+      ? `${adapter.info.name}: ${one(adapter.speed.gigabytesPerSecond)} GB/s of weights read, ${one(adapter.speed.gigaflops)} GFLOP/s`
+      : `the adapter could not be measured: ${adapter.problem}`,
+    '',
+    `prompts of ${promptTokens} tokens, answers of ${tokens}; milliseconds are median / 99th percentile`,
+    '',
+    ...table(
+      ['clients', 'prompt tokens/s', 'first token ms', 'tokens/s', 'ms between tokens'],
+      rows.map(({ clients, prefill, firstToken, decode, betweenTokens }) => [
+        String(clients), one(prefill), `${one(firstToken.p50)} / ${one(firstToken.p99)}`, one(decode), `${one(betweenTokens.p50)} / ${one(betweenTokens.p99)}`,
+      ]), // prettier-ignore
+    ),
+  ];
+  if (shares) {
+    const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
+    lines.push('', `one client: ${percent(shares.weights)} of that in reading weights for its tokens, ${percent(shares.arithmetic)} of it in arithmetic for its prompt`); // prettier-ignore
+  }
+  if (kernels) {
+    const total = kernels.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
+    lines.push('', 'kernels of one client, each timed on its own', '');
+    const shown = kernels.slice(0, SHOWN).map(({ label, count, milliseconds }) => [
+      `${((100 * milliseconds) / total).toFixed(1)} %`, one(milliseconds), String(count), label,
+    ]); // prettier-ignore
+    lines.push(...table(['share', 'ms', 'times', 'kernel'], shown));
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+/** Columns as wide as their widest cell; all but the last to the right. */
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i]!.length)));
+  const isLast = (i: number): boolean => i === head.length - 1 && rows.some((row) => /[a-z]/.test(row[i]!));
+  return [head, ...rows].map((row) => row.map((cell, i) => (isLast(i) ? cell : cell.padStart(widths[i]!))).join('  '));
+}

@@ -1,0 +1,66 @@
+/** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
+import { existsSync } from 'node:fs';
+import { EngineError, resolveConfig } from '../../engine/index.ts';
+import { resolveSource } from '../../sources/node/index.ts';
+import { superviseEngine } from '../engine/supervisor.ts';
+import type { EngineSupervisor } from '../engine/supervisor.ts';
+import { createLog } from '../log.ts';
+import { inFlags } from '../settings/remedies.ts';
+import { pulling } from '../settings/pulling.ts';
+import { recommendedSampling } from '../settings/sources.ts';
+
+/** What was wrong with the command line. */
+export class UsageError extends Error {}
+
+/** What the same command would meet again. */
+const REFUSALS: ReadonlySet<string> = new Set(['invalid_model', 'unsupported', 'invalid_request', 'context_length_exceeded', 'no_adapter']);
+
+/** Runs a command; exits with 2 for what the person must mend, 1 where the engine failed, each said in a line. */
+export async function command(name: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof UsageError || error instanceof EngineError)) throw error;
+    process.stderr.write(
+      `${error instanceof EngineError ? inFlags(error) : `${error.message}; 'parley ${name} --help' lists what there is`}\n`,
+    );
+    process.exitCode = error instanceof EngineError && !REFUSALS.has(error.code) ? 1 : 2;
+  }
+}
+
+/** The number of an option; throws UsageError unless it is one from `least` to `most`. */
+export function numberOption(name: string, given: string, least: number, most: number, whole = true): number {
+  const value = Number(given);
+  if (given.trim() !== '' && value >= least && value <= most && (!whole || Number.isSafeInteger(value))) return value;
+  throw new UsageError(`--${name} ${given}: expected a${whole ? ' whole' : ''} number from ${least} to ${most}`);
+}
+
+/** Where a model stands, a folder or file as it is; whatever else names one is fetched first. */
+export async function modelPath(model: string): Promise<string> {
+  return pulling(async (options) => {
+    if (existsSync(model) && !model.endsWith('.json')) return model;
+    return (await resolveSource(model, options)).path;
+  });
+}
+
+/** The engine with a chat model, in a process of its own, as for the server: what drivers print, and a crash of one, stay there. */
+export async function startChat(
+  model: string,
+  path: string,
+  settings: { readonly adapter: string | undefined; readonly contextLength: number; readonly maxRunningRequests: number },
+): Promise<EngineSupervisor> {
+  const { adapter, ...limits } = settings;
+  const sampling = recommendedSampling(model);
+  const chat = { path, ...(sampling && { sampling }) };
+  const config = resolveConfig({ chat, ...limits, ...(adapter !== undefined && { adapter }) });
+  let giveUp = (_error: EngineError): void => {};
+  const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
+  const engine = superviseEngine({ start: { config, toggles: 'default' }, log: createLog('silent'), onGiveUp: (error) => giveUp(error) });
+  try {
+    await Promise.race([engine.ready, failed]);
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
