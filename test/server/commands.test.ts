@@ -48,15 +48,22 @@ test('bench measures a model and says what of the adapter it uses', async () => 
   const command = startParley(argv, {});
   onTestFinished(() => void command.child.kill('SIGKILL'));
   expect([await command.exit, command.err.text]).toEqual([0, '']);
-  const report = JSON.parse(command.out.text) as Record<string, any>;
+  const report = JSON.parse(command.out.text) as {
+    readonly rows: readonly { readonly clients: number; readonly firstToken: object; readonly betweenTokens: object }[];
+    readonly shares: object;
+    readonly adapter: { readonly speed: object };
+    readonly kernels: readonly { readonly label: string }[];
+  };
   expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
-  expect(report['rows'].map((row: { clients: number }) => row.clients)).toEqual([1, 3]);
-  const figures = report['rows'].flatMap(({ clients: _, ...row }: Record<string, unknown>) => Object.values(row).flatMap((value) => (typeof value === 'number' ? [value] : Object.values(value as object)))) as number[]; // prettier-ignore
-  expect(figures).toHaveLength(12);
-  for (const figure of [...figures, ...Object.values(report['shares'] as object), report['adapter'].speed.gigaflops])
+  expect(report.rows.map(({ clients }) => clients)).toEqual([1, 3]);
+  const figures = report.rows.flatMap(({ firstToken, betweenTokens, ...row }) =>
+    [row, firstToken, betweenTokens].flatMap(Object.values<number>),
+  );
+  expect(figures).toHaveLength(14);
+  for (const figure of [...figures, ...[report.shares, report.adapter.speed].flatMap(Object.values<number>)])
     expect(figure).toBeGreaterThan(0);
   // Every token of one answer by itself: its products of matrices are among the kernels.
-  expect(report['kernels'].map(({ label }: { label: string }) => label).join()).toContain('linear');
+  expect(report.kernels.map(({ label }) => label).join()).toContain('linear');
 });
 
 test('bench refuses what is no number, and more than a model', async () => {
