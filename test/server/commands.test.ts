@@ -48,19 +48,20 @@ test('bench measures a model and says what of the adapter it uses', async () => 
   const command = startParley(argv, {});
   onTestFinished(() => void command.child.kill('SIGKILL'));
   expect([await command.exit, command.err.text]).toEqual([0, '']);
+  type Figures = Readonly<Record<string, number>>;
   const report = JSON.parse(command.out.text) as {
-    readonly rows: readonly { readonly clients: number; readonly firstToken: object; readonly betweenTokens: object }[];
-    readonly shares: object;
-    readonly adapter: { readonly speed: object };
+    readonly rows: readonly { readonly clients: number; readonly firstToken: Figures; readonly betweenTokens: Figures }[];
+    readonly shares: Figures;
+    readonly adapter: { readonly speed: Figures };
     readonly kernels: readonly { readonly label: string }[];
   };
   expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
   expect(report.rows.map(({ clients }) => clients)).toEqual([1, 3]);
   const figures = report.rows.flatMap(({ firstToken, betweenTokens, ...row }) =>
-    [row, firstToken, betweenTokens].flatMap(Object.values<number>),
+    [row, firstToken, betweenTokens].flatMap((figures) => Object.values<number>(figures)),
   );
   expect(figures).toHaveLength(14);
-  for (const figure of [...figures, ...[report.shares, report.adapter.speed].flatMap(Object.values<number>)])
+  for (const figure of [...figures, ...[report.shares, report.adapter.speed].flatMap((figures) => Object.values<number>(figures))])
     expect(figure).toBeGreaterThan(0);
   // Every token of one answer by itself: its products of matrices are among the kernels.
   expect(report.kernels.map(({ label }) => label).join()).toContain('linear');
