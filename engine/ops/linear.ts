@@ -22,7 +22,7 @@ export const LINEAR_TILE = defineKernel({
   ...SPEC,
   file: 'linear/linear_tile.wgsl',
   fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
-  consts: ['TILE_M', 'TILE_N', 'CHUNK_QUADS'],
+  consts: ['TILE_M', 'TILE_N'],
   overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
@@ -58,6 +58,14 @@ export const LINEAR_QUAD = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
+export const LINEAR_BLOCK = defineKernel({
+  ...SPEC,
+  file: 'linear/linear_block.wgsl',
+  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['TILE_M', 'CHUNK_QUADS'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
 /** True on software adapters with SIMD registers of 4 (SwiftShader), which have kernels of their own: they run the tiles of the others 6-9x slower. */
 export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps): boolean {
   return family === 'cpu' && subgroups && subgroupMinSize === 4 && subgroupMaxSize === 4;
@@ -65,14 +73,15 @@ export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: 
 
 /**
  * Shapes measured on lavapipe (docs/decisions/kernels.md): one row 1x8 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
- * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s). On a GPU one 64-wide workgroup a tile.
+ * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s).
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
 /** Rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but is one more kernel to compile for each type before the first answer. */
 const FEW_ROWS = 2;
 /** Columns of a workgroup of LINEAR_QUAD. */
 const QUAD_COLUMNS = 16;
-const GPU = { wg: 64, tileN: 2, tileM: 4 } as const;
+/** Invocations along each side of LINEAR_BLOCK's tile. */
+const BLOCK_SIDE = 16;
 /** Of LINEAR_SPLIT: rows at most, invocations beside each other, groups of them, and columns of each. Their sums take 16 KiB, which every adapter has. */
 const SPLIT = { rows: 8, lanes: 32, slices: 8, tileN: 2 } as const;
 
@@ -153,18 +162,23 @@ function multiply(
       ceilDiv(n, lanes * CPU.tileN),
       ceilDiv(m, lanes * blocks),
     ]);
-  } else if (caps.family !== 'cpu' && m <= SPLIT.rows) {
+  } else if (caps.family === 'cpu') {
+    const { wg, tileN } = CPU;
+    const tileM = m === 1 ? 1 : CPU.tileM;
+    const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
+    rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [
+      ceilDiv(n, wg * tileN),
+      ceilDiv(m, tileM),
+    ]);
+  } else if (m <= SPLIT.rows) {
     const { lanes: LANES, slices: SLICES, tileN: TILE_N } = SPLIT;
     // Several loads are under way at once where they are known to be there.
     const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m), CHUNK_QUADS: chunkQuads(k4) }, k4 % 4 === 0 ? 4 : 1);
     rec.dispatch(LINEAR_SPLIT, chosen, bindings, params, [ceilDiv(n, LANES * TILE_N), 1]);
   } else {
-    const { wg, tileN, tileM: most } = caps.family === 'cpu' ? CPU : GPU;
-    const tileM = m === 1 ? 1 : most;
-    const chosen = variant({ TILE_M: tileM, TILE_N: tileN, CHUNK_QUADS: caps.family === 'cpu' ? 0 : chunkQuads(k4) });
-    rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [
-      ceilDiv(n, wg * tileN),
-      ceilDiv(m, tileM),
-    ]);
+    // Few rows leave no room of a tile empty.
+    const TILE_M = m <= BLOCK_SIDE ? 1 : m <= 2 * BLOCK_SIDE ? 2 : 4;
+    const chosen = variant({ TILE_M, CHUNK_QUADS: chunkQuads(k4) });
+    rec.dispatch(LINEAR_BLOCK, chosen, bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
   }
 }

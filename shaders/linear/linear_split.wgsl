@@ -3,7 +3,7 @@
 //
 // A few rows read every weight once and do little with it, so what counts is how many loads are under way: one group that walks all of K leaves most of a
 // card idle where N is small. K is cut into chunks of CHUNK_QUADS * 4; each chunk is summed in order, and the sums of chunks are added in order, as
-// linear_tile.wgsl does it: the bits do not depend on the number of rows.
+// linear_block.wgsl adds them: the bits do not depend on the number of rows.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

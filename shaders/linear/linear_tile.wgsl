@@ -39,8 +39,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     row[i] = min(first_row + i, params.m - 1u) * params.k4;
   }
   var acc: array<array<f32, TILE_N>, TILE_M>;
-  // Of whole chunks.
-  var total: array<array<f32, TILE_N>, TILE_M>;
   var block = array<block_t, TILE_N>();
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
     for (var j = 0u; j < TILE_N; j++) {
@@ -65,18 +63,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
     }
-    if (CHUNK_QUADS > 0u && ((b + 1u) * BLOCK_QUADS) % max(CHUNK_QUADS, 1u) == 0u) {
-      for (var i = 0u; i < TILE_M; i++) {
-        for (var j = 0u; j < TILE_N; j++) {
-          total[i][j] += acc[i][j];
-          acc[i][j] = 0.0;
-        }
-      }
-    }
   }
   for (var i = 0u; i < TILE_M; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, first_column + j * WG, select(acc[i][j], total[i][j] + acc[i][j], CHUNK_QUADS > 0u));
+      store(first_row + i, first_column + j * WG, acc[i][j]);
     }
   }
 }

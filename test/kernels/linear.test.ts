@@ -101,7 +101,7 @@ for (const m of [1, 2, 17]) {
   cases.push(linearCase({ m, n: 24, k: 32, bias: true, outColumn: 9 }));
 }
 // K in one part and in several, the last of which is whole or not.
-const batches = [192, 2112].flatMap((k) => [8, 9].map((m) => batchCase(m, k, m === 8 ? 'f16' : 'f32')));
+const batches = [192, 2112].flatMap((k) => [8, 9, 20, 40].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32')));
 
 describeKernels('linear', cases);
 describeKernels('linear in batches', batches, { every: true });
