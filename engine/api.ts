@@ -153,9 +153,18 @@ export interface TranscriptionRequest<Samples extends Float32Array | SampleFile 
   readonly prompt?: string;
   /** 0 = greedy. */
   readonly temperature?: number;
-  readonly timestamps?: 'none' | 'segment';
+  /** `word`: of segments, and of the words in them. */
+  readonly timestamps?: 'none' | 'segment' | 'word';
   /** Default transcribe; `translate` writes English, where the model's `translates` says so. */
   readonly task?: 'transcribe' | 'translate';
+}
+
+/** Seconds from the start of the audio. */
+export interface TranscriptWord {
+  /** As it is in the segment's text: punctuation belongs to its word, a space to the word after it. */
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
 }
 
 export interface TranscriptSegment {
@@ -172,6 +181,8 @@ export interface TranscriptSegment {
   readonly avgLogprob: number;
   /** Probability that nobody speaks in the window; 0 where the model has no token for it. */
   readonly noSpeechProb: number;
+  /** In order; there when they were asked for. */
+  readonly words?: readonly TranscriptWord[];
 }
 
 /** `segment`s in order (at least one a window that holds speech), then one `finish` with the whole text. */

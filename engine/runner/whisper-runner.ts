@@ -3,15 +3,16 @@ import { EngineError, assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocateNow } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
+import type { Readback } from '../gpu/staging.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import {
-  copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decoderSlotBytes, growDecoderCache,
+  copyCacheRows, createDecoderCache, createDecoderWorkspace, decode, decodeLayers, decoderSlotBytes, growDecoderCache,
 } from '../models/whisper/decoder.ts'; // prettier-ignore
-import type { DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
+import type { DecoderArgs, DecoderCache, DecoderWorkspace } from '../models/whisper/decoder.ts';
 import { windowFrames } from '../models/whisper/config.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
 import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
-import type { WhisperModel } from '../models/whisper/load.ts';
+import type { WhisperModel, WhisperShape } from '../models/whisper/load.ts';
 import { NO_TOKEN, TOKEN_ROW_WORDS, constrainedToken, tokenCandidates, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
 import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
 import { denseTileRows } from '../ops/dense-attention.ts';
@@ -19,6 +20,7 @@ import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
 import { indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
+import { WhisperAligner } from './whisper-aligner.ts';
 
 /** Which tokens a sampled row may take; `languages` are the language ids alone. */
 export type MaskName = (typeof MASKS)[number];
@@ -96,6 +98,8 @@ export class WhisperRunner {
   readonly #candidates: Tensor;
   readonly #ids: Tensor;
   readonly #upload: Tensor;
+  /** Made when times of words are first asked for. */
+  #aligner: WhisperAligner | undefined;
   /** Encoder positions of the window in each slot. */
   readonly #positions: number[];
   /** Rejects when the device had no room for the windows that came last. */
@@ -150,15 +154,14 @@ export class WhisperRunner {
   }
 
   /** Bytes of everything but the weights. */
-  static bytes(
-    device: Device,
-    shape: Pick<WhisperModel, 'config' | 'tokens'>,
-    options: ConstructorParameters<typeof WhisperRunner>[2],
-  ): number {
+  static bytes(device: Device, shape: WhisperShape, options: ConstructorParameters<typeof WhisperRunner>[2]): number {
     // Its tensors depend on nothing else.
     const make = (): WhisperRunner => new WhisperRunner(device, shape as WhisperModel, options);
     let slots = 0;
-    const withOne = device.measure(() => (slots = make().slots));
+    const withOne = device.measure(() => {
+      slots = make().slots;
+      void new WhisperAligner(device, shape);
+    });
     return withOne + (slots - 1) * decoderSlotBytes(shape.config, shape.tokens.beams, shape.config.windows.frames / 2);
   }
 
@@ -178,6 +181,13 @@ export class WhisperRunner {
       yield (rec) => this.#recordStep(rec, layout);
       await this.step(plan).tokens();
     }
+    const aligner = new WhisperAligner(this.#device, this.model, 1);
+    const layout = this.#write([{ slot: 0, position: 0, token: 0 }]);
+    yield (rec) => {
+      this.#recordAlignment(rec, layout, aligner, { slot: 0, first: 0, row: 0 });
+      aligner.align(rec, 1, 1);
+    };
+    aligner.destroy(this.#device);
   }
 
   async #tryOut(): Promise<string | undefined> {
@@ -225,6 +235,36 @@ export class WhisperRunner {
     };
   }
 
+  /**
+   * What the tokens of a window attend to, from the token at `from` on: alignmentMatrix over the first `positions` of the encoder, row by row. They go
+   * through the decoder again, in the slot's first lane, with whose keys and values nothing is done any more.
+   */
+  align(slot: number, tokens: readonly number[], { from, positions }: { from: number; positions: number }): Promise<Float32Array> {
+    if (!this.#aligner) {
+      const made = allocateNow(this.#device, 'times of words', () => new WhisperAligner(this.#device, this.model));
+      this.#aligner = made.made;
+      this.#given = Promise.all([this.#given, made.given]).then(() => undefined);
+    }
+    const given = this.#given;
+    let matrix: Readback | undefined;
+    for (let first = 0; first < tokens.length; first += MAX_STEP_ROWS) {
+      const rows = tokens.slice(first, first + MAX_STEP_ROWS).map((token, i): StepRow => ({ slot, position: first + i, token }));
+      const layout = this.#write(rows);
+      const rec = this.#device.record('times of words');
+      const skipped = Math.min(Math.max(0, from - first), rows.length);
+      this.#recordAlignment(rec, layout, this.#aligner, { slot, first: skipped, row: Math.max(0, first - from) });
+      if (first + rows.length === tokens.length) {
+        this.#aligner.align(rec, tokens.length - from, positions);
+        matrix = this.#aligner.read(rec, tokens.length - from, positions);
+      }
+      rec.submit();
+    }
+    return (async () => {
+      await given;
+      return new Float32Array(await matrix!.data()).subarray(0, (tokens.length - from) * positions);
+    })();
+  }
+
   /** For `slots` windows, or twice as many as there is room for. Few requests have more than one at once, and each takes tens of MiB. */
   #makeRoom(slots: number): void {
     const cache = this.#cache;
@@ -241,22 +281,43 @@ export class WhisperRunner {
     return rows;
   }
 
-  #recordStep(rec: Recorder, { rows, copies, samples, candidates, crossTiles }: StepLayout): void {
-    const { config, weights } = this.model;
-    const { tokens, settings, positions, cacheRows, sampledRows, copyFrom, copyTo } = this.#sections;
+  #recordStep(rec: Recorder, layout: StepLayout): void {
+    const { copies, samples, candidates } = layout;
+    const { settings, copyFrom, copyTo } = this.#sections;
     if (copies > 0) copyCacheRows(rec, { cache: this.#cache, from: copyFrom, to: copyTo, rows: copies });
+    const lastTokens = this.#lastTokens;
+    decode(rec, this.#prepare(rec, layout));
+    const { logits } = this.#decoder;
+    const choice = { logits, rules: this.#rules, masks: this.#masks, settings, rows: samples };
+    constrainedToken(rec, { ...choice, state: this.#state, lastTokens, results: this.#results });
+    if (candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
+  }
+
+  /** Looks up the rows' tokens, and says where the decoder finds all else. */
+  #prepare(rec: Recorder, { rows, samples, crossTiles }: StepLayout): DecoderArgs {
+    const { config, weights } = this.model;
+    const { tokens, positions, cacheRows, sampledRows } = this.#sections;
     const selfTiles = { tiles: this.#sections.selfTiles, count: rows, rows: 1 };
     const input = {
       positions, cacheRows, selfTiles, sampledRows, ids: this.#ids, rows, samples,
       crossTiles: { tiles: this.#sections.crossTiles, ...crossTiles },
     }; // prettier-ignore
-    const lastTokens = this.#lastTokens;
-    resolveTokens(rec, { tokens, lastTokens, ids: this.#ids, rows });
-    decode(rec, { config, weights, workspace: this.#decoder, cache: this.#cache, input });
-    const { logits } = this.#decoder;
-    const choice = { logits, rules: this.#rules, masks: this.#masks, settings, rows: samples };
-    constrainedToken(rec, { ...choice, state: this.#state, lastTokens, results: this.#results });
-    if (candidates) tokenCandidates(rec, { ...choice, candidates: this.#candidates });
+    resolveTokens(rec, { tokens, lastTokens: this.#lastTokens, ids: this.#ids, rows });
+    return { config, weights, workspace: this.#decoder, cache: this.#cache, input };
+  }
+
+  /** Rows through the decoder, of which those from `first` on are the window's rows from `row` on. */
+  #recordAlignment(
+    rec: Recorder,
+    layout: StepLayout,
+    aligner: WhisperAligner,
+    { slot, first, row }: { slot: number; first: number; row: number },
+  ): void {
+    const keys = { first: slot * this.#cache.crossRows, count: this.#positions[slot]! };
+    const rows = { first, count: layout.rows - first };
+    decodeLayers(rec, this.#prepare(rec, layout), (layer) => {
+      aligner.keep(rec, layer, { query: this.#decoder.query, cache: this.#cache.cross[layer]!, keys, rows, row });
+    });
   }
 
   /** Lays the rows out and uploads them in one piece. */

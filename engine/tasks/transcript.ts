@@ -1,5 +1,5 @@
 /** From a window's tokens to segments with times; no GPU. */
-import type { TranscriptSegment } from '../api.ts';
+import type { TranscriptSegment, TranscriptWord } from '../api.ts';
 
 export interface WindowTokens {
   readonly tokens: readonly number[];
@@ -20,6 +20,13 @@ export interface TimestampTokens {
   /** Seconds from one id to the next. */
   readonly step: number;
 }
+
+/** Cuts a segment's tokens into words and times them; `first` is the index of the first token in the window. */
+export type TimeWords = (
+  tokens: readonly number[],
+  first: number,
+  segment: Pick<TranscriptSegment, 'start' | 'end'>,
+) => readonly TranscriptWord[];
 
 /** Less audio than this after the last closed segment holds no word. */
 const LEAST_REST_SECONDS = 0.2;
@@ -52,25 +59,29 @@ export function toSegments(
   { begin, step }: TimestampTokens,
   firstId: number,
   decode: (tokens: readonly number[]) => string,
+  timeWords?: TimeWords,
 ): TranscriptSegment[] {
   const segments: TranscriptSegment[] = [];
   let from = 0;
   let pending: number[] = [];
-  const close = (to: number): void => {
+  const close = (to: number, end: number): void => {
     const text = decode(pending);
-    if (text.trim() !== '')
-      segments.push({ id: firstId + segments.length, start: start + from, end: start + to, text, tokens: pending, ...scores });
+    if (text.trim() !== '') {
+      const times = { start: start + from, end: start + to };
+      const words = timeWords && { words: timeWords(pending, end - pending.length, times) };
+      segments.push({ id: firstId + segments.length, ...times, text, tokens: pending, ...scores, ...words });
+    }
     pending = [];
   };
-  for (const token of tokens) {
+  for (const [index, token] of tokens.entries()) {
     if (token < begin) {
       pending.push(token);
       continue;
     }
     const time = Math.min(Math.max((token - begin) * step, from), seconds);
-    if (pending.length > 0) close(time);
+    if (pending.length > 0) close(time, index);
     from = time;
   }
-  if (pending.length > 0) close(seconds);
+  if (pending.length > 0) close(seconds, tokens.length);
   return segments;
 }

@@ -2,12 +2,15 @@
 import type { TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
 import { cutAtPauses, isSilent } from '../audio/windows.ts';
+import { windowFrames } from '../models/whisper/config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
+import { wordsOf } from '../text/words.ts';
 import type { AsyncQueue } from '../util/async-queue.ts';
+import { warpedStarts } from './alignment.ts';
 import type { BeamSearch } from './beam-search.ts';
 import { closedTokens, toSegments } from './transcript.ts';
-import type { TimestampTokens } from './transcript.ts';
+import type { TimeWords, TimestampTokens } from './transcript.ts';
 
 /** A request while it runs. */
 export interface Job {
@@ -56,6 +59,10 @@ export interface Window {
   avgLogprob: number;
   noSpeechProb: number;
   done: boolean;
+  /** It is done, and the times of its words are on their way. */
+  aligning: boolean;
+  /** Seconds in the window at which each token begins and the last ends, once they are there. */
+  boundaries: readonly number[] | undefined;
 }
 
 type Model = Pick<WhisperModel, 'config' | 'tokens'>;
@@ -75,13 +82,13 @@ export async function cutWindows(job: Job, { config }: Model, signal: AbortSigna
 function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'start' | 'length'>, seeks: number): Window {
   return {
     job, seed, start, length, seeks, samples: undefined, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
-    logprobs: 0, avgLogprob: 0, noSpeechProb: 0, done: false,
+    logprobs: 0, avgLogprob: 0, noSpeechProb: 0, done: false, aligning: false, boundaries: undefined,
   }; // prettier-ignore
 }
 
 /** Whether a job's segments get times from the model. */
 export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
-  request.timestamps === 'segment' && tokens.timestampBegin < config.vocabulary;
+  (request.timestamps ?? 'none') !== 'none' && tokens.timestampBegin < config.vocabulary;
 
 /** Counts a window whose tokens are all there, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
 export function settle(window: Window, model: Model): Window | undefined {
@@ -103,6 +110,27 @@ export function settle(window: Window, model: Model): Window | undefined {
   return after;
 }
 
+/** Whether the words of a window that has its tokens are to be timed. */
+export function wantsWords(window: Window, model: Model): boolean {
+  return window.job.request.timestamps === 'word' && window.tokens.length > 0 && !isUnheard(window, model);
+}
+
+/** What of a window is aligned: its tokens, from the one on that says where the first text begins, and the encoder's positions that hold its sound. */
+export function alignmentOf({ job, prompt, tokens, length }: Window, model: Model): { tokens: number[]; from: number; positions: number } {
+  const { hop } = model.config.mel;
+  const most = windowFrames(model.config, length) / 2;
+  const positions = Math.min(most, Math.max(1, Math.floor(Math.ceil(length / hop) / 2)));
+  // A row attends to what comes next. A timestamp says where the first word begins; without any the prompt's end does.
+  return { tokens: [...prompt, ...tokens], from: prompt.length - (isTimed(job, model) ? 0 : 1), positions };
+}
+
+/** Takes what alignmentOf attends to. */
+export function takeAlignment(window: Window, model: Model, matrix: Float32Array, positions: number): void {
+  const { step } = timesOf(model);
+  const starts = [...warpedStarts(matrix, matrix.length / positions, positions)].map((position) => position * step);
+  window.boundaries = isTimed(window.job, model) ? [0, ...starts] : starts;
+}
+
 /** Its text is dropped: the model heard no speech and was not sure of what it wrote. */
 function isUnheard(window: Window, { tokens: { silence } }: Model): boolean {
   return window.noSpeechProb > silence.probability && window.avgLogprob < silence.logprob;
@@ -116,15 +144,16 @@ const timesOf = ({ tokens, config: { mel } }: Model): TimestampTokens => ({
 /** Sends the segments of windows that are done, in order, and the end after the last; returns whether that was sent. */
 export function emitDone(job: Job, model: Model, decode: (tokens: readonly number[]) => string): boolean {
   const { sampleRate } = model.config.mel;
-  for (; job.windows[job.emitted]?.done; job.emitted++) {
+  for (; job.emitted < job.windows.length; job.emitted++) {
     const window = job.windows[job.emitted]!;
+    if (!window.done || window.aligning) break;
     const { tokens, avgLogprob, noSpeechProb, start, length } = window;
     if (isUnheard(window, model)) continue;
     const heard = {
       tokens, avgLogprob, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
       seek: Math.round((start * 100) / sampleRate), temperature: job.request.temperature ?? 0,
     }; // prettier-ignore
-    for (const segment of toSegments(heard, timesOf(model), job.segments, decode)) {
+    for (const segment of toSegments(heard, timesOf(model), job.segments, decode, timedWords(window, sampleRate, decode))) {
       job.segments++;
       job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
       job.events.push({ type: 'segment', segment });
@@ -135,4 +164,29 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
   job.events.push({ type: 'finish', text: job.text.trim(), duration: job.sound.length / sampleRate, inputTokens, outputTokens });
   job.events.end();
   return true;
+}
+
+/** Attention wanders in a pause: as in OpenAI's code a word that lies more than this, in seconds, outside its segment begins or ends with it. */
+const WORD_SLACK = 0.5;
+
+/** Words of a segment, if the times of its window's tokens are there. */
+function timedWords(
+  { job, boundaries, start, length }: Window,
+  sampleRate: number,
+  decode: (tokens: readonly number[]) => string,
+): TimeWords | undefined {
+  if (!boundaries) return undefined;
+  const language = job.request.task === 'translate' ? 'en' : (job.language ?? 'en');
+  const at = (token: number): number => (start + Math.min(boundaries[token]! * sampleRate, length)) / sampleRate;
+  return (tokens, index, segment) => {
+    const words = wordsOf(tokens, decode, language).map(({ text, first, count }) => ({
+      text,
+      start: at(index + first),
+      end: at(index + first + count),
+    }));
+    const [first, last] = [words[0], words.at(-1)];
+    if (first && segment.start < first.end && first.start < segment.start - WORD_SLACK) first.start = segment.start;
+    if (last && segment.end > last.start && last.end > segment.end + WORD_SLACK) last.end = segment.end;
+    return words;
+  };
 }

@@ -5,7 +5,7 @@
  */
 import { EngineError, assert } from '../errors.ts';
 import type { WhisperRunner } from '../runner/whisper-runner.ts';
-import { settle } from './transcription-job.ts';
+import { alignmentOf, settle, takeAlignment, wantsWords } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
 import { WindowSteps } from './window-steps.ts';
 import type { SampledRow } from './window-steps.ts';
@@ -37,6 +37,8 @@ export class WindowDecoder {
   readonly #active = new Set<Window>();
   readonly #freeSlots: number[];
   #running: Promise<void> | undefined;
+  /** Windows whose words are being timed. */
+  readonly #aligning = new Map<Window, Promise<void>>();
 
   constructor(runner: WhisperRunner, listener: WindowListener) {
     this.#runner = runner;
@@ -62,12 +64,16 @@ export class WindowDecoder {
   /** Forgets a job. */
   drop(job: Job): void {
     this.#waiting = this.#waiting.filter((window) => window.job !== job);
-    for (const window of job.windows) this.#release(window);
+    for (const window of job.windows) {
+      this.#release(window);
+      this.#aligning.delete(window);
+    }
   }
 
   /** Resolves when no step is under way. */
   async idle(): Promise<void> {
     await this.#running;
+    await Promise.all(this.#aligning.values());
   }
 
   /** Steps until nothing is left. One window is encoded a turn, so that others' steps (and other tasks) wait for no more than that. */
@@ -134,6 +140,8 @@ export class WindowDecoder {
 
   /** Ends a window; what it left unheard is next. */
   #finish(window: Window): void {
+    // Before what is heard again is cut off its tokens: it helps to tell where the last ones end.
+    if (wantsWords(window, this.#runner.model)) this.#align(window);
     const rest = settle(window, this.#runner.model);
     this.#release(window);
     if (rest) {
@@ -141,6 +149,26 @@ export class WindowDecoder {
       this.#waiting.unshift(rest);
     }
     this.#listener.done(window.job);
+  }
+
+  /** Times a window's tokens. The work is submitted at once, so the slot may have another window's sound when the times come. */
+  #align(window: Window): void {
+    const { model } = this.#runner;
+    const { tokens, ...where } = alignmentOf(window, model);
+    const matrix = this.#runner.align(window.slot!, tokens, where);
+    window.aligning = true;
+    const taken = async (): Promise<void> => {
+      try {
+        takeAlignment(window, model, await matrix, where.positions);
+      } catch (error) {
+        if (this.#aligning.has(window)) this.#listener.failed(window.job, error as EngineError);
+        this.drop(window.job);
+        return;
+      }
+      window.aligning = false;
+      if (this.#aligning.delete(window)) this.#listener.done(window.job);
+    };
+    this.#aligning.set(window, taken());
   }
 
   /** Takes a window's slot back; a step still in flight may write there, before whatever comes next. */

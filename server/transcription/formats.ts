@@ -1,10 +1,10 @@
 /** A whole transcript in each of the formats that clients ask for. */
 import { deflateSync } from 'node:zlib';
 import type { Response } from 'express';
-import type { TranscriptSegment, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import type { TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
 import { englishName } from './schema.ts';
-import type { TranscriptFormat } from './schema.ts';
+import type { Granularity, TranscriptFormat } from './schema.ts';
 
 type Part<Type extends TranscriptionEvent['type']> = Extract<TranscriptionEvent, { type: Type }>;
 
@@ -16,26 +16,44 @@ export interface Transcript {
   readonly finish: Part<'finish'>;
 }
 
-/** Sends a transcript as one body. */
-export function sendTranscript(response: Response, format: TranscriptFormat, transcript: Transcript): void {
+/** Sends a transcript as one body; `granularities` are those of verbose_json. */
+export function sendTranscript(
+  response: Response,
+  { format, granularities }: { readonly format: TranscriptFormat; readonly granularities: readonly Granularity[] },
+  transcript: Transcript,
+): void {
   const { finish, segments } = transcript;
   const usage = { type: 'duration', seconds: Math.ceil(finish.duration) };
   if (format === 'text') response.type('text/plain; charset=utf-8').send(`${finish.text}\n`);
   else if (format === 'srt') response.type('text/plain; charset=utf-8').send(toSubtitles(format, segments));
   else if (format === 'vtt') response.type('text/vtt; charset=utf-8').send(toSubtitles(format, segments));
-  else if (format === 'verbose_json') response.json({ ...verbose(transcript), usage });
+  else if (format === 'verbose_json') response.json({ ...verbose(transcript, granularities), usage });
   else response.json({ text: finish.text, usage });
 }
 
-function verbose({ task, start, segments, finish }: Transcript): object {
+function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): object {
   const language = englishName(task === 'translate' ? 'en' : start.language);
   const compression = compressionRatios(segments);
   const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, noSpeechProb }) => ({
     id, seek, start: milliseconds(from), end: milliseconds(end), text, tokens, temperature, avg_logprob: avgLogprob,
     compression_ratio: compression.get(seek), no_speech_prob: noSpeechProb,
   })); // prettier-ignore
-  return { task, language, duration: finish.duration, text: finish.text, segments: shown };
+  const words = segments.flatMap((segment) => segment.words ?? []);
+  return {
+    task,
+    language,
+    duration: finish.duration,
+    text: finish.text,
+    ...(granularities.includes('segment') && { segments: shown }),
+    ...(granularities.includes('word') && { words: words.map(shownWord) }),
+  };
 }
+
+const shownWord = ({ text, start, end }: TranscriptWord): object => ({
+  word: text.trim(),
+  start: milliseconds(start),
+  end: milliseconds(end),
+});
 
 /** No more digits than the model tells. */
 const milliseconds = (seconds: number): number => Math.round(seconds * 1000) / 1000;

@@ -88,7 +88,7 @@ const COUNT: AudioCount<TranscriptionEvent> = {
 async function sendWhole(
   response: Response,
   events: AsyncIterable<TranscriptionEvent>,
-  { format, request: { task = 'transcribe' } }: TranscriptionCall,
+  { request: { task = 'transcribe' }, ...call }: TranscriptionCall,
   job: Job,
 ): Promise<void> {
   const segments: TranscriptSegment[] = [];
@@ -102,7 +102,7 @@ async function sendWhole(
   if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
   warn(response, start.warnings);
   job.note({ output_tokens: finish.outputTokens });
-  sendTranscript(response, format, { task, start, segments, finish });
+  sendTranscript(response, call, { task, start, segments, finish });
 }
 
 /** What is served otherwise than asked goes into a header: the bodies have no place for it. */

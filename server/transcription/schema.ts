@@ -12,6 +12,8 @@ import type { Json } from '../http/route.ts';
 export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
 const FORMATS: readonly string[] = [...BUILT_FORMATS, 'diarized_json'];
 export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
+export const GRANULARITIES = ['segment', 'word'] as const;
+export type Granularity = (typeof GRANULARITIES)[number];
 /** Formats that say when something was said. */
 const TIMED: readonly TranscriptFormat[] = ['srt', 'verbose_json', 'vtt'];
 
@@ -29,6 +31,8 @@ export interface TranscriptionCall {
   /** Everything of the request but its samples. */
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly format: TranscriptFormat;
+  /** What verbose_json has times of. */
+  readonly granularities: readonly Granularity[];
   readonly stream: boolean;
 }
 
@@ -54,7 +58,7 @@ export function describeTranscriptionForm(names: ModelNames): Json {
       },
       response_format: { enum: BUILT_FORMATS },
       temperature: { type: 'number', minimum: 0, maximum: 1 },
-      'timestamp_granularities[]': { type: 'array', items: { enum: ['segment'] }, description: 'For verbose_json' },
+      'timestamp_granularities[]': { type: 'array', items: { enum: GRANULARITIES }, description: 'For verbose_json' },
       stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
       chunking_strategy: { const: 'auto' },
     },
@@ -73,7 +77,7 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
   if (model === undefined && !modelOptional) throw missingParameter('model');
   const format = parseFormat(one('response_format') ?? 'json');
   refuseUnsupported(fields);
-  checkGranularities(fields.get('timestamp_granularities') ?? [], format);
+  const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);
   const stream = parseBoolean('stream', one('stream'));
   const timed = TIMED.includes(format);
   if (stream && timed) throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
@@ -82,9 +86,9 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
     language: parseLanguage(one('language')),
     prompt: one('prompt') || undefined,
     temperature: parseTemperature(one('temperature')),
-    timestamps: timed ? 'segment' : undefined,
+    timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
-  return { model, file, request, format, stream };
+  return { model, file, request, format, granularities, stream };
 }
 
 function parseFormat(format: string): TranscriptFormat {
@@ -116,14 +120,14 @@ function refuseUnsupported(fields: Form['fields']): void {
   if (chunking !== undefined && chunking !== 'auto') throw unsupportedValue('chunking_strategy', "'chunking_strategy' can only be 'auto'");
 }
 
-/** They are for verbose_json only; OpenAI ignores them elsewhere. */
-function checkGranularities(values: readonly string[], format: TranscriptFormat): void {
+/** Repeated or in a list; they are for verbose_json only, and OpenAI ignores them elsewhere. */
+function parseGranularities(values: readonly string[]): readonly Granularity[] {
   const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
-  if (all.some((value) => value !== 'segment' && value !== 'word'))
+  const known = GRANULARITIES.filter((one) => all.includes(one));
+  if (all.some((value) => !known.some((one) => one === value))) {
     throw invalidValue('timestamp_granularities', "'timestamp_granularities' may hold 'segment' and 'word'");
-  if (format !== 'verbose_json' || !all.includes('word')) return;
-  const message = "'timestamp_granularities' can only be 'segment': this server does not time single words";
-  throw unsupportedValue('timestamp_granularities', message);
+  }
+  return known.length > 0 ? known : ['segment'];
 }
 
 /** The English name of a language's code in lower case, as OpenAI writes it. */

@@ -57,6 +57,26 @@ describe('a good form', () => {
     expect((await postForm(transcription + PATH, [...VERBOSE, ['language', 'de']])).json).toMatchObject({ language: 'german' });
   });
 
+  test('gets times of words if asked, with segments or without', async () => {
+    const { transcription, engine } = await startListeners();
+    const ask = async (...granularities: string[]) =>
+      (await postForm(transcription + PATH, [...VERBOSE, ...granularities.map((one) => ['timestamp_granularities[]', one] as const)]))
+        .json as { words?: unknown; segments?: unknown };
+    const words = [{ word: 'Heard', start: 0, end: 0.5 }, { word: '0.50', start: 1, end: 1.25 }, { word: 'seconds.', start: 1.25, end: 1.5 }]; // prettier-ignore
+    const alone = await ask('word');
+    expect(alone.words).toEqual(words);
+    expect(alone).not.toHaveProperty('segments');
+    expect(engine.transcriptions[0]!.timestamps).toBe('word');
+    for (const both of [await ask('word', 'segment'), await ask('segment, word')]) {
+      expect(both.words).toEqual(words);
+      expect(both.segments).toHaveLength(2);
+    }
+    expect(await ask()).not.toHaveProperty('words');
+    // Other formats have no place for words, and do not pay for them.
+    expect((await postForm(transcription + PATH, [...GOOD, ['timestamp_granularities[]', 'word']])).json).not.toHaveProperty('words');
+    expect(engine.transcriptions.at(-1)!.timestamps).toBeUndefined();
+  });
+
   test.each([
     ['srt', 'text/plain', '1\n00:00:00,000 --> 00:00:01,000\nHeard\n\n2\n00:00:01,000 --> 00:00:02,000\n0.50 seconds.\n\n'],
     ['vtt', 'text/vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:01.000\nHeard\n\n00:00:01.000 --> 00:00:02.000\n0.50 seconds.\n\n'],
@@ -179,7 +199,6 @@ describe('a bad form', () => {
     ['an unknown format', withField('response_format', 'xml'), 400, 'invalid_value', 'response_format'],
     ['a format not built', withField('response_format', 'diarized_json'), 400, 'unsupported_value', 'response_format'],
     ['srt as a stream', [...withField('response_format', 'srt'), ['stream', 'true']], 400, 'unsupported_value', 'stream'],
-    ['times of words', [...VERBOSE, ['timestamp_granularities[]', 'segment,word']], 400, 'unsupported_value', 'timestamp_granularities'],
     ['a task', withField('task', 'translate'), 400, 'unsupported_parameter', 'task'],
     ['vad_filter', withField('vad_filter', 'true'), 400, 'unsupported_parameter', 'vad_filter'],
     ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],

@@ -26,8 +26,13 @@ const decoder = (
   more: Partial<PublishedDecoder> = {},
 ): PublishedDecoder => ({ model_type, hidden_size, intermediate_size, num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim, vocab_size,
   max_position_embeddings, tie_word_embeddings: true, rope_theta: 1e6, ...more }); // prettier-ignore
-const whisper = (width: number, encoderLayers: number, decoderLayers: number, vocabulary: number, mels = 80): PublishedModel =>
-  publishedWhisper({ width, encoderLayers, decoderLayers, heads: width / 64, vocabulary, mels });
+const whisper = (
+  width: number,
+  [encoderLayers, decoderLayers]: readonly [number, number],
+  vocabulary: number,
+  alignmentHeads: number,
+  mels = 80,
+): PublishedModel => publishedWhisper({ width, encoderLayers, decoderLayers, heads: width / 64, vocabulary, mels, alignmentHeads });
 
 /** The largest source of each. */
 const PUBLISHED: Readonly<Record<string, () => PublishedModel>> = {
@@ -43,10 +48,10 @@ const PUBLISHED: Readonly<Record<string, () => PublishedModel>> = {
   'Kokoro-82M-int8': publishedKokoro,
   'Kokoro-82M-fp16': publishedKokoro,
   'Kokoro-82M': publishedKokoro,
-  'whisper-tiny.en': () => whisper(384, 4, 4, 51864),
-  'whisper-base': () => whisper(512, 6, 6, 51865),
-  'whisper-small': () => whisper(768, 12, 12, 51865),
-  'whisper-large-v3-turbo': () => whisper(1280, 32, 4, 51866, 128),
+  'whisper-tiny.en': () => whisper(384, [4, 4], 51864, 8),
+  'whisper-base': () => whisper(512, [6, 6], 51865, 8),
+  'whisper-small': () => whisper(768, [12, 12], 51865, 10),
+  'whisper-large-v3-turbo': () => whisper(1280, [32, 4], 51866, 6, 128),
 };
 const TASKS = { chat: ChatEngine, speech: Synthesizer, transcription: Transcriber };
 /** What GPUs of today bind at least, and lavapipe. */

@@ -37,6 +37,8 @@ export interface PublishedWhisper {
   readonly heads: number;
   readonly vocabulary: number;
   readonly mels: number;
+  /** How many of generation_config.json time words. */
+  readonly alignmentHeads: number;
 }
 
 export interface PublishedModel {
@@ -72,7 +74,7 @@ export function publishedGguf(decoder: PublishedDecoder, quantisation: 'Q8_0' | 
 
 /** As a folder with one F16 safetensors file. */
 export function publishedWhisper(whisper: PublishedWhisper): PublishedModel {
-  const { width, encoderLayers, decoderLayers, heads, vocabulary, mels } = whisper;
+  const { width, encoderLayers, decoderLayers, heads, vocabulary, mels, alignmentHeads } = whisper;
   const english = vocabulary < 51865;
   const config = {
     model_type: 'whisper', d_model: width, encoder_layers: encoderLayers, decoder_layers: decoderLayers, encoder_attention_heads: heads,
@@ -80,7 +82,10 @@ export function publishedWhisper(whisper: PublishedWhisper): PublishedModel {
     max_source_positions: 1500, max_target_positions: 448, activation_function: 'gelu', decoder_start_token_id: 50258, eos_token_id: 50257,
   }; // prettier-ignore
   const preprocessor = { feature_size: mels, sampling_rate: 16000, hop_length: 160, n_fft: 400, chunk_length: 30 };
-  const generation = english ? {} : { no_timestamps_token_id: 50363, lang_to_id: { '<|en|>': 50259 }, task_to_id: { transcribe: 50359 } };
+  const alignment_heads = Array.from({ length: alignmentHeads }, (_, i) => [i % decoderLayers, Math.floor(i / decoderLayers)]);
+  const generation = english
+    ? { alignment_heads }
+    : { alignment_heads, no_timestamps_token_id: 50363, lang_to_id: { '<|en|>': 50259 }, task_to_id: { transcribe: 50359 } };
   const files = { 'config.json': config, 'preprocessor_config.json': preprocessor, 'generation_config.json': generation };
   return safetensorsModel(whisperShapes(whisper), files);
 }

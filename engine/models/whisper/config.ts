@@ -213,6 +213,35 @@ export function languagesOf({ languages }: Pick<WhisperTokens, 'languages'>): re
   return languages.size > 0 ? [...languages.keys()] : ['en'];
 }
 
+/** Of a decoder: the index of a layer, and of a head in it. */
+export interface AlignmentHead {
+  readonly layer: number;
+  readonly head: number;
+}
+
+/** So many at most where the checkpoint names none: they cost memory, and their mean gets no better. */
+const MAX_UNNAMED_HEADS = 40;
+
+/**
+ * Heads whose cross attention follows the speech word by word: generation_config.json's `alignment_heads`, pairs of layer and head. Without them, or
+ * where they are those of a larger model that this one was made of, as OpenAI's code all heads of the upper half of the layers, or some of them.
+ */
+export function alignmentHeads(generation: Json, { layers, heads }: StackConfig): readonly AlignmentHead[] {
+  const named = Array.isArray(generation['alignment_heads']) ? (generation['alignment_heads'] as readonly unknown[]) : [];
+  const isHead = (pair: unknown): pair is [number, number] =>
+    Array.isArray(pair) &&
+    pair.length === 2 &&
+    [layers, heads].every((end, i) => Number.isInteger(pair[i]) && pair[i] >= 0 && pair[i] < end);
+  if (named.length > 0 && named.every(isHead)) return named.map(([layer, head]) => ({ layer, head }));
+  const lower = Math.floor(layers / 2);
+  const upper = (layers - lower) * heads;
+  const step = Math.ceil(upper / MAX_UNNAMED_HEADS);
+  return Array.from({ length: Math.ceil(upper / step) }, (_, i) => ({
+    layer: lower + Math.floor((i * step) / heads),
+    head: (i * step) % heads,
+  }));
+}
+
 /** Ids that begin a transcript: start, language and task where the checkpoint has them, and <|notimestamps|> unless timestamps are asked. */
 export function transcriptPrompt(
   tokens: WhisperTokens,

@@ -153,19 +153,32 @@ export interface DecoderArgs {
 }
 
 /** Logits [B, V] of the sampled rows into workspace.logits; stores the keys and values of all rows. */
-export function decode(rec: Recorder, { config, weights: { decoder }, workspace: ws, cache, input }: DecoderArgs): void {
-  const { rows, samples } = input;
+export function decode(rec: Recorder, args: DecoderArgs): void {
+  const { weights, workspace: ws, input } = args;
+  const { decoder } = weights;
+  const { samples } = input;
+  decodeLayers(rec, args);
+  gatherRows(rec, { x: ws.stream[0], indices: input.sampledRows, out: ws.last, rows: samples });
+  layerNorm(rec, { x: ws.last, ...decoder.norm, out: ws.lastNormed, eps: LAYER_NORM_EPS, rows: samples });
+  linear(rec, { x: ws.lastNormed, weight: decoder.tokens, out: ws.logits, rows: samples });
+}
+
+/** Rows through all layers, without logits. `attended` is called where a layer's queries of the cross attention [T, C] are in workspace.query. */
+export function decodeLayers(
+  rec: Recorder,
+  { config, weights: { decoder }, workspace: ws, cache, input }: DecoderArgs,
+  attended?: (layer: number) => void,
+): void {
+  const { rows } = input;
   embedding(rec, { ids: input.ids, table: decoder.tokens, out: ws.tokens, rows });
   embedding(rec, { ids: input.positions, table: decoder.positions, out: ws.places, rows });
   add(rec, { a: ws.tokens, b: ws.places, out: ws.stream[0], count: rows * config.channels });
   decoder.layers.forEach((layer, i) => {
     selfAttention(rec, config, layer, ws, cache, input, i);
     crossAttention(rec, config, layer, ws, cache, input, i);
+    attended?.(i);
     feedForward(rec, config, layer.ffn, { x: ws.stream[2], normed: ws.normed, ffn: ws.ffn, out: ws.stream[0], rows });
   });
-  gatherRows(rec, { x: ws.stream[0], indices: input.sampledRows, out: ws.last, rows: samples });
-  layerNorm(rec, { x: ws.last, ...decoder.norm, out: ws.lastNormed, eps: LAYER_NORM_EPS, rows: samples });
-  linear(rec, { x: ws.lastNormed, weight: decoder.tokens, out: ws.logits, rows: samples });
 }
 
 /** stream[0] -> stream[1]. */

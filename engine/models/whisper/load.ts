@@ -7,8 +7,8 @@ import { readTokenizerFile } from '../../text/tokenizer.ts';
 import { withWeights } from '../../weights/model-folder.ts';
 import type { ModelFolder } from '../../weights/model-folder.ts';
 import { WeightLoader } from '../weight-loader.ts';
-import { parseWhisperConfig, parseWhisperTokens } from './config.ts';
-import type { WhisperConfig, WhisperTokens } from './config.ts';
+import { alignmentHeads, parseWhisperConfig, parseWhisperTokens } from './config.ts';
+import type { AlignmentHead, WhisperConfig, WhisperTokens } from './config.ts';
 import { loadWhisper } from './weights.ts';
 import type { WhisperWeights } from './weights.ts';
 
@@ -16,6 +16,8 @@ import type { WhisperWeights } from './weights.ts';
 export interface WhisperModel {
   readonly config: WhisperConfig;
   readonly tokens: WhisperTokens;
+  /** Whose attention says when a token is spoken; in order of their layers. */
+  readonly alignmentHeads: readonly AlignmentHead[];
   readonly weights: WhisperWeights;
   readonly logMel: LogMel;
   readonly parameters: number;
@@ -23,25 +25,30 @@ export interface WhisperModel {
   readonly weightBytes: number;
 }
 
-/** What a model folder says of its sizes and its special tokens. */
-export async function readWhisperFolder(folder: ModelFolder): Promise<Pick<WhisperModel, 'config' | 'tokens'>> {
+/** What a model folder says of itself: all but its weights. */
+export type WhisperShape = Pick<WhisperModel, 'config' | 'tokens' | 'alignmentHeads'>;
+
+/** Reads a model folder's sizes, special tokens and heads. */
+export async function readWhisperFolder(folder: ModelFolder): Promise<WhisperShape> {
   const json = await folder.json('config.json');
   expectFamily(json, 'transcription');
   const config = parseWhisperConfig(json, await folder.json('preprocessor_config.json'));
   const generation = await folder.json('generation_config.json', { optional: true });
   const added = (await folder.has('tokenizer.json')) ? (await readTokenizerFile(folder)).added_tokens : [];
   const names = new Map(added.map(({ id, content }) => [content, id]));
-  return { config, tokens: parseWhisperTokens(json, generation, names, config.vocabulary) };
+  const tokens = parseWhisperTokens(json, generation, names, config.vocabulary);
+  return { config, tokens, alignmentHeads: alignmentHeads(generation, config.decoder) };
 }
 
 /** Loads a model folder: config.json, preprocessor_config.json, safetensors, and, if there, generation_config.json and tokenizer.json. */
 export async function loadWhisperModel(device: Device, folder: ModelFolder, storage: WeightStorage): Promise<WhisperModel> {
-  const { config, tokens } = await readWhisperFolder(folder);
+  const shape = await readWhisperFolder(folder);
+  const { config } = shape;
   const before = device.stats.bufferBytes;
   const { weights, parameters } = await withWeights(folder, async (checkpoint) => {
     const loader = new WeightLoader(device, checkpoint, storage);
     return { weights: await loadWhisper(loader, config), parameters: loader.parameters };
   });
   const logMel = createLogMel(device, config.mel);
-  return { config, tokens, weights, logMel, parameters, weightBytes: device.stats.bufferBytes - before };
+  return { ...shape, weights, logMel, parameters, weightBytes: device.stats.bufferBytes - before };
 }
