@@ -151,7 +151,7 @@ export interface TranscriptionRequest<Samples extends Float32Array | SampleFile 
   readonly language?: string;
   /** Text that precedes the audio (spelling hints). */
   readonly prompt?: string;
-  /** 0 = greedy. */
+  /** 0 (default) = the likeliest text, and where that is too repetitive or too unlikely a window is decoded again at 0.2, 0.4 ... 1. */
   readonly temperature?: number;
   /** `word`: of segments, and of the words in them. */
   readonly timestamps?: 'none' | 'segment' | 'word';
@@ -176,9 +176,12 @@ export interface TranscriptSegment {
   readonly tokens: readonly number[];
   /** Where the window that it was heard in begins, in hundredths of a second; what follows is the same for all segments of that window. */
   readonly seek: number;
+  /** That the window was decoded with: the request's, or where that is 0 the first at which the text was neither too repetitive nor too unlikely. */
   readonly temperature: number;
   /** Mean log-probability of the window's tokens. */
   readonly avgLogprob: number;
+  /** Bytes of the window's text over bytes packed by zlib: high where a model repeats itself. */
+  readonly compressionRatio: number;
   /** Probability that nobody speaks in the window; 0 where the model has no token for it. */
   readonly noSpeechProb: number;
   /** In order; there when they were asked for. */

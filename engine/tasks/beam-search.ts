@@ -34,6 +34,8 @@ export interface BeamCopy {
 /** A transcript without its end, and the log-probability of all its tokens. */
 export interface Transcript {
   readonly tokens: readonly number[];
+  /** Of each of the tokens, and of all of them with the end. */
+  readonly logprobs: readonly number[];
   readonly logprob: number;
 }
 
@@ -64,7 +66,7 @@ export class BeamSearch {
   constructor(options: BeamSearchOptions) {
     this.#options = options;
     this.#cached = Array.from({ length: options.width }, () => []);
-    this.#live = [{ lane: 0, from: undefined, tokens: [], logprob: 0, asked: false, choices: undefined }];
+    this.#live = [{ lane: 0, from: undefined, tokens: [], logprobs: [], logprob: 0, asked: false, choices: undefined }];
   }
 
   get done(): boolean {
@@ -123,14 +125,16 @@ export class BeamSearch {
   #advance(): void {
     const { width, eos, limit } = this.#options;
     const ranked = this.#live
-      .flatMap((parent) => parent.choices!.map(({ token, logprob }) => ({ parent, token, logprob: parent.logprob + logprob })))
+      .flatMap((parent) =>
+        parent.choices!.map(({ token, logprob }) => ({ parent, token, own: logprob, logprob: parent.logprob + logprob })),
+      )
       .sort((a, b) => b.logprob - a.logprob);
     // Nothing is said: another transcript's mean log-probability only looks better because it is longer.
     const silent = this.#live[0]!.tokens.length === 0 && ranked[0]?.token === eos;
     const chosen: typeof ranked = [];
     for (const [rank, one] of ranked.entries()) {
       if (one.token !== eos) chosen.push(one);
-      else if (rank < width) this.#finished.push({ tokens: one.parent.tokens, logprob: one.logprob });
+      else if (rank < width) this.#finished.push({ tokens: one.parent.tokens, logprobs: one.parent.logprobs, logprob: one.logprob });
       if (chosen.length === width) break;
     }
     if (chosen.length > 0) this.#live = this.#place(chosen);
@@ -138,7 +142,9 @@ export class BeamSearch {
   }
 
   /** Gives each continuation a lane: its parent's, or the free one that has most of its tokens. */
-  #place(chosen: readonly { readonly parent: Hypothesis; readonly token: number; readonly logprob: number }[]): Hypothesis[] {
+  #place(
+    chosen: readonly { readonly parent: Hypothesis; readonly token: number; readonly own: number; readonly logprob: number }[],
+  ): Hypothesis[] {
     const free = new Set(this.#cached.keys());
     const lanes = new Map<(typeof chosen)[number], number>();
     for (const one of chosen) if (free.delete(one.parent.lane)) lanes.set(one, one.parent.lane);
@@ -151,7 +157,8 @@ export class BeamSearch {
       lanes.set(one, lane);
     }
     return chosen.map((one) => ({
-      lane: lanes.get(one)!, from: one.parent.lane, tokens: [...one.parent.tokens, one.token], logprob: one.logprob,
+      lane: lanes.get(one)!, from: one.parent.lane, tokens: [...one.parent.tokens, one.token], logprobs: [...one.parent.logprobs, one.own],
+      logprob: one.logprob,
       asked: false, choices: undefined,
     })); // prettier-ignore
   }

@@ -52,7 +52,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
   constructor(info: ModelInfo, parts: Parts) {
     this.info = info;
     this.#parts = parts;
-    this.#decoder = new WindowDecoder(parts.runner, {
+    this.#decoder = new WindowDecoder(parts.runner, (ids) => parts.tokenizer.decode(ids), {
       language: (job, language) => this.#start(job, language),
       done: (job) => this.#emit(job),
       failed: (job, error) => job.events.fail(error),

@@ -11,6 +11,7 @@ export interface WindowTokens {
   readonly seek: number;
   readonly temperature: number;
   readonly avgLogprob: number;
+  readonly compressionRatio: number;
   readonly noSpeechProb: number;
 }
 

@@ -7,8 +7,11 @@ import { EngineError, assert } from '../errors.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
 import { wordsOf } from '../text/words.ts';
 import type { AsyncQueue } from '../util/async-queue.ts';
+import { compressionRatio } from '../util/compression.ts';
 import { warpedStarts } from './alignment.ts';
 import type { BeamSearch } from './beam-search.ts';
+import { judge } from './fallback.ts';
+import type { Attempt } from './fallback.ts';
 import { closedTokens, toSegments } from './transcript.ts';
 import type { TimeWords, TimestampTokens } from './transcript.ts';
 
@@ -50,13 +53,20 @@ export interface Window {
   fed: number;
   /** Tokens whose choice was submitted. */
   planned: number;
-  /** Finds the tokens instead, where the model wants more than one beam and no temperature was asked for. */
+  /** Finds the tokens instead, where the model wants more than one beam, at temperature 0. */
   search: BeamSearch | undefined;
+  /** That it is decoded with now. */
+  temperature: number;
   tokens: number[];
-  /** Sum over the tokens and their end. */
-  logprobs: number;
-  /** Their mean, once all are there. */
-  avgLogprob: number;
+  /** Of each token. */
+  logprobs: number[];
+  /** Their sum, with the end's. */
+  logprob: number;
+  /** What its tokens came to, each time that all were there, and which of it stands. */
+  readonly attempts: Attempt[];
+  standing: Attempt | undefined;
+  /** Its text is dropped: what the model wrote was rejected, and it heard no speech. */
+  silent: boolean;
   noSpeechProb: number;
   done: boolean;
   /** It is done, and the times of its words are on their way. */
@@ -81,8 +91,8 @@ export async function cutWindows(job: Job, { config }: Model, signal: AbortSigna
 
 function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'start' | 'length'>, seeks: number): Window {
   return {
-    job, seed, start, length, seeks, samples: undefined, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined, tokens: [],
-    logprobs: 0, avgLogprob: 0, noSpeechProb: 0, done: false, aligning: false, boundaries: undefined,
+    job, seed, start, length, seeks, samples: undefined, slot: undefined, prompt: [], fed: 0, planned: 0, search: undefined,
+    temperature: job.request.temperature ?? 0, tokens: [], logprobs: [], logprob: 0, attempts: [], standing: undefined, silent: false, noSpeechProb: 0, done: false, aligning: false, boundaries: undefined,
   }; // prettier-ignore
 }
 
@@ -90,13 +100,38 @@ function newWindow(job: Job, seed: number, { start, length }: Pick<Window, 'star
 export const isTimed = ({ request }: Job, { tokens, config }: Model): boolean =>
   (request.timestamps ?? 'none') !== 'none' && tokens.timestampBegin < config.vocabulary;
 
-/** Counts a window whose tokens are all there, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
+/** Judges a window whose tokens are all there. True: it stands, or is silence; false: it is to be decoded again, for which it is made ready. */
+export async function isHeard(window: Window, model: Model, decode: (tokens: readonly number[]) => string): Promise<boolean> {
+  const { job, tokens, logprobs, logprob, temperature, attempts } = window;
+  const { thresholds, timestampBegin } = model.tokens;
+  const text = decode(tokens.filter((token) => token < timestampBegin)).trim();
+  const avgLogprob = logprob / (tokens.length + 1);
+  attempts.push({ temperature, tokens, logprobs, avgLogprob, compressionRatio: await compressionRatio(text) });
+  const verdict = judge(attempts, window.noSpeechProb, { thresholds, climbs: (job.request.temperature ?? 0) === 0 });
+  if (verdict.kind === 'again') {
+    Object.assign(window, {
+      temperature: verdict.temperature,
+      tokens: [],
+      logprobs: [],
+      logprob: 0,
+      fed: 0,
+      planned: 0,
+      search: undefined,
+    });
+    return false;
+  }
+  window.silent = verdict.kind === 'silence';
+  window.standing = verdict.kind === 'stands' ? verdict.attempt : undefined;
+  window.tokens = [...(window.standing?.tokens ?? tokens)];
+  return true;
+}
+
+/** Counts a window whose tokens stand, cuts them to those that stand, and returns what it left unheard as a window of its own after it. */
 export function settle(window: Window, model: Model): Window | undefined {
   const { job, samples, start, length, seeks } = window;
   const { sampleRate } = model.config.mel;
   job.outputTokens += window.tokens.length;
-  window.avgLogprob = window.logprobs / (window.tokens.length + 1);
-  if (seeks === 0 || isUnheard(window, model)) return undefined;
+  if (seeks === 0 || window.silent) return undefined;
   const { tokens, rest } = closedTokens(window.tokens, length / sampleRate, timesOf(model));
   if (rest === undefined) return undefined;
   window.tokens = [...tokens];
@@ -111,8 +146,8 @@ export function settle(window: Window, model: Model): Window | undefined {
 }
 
 /** Whether the words of a window that has its tokens are to be timed. */
-export function wantsWords(window: Window, model: Model): boolean {
-  return window.job.request.timestamps === 'word' && window.tokens.length > 0 && !isUnheard(window, model);
+export function wantsWords(window: Window): boolean {
+  return window.job.request.timestamps === 'word' && window.tokens.length > 0 && !window.silent;
 }
 
 /** What of a window is aligned: its tokens, from the one on that says where the first text begins, and the encoder's positions that hold its sound. */
@@ -131,11 +166,6 @@ export function takeAlignment(window: Window, model: Model, matrix: Float32Array
   window.boundaries = isTimed(window.job, model) ? [0, ...starts] : starts;
 }
 
-/** Its text is dropped: the model heard no speech and was not sure of what it wrote. */
-function isUnheard(window: Window, { tokens: { silence } }: Model): boolean {
-  return window.noSpeechProb > silence.probability && window.avgLogprob < silence.logprob;
-}
-
 const timesOf = ({ tokens, config: { mel } }: Model): TimestampTokens => ({
   begin: tokens.timestampBegin,
   step: (2 * mel.hop) / mel.sampleRate,
@@ -147,11 +177,12 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
   for (; job.emitted < job.windows.length; job.emitted++) {
     const window = job.windows[job.emitted]!;
     if (!window.done || window.aligning) break;
-    const { tokens, avgLogprob, noSpeechProb, start, length } = window;
-    if (isUnheard(window, model)) continue;
+    const { tokens, standing, noSpeechProb, start, length } = window;
+    if (!standing) continue;
+    const { temperature, avgLogprob, compressionRatio: ratio } = standing;
     const heard = {
-      tokens, avgLogprob, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
-      seek: Math.round((start * 100) / sampleRate), temperature: job.request.temperature ?? 0,
+      tokens, temperature, avgLogprob, compressionRatio: ratio, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
+      seek: Math.round((start * 100) / sampleRate),
     }; // prettier-ignore
     for (const segment of toSegments(heard, timesOf(model), job.segments, decode, timedWords(window, sampleRate, decode))) {
       job.segments++;

@@ -5,7 +5,7 @@
  */
 import { EngineError, assert } from '../errors.ts';
 import type { WhisperRunner } from '../runner/whisper-runner.ts';
-import { alignmentOf, settle, takeAlignment, wantsWords } from './transcription-job.ts';
+import { alignmentOf, isHeard, settle, takeAlignment, wantsWords } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
 import { WindowSteps } from './window-steps.ts';
 import type { SampledRow } from './window-steps.ts';
@@ -31,6 +31,7 @@ interface Submitted {
 export class WindowDecoder {
   readonly #runner: WhisperRunner;
   readonly #listener: WindowListener;
+  readonly #decode: (tokens: readonly number[]) => string;
   readonly #steps: WindowSteps;
   /** Windows without a slot, in order of arrival, and those with one. */
   #waiting: Window[] = [];
@@ -40,8 +41,10 @@ export class WindowDecoder {
   /** Windows whose words are being timed. */
   readonly #aligning = new Map<Window, Promise<void>>();
 
-  constructor(runner: WhisperRunner, listener: WindowListener) {
+  /** `decode` makes text of tokens, to see whether it repeats itself. */
+  constructor(runner: WhisperRunner, decode: (tokens: readonly number[]) => string, listener: WindowListener) {
     this.#runner = runner;
+    this.#decode = decode;
     this.#listener = listener;
     this.#steps = new WindowSteps(runner);
     // The first is taken first, and then again: slots that no window has had yet take no memory.
@@ -110,11 +113,11 @@ export class WindowDecoder {
 
   async #takeAll({ sampled, result }: Submitted): Promise<void> {
     const tokens = await result.tokens();
-    sampled.forEach((row, i) => {
+    for (const [i, row] of sampled.entries()) {
       const outcome = this.#steps.take(row, tokens[i]!);
-      if (outcome === 'finished') this.#finish(row.window);
+      if (outcome === 'finished') await this.#judge(row.window);
       else if (outcome) this.#listener.language(row.window.job, outcome.language);
-    });
+    }
   }
 
   /** Reads the next window and gives it a slot. A request's language is detected in its first window before the others follow. */
@@ -138,10 +141,17 @@ export class WindowDecoder {
     this.#runner.encode(window.slot, window.samples);
   }
 
+  /** Ends a window, or lets it begin again in its slot while the others go on. */
+  async #judge(window: Window): Promise<void> {
+    const heard = await isHeard(window, this.#runner.model, this.#decode);
+    // Its request may have gone away meanwhile.
+    if (heard && this.#active.has(window)) this.#finish(window);
+  }
+
   /** Ends a window; what it left unheard is next. */
   #finish(window: Window): void {
     // Before what is heard again is cut off its tokens: it helps to tell where the last ones end.
-    if (wantsWords(window, this.#runner.model)) this.#align(window);
+    if (wantsWords(window)) this.#align(window);
     const rest = settle(window, this.#runner.model);
     this.#release(window);
     if (rest) {

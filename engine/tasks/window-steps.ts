@@ -10,6 +10,8 @@ import type { Window } from './transcription-job.ts';
 export interface SampledRow {
   readonly window: Window;
   readonly kind: 'token' | 'no speech' | 'language' | 'beam';
+  /** Which of the window's attempts it belongs to. */
+  readonly attempt: number;
   /** Of a beam. */
   readonly lane?: number;
 }
@@ -21,6 +23,9 @@ export interface StepPlan {
   /** Of the rows that choose a token, in their order. */
   readonly sampled: readonly SampledRow[];
 }
+
+/** From the random numbers of one attempt to those of the next; windows are numbered from 0 on. */
+const ATTEMPT_SEED = 2 ** 20;
 
 /** What a row settled: the language of its audio, or that its window has all its tokens. */
 export type Outcome = { readonly language: string } | 'finished' | undefined;
@@ -38,7 +43,7 @@ export class WindowSteps {
     if (window.done) return;
     window.job.inputTokens += prompt.length;
     const { beams, model } = this.#runner;
-    if (beams === 1 || window.job.request.temperature) return;
+    if (beams === 1 || window.temperature > 0) return;
     window.search = new BeamSearch({ width: beams, prompt, eos: model.tokens.eos, limit: this.#limit(window) });
   }
 
@@ -55,8 +60,9 @@ export class WindowSteps {
   }
 
   /** Takes what a row chose. */
-  take({ window, kind, lane = 0 }: SampledRow, chosen: readonly SampledToken[]): Outcome {
-    if (window.done) return undefined;
+  take({ window, kind, attempt, lane = 0 }: SampledRow, chosen: readonly SampledToken[]): Outcome {
+    // A step may have been submitted before what came of the one before was rejected.
+    if (window.done || attempt !== window.attempts.length) return undefined;
     if (kind === 'beam') return takeBeam(window, lane, chosen);
     const { tokens } = this.#runner.model;
     const { token, logprob } = chosen[0]!;
@@ -68,8 +74,11 @@ export class WindowSteps {
       window.fed = 0;
       return { language: [...tokens.languages].find(([, id]) => id === token)![0] };
     }
-    window.logprobs += logprob;
-    if (token !== tokens.eos) window.tokens.push(token);
+    window.logprob += logprob;
+    if (token !== tokens.eos) {
+      window.tokens.push(token);
+      window.logprobs.push(logprob);
+    }
     return token === tokens.eos || window.tokens.length >= this.#limit(window) ? 'finished' : undefined;
   }
 
@@ -78,13 +87,13 @@ export class WindowSteps {
     const { tokens } = this.#runner.model;
     window.fed = 1;
     rows.push({ slot: window.slot!, position: 0, token: tokens.start, sample: { mask: 'languages', probe: tokens.eos } });
-    sampled.push({ window, kind: 'language' });
+    sampled.push({ window, kind: 'language', attempt: 0 });
   }
 
   #planToken(window: Window, { rows, sampled }: Planned): void {
     if (window.planned >= this.#limit(window) || rows.length >= MAX_STEP_ROWS) return;
     rows.push({ slot: window.slot!, position: window.prompt.length + window.planned - 1, sample: this.#sample(window) });
-    sampled.push({ window, kind: 'token' });
+    sampled.push({ window, kind: 'token', attempt: window.attempts.length });
     window.planned++;
   }
 
@@ -97,11 +106,11 @@ export class WindowSteps {
       const token = prompt[position]!;
       if (position === prompt.length - 1) {
         rows.push({ slot, position, token, sample: this.#sample(window) });
-        sampled.push({ window, kind: 'token' });
+        sampled.push({ window, kind: 'token', attempt: window.attempts.length });
         window.planned = 1;
       } else if (token === tokens.start && tokens.noSpeech !== undefined) {
         rows.push({ slot, position, token, sample: { mask: 'text', probe: tokens.noSpeech } });
-        sampled.push({ window, kind: 'no speech' });
+        sampled.push({ window, kind: 'no speech', attempt: window.attempts.length });
       } else {
         rows.push({ slot, position, token });
       }
@@ -117,20 +126,20 @@ export class WindowSteps {
       if (history) {
         const sample = { ...this.#sample(window, history.length === 0), history: summarise(history, tokens.timestampBegin) };
         rows.push({ slot, ...row, sample });
-        sampled.push({ window, kind: 'beam', lane: row.lane });
+        sampled.push({ window, kind: 'beam', attempt: window.attempts.length, lane: row.lane });
       } else if (row.lane === 0 && row.token === tokens.start && tokens.noSpeech !== undefined) {
         rows.push({ slot, ...row, sample: { mask: 'text', probe: tokens.noSpeech } });
-        sampled.push({ window, kind: 'no speech' });
+        sampled.push({ window, kind: 'no speech', attempt: window.attempts.length });
       } else {
         rows.push({ slot, ...row });
       }
     }
   }
 
-  #sample({ job, seed, planned }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
+  #sample({ job, seed, planned, temperature, attempts }: Window, first = planned === 0): NonNullable<StepRow['sample']> {
     const timestamps = isTimed(job, this.#runner.model);
     const mask: MaskName = timestamps ? (first ? 'firstTimestamps' : 'timestamps') : first ? 'firstText' : 'text';
-    return { mask, timestamps, first, temperature: job.request.temperature ?? 0, seed };
+    return { mask, timestamps, first, temperature, seed: seed + attempts.length * ATTEMPT_SEED };
   }
 
   /** Tokens a window may have. */
@@ -153,6 +162,7 @@ function takeBeam(window: Window, lane: number, chosen: readonly SampledToken[])
   if (!search.done) return undefined;
   const best = search.best();
   window.tokens.push(...best.tokens);
-  window.logprobs = best.logprob;
+  window.logprobs.push(...best.logprobs);
+  window.logprob = best.logprob;
   return 'finished';
 }

@@ -1,5 +1,4 @@
 /** A whole transcript in each of the formats that clients ask for. */
-import { deflateSync } from 'node:zlib';
 import type { Response } from 'express';
 import type { TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
@@ -33,10 +32,9 @@ export function sendTranscript(
 
 function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): object {
   const language = englishName(task === 'translate' ? 'en' : start.language);
-  const compression = compressionRatios(segments);
-  const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, noSpeechProb }) => ({
+  const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, compressionRatio, noSpeechProb }) => ({
     id, seek, start: milliseconds(from), end: milliseconds(end), text, tokens, temperature, avg_logprob: avgLogprob,
-    compression_ratio: compression.get(seek), no_speech_prob: noSpeechProb,
+    compression_ratio: compressionRatio, no_speech_prob: noSpeechProb,
   })); // prettier-ignore
   const words = segments.flatMap((segment) => segment.words ?? []);
   return {
@@ -57,10 +55,3 @@ const shownWord = ({ text, start, end }: TranscriptWord): object => ({
 
 /** No more digits than the model tells. */
 const milliseconds = (seconds: number): number => Math.round(seconds * 1000) / 1000;
-
-/** Of each window's text by its `seek`: bytes over bytes as zlib packs them, which is high where a model repeats itself; OpenAI distrusts what exceeds 2.4. */
-function compressionRatios(segments: readonly TranscriptSegment[]): Map<number, number> {
-  const texts = new Map<number, string>();
-  for (const { seek, text } of segments) texts.set(seek, (texts.get(seek) ?? '') + text);
-  return new Map([...texts].map(([seek, text]) => [seek, Buffer.byteLength(text.trim()) / deflateSync(text.trim()).length]));
-}

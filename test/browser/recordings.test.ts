@@ -82,7 +82,7 @@ describe('a long recording', () => {
     async *transcribe(request: TranscriptionRequest): AsyncGenerator<TranscriptionEvent> {
       calls.push(request);
       const seconds = request.samples.length / RATE;
-      const scores = { tokens: [], seek: 0, temperature: 0, avgLogprob: 0, noSpeechProb: 0 };
+      const scores = { tokens: [], seek: 0, temperature: 0, avgLogprob: 0, compressionRatio: 0, noSpeechProb: 0 };
       yield { type: 'start', duration: seconds, language: 'de' };
       yield { type: 'segment', segment: { id: 0, start: 1, end: seconds, text: ` part ${calls.length}`, ...scores } };
       yield { type: 'finish', text: ` part ${calls.length}`, duration: seconds, inputTokens: 1, outputTokens: 2 };

@@ -64,14 +64,14 @@ function greedy(say: Language, limit: number): number[] {
 }
 
 /** Every transcript of at most `limit` tokens with its log-probability. */
-function everything(say: Language, limit: number, history: readonly number[] = [], logprob = 0): Transcript[] {
+function everything(say: Language, limit: number, history: readonly number[] = [], logprob = 0): Pick<Transcript, 'tokens' | 'logprob'>[] {
   return say(history).flatMap(({ token, logprob: more }) => {
     if (token === EOS) return [{ tokens: history, logprob: logprob + more }];
     return history.length < limit ? everything(say, limit, [...history, token], logprob + more) : [];
   });
 }
 
-const mean = ({ tokens, logprob }: Transcript): number => logprob / (tokens.length + 1);
+const mean = ({ tokens, logprob }: Pick<Transcript, 'tokens' | 'logprob'>): number => logprob / (tokens.length + 1);
 
 describe('beam search', () => {
   test('of width 1 is greedy', () => {

@@ -10,13 +10,25 @@ const window = (tokens: number[]): Parameters<typeof toSegments>[0] => ({
   seek: 6000,
   temperature: 0,
   avgLogprob: -0.5,
+  compressionRatio: 1.2,
   noSpeechProb: 0.1,
 });
 
 describe('toSegments', () => {
   test('makes one segment of a window without timestamps', () => {
     expect(toSegments(window([1, 2]), TIMES, 3, decode)).toEqual([
-      { id: 3, start: 60, end: 70, text: ' w1 w2', tokens: [1, 2], seek: 6000, temperature: 0, avgLogprob: -0.5, noSpeechProb: 0.1 },
+      {
+        id: 3,
+        start: 60,
+        end: 70,
+        text: ' w1 w2',
+        tokens: [1, 2],
+        seek: 6000,
+        temperature: 0,
+        avgLogprob: -0.5,
+        compressionRatio: 1.2,
+        noSpeechProb: 0.1,
+      },
     ]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
-import { cutWindows, emitDone, settle } from '../../engine/tasks/transcription-job.ts';
+import { cutWindows, emitDone, isHeard, settle } from '../../engine/tasks/transcription-job.ts';
 import type { Job, Window } from '../../engine/tasks/transcription-job.ts';
 import { AsyncQueue } from '../../engine/util/async-queue.ts';
 
@@ -34,11 +34,15 @@ async function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> 
   return job;
 }
 
-/** What the decoder does: gives a window its tokens, settles it, and sends what can be sent. */
-function hear(window: Window, tokens: number[], logprobs = -0.1 * (tokens.length + 1)): Window | undefined {
-  Object.assign(window, { tokens, logprobs, done: true });
+const decode = (ids: readonly number[]): string => ids.map((id) => ` w${id}`).join('');
+
+/** What the decoder does: gives a window its tokens, judges and settles it, and sends what can be sent. */
+async function hear(window: Window, tokens: number[], logprob = -0.1 * (tokens.length + 1)): Promise<Window | undefined> {
+  Object.assign(window, { tokens, logprob });
+  expect(await isHeard(window, model, decode)).toBe(true);
+  window.done = true;
   const rest = settle(window, model);
-  emitDone(window.job, model, (ids) => ids.map((id) => ` w${id}`).join(''));
+  emitDone(window.job, model, decode);
   return rest;
 }
 
@@ -53,12 +57,12 @@ describe('a transcription', () => {
     const job = await jobOf(loud(40), { temperature: 0.4 });
     const [first, second] = job.windows as [Window, Window];
     const cut = second.start / RATE;
-    expect(hear(second, [at(0), 9, at(5)])).toBeUndefined();
-    const rest = hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3])!;
+    expect(await hear(second, [at(0), 9, at(5)])).toBeUndefined();
+    const rest = (await hear(first, [at(0), 1, at(6), at(6), 2, at(12), at(12), 3]))!;
     expect(rest.start).toBe(12 * RATE);
     expect(rest.samples).toEqual(first.samples!.subarray(12 * RATE));
     expect(job.windows).toEqual([first, rest, second]);
-    expect(hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
+    expect(await hear(rest, [at(0), 3, 4, at(2)])).toBeUndefined();
     const events = await drain(job);
     const segments = events.flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
     expect(segments.map(({ id, start, end, seek, text }) => [id, start, end, seek, text])).toEqual([
@@ -76,18 +80,18 @@ describe('a transcription', () => {
     samples.fill(0, 12 * RATE);
     const tokens = [at(0), 1, at(12), at(12), 2];
     const job = await jobOf(samples);
-    expect(hear(job.windows[0]!, tokens)).toBeUndefined();
+    expect(await hear(job.windows[0]!, tokens)).toBeUndefined();
     expect(job.text).toBe(' w1');
     const unsure = await jobOf(loud(20));
     unsure.windows[0]!.noSpeechProb = 0.9;
-    expect(hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
+    expect(await hear(unsure.windows[0]!, tokens, -20)).toBeUndefined();
     expect(unsure).toMatchObject({ text: '', outputTokens: 5 });
   });
 
   test('ends with a decoder that closes a segment every 20 ms, and keeps what it wrote last', async () => {
     const job = await jobOf(loud(10));
     let count = 0;
-    for (let window: Window | undefined = job.windows[0]; window; count++) window = hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
+    for (let window: Window | undefined = job.windows[0]; window; count++) window = await hear(window, [at(0), 1, at(0.02), at(0.02), 2]);
     expect(count).toBe(11);
     expect(job.text).toBe(' w1'.repeat(11) + ' w2');
     expect(job.emitted).toBe(job.windows.length);

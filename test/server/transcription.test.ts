@@ -2,7 +2,6 @@ import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { deflateSync } from 'node:zlib';
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
 import { wavHeader, writeWav } from '../../engine/audio/wav.ts';
@@ -45,12 +44,11 @@ describe('a good form', () => {
     const { status, json } = await postForm(transcription + PATH, parts);
     expect(status).toBe(200);
     const segment = { seek: 0, tokens: [1], temperature: 0.2, avg_logprob: -0.1, no_speech_prob: 0 };
-    const ratio = Buffer.byteLength('Heard 0.50 seconds.') / deflateSync('Heard 0.50 seconds.').length;
     expect(json).toEqual({
       task: 'transcribe', language: 'english', duration: 0.5, text: 'Heard 0.50 seconds.', usage: { type: 'duration', seconds: 1 },
       segments: [
-        { id: 0, start: 0, end: 1, text: ' Heard', compression_ratio: ratio, ...segment },
-        { id: 1, start: 1, end: 2, text: ' 0.50 seconds.', compression_ratio: ratio, ...segment },
+        { id: 0, start: 0, end: 1, text: ' Heard', compression_ratio: 0.7, ...segment },
+        { id: 1, start: 1, end: 2, text: ' 0.50 seconds.', compression_ratio: 0.7, ...segment },
       ],
     }); // prettier-ignore
     expect(engine.transcriptions[0]!.timestamps).toBe('segment');

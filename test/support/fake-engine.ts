@@ -212,7 +212,7 @@ function* transcriptionEvents({
 }: TranscriptionRequest): Generator<TranscriptionEvent> {
   const duration = samples.length / 16000;
   yield { type: 'start', duration, language, ...(prompt === UNHEEDED && { warnings: ["'prompt' is ignored"] }) };
-  const scores = { seek: 0, temperature, avgLogprob: -0.1, noSpeechProb: 0 };
+  const scores = { seek: 0, temperature, avgLogprob: -0.1, compressionRatio: 0.7, noSpeechProb: 0 };
   const texts = [' Heard', ` ${duration.toFixed(2)} seconds.`];
   for (const [id, text] of texts.entries()) {
     const parts = text.match(/ \S+/g)!;

@@ -60,8 +60,8 @@ export interface WhisperTokens {
   readonly beginSuppress: readonly number[];
   /** Transcripts a window is searched with (beam search); 1 = greedy. */
   readonly beams: number;
-  /** A window counts as silent when noSpeech is likelier than `probability` and its text less likely, on average, than `logprob`. */
-  readonly silence: { readonly probability: number; readonly logprob: number };
+  /** What is heard in a window is rejected when it packs better than `compressionRatio` or is less likely, on average, than `logprob`; and is silence then where noSpeech is likelier than `noSpeech`. */
+  readonly thresholds: { readonly compressionRatio: number; readonly logprob: number; readonly noSpeech: number };
 }
 
 const ACTIVATIONS: ReadonlyMap<unknown, Activation> = new Map([
@@ -199,7 +199,11 @@ export function parseWhisperTokens(config: Json, generation: Json, added: Readon
     beginSuppress: integers(generation['begin_suppress_tokens'] ?? config['begin_suppress_tokens']),
     beams: beamsOf(generation['num_beams']),
     // The names are transformers', the defaults OpenAI's.
-    silence: { probability: numberOf(generation['no_speech_threshold']) ?? 0.6, logprob: numberOf(generation['logprob_threshold']) ?? -1 },
+    thresholds: {
+      compressionRatio: numberOf(generation['compression_ratio_threshold']) ?? 2.4,
+      logprob: numberOf(generation['logprob_threshold']) ?? -1,
+      noSpeech: numberOf(generation['no_speech_threshold']) ?? 0.6,
+    },
   };
   const { previous, noSpeech, transcribe, suppress, beginSuppress } = tokens;
   const used = [start, eos, ...tokens.languages.values(), transcribe, noTimestamps, previous, noSpeech, ...suppress, ...beginSuppress];
