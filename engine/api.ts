@@ -155,6 +155,8 @@ export interface TranscriptionRequest<Samples extends Float32Array | SampleFile 
   readonly temperature?: number;
   /** `word`: of segments, and of the words in them. */
   readonly timestamps?: 'none' | 'segment' | 'word';
+  /** Whether segments tell of each token how likely it was. */
+  readonly logprobs?: boolean;
   /** Default transcribe; `translate` writes English, where the model's `translates` says so. */
   readonly task?: 'transcribe' | 'translate';
 }
@@ -186,6 +188,8 @@ export interface TranscriptSegment {
   readonly noSpeechProb: number;
   /** In order; there when they were asked for. */
   readonly words?: readonly TranscriptWord[];
+  /** Of `tokens`, when they were asked for. */
+  readonly logprobs?: readonly TokenLogprob[];
 }
 
 /** `segment`s in order (at least one a window that holds speech), then one `finish` with the whole text. */
@@ -194,6 +198,8 @@ export type TranscriptionEvent =
       readonly type: 'start';
       readonly duration: number;
       readonly language: string;
+      /** What was heard in the first window with sound, where nobody said the language: the likeliest of those that the model knows. `language` is another where it was unlikely. */
+      readonly detected?: { readonly language: string; readonly probability: number };
       /** What of the request is served otherwise than asked, in a sentence each. */
       readonly warnings?: readonly string[];
     }

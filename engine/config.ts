@@ -224,6 +224,14 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'API behaviour',
     help: "sampling where a request says nothing: the model's generation_config.json, then what is recommended for the model (docs/models.md), then temperature 0.7 and top_p 0.95; openai = 1 and 1",
   },
+  /** For a multilingual transcription model, where a request names no language. */
+  transcriptionLanguage: {
+    type: 'string',
+    default: 'en',
+    group: 'API behaviour',
+    value: 'CODE',
+    help: 'language of speech whose language a transcription model is less than half sure of, as ISO 639-1; auto = what it guesses',
+  },
   autoTruncateMaxTokens: {
     type: 'boolean',
     default: false,

@@ -23,9 +23,13 @@ import type { Prepared } from './prepared.ts';
 import { cutWindows, emitDone, isTimed } from './transcription-job.ts';
 import type { Job } from './transcription-job.ts';
 import { WindowDecoder } from './window-decoder.ts';
+import type { DetectedLanguage } from './window-steps.ts';
 
 /** Said of a checkpoint that has no token for what precedes the audio, or that knows it from its table of tokens only. */
 const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with prompts";
+
+/** Probability of the likeliest language from which on it is believed: published Whisper base calls short English clips Welsh or Latin with less. */
+const SURE_LANGUAGE = 0.5;
 
 /** A transcription as it is asked for: its samples at hand, or in a file. */
 type Request = TranscriptionRequest<Float32Array | SampleFile>;
@@ -37,6 +41,8 @@ interface Parts {
   readonly platform: Pick<Platform, 'open'>;
   /** Transcriptions at once, those that wait included. */
   readonly maxQueued: number;
+  /** Language of speech whose own a model is not sure of; absent = its best guess. */
+  readonly fallbackLanguage?: string | undefined;
 }
 
 export class Transcriber implements TaskOperations<'transcription'> {
@@ -53,7 +59,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     this.info = info;
     this.#parts = parts;
     this.#decoder = new WindowDecoder(parts.runner, (ids) => parts.tokenizer.decode(ids), {
-      language: (job, language) => this.#start(job, language),
+      language: (job, detected) => this.#detected(job, detected),
       done: (job) => this.#emit(job),
       failed: (job, error) => job.events.fail(error),
       lost: (error) => {
@@ -98,8 +104,12 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const { parameters, weightBytes } = model;
     const translates = model.tokens.translate !== undefined;
     const languages = languagesOf(model.tokens);
+    const wanted = config.transcriptionLanguage;
+    const fallbackLanguage = languages.includes(wanted) ? wanted : undefined;
+    if (wanted !== 'auto' && !fallbackLanguage)
+      platform.log(`${id}: does not know the language '${wanted}', so the one it hears is taken, however unsure`);
     const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', ...(format !== undefined && { format }), parameters, weightBytes, languages, translates }; // prettier-ignore
-    return new Transcriber(info, { runner, tokenizer, platform, maxQueued: config.maxQueuedRequests });
+    return new Transcriber(info, { runner, tokenizer, platform, maxQueued: config.maxQueuedRequests, fallbackLanguage });
   }
 
   /** Transcribes a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
@@ -171,20 +181,34 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return asked ?? (known.length === 1 ? known[0] : undefined);
   }
 
-  #start(job: Job, language: string): void {
+  /** What a model is less than half sure of is less likely than the language that is spoken here. */
+  #detected(job: Job, detected: DetectedLanguage): void {
+    const { fallbackLanguage } = this.#parts;
+    const language = detected.probability < SURE_LANGUAGE ? (fallbackLanguage ?? detected.language) : detected.language;
+    this.#start(job, language, detected);
+  }
+
+  #start(job: Job, language: string, detected?: DetectedLanguage): void {
     const { model } = this.#parts.runner;
     const { tokens, config } = model;
     job.language = language;
     const prefix = job.hint.length > 0 ? [tokens.previous!, ...job.hint] : [];
     this.#decoder.prompt(job, [...prefix, ...transcriptPrompt(tokens, language, isTimed(job, model), job.request.task)]);
     const duration = job.sound.length / config.mel.sampleRate;
-    job.events.push({ type: 'start', duration, language, ...(job.warnings.length > 0 && { warnings: job.warnings }) });
+    job.events.push({
+      type: 'start',
+      duration,
+      language,
+      ...(detected && { detected }),
+      ...(job.warnings.length > 0 && { warnings: job.warnings }),
+    });
   }
 
   /** Sends what the windows that are done have to say. */
   #emit(job: Job): void {
     const { runner, tokenizer } = this.#parts;
-    if (emitDone(job, runner.model, (ids) => tokenizer.decode(ids))) this.#jobs.delete(job);
+    const text = { decode: (ids: readonly number[]) => tokenizer.decode(ids), bytes: (id: number) => tokenizer.bytes(id) };
+    if (emitDone(job, runner.model, text)) this.#jobs.delete(job);
   }
 
   /** Forgets a request. */

@@ -1,5 +1,5 @@
 /** From a window's tokens to segments with times; no GPU. */
-import type { TranscriptSegment, TranscriptWord } from '../api.ts';
+import type { TranscriptSegment } from '../api.ts';
 
 export interface WindowTokens {
   readonly tokens: readonly number[];
@@ -22,12 +22,12 @@ export interface TimestampTokens {
   readonly step: number;
 }
 
-/** Cuts a segment's tokens into words and times them; `first` is the index of the first token in the window. */
-export type TimeWords = (
+/** What else is told of a segment's tokens; `first` is the index of the first in the window. */
+export type SegmentDetails = (
   tokens: readonly number[],
   first: number,
   segment: Pick<TranscriptSegment, 'start' | 'end'>,
-) => readonly TranscriptWord[];
+) => Partial<Pick<TranscriptSegment, 'words' | 'logprobs'>>;
 
 /** Less audio than this after the last closed segment holds no word. */
 const LEAST_REST_SECONDS = 0.2;
@@ -60,7 +60,7 @@ export function toSegments(
   { begin, step }: TimestampTokens,
   firstId: number,
   decode: (tokens: readonly number[]) => string,
-  timeWords?: TimeWords,
+  details: SegmentDetails = () => ({}),
 ): TranscriptSegment[] {
   const segments: TranscriptSegment[] = [];
   let from = 0;
@@ -69,8 +69,14 @@ export function toSegments(
     const text = decode(pending);
     if (text.trim() !== '') {
       const times = { start: start + from, end: start + to };
-      const words = timeWords && { words: timeWords(pending, end - pending.length, times) };
-      segments.push({ id: firstId + segments.length, ...times, text, tokens: pending, ...scores, ...words });
+      segments.push({
+        id: firstId + segments.length,
+        ...times,
+        text,
+        tokens: pending,
+        ...scores,
+        ...details(pending, end - pending.length, times),
+      });
     }
     pending = [];
   };

@@ -1,5 +1,5 @@
 /** A transcription while it runs: its windows on their way, and the events that those which are done make; no GPU. */
-import type { TranscriptionEvent, TranscriptionRequest } from '../api.ts';
+import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
 import { cutAtPauses, isSilent } from '../audio/windows.ts';
 import { windowFrames } from '../models/whisper/config.ts';
@@ -13,7 +13,7 @@ import type { BeamSearch } from './beam-search.ts';
 import { judge } from './fallback.ts';
 import type { Attempt } from './fallback.ts';
 import { closedTokens, toSegments } from './transcript.ts';
-import type { TimeWords, TimestampTokens } from './transcript.ts';
+import type { SegmentDetails, TimestampTokens } from './transcript.ts';
 
 /** A request while it runs. */
 export interface Job {
@@ -76,6 +76,12 @@ export interface Window {
 }
 
 type Model = Pick<WhisperModel, 'config' | 'tokens'>;
+
+/** Text of tokens together, and the bytes of one. */
+export interface TokenText {
+  decode(tokens: readonly number[]): string;
+  bytes(token: number): Uint8Array;
+}
 
 /** Cuts a job's audio into its windows, at pauses; silent ones are done. Reads all of it once and keeps none. */
 export async function cutWindows(job: Job, { config }: Model, signal: AbortSignal): Promise<void> {
@@ -172,7 +178,7 @@ const timesOf = ({ tokens, config: { mel } }: Model): TimestampTokens => ({
 });
 
 /** Sends the segments of windows that are done, in order, and the end after the last; returns whether that was sent. */
-export function emitDone(job: Job, model: Model, decode: (tokens: readonly number[]) => string): boolean {
+export function emitDone(job: Job, model: Model, text: TokenText): boolean {
   const { sampleRate } = model.config.mel;
   for (; job.emitted < job.windows.length; job.emitted++) {
     const window = job.windows[job.emitted]!;
@@ -184,7 +190,7 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
       tokens, temperature, avgLogprob, compressionRatio: ratio, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
       seek: Math.round((start * 100) / sampleRate),
     }; // prettier-ignore
-    for (const segment of toSegments(heard, timesOf(model), job.segments, decode, timedWords(window, sampleRate, decode))) {
+    for (const segment of toSegments(heard, timesOf(model), job.segments, text.decode, detailsOf(window, sampleRate, text))) {
       job.segments++;
       job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
       job.events.push({ type: 'segment', segment });
@@ -200,24 +206,43 @@ export function emitDone(job: Job, model: Model, decode: (tokens: readonly numbe
 /** Attention wanders in a pause: as in OpenAI's code a word that lies more than this, in seconds, outside its segment begins or ends with it. */
 const WORD_SLACK = 0.5;
 
-/** Words of a segment, if the times of its window's tokens are there. */
+/** What was asked for of a segment's tokens. */
+function detailsOf(window: Window, sampleRate: number, text: TokenText): SegmentDetails {
+  const { boundaries, standing, job } = window;
+  return (tokens, index, segment) => ({
+    ...(boundaries && { words: timedWords(window, boundaries, { tokens, index, segment, sampleRate, decode: text.decode }) }),
+    ...(job.request.logprobs && { logprobs: tokens.map((token, i) => tokenLogprob(text.bytes(token), standing!.logprobs[index + i]!)) }),
+  });
+}
+
+/** Bytes that are no whole character are U+FFFD in its text. */
+function tokenLogprob(bytes: Uint8Array, logprob: number): TokenLogprob {
+  return { token: new TextDecoder().decode(bytes), logprob, bytes: [...bytes] };
+}
+
+/** Tokens of a segment, the first of which is the window's `index`-th. */
+interface SegmentTokens {
+  readonly tokens: readonly number[];
+  readonly index: number;
+  readonly segment: Pick<TranscriptSegment, 'start' | 'end'>;
+  readonly sampleRate: number;
+  readonly decode: TokenText['decode'];
+}
+
 function timedWords(
-  { job, boundaries, start, length }: Window,
-  sampleRate: number,
-  decode: (tokens: readonly number[]) => string,
-): TimeWords | undefined {
-  if (!boundaries) return undefined;
+  { job, start, length }: Window,
+  boundaries: readonly number[],
+  { tokens, index, segment, sampleRate, decode }: SegmentTokens,
+): TranscriptWord[] {
   const language = job.request.task === 'translate' ? 'en' : (job.language ?? 'en');
   const at = (token: number): number => (start + Math.min(boundaries[token]! * sampleRate, length)) / sampleRate;
-  return (tokens, index, segment) => {
-    const words = wordsOf(tokens, decode, language).map(({ text, first, count }) => ({
-      text,
-      start: at(index + first),
-      end: at(index + first + count),
-    }));
-    const [first, last] = [words[0], words.at(-1)];
-    if (first && segment.start < first.end && first.start < segment.start - WORD_SLACK) first.start = segment.start;
-    if (last && segment.end > last.start && last.end > segment.end + WORD_SLACK) last.end = segment.end;
-    return words;
-  };
+  const words = wordsOf(tokens, decode, language).map(({ text, first, count }) => ({
+    text,
+    start: at(index + first),
+    end: at(index + first + count),
+  }));
+  const [first, last] = [words[0], words.at(-1)];
+  if (first && segment.start < first.end && first.start < segment.start - WORD_SLACK) first.start = segment.start;
+  if (last && segment.end > last.start && last.end > segment.end + WORD_SLACK) last.end = segment.end;
+  return words;
 }

@@ -8,12 +8,12 @@ import type { WhisperRunner } from '../runner/whisper-runner.ts';
 import { alignmentOf, isHeard, settle, takeAlignment, wantsWords } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
 import { WindowSteps } from './window-steps.ts';
-import type { SampledRow } from './window-steps.ts';
+import type { DetectedLanguage, SampledRow } from './window-steps.ts';
 
 /** Who is told what comes of the windows. */
 export interface WindowListener {
   /** The first window of a job without a language has told it: give the job its prompt. */
-  language(job: Job, language: string): void;
+  language(job: Job, detected: DetectedLanguage): void;
   /** A window of the job is done. */
   done(job: Job): void;
   /** The job cannot be heard further; it has been forgotten. */
@@ -116,7 +116,7 @@ export class WindowDecoder {
     for (const [i, row] of sampled.entries()) {
       const outcome = this.#steps.take(row, tokens[i]!);
       if (outcome === 'finished') await this.#judge(row.window);
-      else if (outcome) this.#listener.language(row.window.job, outcome.language);
+      else if (outcome) this.#listener.language(row.window.job, outcome);
     }
   }
 

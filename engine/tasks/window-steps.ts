@@ -28,7 +28,13 @@ export interface StepPlan {
 const ATTEMPT_SEED = 2 ** 20;
 
 /** What a row settled: the language of its audio, or that its window has all its tokens. */
-export type Outcome = { readonly language: string } | 'finished' | undefined;
+export type Outcome = DetectedLanguage | 'finished' | undefined;
+
+/** The likeliest language of a window, and its probability among those that the model knows. */
+export interface DetectedLanguage {
+  readonly language: string;
+  readonly probability: number;
+}
 
 export class WindowSteps {
   readonly #runner: Pick<WhisperRunner, 'model' | 'beams'>;
@@ -72,7 +78,7 @@ export class WindowSteps {
     }
     if (kind === 'language') {
       window.fed = 0;
-      return { language: [...tokens.languages].find(([, id]) => id === token)![0] };
+      return { language: [...tokens.languages].find(([, id]) => id === token)![0], probability: Math.exp(logprob) };
     }
     window.logprob += logprob;
     if (token !== tokens.eos) {
@@ -86,7 +92,7 @@ export class WindowSteps {
     if (window.fed > 0) return;
     const { tokens } = this.#runner.model;
     window.fed = 1;
-    rows.push({ slot: window.slot!, position: 0, token: tokens.start, sample: { mask: 'languages', probe: tokens.eos } });
+    rows.push({ slot: window.slot!, position: 0, token: tokens.start, sample: { mask: 'languages', first: true } });
     sampled.push({ window, kind: 'language', attempt: 0 });
   }
 

@@ -1,6 +1,6 @@
 /** A whole transcript in each of the formats that clients ask for. */
 import type { Response } from 'express';
-import type { TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
 import { englishName } from './schema.ts';
 import type { Granularity, TranscriptFormat } from './schema.ts';
@@ -27,7 +27,12 @@ export function sendTranscript(
   else if (format === 'srt') response.type('text/plain; charset=utf-8').send(toSubtitles(format, segments));
   else if (format === 'vtt') response.type('text/vtt; charset=utf-8').send(toSubtitles(format, segments));
   else if (format === 'verbose_json') response.json({ ...verbose(transcript, granularities), usage });
-  else response.json({ text: finish.text, usage });
+  else response.json({ text: finish.text, ...logprobsOf(segments), usage });
+}
+
+/** Of the tokens of segments, where they were asked for: an object to spread. */
+export function logprobsOf(segments: readonly TranscriptSegment[]): { readonly logprobs?: readonly TokenLogprob[] } {
+  return segments.some(({ logprobs }) => logprobs) ? { logprobs: segments.flatMap(({ logprobs = [] }) => logprobs) } : {};
 }
 
 function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): object {
@@ -40,6 +45,7 @@ function verbose({ task, start, segments, finish }: Transcript, granularities: r
   return {
     task,
     language,
+    ...(start.detected && { detected_language: englishName(start.detected.language), language_probability: start.detected.probability }),
     duration: finish.duration,
     text: finish.text,
     ...(granularities.includes('segment') && { segments: shown }),

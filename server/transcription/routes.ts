@@ -14,7 +14,7 @@ import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';
 import { describeTranscriptionForm, parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
-import { sendTranscript } from './formats.ts';
+import { logprobsOf, sendTranscript } from './formats.ts';
 import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
 import type { UploadLimits } from '../body/upload-budget.ts';
 
@@ -114,22 +114,25 @@ function warn(response: Response, warnings: readonly string[] = []): void {
 async function sendStream(response: Response, events: AsyncIterable<TranscriptionEvent>, job: Job): Promise<void> {
   let text = '';
   let held = '';
+  const segments: TranscriptSegment[] = [];
   await relay(response, job, async (stream) => {
     for await (const event of events) {
       if (event.type === 'start') warn(response, event.warnings);
       stream.begin();
       if (event.type === 'segment') {
+        segments.push(event.segment);
         const grown = text === '' ? event.segment.text.trimStart() : held + event.segment.text;
         const delta = grown.trimEnd();
         held = grown.slice(delta.length);
         text += delta;
-        if (delta !== '') await stream.send({ type: 'transcript.text.delta', delta });
+        if (delta !== '') await stream.send({ type: 'transcript.text.delta', delta, ...logprobsOf([event.segment]) });
       } else if (event.type === 'finish') {
         const { inputTokens, outputTokens } = event;
         job.note({ output_tokens: outputTokens });
         await stream.send({
           type: 'transcript.text.done',
           text,
+          ...logprobsOf(segments),
           usage: {
             type: 'tokens',
             input_tokens: inputTokens,

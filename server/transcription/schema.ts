@@ -8,9 +8,8 @@ import type { ModelNames } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-/** Formats this server answers with, and those of the API. */
+/** Formats this server answers with. */
 export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
-const FORMATS: readonly string[] = [...BUILT_FORMATS, 'diarized_json'];
 export type TranscriptFormat = (typeof BUILT_FORMATS)[number];
 export const GRANULARITIES = ['segment', 'word'] as const;
 export type Granularity = (typeof GRANULARITIES)[number];
@@ -59,6 +58,7 @@ export function describeTranscriptionForm(names: ModelNames): Json {
       response_format: { enum: BUILT_FORMATS },
       temperature: { type: 'number', minimum: 0, maximum: 1 },
       'timestamp_granularities[]': { type: 'array', items: { enum: GRANULARITIES }, description: 'For verbose_json' },
+      'include[]': { type: 'array', items: { const: 'logprobs' }, description: 'For json' },
       stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
       chunking_strategy: { const: 'auto' },
     },
@@ -77,6 +77,7 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
   if (model === undefined && !modelOptional) throw missingParameter('model');
   const format = parseFormat(one('response_format') ?? 'json');
   refuseUnsupported(fields);
+  const logprobs = parseInclude(fields.get('include') ?? [], format);
   const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);
   const stream = parseBoolean('stream', one('stream'));
   const timed = TIMED.includes(format);
@@ -86,19 +87,21 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
     language: parseLanguage(one('language')),
     prompt: one('prompt') || undefined,
     temperature: parseTemperature(one('temperature')),
+    logprobs: logprobs || undefined,
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
   return { model, file, request, format, granularities, stream };
 }
 
 function parseFormat(format: string): TranscriptFormat {
-  if (!FORMATS.includes(format)) throw invalidValue('response_format', `'response_format' must be one of ${FORMATS.join(', ')}`);
-  const built = BUILT_FORMATS.find((name) => name === format);
-  if (!built)
+  if (format === 'diarized_json') {
     throw unsupportedValue(
       'response_format',
-      `'response_format' '${format}' is not built into this server; built: ${BUILT_FORMATS.join(', ')}`,
+      `'response_format' 'diarized_json' names speakers, whom no model here tells apart; built: ${BUILT_FORMATS.join(', ')}`,
     );
+  }
+  const built = BUILT_FORMATS.find((name) => name === format);
+  if (!built) throw invalidValue('response_format', `'response_format' must be one of ${BUILT_FORMATS.join(', ')}`);
   return built;
 }
 
@@ -112,12 +115,17 @@ const REFUSED: readonly (readonly [string, string?])[] = [
 
 function refuseUnsupported(fields: Form['fields']): void {
   for (const [name, why] of REFUSED) if (fields.has(name)) throw unsupportedParameter(name, why);
-  for (const value of fields.get('include') ?? []) {
-    if (value !== 'logprobs') throw invalidValue('include', "'include' may hold 'logprobs'");
-    throw unsupportedValue('include', "'include' 'logprobs' is not supported by this server");
-  }
   const chunking = fields.get('chunking_strategy')?.at(-1);
   if (chunking !== undefined && chunking !== 'auto') throw unsupportedValue('chunking_strategy', "'chunking_strategy' can only be 'auto'");
+}
+
+/** Whether the probabilities of tokens are asked for; of all formats json has a place for them. */
+function parseInclude(values: readonly string[], format: TranscriptFormat): boolean {
+  const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
+  if (all.some((value) => value !== 'logprobs')) throw invalidValue('include', "'include' may hold 'logprobs'");
+  if (all.length > 0 && format !== 'json')
+    throw unsupportedValue('include', `'include' 'logprobs' goes with response_format json, not '${format}'`);
+  return all.length > 0;
 }
 
 /** Repeated or in a list; they are for verbose_json only, and OpenAI ignores them elsewhere. */

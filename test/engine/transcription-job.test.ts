@@ -42,7 +42,7 @@ async function hear(window: Window, tokens: number[], logprob = -0.1 * (tokens.l
   expect(await isHeard(window, model, decode)).toBe(true);
   window.done = true;
   const rest = settle(window, model);
-  emitDone(window.job, model, decode);
+  emitDone(window.job, model, { decode, bytes: (id) => new TextEncoder().encode(` w${id}`) });
   return rest;
 }
 

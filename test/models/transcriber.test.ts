@@ -70,8 +70,8 @@ async function events(
   return all;
 }
 
-const transcriberOf = (runner: WhisperRunner, tokenizer: Tokenizer, maxQueued: number): Transcriber =>
-  new Transcriber(transcriber.info, { runner, tokenizer, platform: device.platform, maxQueued });
+const transcriberOf = (runner: WhisperRunner, tokenizer: Tokenizer, maxQueued: number, fallbackLanguage?: string): Transcriber =>
+  new Transcriber(transcriber.info, { runner, tokenizer, platform: device.platform, maxQueued, fallbackLanguage });
 
 async function text(samples: Float32Array, task?: Transcriber): Promise<string> {
   const last = (await events({ samples }, undefined, task)).at(-1)!;
@@ -291,14 +291,61 @@ describe('the transcriber', () => {
     expect(refused).toMatchObject({ status: 'rejected', reason: { code: 'queue_full' } });
     const heard = found.status === 'fulfilled' ? found.value : [];
     expect(heard[0]).toMatchObject({ type: 'start', language: expect.stringMatching(/^(en|de)$/) });
+    // Of two the likelier.
+    const detected = heard[0]?.type === 'start' ? heard[0].detected : undefined;
+    expect(detected?.probability).toBeGreaterThanOrEqual(0.5);
+    expect(detected?.probability).toBeLessThan(1);
     // Its end is suppressed: two windows of half its 100 positions.
     expect(heard.at(-1)).toMatchObject({ type: 'finish', outputTokens: 100 });
     // The same events when the language is said.
-    expect(await run(heard[0]!.type === 'start' ? heard[0]!.language : '')).toEqual(heard);
+    const said = await run(detected!.language);
+    expect(said[0]).toEqual({ type: 'start', duration: samples.length / RATE, language: detected!.language });
+    expect(said.slice(1)).toEqual(heard.slice(1));
     const other = await run('de');
     expect(other[0]).toMatchObject({ language: 'de' });
     await tiny.close();
     await expect(run()).rejects.toMatchObject({ code: 'shutting_down' });
+  });
+
+  test('takes the language that the server expects where a model is less than half sure of what it hears', async () => {
+    const folder = await openModelFolder(device.platform, path('test/fixtures/whisper-tiny-random'));
+    const loaded = await loadWhisperModel(device, folder, floatStorage('f32'));
+    const tokenizer = await Tokenizer.load(await openModelFolder(device.platform, BUNDLED));
+    // Random weights are sure of none of many languages, whatever their tokens stand for.
+    const others = Array.from({ length: 170 }, (_, id) => [`x${id}`, id] as const);
+    const languages = new Map([...loaded.tokens.languages, ...others]);
+    const model = { ...loaded, tokens: { ...loaded.tokens, languages } };
+    const starts: TranscriptionEvent[] = [];
+    for (const expected of [undefined, 'en', 'de']) {
+      const task = transcriberOf(new WhisperRunner(device, model, { maxRunning: 1 }), tokenizer, 1, expected);
+      starts.push((await events({ samples: clip.subarray(0, 20000) }, undefined, task))[0]!);
+      await task.close();
+    }
+    const [guessed, ...settled] = starts.map((event) => (event.type === 'start' ? event : undefined));
+    expect(guessed!.detected!.probability).toBeLessThan(0.5);
+    expect(guessed!.language).toBe(guessed!.detected!.language);
+    expect(settled.map((start) => start!.language)).toEqual(['en', 'de']);
+    for (const start of settled) expect(start!.detected).toEqual(guessed!.detected);
+  });
+
+  test('says how likely each token was, if asked, with beams and without', async () => {
+    const of = async (request: Partial<TranscriptionRequest>) => {
+      const found = (await events({ samples: clip, ...request })).flatMap((event) => (event.type === 'segment' ? [event.segment] : []));
+      return found[0]!;
+    };
+    for (const timestamps of ['none', 'segment'] as const) {
+      for (const temperature of [0, 1e-6]) {
+        const { logprobs, tokens, text: said, avgLogprob } = await of({ logprobs: true, timestamps, temperature });
+        expect(logprobs!.map(({ token }) => token).join('')).toBe(said);
+        expect(logprobs).toHaveLength(tokens.length);
+        const sum = logprobs!.reduce((total, { logprob }) => total + logprob, 0);
+        expect(Math.max(...logprobs!.map(({ logprob }) => logprob))).toBeLessThanOrEqual(0);
+        // The mean counts the times and the end too.
+        expect(sum).toBeLessThan(0);
+        expect(sum).toBeGreaterThanOrEqual(avgLogprob * (tokens.length + 3) - 1e-4);
+      }
+    }
+    expect(await of({})).not.toHaveProperty('logprobs');
   });
 
   test.skipIf(!existsSync(SAMPLES))(

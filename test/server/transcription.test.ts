@@ -45,14 +45,29 @@ describe('a good form', () => {
     expect(status).toBe(200);
     const segment = { seek: 0, tokens: [1], temperature: 0.2, avg_logprob: -0.1, no_speech_prob: 0 };
     expect(json).toEqual({
-      task: 'transcribe', language: 'english', duration: 0.5, text: 'Heard 0.50 seconds.', usage: { type: 'duration', seconds: 1 },
+      task: 'transcribe', language: 'english', detected_language: 'welsh', language_probability: 0.25, duration: 0.5, text: 'Heard 0.50 seconds.', usage: { type: 'duration', seconds: 1 },
       segments: [
         { id: 0, start: 0, end: 1, text: ' Heard', compression_ratio: 0.7, ...segment },
         { id: 1, start: 1, end: 2, text: ' 0.50 seconds.', compression_ratio: 0.7, ...segment },
       ],
     }); // prettier-ignore
     expect(engine.transcriptions[0]!.timestamps).toBe('segment');
-    expect((await postForm(transcription + PATH, [...VERBOSE, ['language', 'de']])).json).toMatchObject({ language: 'german' });
+    const german = (await postForm(transcription + PATH, [...VERBOSE, ['language', 'de']])).json;
+    expect(german).toMatchObject({ language: 'german' });
+    expect(german).not.toHaveProperty('language_probability');
+  });
+
+  test('gets the probabilities of tokens if asked, whole and streamed', async () => {
+    const { transcription, engine } = await startListeners();
+    const heard = { token: ' Heard', logprob: -0.25, bytes: [32, 72, 101, 97, 114, 100] };
+    const { json } = await postForm(transcription + PATH, withField('include[]', 'logprobs'));
+    const { logprobs } = json as { logprobs?: unknown[] };
+    expect(logprobs).toEqual([heard, expect.objectContaining({ token: ' 0.50 seconds.' })]);
+    expect(engine.transcriptions[0]!.logprobs).toBe(true);
+    const { text } = await postForm(transcription + PATH, [...withField('include[]', 'logprobs'), ['stream', 'true']]);
+    const events = text.match(/(?<=^data: )\{.*$/gm)!.map((line) => JSON.parse(line) as { type: string; logprobs?: unknown });
+    expect(events.map(({ logprobs: some }) => some)).toEqual([[heard], [logprobs![1]], logprobs]);
+    expect((await postForm(transcription + PATH, GOOD)).json).not.toHaveProperty('logprobs');
   });
 
   test('gets times of words if asked, with segments or without', async () => {
@@ -205,7 +220,8 @@ describe('a bad form', () => {
     ['a temperature in hexadecimal', withField('temperature', '0x1'), 400, 'invalid_value', 'temperature'],
     ['stream that is no boolean', withField('stream', 'maybe'), 400, 'invalid_value', 'stream'],
     ['an unknown granularity', withField('timestamp_granularities[]', 'phrase'), 400, 'invalid_value', 'timestamp_granularities'],
-    ['logprobs', withField('include[]', 'logprobs'), 400, 'unsupported_value', 'include'],
+    ['logprobs as text', [...withField('response_format', 'text'), ['include[]', 'logprobs']], 400, 'unsupported_value', 'include'],
+    ['something else included', withField('include[]', 'words'), 400, 'invalid_value', 'include'],
     ['speakers', withField('known_speaker_names[]', 'Ann'), 400, 'unsupported_parameter', 'known_speaker_names'],
     ['two files', [...GOOD, ['file2', CLIP]], 400, 'invalid_value', null],
     ['31 fields', Array.from({ length: 31 }, (_, i) => [`f${i}`, 'x'] as const), 400, 'invalid_value', null],

@@ -203,24 +203,25 @@ function* speechEvents({ text, voice, seed = 7 }: SpeechRequest): Generator<Spee
   yield { type: 'finish', inputTokens: text.length, frames: sentences.length * 4, seconds: sentences.length * 0.1 };
 }
 
-function* transcriptionEvents({
-  samples,
-  language = 'en',
-  temperature = 0,
-  prompt,
-  timestamps,
-}: TranscriptionRequest): Generator<TranscriptionEvent> {
+function* transcriptionEvents(request: TranscriptionRequest): Generator<TranscriptionEvent> {
+  const { samples, language, temperature = 0, prompt, timestamps, logprobs } = request;
   const duration = samples.length / 16000;
-  yield { type: 'start', duration, language, ...(prompt === UNHEEDED && { warnings: ["'prompt' is ignored"] }) };
+  const detected = { language: 'cy', probability: 0.25 };
+  yield {
+    type: 'start',
+    duration,
+    language: language ?? 'en',
+    ...(!language && { detected }),
+    ...(prompt === UNHEEDED && { warnings: ["'prompt' is ignored"] }),
+  };
   const scores = { seek: 0, temperature, avgLogprob: -0.1, compressionRatio: 0.7, noSpeechProb: 0 };
   const texts = [' Heard', ` ${duration.toFixed(2)} seconds.`];
   for (const [id, text] of texts.entries()) {
     const parts = text.match(/ \S+/g)!;
     const words = parts.map((word, i) => ({ text: word, start: id + i / 4, end: id + (parts.length === 1 ? 0.5 : (i + 1) / 4) }));
-    yield {
-      type: 'segment',
-      segment: { id, start: id, end: id + 1, text, tokens: [1], ...scores, ...(timestamps === 'word' && { words }) },
-    };
+    const token = { token: text, bytes: [...new TextEncoder().encode(text)], logprob: -0.25 };
+    const details = { ...(timestamps === 'word' && { words }), ...(logprobs && { logprobs: [token] }) };
+    yield { type: 'segment', segment: { id, start: id, end: id + 1, text, tokens: [1], ...scores, ...details } };
   }
   yield { type: 'finish', text: texts.join('').trim(), duration, inputTokens: 4, outputTokens: 2 };
 }
