@@ -31,10 +31,11 @@ type Contender = keyof typeof CONTENDERS;
 const MEASURED = 'measured: ';
 
 const CONTEXT = 1024;
-const PROMPT = 256;
-const ANSWER = 32;
-/** Of each prompt, after one that compiles what is compiled late; the median counts. */
+const PROMPT = 128;
+const ANSWER = 16;
+/** Of each prompt, after one that compiles what is compiled late; the median counts. Slow contenders get as many as this time, in seconds, allows, at least one. */
 const ROUNDS = 3;
+const BUDGET = 60;
 
 /** What a process measured. */
 interface Measured {
@@ -122,7 +123,8 @@ async function measure(contender: Contender, path: string): Promise<Measured> {
   const prompt = await promptFor(path);
   const rounds: { prefill: number; decode: number; cpu: number }[] = [];
   let answer = '';
-  for (let round = 0; round <= ROUNDS; round++) {
+  let spent = 0;
+  for (let round = 0; round <= ROUNDS && (round < 2 || spent < BUDGET); round++) {
     const pieces: (Piece & { readonly at: number })[] = [];
     const from = performance.now();
     const cpu = process.cpuUsage();
@@ -132,8 +134,10 @@ async function measure(contender: Contender, path: string): Promise<Measured> {
     const [first, last] = [pieces[0]!, pieces.at(-1)!];
     const rates = { prefill: (1000 * PROMPT) / (first.at - from), decode: (1000 * (ANSWER - first.tokens)) / (last.at - first.at) };
     if (round > 0) rounds.push({ ...rates, cpu: (user + system) / 1e6 / (PROMPT + ANSWER) });
+    if (round > 0) spent += (performance.now() - from) / 1000;
   }
-  const median = (key: 'prefill' | 'decode' | 'cpu'): number => rounds.map((round) => round[key]).sort((a, b) => a - b)[ROUNDS >> 1]!;
+  const median = (key: 'prefill' | 'decode' | 'cpu'): number =>
+    rounds.map((round) => round[key]).sort((a, b) => a - b)[rounds.length >> 1]!;
   const hostPeak = most - before - deviceBytes;
   return { ready, hostPeak, deviceBytes, prefill: median('prefill'), decode: median('decode'), cpu: median('cpu'), answer };
 }
