@@ -53,7 +53,7 @@ export const ENGINE_SETTINGS = defineSettings({
     min: 16,
     group: 'Chat scheduling',
     value: 'TOKENS',
-    help: 'prompt tokens computed in one step; auto = 4096, on software adapters 256',
+    help: 'prompt tokens computed in one step; auto = as many as take 200 ms, at most 4096; on software adapters 256',
   },
   maxQueuedRequests: {
     type: 'int',
@@ -294,8 +294,11 @@ export function promptLookup(config: EngineConfig): PromptLookup | undefined {
 /** Prompt tokens a step. A step of 4096 takes seconds on a software adapter, and the decodes beside it as long: 'auto' is less there. */
 export function prefillChunkSize(setting: EngineConfig['chunkedPrefillSize'], software: boolean): number {
   if (setting !== 'auto') return setting;
-  return software ? 256 : 4096;
+  return software ? SOFTWARE_CHUNK : 4096;
 }
+
+/** Prompt tokens a step on software adapters; on GPUs the first step has as many, and 4096 those on which they take no more than a moment (PrefillPace). */
+export const SOFTWARE_CHUNK = 256;
 
 /** How weights are stored on a device. */
 export interface WeightStorage {

@@ -7,6 +7,7 @@ import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
 import { FCFS } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
+import type { PrefillPace } from './prefill-pace.ts';
 import { draftTokens } from './prompt-lookup.ts';
 import { SequenceStates } from './sequence-states.ts';
 import type { Sequence } from './sequence.ts';
@@ -17,6 +18,8 @@ export interface SchedulerOptions {
   readonly maxRunning: number;
   /** Prompt tokens a step. */
   readonly prefillChunk: number;
+  /** Fewer, by how long steps take; absent = always as many. */
+  readonly pace?: PrefillPace | undefined;
   readonly maxQueued: number;
   readonly policy?: SchedulePolicy;
   /** Share the pages of equal prefixes; default off. */
@@ -107,7 +110,7 @@ export class Scheduler {
     if (this.#running.some(({ verifying }) => verifying)) return undefined;
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
-    let budget = this.#options.prefillChunk;
+    let budget = this.#options.pace?.chunk ?? this.#options.prefillChunk;
     for (const sequence of [...this.#running]) {
       if (!isReady(sequence) || sequence.uncomputed !== 1 || sequence.computed === 0 || !this.#grow(sequence, 1)) continue;
       const drafts = this.#guess(sequence, budget);
@@ -133,6 +136,14 @@ export class Scheduler {
       Array.from({ length: samples }, (_, i): SampledRow => ({ sequence, position: start + count - samples + i + 1 })),
     );
     return { ...batch, sampled };
+  }
+
+  /** Hears how long a step took, in milliseconds. */
+  took({ decodes, prefills }: Batch, milliseconds: number): void {
+    this.#options.pace?.took(
+      [...decodes, ...prefills].reduce((sum, { count }) => sum + count, 0),
+      milliseconds,
+    );
   }
 
   /**

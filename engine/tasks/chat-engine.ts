@@ -22,6 +22,8 @@ import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling
 interface SubmittedStep {
   readonly batch: Batch;
   readonly result: StepResult;
+  /** When it was, by performance.now(). */
+  readonly at: number;
 }
 
 /** A request while it is answered. */
@@ -59,6 +61,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
   readonly #masks = new Map<Sequence, Promise<void>>();
   #nextId = 0;
   #closed: EngineError | undefined;
+  /** When the last step was done, by performance.now(). */
+  #lastStep = 0;
   #running: Promise<void> | undefined;
   #resolveLost: (reason: string) => void = () => {};
   /** Resolves with the reason when nothing can be answered any more: a step failed, or a device of a split model is gone. */
@@ -243,7 +247,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
           );
           break;
         }
-        const current = batch && { batch, result: runner.run(batch) };
+        const current = batch && { batch, result: runner.run(batch), at: performance.now() };
         if (batch) this.#announce(batch);
         if (submitted) await this.#complete(submitted);
         submitted = current;
@@ -258,8 +262,12 @@ export class ChatEngine implements TaskOperations<'chat'> {
   }
 
   /** Takes the tokens of a step. */
-  async #complete({ batch, result }: SubmittedStep): Promise<void> {
+  async #complete({ batch, result, at }: SubmittedStep): Promise<void> {
     const tokens = await result.tokens();
+    const now = performance.now();
+    // One that was submitted behind another began when that was done.
+    this.#parts.scheduler.took(batch, now - Math.max(at, this.#lastStep));
+    this.#lastStep = now;
     const logprobs = await result.logprobs?.();
     this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]));
   }

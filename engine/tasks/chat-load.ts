@@ -2,7 +2,7 @@
 import type { MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
+import { SOFTWARE_CHUNK, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
@@ -26,6 +26,7 @@ import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
+import { PrefillPace } from '../scheduler/prefill-pace.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
 import { samplingDefaults, shownDefaults } from '../sampling.ts';
@@ -269,8 +270,10 @@ async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderSh
 
 /** What the scheduler needs to know of the settings. */
 function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerOptions {
+  const isPaced = config.chunkedPrefillSize === 'auto' && limits.prefillChunk > SOFTWARE_CHUNK;
   return {
     ...limits,
+    pace: isPaced ? new PrefillPace(SOFTWARE_CHUNK, limits.prefillChunk) : undefined,
     pageSize: config.pageSize,
     maxQueued: config.maxQueuedRequests,
     policy: schedulePolicy(config.schedulePolicy),
