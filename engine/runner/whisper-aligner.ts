@@ -53,8 +53,9 @@ export class WhisperAligner {
     alignmentMatrix(rec, { ...args, rows, columns });
   }
 
-  /** The matrix that was made last: rows * columns f32. */
+  /** The same, and reads it: rows * columns f32. */
   read(rec: Recorder, rows: number, columns: number): Readback {
+    this.align(rec, rows, columns);
     return rec.readback(this.#matrix, rows * columns * 4);
   }
 

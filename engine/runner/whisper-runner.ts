@@ -253,10 +253,7 @@ export class WhisperRunner {
       const rec = this.#device.record('times of words');
       const skipped = Math.min(Math.max(0, from - first), rows.length);
       this.#recordAlignment(rec, layout, this.#aligner, { slot, first: skipped, row: Math.max(0, first - from) });
-      if (first + rows.length === tokens.length) {
-        this.#aligner.align(rec, tokens.length - from, positions);
-        matrix = this.#aligner.read(rec, tokens.length - from, positions);
-      }
+      if (first + rows.length === tokens.length) matrix = this.#aligner.read(rec, tokens.length - from, positions);
       rec.submit();
     }
     return (async () => {

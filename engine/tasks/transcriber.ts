@@ -28,7 +28,7 @@ import type { DetectedLanguage } from './window-steps.ts';
 /** Said of a checkpoint that has no token for what precedes the audio, or that knows it from its table of tokens only. */
 const PROMPT_IGNORED = "'prompt' is ignored: this model was not trained with prompts";
 
-/** Probability of the likeliest language from which on it is believed: published Whisper base calls short English clips Welsh or Latin with less. */
+/** Probability of the likeliest language from which on it is believed. */
 const SURE_LANGUAGE = 0.5;
 
 /** A transcription as it is asked for: its samples at hand, or in a file. */
