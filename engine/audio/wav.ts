@@ -22,8 +22,9 @@ const EXTENSIBLE = 0xfffe;
 /** The longest fmt chunk, an extensible one. */
 const FORMAT_BYTES = 40;
 const MAX_CHANNELS = 32;
-const MIN_RATE = 4_000;
-const MAX_RATE = 384_000;
+/** Hz of the files that are read, whatever their format. */
+export const MIN_RATE = 4_000;
+export const MAX_RATE = 384_000;
 /** Chunks before the samples; real files have a handful, and a file of empty ones would hold up whoever reads it. */
 const MAX_CHUNKS = 1_000;
 

@@ -2,29 +2,29 @@
 import { closeSync, openSync, writeSync } from 'node:fs';
 import type { SampleFile } from '../../engine/api.ts';
 import { Resampler } from '../../engine/audio/resample.ts';
-import { isWav, parseWavHeader, wavToMono } from '../../engine/audio/wav.ts';
+import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../engine/audio/wav.ts';
 import type { FileBytes, WavHeader } from '../../engine/audio/wav.ts';
 import { HttpError, requestTooLarge } from '../http/errors.ts';
+import { ContainerError, decodeContainer } from './containers.ts';
+import type { Damage, Piece } from './containers.ts';
+import { READ_FORMATS, SNIFFED_BYTES, formatOf, nameOf } from './sniff.ts';
+import type { FileFormat } from './sniff.ts';
 
 /** Hz of everything the transcription model hears. */
 export const TRANSCRIPTION_RATE = 16_000;
 /** A small file may hold hours; this bounds memory and work. */
 export const MAX_AUDIO_SECONDS = 2 * 60 * 60;
 
-/** First bytes of files people send, to say what they are; name and declared type are not looked at. */
-const MAGICS: readonly (readonly [string, RegExp])[] = [
-  ['FLAC', /^fLaC/],
-  ['MP3', /^(ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb])/],
-  ['Ogg', /^OggS/],
-  ['MP4', /^[\s\S]{4}ftyp/],
-  ['WebM', /^\x1aE\xdf\xa3/],
-  ['AAC', /^\xff[\xf0\xf1\xf8\xf9]/],
-  ['AIFF', /^FORM[\s\S]{4}AIF/],
-  ['JPEG', /^\xff\xd8\xff/],
-  ['PNG', /^\x89PNG/],
-  ['PDF', /^%PDF/],
-  ['ZIP', /^PK\x03\x04/],
-];
+/**
+ * What a file of compressed sound may decode to, by its size: ten minutes, and more as a stream of 4 kbit/s has more. No codec of speech is
+ * thinner, so what is longer is silence or a bomb, and without this bound a file of a few bytes would need room for hours.
+ */
+const FREE_SECONDS = 600;
+const BYTES_PER_SECOND = 500;
+/** How long decoding one file may take. */
+const BUDGET_MS = 600_000;
+/** Other rates in one file than its first; each costs the design of a filter. */
+const MAX_RATES = 20;
 
 /** Frames decoded at once. */
 const PIECE_FRAMES = 1 << 16;
@@ -35,16 +35,27 @@ export interface Decoded {
   readonly warnings: readonly string[];
 }
 
+/** A clock in milliseconds, and what is told now and then while a file is decoded. */
+export interface DecodeOptions {
+  readonly now?: () => number;
+  readonly onProgress?: () => void;
+}
+
 /**
  * Decodes by content into a new file at `path`; throws HttpError 400 `unsupported_audio`, `audio_too_short`, 413, 503, or
  * EngineError('invalid_audio').
  */
-export function decodeUpload(bytes: FileBytes, path: string): Decoded {
+export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOptions = {}): Decoded {
   if (bytes.length === 0) throw refusal('audio_too_short', 'the file is empty');
-  const head = bytes.subarray(0, 16);
-  if (!isWav(head)) throw refusal('unsupported_audio', `the file must be WAV audio; this is ${nameOf(head)}`);
+  const head = bytes.subarray(0, SNIFFED_BYTES);
+  const format = formatOf(head);
+  if (format === undefined) throw refusal('unsupported_audio', `the file is ${nameOf(head)}; ${READ_LIST} files are read`);
+  return format === 'WAV' ? decodeWav(bytes, path) : decodeOther(format, bytes, path, options);
+}
+
+function decodeWav(bytes: FileBytes, path: string): Decoded {
   const wav = parseWavHeader(bytes);
-  if (wav.frames === 0) throw refusal('audio_too_short', 'the file has no samples');
+  if (wav.frames === 0) throw noSamples();
   const seconds = wav.frames / wav.sampleRate;
   if (seconds > MAX_AUDIO_SECONDS) {
     throw requestTooLarge(`the audio is ${Math.round(seconds)} seconds long; at most ${MAX_AUDIO_SECONDS} are transcribed`, 'file');
@@ -55,8 +66,64 @@ export function decodeUpload(bytes: FileBytes, path: string): Decoded {
   return { samples: { path, ...shapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
 }
 
-/** Bytes of the samples that decodeUpload makes of a file, from its headers; 0 for what it will refuse. */
+/** Everything but WAV; its samples are kept in 16 bits, which is what speech in it is worth. */
+function decodeOther(format: FileFormat, bytes: FileBytes, path: string, options: DecodeOptions): Decoded {
+  const tick = budget(format, options);
+  const damage: Damage = { packets: 0, isCut: false };
+  let length = 0;
+  const limit = secondsOf(bytes.length) * TRANSCRIPTION_RATE;
+  const counted = function* (): Generator<Uint8Array> {
+    for (const samples of resampled(format, decodeContainer({ bytes, format, tick }, damage))) {
+      length += samples.length;
+      if (length > limit) throw tooLong(bytes.length);
+      yield floatToPcm16(samples);
+    }
+  };
+  try {
+    writePieces(path, counted());
+  } catch (error) {
+    throw error instanceof ContainerError ? refusal('unsupported_audio', sentenceOf(format, error), error) : error;
+  }
+  if (length === 0) throw noSamples();
+  return { samples: { path, encoding: 's16', length }, warnings: warningsOf(format, damage) };
+}
+
+/** Throws when the file's time is over. */
+function budget(format: FileFormat, { now = () => performance.now(), onProgress }: DecodeOptions): () => void {
+  const end = now() + BUDGET_MS;
+  return () => {
+    if (now() > end) throw requestTooLarge(`the ${format} file takes longer than ${BUDGET_MS / 1000} seconds to decode`, 'file');
+    onProgress?.();
+  };
+}
+
+/** Pieces of a file at the model's rate. */
+function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32Array> {
+  let rates = 0;
+  let current = 0;
+  let resampler: Resampler | undefined;
+  for (const { samples, rate } of all) {
+    if (rate !== current) {
+      if (resampler) yield resampler.flush();
+      if (rate < MIN_RATE || rate > MAX_RATE || ++rates > MAX_RATES) {
+        throw refusal(
+          'unsupported_audio',
+          `the ${format} file changes to a sample rate of ${rate} Hz; ${MIN_RATE} to ${MAX_RATE} are read`,
+        );
+      }
+      resampler = new Resampler(rate, TRANSCRIPTION_RATE);
+      current = rate;
+    }
+    yield resampler!.push(samples);
+  }
+  if (resampler) yield resampler.flush();
+}
+
+/** Bytes of the samples that decodeUpload makes of a file, or the most that it may make; 0 for what it will refuse. */
 export function decodedBytes(bytes: FileBytes): number {
+  const format = formatOf(bytes.subarray(0, SNIFFED_BYTES));
+  if (format === undefined) return 0;
+  if (format !== 'WAV') return sampleBytes({ encoding: 's16', length: secondsOf(bytes.length) * TRANSCRIPTION_RATE });
   try {
     const wav = parseWavHeader(bytes);
     return wav.frames / wav.sampleRate > MAX_AUDIO_SECONDS ? 0 : sampleBytes(shapeOf(wav));
@@ -64,6 +131,29 @@ export function decodedBytes(bytes: FileBytes): number {
     // Why it cannot be read is said by the decoding.
     return 0;
   }
+}
+
+/** The longest sound that a file of this many bytes may hold, WAV aside. */
+const secondsOf = (bytes: number): number => Math.min(MAX_AUDIO_SECONDS, FREE_SECONDS + Math.ceil(bytes / BYTES_PER_SECOND));
+
+const tooLong = (bytes: number): HttpError =>
+  requestTooLarge(`the audio is longer than ${secondsOf(bytes)} seconds, the most that a file of ${bytes} bytes is decoded to`, 'file');
+
+const READ_LIST = new Intl.ListFormat('en', { type: 'conjunction' }).format(READ_FORMATS);
+const noSamples = (): HttpError => refusal('audio_too_short', 'the file has no samples');
+
+function sentenceOf(format: FileFormat, { problem }: ContainerError): string {
+  if (problem === 'no-track') return `the ${format} file has no sound track`;
+  if (problem === 'no-codec') return `the sound in the ${format} file is of a codec that is not read; docs/audio.md lists those that are`;
+  return `the ${format} file is damaged or cut short: nothing in it can be decoded`;
+}
+
+function warningsOf(format: FileFormat, { packets, isCut }: Damage): string[] {
+  const left = packets === 1 ? '1 packet was' : `${packets} packets were`;
+  return [
+    ...(isCut ? [`the ${format} file is cut short or damaged: it is transcribed as far as it could be read`] : []),
+    ...(packets > 0 ? [`the ${format} file is damaged: ${left} left out`] : []),
+  ];
 }
 
 /** Bytes of a file of samples. */
@@ -107,10 +197,4 @@ function writePieces(path: string, all: Iterable<Uint8Array>): void {
   }
 }
 
-function nameOf(bytes: Uint8Array): string {
-  const start = String.fromCharCode(...bytes.subarray(0, 16));
-  const known = MAGICS.find(([, magic]) => magic.test(start));
-  return known ? known[0] : 'no known audio format';
-}
-
-const refusal = (code: string, message: string): HttpError => new HttpError(400, code, message, { param: 'file' });
+const refusal = (code: string, message: string, cause?: unknown): HttpError => new HttpError(400, code, message, { param: 'file', cause });

@@ -1,20 +1,22 @@
 /** The codec workers as promises. A worker that dies or hangs fails its own requests and is replaced. */
 import type { Worker } from 'node:worker_threads';
-import type { CodecReply, CodecRequest, SampleEncoding } from './worker.ts';
+import type { CodecReply, CodecRequest } from './worker.ts';
+import type { Rates, SampleEncoding } from './encoders.ts';
 import type { Decoded } from './decode.ts';
 import { TemporaryFolder } from './temporary-folder.ts';
 import type { Blocks } from '../body/blocks.ts';
 import { HttpError } from '../http/errors.ts';
 import { startWorker } from '../tsx.ts';
 
-/** Longest time one message may take in a worker. */
+/** Longest time that a worker may go without an answer or a sign of progress. */
 const DEADLINE_MS = 120_000;
 const HEAP_MIB = 512;
 
 /** A continuous encoding: chunk after chunk, one file. */
 export interface AudioEncoder {
   push(samples: Float32Array): Promise<Uint8Array>;
-  finish(): Promise<Uint8Array>;
+  /** The rest, and `head` where the whole file is to begin with other bytes than it did: those that tell its length. */
+  finish(): Promise<{ readonly bytes: Uint8Array; readonly head?: Uint8Array }>;
   /** Frees it when the rest is not wanted; harmless after finish(). */
   discard(): void;
 }
@@ -26,12 +28,16 @@ export interface DecodedFile extends Decoded {
 }
 
 export class CodecPool {
-  readonly #threads: CodecThread[];
+  /** Apart from the encoders': a long file must not hold up speech that somebody listens to. */
+  readonly #decoders: readonly CodecThread[];
+  readonly #encoders: readonly CodecThread[];
   readonly #files = new TemporaryFolder();
   #nextId = 1;
 
   constructor(size = 2) {
-    this.#threads = Array.from({ length: size }, () => new CodecThread());
+    const threads = (): CodecThread[] => Array.from({ length: size }, () => new CodecThread());
+    this.#decoders = threads();
+    this.#encoders = threads();
   }
 
   /** Decodes into a file that is there until it is discarded; takes the bytes over. Rejects with the HttpError to answer. */
@@ -40,7 +46,7 @@ export class CodecPool {
     const blocks = file.take();
     try {
       const request = { type: 'decode', id: this.#nextId++, blocks, path } as const;
-      const reply = await this.#leastBusy().ask(request, blocks.map(({ buffer }) => buffer)); // prettier-ignore
+      const reply = await leastBusy(this.#decoders).ask(request, blocks.map(({ buffer }) => buffer)); // prettier-ignore
       if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
       const { samples, warnings } = reply;
       return { samples, warnings, discard: () => this.#files.remove(path) };
@@ -50,13 +56,13 @@ export class CodecPool {
     }
   }
 
-  async open(encoding: SampleEncoding, sampleRate: number): Promise<AudioEncoder> {
-    const thread = this.#leastBusy();
+  async open(encoding: SampleEncoding, rates: Rates): Promise<AudioEncoder> {
+    const thread = leastBusy(this.#encoders);
     const id = this.#nextId++;
-    const ask = async (request: CodecRequest): Promise<Uint8Array> => {
+    const ask = async (request: CodecRequest) => {
       const reply = await thread.ask(request);
       if (!('bytes' in reply)) throw new TypeError('the codec worker answered something else');
-      return reply.bytes;
+      return reply;
     };
     thread.sessions++;
     let open = true;
@@ -64,12 +70,12 @@ export class CodecPool {
       if (open) thread.sessions--;
       open = false;
     };
-    await ask({ type: 'open', id, encoding, sampleRate }).catch((error: unknown) => {
+    await ask({ type: 'open', id, encoding, rates }).catch((error: unknown) => {
       close();
       throw error;
     });
     return {
-      push: (samples) => ask({ type: 'push', id, samples }),
+      push: async (samples) => (await ask({ type: 'push', id, samples })).bytes,
       finish: () => ask({ type: 'finish', id }).finally(close),
       discard: () => {
         if (open) thread.tell({ type: 'discard', id });
@@ -79,14 +85,13 @@ export class CodecPool {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#threads.map((thread) => thread.close()));
+    await Promise.all([...this.#decoders, ...this.#encoders].map((thread) => thread.close()));
     this.#files.close();
   }
-
-  #leastBusy(): CodecThread {
-    return this.#threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
-  }
 }
+
+const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
+  threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
 
 interface Waiting {
   readonly id: number;
@@ -130,8 +135,8 @@ class CodecThread {
     const worker = startWorker(new URL('./worker.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
     });
-    worker.on('message', (reply: CodecReply) => {
-      this.#waiting.shift()?.resolve(reply);
+    worker.on('message', (reply: CodecReply | 'progress') => {
+      if (reply !== 'progress') this.#waiting.shift()?.resolve(reply);
       this.#watch();
     });
     let cause: unknown = new Error('the codec worker ended');

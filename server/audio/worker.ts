@@ -1,26 +1,24 @@
 /** Worker thread: decodes uploads and encodes speech, so that the HTTP loop never waits for either. */
 import { parentPort } from 'node:worker_threads';
-import { createMp3Encoder } from 'wasm-media-encoders';
-import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { Blocks } from '../body/blocks.ts';
 import { decodeUpload } from './decode.ts';
 import type { Decoded } from './decode.ts';
+import { createSampleEncoder } from './encoders.ts';
+import type { Rates, SampleEncoder, SampleEncoding } from './encoders.ts';
 import { toHttpError } from '../http/errors.ts';
-
-/** How samples become bytes; a WAV file is a header and `pcm`. */
-export type SampleEncoding = 'pcm' | 'mp3';
 
 /** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */
 export type CodecRequest =
   | { readonly type: 'decode'; readonly id: number; readonly blocks: readonly Uint8Array<ArrayBuffer>[]; readonly path: string }
-  | { readonly type: 'open'; readonly id: number; readonly encoding: SampleEncoding; readonly sampleRate: number }
+  | { readonly type: 'open'; readonly id: number; readonly encoding: SampleEncoding; readonly rates: Rates }
   | { readonly type: 'push'; readonly id: number; readonly samples: Float32Array }
   | { readonly type: 'finish'; readonly id: number }
   | { readonly type: 'discard'; readonly id: number };
 
 export type CodecReply =
   | ({ readonly id: number } & Decoded)
-  | { readonly id: number; readonly bytes: Uint8Array }
+  /** `head` replaces what the file began with; see SampleEncoder. */
+  | { readonly id: number; readonly bytes: Uint8Array; readonly head?: Uint8Array }
   | {
       readonly id: number;
       readonly error: {
@@ -32,23 +30,8 @@ export type CodecReply =
       };
     };
 
-interface SampleEncoder {
-  encode(samples: Float32Array): Uint8Array;
-  finish(): Uint8Array;
-}
-
-const PCM: SampleEncoder = { encode: floatToPcm16, finish: () => new Uint8Array() };
-/** kbit/s; MPEG-2 layer III at 24 kHz mono is transparent for speech well below this. */
-const MP3_BITRATE = 96;
-
-async function createSampleEncoder(encoding: SampleEncoding, sampleRate: number): Promise<SampleEncoder> {
-  if (encoding === 'pcm') return PCM;
-  const mp3 = await createMp3Encoder();
-  mp3.configure({ sampleRate, channels: 1, bitrate: MP3_BITRATE });
-  // What it returns is a view of its own memory.
-  return { encode: (samples) => mp3.encode([samples]).slice(), finish: () => mp3.finalize().slice() };
-}
-
+/** Between two signs of progress. */
+const PROGRESS_MS = 1_000;
 const encoders = new Map<number, SampleEncoder>();
 
 async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
@@ -56,24 +39,38 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
   if (request.type === 'decode') {
     const file = Blocks.of(request.blocks);
     try {
-      return { id, ...decodeUpload(file, request.path) };
+      return { id, ...decodeUpload(file, request.path, { onProgress: reportProgress() }) };
     } finally {
       // The budget counts it no more.
       file.free();
     }
   }
   if (request.type === 'open') {
-    encoders.set(id, await createSampleEncoder(request.encoding, request.sampleRate));
+    encoders.set(id, await createSampleEncoder(request.encoding, request.rates));
     return { id, bytes: new Uint8Array() };
   }
   const encoder = encoders.get(id);
   if (request.type === 'discard' || !encoder) {
+    encoder?.close?.();
     encoders.delete(id);
     return undefined;
   }
   if (request.type === 'push') return { id, bytes: encoder.encode(request.samples) };
   encoders.delete(id);
-  return { id, bytes: encoder.finish() };
+  const bytes = encoder.finish();
+  const head = encoder.head?.();
+  encoder.close?.();
+  return { id, bytes, ...(head && { head }) };
+}
+
+/** Tells the pool that a long decoding goes on. */
+function reportProgress(): () => void {
+  let last = performance.now();
+  return () => {
+    if (performance.now() - last < PROGRESS_MS) return;
+    last = performance.now();
+    port?.postMessage('progress');
+  };
 }
 
 function failure(id: number, thrown: unknown): CodecReply {

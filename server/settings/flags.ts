@@ -4,7 +4,7 @@ import { defaultsOf, defineSettings } from '../../engine/util/setting.ts';
 import type { Setting, SettingsOf } from '../../engine/util/setting.ts';
 import { PRESETS } from '../../sources/index.ts';
 import { REASONING_FIELDS } from '../chat/choice.ts';
-import { BUILT_FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
+import { FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
 import { dashed } from './remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 

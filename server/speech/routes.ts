@@ -42,8 +42,8 @@ function speechRoute(context: ListenerContext, options: SpeechAppOptions): Route
     path: '/v1/audio/speech',
     summary: 'Speaks a text',
     tags: ['speech'],
-    body: () => jsonBody(describeSpeechBody({ ...context.names, ...ownLimits(options), ...loadedLimits(context) })),
-    answers: ['audio/mpeg', 'audio/wav', 'audio/pcm', EVENT_TYPE],
+    body: () => jsonBody(describeSpeechBody({ ...context.names, ...ownLimits(options) })),
+    answers: ['audio/mpeg', 'audio/ogg', 'audio/aac', 'audio/flac', 'audio/wav', 'audio/pcm', EVENT_TYPE],
     handler: context.job(async (request, response, job) => {
       const call = parseSpeechBody(await readJsonObject(request), limitsOf(context, options));
       if (call.model !== undefined) context.checkModel(call.model);
@@ -69,9 +69,6 @@ function voicesRoute(context: ListenerContext, options: SpeechAppOptions): Route
   };
 }
 
-/** Hz, where a model does not say. */
-const DEFAULT_SAMPLE_RATE = 24_000;
-
 /** What the settings say of bodies. */
 const ownLimits = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = false, legacy = true }: SpeechAppOptions) => ({
   maxInput,
@@ -80,18 +77,12 @@ const ownLimits = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = fal
   legacy,
 });
 
-/** What the model says of bodies, once it is loaded. */
-function loadedLimits(context: ListenerContext): { readonly sampleRate?: number } {
-  const model = context.model();
-  return model ? { sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE } : {};
-}
-
 function limitsOf(context: ListenerContext, options: SpeechAppOptions): SpeechLimits {
   const model = context.model();
   if (!model) throw modelLoading();
   const voices = model.voices ?? [];
   const aliases = resolveVoices(options.voiceAliases ?? VOICE_TABLE, voices);
-  return { ...ownLimits(options), voices, aliases, sampleRate: model.sampleRate ?? DEFAULT_SAMPLE_RATE };
+  return { ...ownLimits(options), voices, aliases };
 }
 
 /** A name that stands for others: `made_of` says for what, and `alias_of` too where that is one voice. */
@@ -118,7 +109,9 @@ const COUNT: AudioCount<SpeechEvent> = {
 
 interface Start {
   readonly seed: number;
+  /** Hz of what is sent, and of what the model makes. */
   readonly sampleRate: number;
+  readonly modelRate: number;
 }
 
 interface Usage {
@@ -131,7 +124,8 @@ interface Sender {
   /** With the first sound, so that a failure before it is still a plain error. */
   begin(start: Start): void;
   send(bytes: Uint8Array): Promise<void>;
-  end(usage: Usage): Promise<void>;
+  /** `head` replaces the first bytes, if they have not left yet: it tells the length of the whole. */
+  end(usage: Usage, head?: Uint8Array): Promise<void>;
   /** A failure after begin(). */
   fail(error: HttpError): Promise<void>;
 }
@@ -143,10 +137,11 @@ async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall, codec
   let begun = false;
   try {
     for await (const event of events) {
-      if (event.type === 'start') start = event;
+      if (event.type === 'start')
+        start = { seed: event.seed, sampleRate: call.sampleRate ?? event.sampleRate, modelRate: event.sampleRate };
       else if (!start) throw new TypeError('the engine sent audio before its start');
       else if (event.type === 'audio') {
-        encoder ??= await codec.open(call.format === 'mp3' ? 'mp3' : 'pcm', start.sampleRate);
+        encoder ??= await codec.open(call.format === 'wav' ? 'pcm' : call.format, { from: start.modelRate, to: start.sampleRate });
         const bytes = await encoder.push(event.samples);
         if (!begun) sender.begin(start);
         begun = true;
@@ -154,8 +149,9 @@ async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall, codec
       } else {
         if (!begun) sender.begin(start);
         begun = true;
-        await sender.send((await encoder?.finish()) ?? new Uint8Array());
-        await sender.end(event);
+        const last = await encoder?.finish();
+        await sender.send(last?.bytes ?? new Uint8Array());
+        await sender.end(event, last?.head);
       }
     }
   } catch (error) {
@@ -169,6 +165,9 @@ async function speak(events: AsyncIterable<SpeechEvent>, call: SpeechCall, codec
 const MIME: Readonly<Record<SpeechFormat, (sampleRate: number) => string>> = {
   wav: () => 'audio/wav',
   mp3: () => 'audio/mpeg',
+  opus: () => 'audio/ogg; codecs=opus',
+  aac: () => 'audio/aac',
+  flac: () => 'audio/flac',
   pcm: (sampleRate) => `audio/pcm; rate=${sampleRate}`,
 };
 
@@ -182,6 +181,8 @@ function setAudioHeaders(response: Response, { format }: SpeechCall, { seed, sam
 
 /** Bytes that are held back for the sake of their number. */
 const MAX_HELD_BYTES = 1 << 20;
+/** Formats that begin with the length of the whole: they are held back however long they are. */
+const HELD: readonly SpeechFormat[] = ['wav', 'flac'];
 
 /**
  * One body with its exact length: clients store it as a file, and strict readers refuse open-ended headers. Where the format has none of its
@@ -198,16 +199,17 @@ function wholeSender(response: Response, call: SpeechCall): Sender {
       if (chunked) return chunked.send(bytes);
       chunks.push(bytes);
       held += bytes.length;
-      if (call.format === 'wav' || held <= MAX_HELD_BYTES || !start) return;
+      if (HELD.includes(call.format) || held <= MAX_HELD_BYTES || !start) return;
       chunked = chunkedSender(response, call);
       chunked.begin(start);
       for (const chunk of chunks.splice(0)) await chunked.send(chunk);
     },
-    end: async (usage) => {
+    end: async (usage, head) => {
       if (chunked) return chunked.end(usage);
       if (!start) return;
       if (call.format === 'wav') chunks.unshift(wavHeader(start.sampleRate, held));
       const body = Buffer.concat(chunks);
+      if (head) body.set(head);
       setAudioHeaders(response, call, start);
       response.set('content-length', String(body.length)).end(body);
     },

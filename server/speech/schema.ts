@@ -3,22 +3,23 @@ import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
 import { OPENAI_VOICES, parseBlend } from '../../engine/util/voices.ts';
-import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { HttpError, invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { defined, validate } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
 
-/** Formats of the API, and those this server encodes. */
-const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
-export const BUILT_FORMATS = ['wav', 'pcm', 'mp3'] as const;
-export type SpeechFormat = (typeof BUILT_FORMATS)[number];
+/** Formats of the API. */
+export const FORMATS = ['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'] as const;
+export type SpeechFormat = (typeof FORMATS)[number];
+
+/** Hz that answers are made in: what every encoder takes. */
+export const SAMPLE_RATES: readonly number[] = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
 export interface SpeechLimits {
   readonly voices: readonly string[];
   /** Other names of voices, and the voice or blend that each stands for. */
   readonly aliases: ReadonlyMap<string, string>;
-  readonly sampleRate: number;
   /** Characters (code points) of text. */
   readonly maxInput: number;
   readonly defaultFormat: SpeechFormat;
@@ -34,6 +35,8 @@ export interface SpeechCall {
   readonly model: string | undefined;
   readonly request: SpeechRequest;
   readonly format: SpeechFormat;
+  /** Hz; absent = the model's. */
+  readonly sampleRate?: number;
   readonly delivery: SpeechDelivery;
   /** Whether it came in the earlier form. */
   readonly legacy: boolean;
@@ -56,8 +59,8 @@ export const currentSpeechSchema = z.object({
 /** Its earlier form. */
 export const earlierSpeechSchema = z.object({ text: z.string(), voice_ref: z.string(), seed: seedSchema.optional() });
 
-/** The body of POST /audio/speech as JSON Schema; without a loaded model, its sample rate is open. */
-export function describeSpeechBody({ maxInput, sampleRate, legacy, ...names }: DescribedLimits & ModelNames): Json {
+/** The body of POST /audio/speech as JSON Schema. */
+export function describeSpeechBody({ maxInput, legacy, ...names }: DescribedLimits & ModelNames): Json {
   const { required, properties, example } = describeModel(names);
   const spoken = { type: 'string', pattern: '\\S', maxLength: maxInput };
   const current = describeBody(currentSpeechSchema, {
@@ -66,8 +69,7 @@ export function describeSpeechBody({ maxInput, sampleRate, legacy, ...names }: D
     properties: {
       ...properties,
       input: spoken,
-      response_format: { enum: BUILT_FORMATS },
-      ...(sampleRate !== undefined && { sample_rate: { const: sampleRate } }),
+      sample_rate: { enum: SAMPLE_RATES },
     },
     rules: [absent('text', 'voice_ref')],
   });
@@ -80,7 +82,7 @@ export function describeSpeechBody({ maxInput, sampleRate, legacy, ...names }: D
   return legacy ? { oneOf: [current, earlier] } : current;
 }
 
-type DescribedLimits = Pick<SpeechLimits, 'maxInput' | 'legacy'> & Partial<Pick<SpeechLimits, 'sampleRate'>>;
+type DescribedLimits = Pick<SpeechLimits, 'maxInput' | 'legacy'>;
 
 /** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
@@ -99,20 +101,15 @@ function parseCurrent(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   if (!limits.modelOptional && (body['model'] === undefined || body['model'] === null)) throw missingParameter('model');
   const fields = validate(currentSpeechSchema, body);
   const format = fields.response_format ?? limits.defaultFormat;
-  if (!isBuilt(format)) {
-    throw unsupportedValue(
-      'response_format',
-      `'response_format' '${format}' is not built into this server; built: ${BUILT_FORMATS.join(', ')}`,
-    );
-  }
-  if (fields.sample_rate !== undefined && fields.sample_rate !== limits.sampleRate) {
-    throw unsupportedValue('sample_rate', `'sample_rate' can only be the model's own, ${limits.sampleRate}`);
+  const sampleRate = fields.sample_rate;
+  if (sampleRate !== undefined && !SAMPLE_RATES.includes(sampleRate)) {
+    throw invalidValue('sample_rate', `'sample_rate' must be one of ${SAMPLE_RATES.join(', ')}, got ${sampleRate}`);
   }
   const delivery =
     fields.stream_format === 'sse' ? 'sse' : fields.stream_format === 'audio' || fields.stream === true ? 'chunked' : 'whole';
   const voice = voiceOf(fields.voice, 'voice', limits);
   const request = toRequest(checkText(fields.input, 'input', limits), voice, fields.seed, fields.speed);
-  return { model: fields.model, request, format, delivery, legacy: false };
+  return { model: fields.model, request, format, ...(sampleRate !== undefined && { sampleRate }), delivery, legacy: false };
 }
 
 function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {
@@ -123,8 +120,6 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
   const voice = voiceOf(fields.voice_ref.slice(0, -'.wav'.length), 'voice_ref', limits);
   return { model: undefined, request: toRequest(text, voice, fields.seed), format: 'wav', delivery: 'whole', legacy: true };
 }
-
-const isBuilt = (format: string): format is SpeechFormat => (BUILT_FORMATS as readonly string[]).includes(format);
 
 /** What the engine is asked to speak with: a voice, or a blend of voices. */
 function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits): string {

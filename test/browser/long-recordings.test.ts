@@ -109,9 +109,9 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
   });
 
   test('other formats go through the decoders of the browser, and what is no sound is named', async () => {
-    const encoder = await codec.open('mp3', 24000);
+    const encoder = await codec.open('mp3', { from: 24000, to: 24000 });
     const tone = Float32Array.from({ length: 5 * 24000 }, (_, i) => 0.3 * Math.sin(i / 20));
-    const buffer = Buffer.concat([await encoder.push(tone), await encoder.finish()]);
+    const buffer = Buffer.concat([await encoder.push(tone), (await encoder.finish()).bytes]);
     await page.locator('.intake input').setInputFiles({ name: 'tone.mp3', mimeType: 'audio/mpeg', buffer });
     await page.waitForSelector('.transcript[data-status="done"]');
     // The encoder adds a frame or two of silence.

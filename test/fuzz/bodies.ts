@@ -42,7 +42,7 @@ const speech = (rng: Rng, more: object = {}): JsonRequest => ({
     model: 'tts-1',
     input: choose(rng, ['Hi.', 'One. Two.', 'A dog!', '3 cats']),
     voice: 'oni',
-    response_format: choose(rng, ['wav', 'pcm', 'mp3']),
+    response_format: choose(rng, ['wav', 'pcm', 'mp3', 'opus', 'aac', 'flac']),
     ...more,
   },
 });

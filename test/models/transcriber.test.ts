@@ -16,6 +16,7 @@ import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { decodeUpload } from '../../server/audio/decode.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -118,6 +119,17 @@ describe('the transcriber', () => {
     expect(segment.segment.avgLogprob).toBeGreaterThan(-1.5);
     expect(segment.segment.avgLogprob).toBeLessThan(0);
   });
+
+  test.each([
+    'recorder.mp3', 'mp3-44100-stereo.mp3', 'm4a-44100-stereo.m4a', 'aac-22050.aac', 'webm-live.webm', 'ogg-opus.opus',
+    'ogg-vorbis-44100.ogg', 'flac-16000-16.flac',
+  ])('hears in %s what it hears in the WAV file it was made from', async (name) => {
+    const folder = mkdtempSync(join(tmpdir(), 'transcriber-test-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const bytes = readFileSync(path(`test/fixtures/audio-formats/${name}`));
+    const { samples } = decodeUpload(bytes, join(folder, 'samples'));
+    expect((await events({ samples })).at(-1)).toMatchObject({ type: 'finish', text: CLIP_TEXT });
+  }); // prettier-ignore
 
   test('times segments by the model when asked to', async () => {
     const [from, to] = [...golden.text_timestamps.matchAll(/<\|([\d.]+)\|>/g)].map(([, seconds]) => seconds);

@@ -110,12 +110,15 @@ describe('decodeUpload', () => {
     ['OggS....', 'Ogg'],
     ['....ftypM4A ', 'MP4'],
     ['\x1aE\xdf\xa3....', 'WebM'],
+    ['\xff\xf1\x50\x80', 'AAC'],
+    ['FORM....AIFF', 'AIFF'],
+    ['caff....', 'CAF'],
     ['\xff\xd8\xff\xe0', 'JPEG'],
     ['\x89PNG....', 'PNG'],
-    ['what', 'no known audio format'],
+    ['what', 'no known audio format; WAV, MP3, FLAC, Ogg, MP4, WebM, AAC, AIFF, and CAF files are read'],
   ])('names what %j is', (start, name) => {
-    expect(() => decodeUpload(Buffer.from(start, 'latin1'), '/nowhere')).toThrow(
-      expect.objectContaining({ code: 'unsupported_audio', message: expect.stringContaining(name) }),
+    expect(() => decodeUpload(Buffer.from(start, 'latin1'), join(temporaryFolder(), 'samples'))).toThrow(
+      expect.objectContaining({ status: 400, code: 'unsupported_audio', message: expect.stringContaining(name) }),
     );
   });
 });

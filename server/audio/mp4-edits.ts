@@ -1,0 +1,89 @@
+/** What of an MP4 file's sound is to be heard: encoders put silence before it and fill the last packet, and the edit list says how much. Source: ISO/IEC 14496-12. */
+import type { FileBytes } from '../../engine/audio/wav.ts';
+
+/** Seconds. */
+export interface Presentation {
+  /** Decoded before the first sample to be heard. */
+  readonly skip: number;
+  /** To be heard after that; absent = all. */
+  readonly length?: number;
+}
+
+const ALL: Presentation = { skip: 0 };
+/** Boxes looked at in one box; real files have a few dozen. */
+const MAX_BOXES = 1_000;
+
+interface Box {
+  readonly type: string;
+  /** Its content. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The presentation of the first sound track; everything where the file does not say, or not rightly. */
+export function presentationOf(bytes: FileBytes): Presentation {
+  const moov = find(bytes, { type: '', from: 0, to: bytes.length }, 'moov');
+  const mvhd = moov && find(bytes, moov, 'mvhd');
+  if (!moov || !mvhd) return ALL;
+  const track = boxes(bytes, moov).find((box) => box.type === 'trak' && isSound(bytes, box));
+  const mdhd = track && find(bytes, track, 'mdia', 'mdhd');
+  const elst = track && find(bytes, track, 'edts', 'elst');
+  if (!mdhd || !elst) return ALL;
+  const edit = firstEdit(bytes, elst);
+  const [movieScale, mediaScale] = [timescaleOf(bytes, mvhd), timescaleOf(bytes, mdhd)];
+  if (!edit || !(movieScale > 0) || !(mediaScale > 0)) return ALL;
+  const length = edit.duration / movieScale;
+  return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
+}
+
+function isSound(bytes: FileBytes, track: Box): boolean {
+  const handler = find(bytes, track, 'mdia', 'hdlr');
+  return handler !== undefined && text(bytes, handler.from + 8) === 'soun';
+}
+
+/** Where the sound begins in the media, if the list has that one edit: more of them are cuts, which are heard as they lie. */
+function firstEdit(bytes: FileBytes, { from, to }: Box): { duration: number; mediaTime: number } | undefined {
+  const view = viewOf(bytes, from, Math.min(to, from + 28));
+  if (view.byteLength < 20 || view.getUint32(4) !== 1) return undefined;
+  const isLong = view.getUint8(0) === 1;
+  if (isLong && view.byteLength < 24) return undefined;
+  const [duration, mediaTime] = isLong
+    ? [Number(view.getBigUint64(8)), Number(view.getBigInt64(16))]
+    : [view.getUint32(8), view.getInt32(12)];
+  // A time of -1 is an empty edit: a pause before the track.
+  return mediaTime < 0 ? undefined : { duration, mediaTime };
+}
+
+/** Ticks a second of an mvhd or mdhd box. */
+function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
+  const view = viewOf(bytes, from, Math.min(to, from + 24));
+  if (view.byteLength < 24) return 0;
+  return view.getUint32(view.getUint8(0) === 1 ? 20 : 12);
+}
+
+/** The first box of each type in turn, one inside the other. */
+function find(bytes: FileBytes, parent: Box, ...types: readonly string[]): Box | undefined {
+  return types.reduce<Box | undefined>((box, type) => box && boxes(bytes, box).find((child) => child.type === type), parent);
+}
+
+function boxes(bytes: FileBytes, { from, to }: Box): Box[] {
+  const all: Box[] = [];
+  for (let at = from; at + 8 <= to && all.length < MAX_BOXES;) {
+    const view = viewOf(bytes, at, Math.min(at + 16, to));
+    const short = view.getUint32(0);
+    const isLong = short === 1 && view.byteLength === 16;
+    const size = short === 0 ? to - at : isLong ? Number(view.getBigUint64(8)) : short;
+    const head = isLong ? 16 : 8;
+    if (size < head || size > to - at) break;
+    all.push({ type: text(bytes, at + 4), from: at + head, to: at + size });
+    at += size;
+  }
+  return all;
+}
+
+const text = (bytes: FileBytes, at: number): string => String.fromCharCode(...bytes.subarray(at, at + 4));
+
+function viewOf(bytes: FileBytes, from: number, to: number): DataView {
+  const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
+  return new DataView(buffer, byteOffset, byteLength);
+}

@@ -1,0 +1,46 @@
+/** What a file is, by its first bytes: names and declared types lie. */
+import { isWav } from '../../engine/audio/wav.ts';
+
+/** Files that are decoded, as errors and documents name them. */
+export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF'] as const;
+export type FileFormat = (typeof READ_FORMATS)[number];
+
+/** First bytes of what is read. An ID3 tag may stand before MP3 and AAC. */
+const READ: readonly (readonly [FileFormat, RegExp])[] = [
+  ['FLAC', /^fLaC/],
+  ['AAC', /^\xff[\xf0\xf1\xf8\xf9]/],
+  // Layers I to III of MPEG 1, 2 and 2.5; a layer of 0 is AAC's.
+  ['MP3', /^(ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff])/],
+  ['Ogg', /^OggS/],
+  ['MP4', /^[\s\S]{4}ftyp/],
+  ['WebM', /^\x1aE\xdf\xa3/],
+  ['AIFF', /^FORM[\s\S]{4}AIF[FC]/],
+  ['CAF', /^caff/],
+];
+
+/** First bytes of what people send by mistake. */
+const OTHER: readonly (readonly [string, RegExp])[] = [
+  ['JPEG', /^\xff\xd8\xff/],
+  ['PNG', /^\x89PNG/],
+  ['PDF', /^%PDF/],
+  ['ZIP', /^PK\x03\x04/],
+  ['MIDI', /^MThd/],
+  ['AMR', /^#!AMR/],
+  ['WMA', /^0&\xb2u/],
+  ['AVI', /^RIFF[\s\S]{4}AVI/],
+];
+
+/** How many bytes formatOf looks at. */
+export const SNIFFED_BYTES = 16;
+
+/** The format of a file that begins like this; undefined if it is none that is read. */
+export function formatOf(head: Uint8Array): FileFormat | undefined {
+  return isWav(head) ? 'WAV' : READ.find(([, magic]) => magic.test(latin1(head)))?.[0];
+}
+
+/** What to call a file that is not read. */
+export function nameOf(head: Uint8Array): string {
+  return OTHER.find(([, magic]) => magic.test(latin1(head)))?.[0] ?? 'no known audio format';
+}
+
+const latin1 = (bytes: Uint8Array): string => String.fromCharCode(...bytes.subarray(0, SNIFFED_BYTES));

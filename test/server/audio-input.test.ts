@@ -1,0 +1,182 @@
+/** Uploads in every format that ffmpeg made of one clip (test/tools/audio_formats.sh): what is heard of them, broken ones, and the forms they come in. */
+import { createReadStream, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import OpenAI, { toFile } from 'openai';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/decode.ts';
+import type { Decoded, DecodeOptions } from '../../server/audio/decode.ts';
+import { createSampleEncoder } from '../../server/audio/encoders.ts';
+import { joinBytes } from '../../server/audio/join-bytes.ts';
+import { HttpError } from '../../server/http/errors.ts';
+import { caseRng, choose } from '../fuzz/rng.ts';
+import type { Rng } from '../fuzz/rng.ts';
+import { likeness } from '../support/likeness.ts';
+import { send, startListeners } from '../support/listeners.ts';
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
+const FORMATS = join(FIXTURES, 'audio-formats');
+const RATE = 16_000;
+/** The clip that all were made of: 2.01 seconds. */
+const clip = wavToMono(parseWav(readFileSync(join(FIXTURES, 'parley-transcribe/clip.wav'))));
+const files = readdirSync(FORMATS).sort();
+
+/** Where a file is not the clip from its first sample to its last: seconds of the clip in it, and what comes before (samples at 16 kHz) and after it. */
+const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly before?: number; readonly after?: number }>> = {
+  // ADTS, MPEG audio without a LAME header, Matroska and MP4 fragments as ffmpeg writes them do not say what the encoder put before and after.
+  'aac-22050.aac': { before: 743, after: 533 },
+  'aac-48000-stereo.aac': { before: 341, after: 267 },
+  'mp2-16000.mp2': { before: 481, after: -385 },
+  'mp3-8000-no-header.mp3': { before: 2210, after: 190 },
+  'mp3-48000-vbr-no-header.mp3': { before: 368, after: 0 },
+  'mkv-aac.mkv': { before: 1024, after: 608 },
+  'mkv-mp3.mkv': { before: 1105, after: 143 },
+  'mp4-fragments.mp4': { before: 341, after: 267 },
+  'alac-16000.m4a': { seconds: 0.5 },
+  'alac-44100-24.m4a': { seconds: 0.2 },
+  'mkv-flac.mkv': { seconds: 0.5 },
+  'ogg-flac.oga': { seconds: 0.5 },
+  'flac-48000-24-stereo.flac': { seconds: 0.1 },
+  'flac-8000-5.1.flac': { seconds: 0.2 },
+  'aiff-16000-16.aiff': { seconds: 0.5 },
+  'aiff-44100-24-stereo.aiff': { seconds: 0.1 },
+  'aifc-8000-little.aifc': { seconds: 0.5 },
+  'aifc-22050-float.aifc': { seconds: 0.1 },
+  'caf-16000-16.caf': { seconds: 0.5 },
+  // The clip, and then again; the second MP3 file has its delay at its place, and its header says nothing there.
+  'joined.mp3': { after: clip.length + 1105 },
+  'chained.ogg': { after: clip.length },
+};
+
+function decode(bytes: Uint8Array, options?: DecodeOptions): Decoded & { readonly heard: Float32Array } {
+  const folder = mkdtempSync(join(tmpdir(), 'audio-input-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'samples');
+  const decoded = decodeUpload(bytes, path, options);
+  const data = readFileSync(path);
+  expect(data.length).toBe(sampleBytes(decoded.samples));
+  return { ...decoded, heard: wavToMono({ data, encoding: 's16', channels: 1, frames: data.length / 2 }) };
+}
+
+const read = (name: string): Uint8Array => readFileSync(join(FORMATS, name));
+
+describe('a file', () => {
+  test.each(files)('%s is heard in full length and at its place', (name) => {
+    const { seconds = clip.length / RATE, before = 0, after = 0 } = SHAPES[name] ?? {};
+    const { heard, warnings, samples } = decode(read(name));
+    expect(warnings).toEqual([]);
+    expect(Math.abs(heard.length - (seconds * RATE + before + after)) / RATE).toBeLessThan(0.01);
+    // 16 kbit/s Opus changes the wave most.
+    expect(likeness(heard.subarray(before), clip.subarray(0, seconds * RATE))).toBeGreaterThan(0.8);
+    expect(decodedBytes(read(name))).toBeGreaterThanOrEqual(sampleBytes(samples));
+  });
+
+  test('that is cut short is heard as far as it goes, and says so', () => {
+    for (const [name, share] of [
+      ['mp3-16000-mono.mp3', 0.5],
+      ['flac-16000-16.flac', 0.5],
+      ['ogg-opus.opus', 0.7],
+    ] as const) {
+      const { heard } = decode(read(name).slice(0, read(name).length * share));
+      expect(heard.length, name).toBeGreaterThan(0.3 * clip.length);
+      expect(likeness(heard, clip), name).toBeGreaterThan(0.8);
+    }
+    const flac = read('flac-16000-16.flac');
+    expect(decode(flac.slice(0, flac.length * 0.5)).warnings).toEqual([
+      'the FLAC file is cut short or damaged: it is transcribed as far as it could be read',
+    ]);
+  });
+
+  test('that ends before its sound is refused with its format', () => {
+    for (const [name, format] of [
+      ['webm-opus.webm', 'WebM'],
+      ['m4a-16000-mono.m4a', 'MP4'],
+      ['ogg-vorbis-44100.ogg', 'Ogg'],
+    ] as const) {
+      expect(() => decode(read(name).slice(0, 60)), name).toThrow(
+        expect.objectContaining({ status: 400, code: 'unsupported_audio', message: expect.stringContaining(`the ${format} file`) }),
+      );
+    }
+  });
+
+  test('that takes too long is given up', () => {
+    let time = 0;
+    expect(() => decode(read('mp3-16000-mono.mp3'), { now: () => (time += 50_000) })).toThrow(
+      expect.objectContaining({ status: 413, message: 'the MP3 file takes longer than 600 seconds to decode' }),
+    );
+  });
+
+  test('of few bytes and much silence is decoded no further than its size allows', async () => {
+    const encoder = await createSampleEncoder('flac', { from: RATE, to: RATE });
+    const silence = new Float32Array(10 * RATE);
+    const bytes = joinBytes([...Array.from({ length: 70 }, () => encoder.encode(silence)), encoder.finish()]);
+    const seconds = 600 + Math.ceil(bytes.length / 500);
+    expect(seconds).toBeLessThan(700);
+    expect(() => decode(bytes)).toThrow(expect.objectContaining({ status: 413, message: expect.stringContaining(`${seconds} seconds`) }));
+  });
+
+  test('broken in any way is heard or refused, and nothing hangs', () => {
+    const rng = caseRng(20, 0);
+    for (const name of files) {
+      for (let round = 0; round < 4; round++) {
+        const bytes = broken(read(name), rng, round);
+        try {
+          expect(decode(bytes).heard.length).toBeGreaterThan(0);
+        } catch (error) {
+          const isRefusal = (error instanceof HttpError && [400, 413].includes(error.status)) || error instanceof EngineError;
+          if (!isRefusal) throw new Error(`${name}, round ${round}`, { cause: error });
+        }
+      }
+    }
+  });
+});
+
+/** Cut short, with bits turned anywhere, with bits turned in its headers, or with a field made extreme. */
+function broken(bytes: Uint8Array, rng: Rng, round: number): Uint8Array {
+  if (round === 0) return bytes.slice(0, rng.integer(bytes.length));
+  const changed = Uint8Array.from(bytes);
+  const room = round === 1 ? bytes.length : Math.min(600, bytes.length);
+  if (round === 3) changed.fill(choose(rng, [0, 0x7f, 0x80, 0xff]), rng.integer(room), rng.integer(room) + 4);
+  else for (let i = 0; i < 8; i++) changed[rng.integer(room)]! ^= 1 << rng.integer(8);
+  return changed;
+}
+
+describe('an upload', () => {
+  const heard = 'Heard 2.01 seconds.';
+
+  test("as Open WebUI's recorder posts it is heard, whatever its name and type say", async () => {
+    const { transcription, engine } = await startListeners();
+    for (const [filename, type] of [
+      ['audio.mp3', 'audio/mpeg'],
+      ['recording.wav', 'audio/wav'],
+      ['blob', 'application/octet-stream'],
+    ]) {
+      const body = Buffer.concat([
+        Buffer.from('--b1\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'),
+        Buffer.from(`--b1\r\nContent-Disposition: form-data; name="file"; filename="${filename}"\r\nContent-Type: ${type}\r\n\r\n`),
+        read('recorder.mp3'),
+        Buffer.from('\r\n--b1--\r\n'),
+      ]);
+      const headers = { 'content-type': 'multipart/form-data; boundary=b1' };
+      const { status, json } = await send(`${transcription}/v1/audio/transcriptions`, { body, headers });
+      expect([status, json.text]).toEqual([200, heard]);
+    }
+    expect(engine.transcriptions.map(({ samples }) => samples.length)).toEqual([clip.length, clip.length, clip.length]);
+  });
+
+  test('by the official client is heard, from a file and from memory', async () => {
+    const { transcription } = await startListeners();
+    const openai = new OpenAI({ baseURL: `${transcription}/v1`, apiKey: 'unused', maxRetries: 0 });
+    const model = 'whisper-1';
+    const mp3 = createReadStream(join(FORMATS, 'mp3-44100-stereo.mp3'));
+    expect((await openai.audio.transcriptions.create({ file: mp3, model })).text).toBe(heard);
+    const webm = await toFile(read('webm-live.webm'), 'speech.webm');
+    expect((await openai.audio.transcriptions.create({ file: webm, model })).text).toBe(heard);
+    expect(
+      await openai.audio.transcriptions.create({ file: await toFile(read('m4a-16000-mono.m4a')), model, response_format: 'text' }),
+    ).toBe(`${heard}\n`);
+  });
+});

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Writes test/fixtures/audio-formats: one spoken clip in every container, codec, rate and depth that uploads come in. Needs ffmpeg with libmp3lame, libopus, libvorbis.
+set -eu
+cd "$(dirname "$0")/../fixtures"
+out=audio-formats
+clip=parley-transcribe/clip.wav
+mkdir -p $out
+rm -f $out/*
+# make NAME SECONDS ARGUMENTS ...
+make() {
+  name=$1; seconds=$2; shift 2
+  ffmpeg -y -loglevel error -i $clip -t "$seconds" -map_metadata -1 -fflags +bitexact -flags:a +bitexact "$@" "$out/$name"
+}
+make mp3-44100-stereo.mp3 2.1 -ar 44100 -ac 2 -b:a 48k
+make mp3-16000-mono.mp3 2.1 -ar 16000 -b:a 24k
+make mp3-22050-vbr.mp3 2.1 -ar 22050 -q:a 7
+make mp3-8000-no-header.mp3 2.1 -ar 8000 -b:a 16k -write_xing 0 -id3v2_version 0
+make mp3-48000-vbr-no-header.mp3 2.1 -ar 48000 -q:a 9 -write_xing 0
+make mp2-16000.mp2 2.1 -ar 16000 -b:a 32k -f mp2
+make m4a-44100-stereo.m4a 2.1 -c:a aac -ar 44100 -ac 2 -b:a 48k
+make m4a-16000-mono.m4a 2.1 -c:a aac -ar 16000 -b:a 24k
+make mp4-fragments.mp4 2.1 -c:a aac -ar 48000 -b:a 32k -movflags +frag_keyframe+empty_moov+default_base_moof -frag_duration 500000
+make alac-16000.m4a 0.5 -c:a alac -ar 16000
+make alac-44100-24.m4a 0.2 -c:a alac -ar 44100 -sample_fmt s32p
+make opus.mp4 2.1 -c:a libopus -b:a 16k -strict -2
+make aac-22050.aac 2.1 -c:a aac -ar 22050 -b:a 24k -f adts
+make aac-48000-stereo.aac 2.1 -c:a aac -ar 48000 -ac 2 -b:a 32k -f adts
+make webm-opus.webm 2.1 -c:a libopus -b:a 16k
+make webm-opus-stereo.webm 2.1 -c:a libopus -ac 2 -b:a 24k
+make webm-live.webm 2.1 -c:a libopus -b:a 16k -live 1
+make webm-vorbis.webm 2.1 -c:a libvorbis -ar 16000 -q:a 0
+make mkv-aac.mkv 2.1 -c:a aac -ar 16000 -b:a 24k
+make mkv-flac.mkv 0.5 -c:a flac -ar 16000
+make mkv-mp3.mkv 2.1 -c:a libmp3lame -ar 16000 -b:a 24k
+make ogg-opus.opus 2.1 -c:a libopus -b:a 16k
+make ogg-opus-60ms.ogg 2.1 -c:a libopus -frame_duration 60 -ac 2 -b:a 16k -application voip
+make ogg-vorbis-44100.ogg 2.1 -c:a libvorbis -ar 44100 -ac 2 -q:a 0
+make ogg-vorbis-8000.ogg 2.1 -c:a libvorbis -ar 8000 -q:a 0
+make ogg-flac.oga 0.5 -c:a flac -ar 16000 -f ogg
+make flac-16000-16.flac 2.1 -c:a flac -ar 16000 -compression_level 12
+make flac-48000-24-stereo.flac 0.1 -c:a flac -ar 48000 -ac 2 -sample_fmt s32 -bits_per_raw_sample 24
+make flac-8000-5.1.flac 0.2 -c:a flac -ar 8000 -ac 6
+make aiff-16000-16.aiff 0.5 -ar 16000
+make aiff-44100-24-stereo.aiff 0.1 -ar 44100 -ac 2 -c:a pcm_s24be
+make aifc-8000-little.aifc 0.5 -ar 8000 -c:a pcm_s16le -f aiff
+make aifc-22050-float.aifc 0.1 -ar 22050 -c:a pcm_f32be -f aiff
+make caf-16000-16.caf 0.5 -ar 16000 -c:a pcm_s16le
+# What the recorder of Open WebUI posts: webm of the browser, made mp3.
+ffmpeg -y -loglevel error -i $out/webm-live.webm -map_metadata -1 -fflags +bitexact -c:a libmp3lame -b:a 32k $out/recorder.mp3
+# Two streams, one after the other.
+cat $out/ogg-opus.opus $out/ogg-opus.opus > $out/chained.ogg
+cat $out/mp3-16000-mono.mp3 $out/mp3-16000-mono.mp3 > $out/joined.mp3
+du -cb $out/* | tail -1
