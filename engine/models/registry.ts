@@ -5,6 +5,7 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
+import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
 import { LLAMA } from './llama/llama.ts';
 import { MINISTRAL } from './ministral/ministral.ts';
@@ -23,6 +24,7 @@ const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   'qwen3-moe': QWEN3_MOE,
   'qwen3-5': QWEN3_5,
   lfm2: LFM2,
+  'gpt-oss': GPT_OSS,
 };
 
 /** The definition for a config.json; throws EngineError('unsupported') that lists what there is. */

@@ -27,6 +27,8 @@ export interface MatrixPart {
   readonly name: string;
   readonly outFeatures: number;
   readonly rows?: Range | undefined;
+  /** The tensor's shape where it is several matrices, one below the other; default [outFeatures, inFeatures]. */
+  readonly shape?: readonly number[] | undefined;
 }
 
 /** What still rounds down to f16's largest number, 65504. */
@@ -197,7 +199,7 @@ export class WeightLoader {
   async #matrix(label: string, parts: readonly MatrixPart[], inFeatures: number, request: MatrixRequest): Promise<LinearWeight> {
     const runs: { readonly blocks: BlockType | undefined; readonly parts: MatrixPart[] }[] = [];
     for (const part of parts) {
-      this.#take(part.name, [part.outFeatures, inFeatures]);
+      this.#take(part.name, part.shape ?? [part.outFeatures, inFeatures]);
       const blocks = keptBlocks(this.checkpoint.tensor(part.name)!, this.storage, request);
       const last = runs.at(-1);
       if (last && last.blocks === blocks) last.parts.push(part);

@@ -45,22 +45,50 @@ export interface GateMulArgs {
   readonly out: Tensor;
   readonly activation: Activation;
   /** Rows to compute; default all. */
-  readonly rows?: number;
+  readonly rows?: number | undefined;
 }
 
-/** The middle of a gated MLP (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */
-export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMulArgs): void {
+/** Columns and rows of a gated MLP's middle, and its grid. */
+function gateShape({ gateUp, out, rows }: Omit<GateMulArgs, 'activation'>): {
+  readonly params: { columns4: number; rows: number };
+  readonly grid: readonly number[];
+} {
   const columns = out.shape[1] ?? 0;
   const count = rows ?? out.shape[0] ?? 0;
   assert(gateUp.shape[1] === 2 * columns, `gate_mul: gate_up has ${gateUp.shape[1]} columns, expected 2 x ${columns}`);
   assert(columns % 4 === 0, `gate_mul: ${columns} columns, expected a multiple of 4`);
-  const overrides = { WG, ACTIVATION: ACTIVATIONS[activation] };
   const slabs = Math.max(1, ceilDiv(count, MOST_ROWS));
-  rec.dispatch(GATE_MUL, { overrides }, { gate_up: gateUp, out }, { columns4: columns / 4, rows: count }, [
-    ceilDiv(columns / 4, WG),
-    ceilDiv(count, slabs),
-    slabs,
-  ]);
+  return { params: { columns4: columns / 4, rows: count }, grid: [ceilDiv(columns / 4, WG), ceilDiv(count, slabs), slabs] };
+}
+
+/** The middle of a gated MLP (Shazeer 2020, https://arxiv.org/abs/2002.05202): out[t, i] = f(gateUp[t, i]) * gateUp[t, I + i]. */
+export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMulArgs): void {
+  const { params, grid } = gateShape({ gateUp, out, rows });
+  rec.dispatch(GATE_MUL, { overrides: { WG, ACTIVATION: ACTIVATIONS[activation] } }, { gate_up: gateUp, out }, params, grid);
+}
+
+export const GATE_CLAMPED = defineKernel({
+  file: 'activation/gate_clamped.wgsl',
+  bindings: { gate_up: 'read', out: 'write' },
+  params: { columns4: 'u32', rows: 'u32', alpha: 'f32', limit: 'f32' },
+  overrides: { WG: 'u32', ALTERNATING: 'bool' },
+});
+
+/** The numbers of gpt-oss's gate: the sigmoid's gain, and what gates and ups are cut at. */
+export interface Clamp {
+  readonly alpha: number;
+  readonly limit: number;
+}
+
+export interface GateClampedArgs extends Omit<GateMulArgs, 'activation'>, Clamp {
+  /** Gates and ups stand by turns instead of one behind the other. */
+  readonly alternating: boolean;
+}
+
+/** The middle of gpt-oss's MLP: out[t, i] = (up + 1) * gate * sigmoid(alpha * gate), ups cut at both ends and gates above. */
+export function gateClamped(rec: Recorder, { gateUp, out, rows, alternating, alpha, limit }: GateClampedArgs): void {
+  const { params, grid } = gateShape({ gateUp, out, rows });
+  rec.dispatch(GATE_CLAMPED, { overrides: { WG, ALTERNATING: alternating ? 1 : 0 } }, { gate_up: gateUp, out }, { ...params, alpha, limit }, grid); // prettier-ignore
 }
 
 export const MUL_SIGMOID = defineKernel({

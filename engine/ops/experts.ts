@@ -14,9 +14,9 @@ import type { LinearWeight } from './weight.ts';
 
 export const ROUTE_ROWS = defineKernel({
   file: 'experts/route_rows.wgsl',
-  bindings: { logits: 'read', chosen: 'write', shares: 'write' },
-  params: { rows: 'u32', experts: 'u32', k: 'u32' },
-  overrides: { WG: 'u32' },
+  bindings: { logits: 'read', bias: 'read', chosen: 'write', shares: 'write' },
+  params: { rows: 'u32', experts: 'u32', k: 'u32', stride: 'u32' },
+  overrides: { WG: 'u32', SIGMOID: 'bool', HAS_BIAS: 'bool' },
 });
 
 export const GROUP_ROWS = defineKernel({
@@ -31,19 +31,19 @@ export const EXPERT_LINEAR = defineKernel({
   file: 'experts/expert_linear.wgsl',
   fragments: (v) => weightFragments(v),
   consts: ['TILE_M', 'TILE_N'],
-  bindings: { x: 'read', weight: 'read', tile_experts: 'read', tile_pairs: 'read', out: 'write' },
+  bindings: { x: 'read', weight: 'read', tile_experts: 'read', tile_pairs: 'read', bias: 'read', out: 'write' },
   params: {
     pairs: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', x_share: 'u32', segment: 'u32', segment_step: 'u32', first_expert: 'u32', experts: 'u32',
     part_first: 'u32', part_count: 'u32',
   }, // prettier-ignore
-  overrides: { WG: 'u32', HAS_TILES: 'bool' },
+  overrides: { WG: 'u32', HAS_TILES: 'bool', HAS_BIAS: 'bool' },
 });
 
 export const COMBINE_ROWS = defineKernel({
   file: 'experts/combine_rows.wgsl',
-  bindings: { y: 'read', chosen: 'read', shares: 'read', residual: 'read', out: 'write' },
-  params: { c4: 'u32', k: 'u32', first_expert: 'u32', experts: 'u32' },
-  overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool' },
+  bindings: { y: 'read', chosen: 'read', shares: 'read', residual: 'read', shared_rows: 'read', gates: 'read', out: 'write' },
+  params: { c4: 'u32', k: 'u32', first_expert: 'u32', experts: 'u32', scale: 'f32', floor: 'f32', gate_stride: 'u32', gate_column: 'u32' },
+  overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool', HAS_SHARED: 'bool' },
 });
 
 const WG = 64;
@@ -103,12 +103,26 @@ function hasTiles({ count }: ExpertShape, pairs: number): boolean {
   return pairs > count;
 }
 
-/** Fills `routes` for the rows of router logits [T, E]: the k largest of each, of equal ones the first. */
-export function routeRows(rec: Recorder, { logits, routes, rows }: { logits: Tensor; routes: Routes; rows: number }): void {
+export interface RouteArgs {
+  /** [T, E], or more columns. */
+  readonly logits: Tensor;
+  readonly routes: Routes;
+  readonly rows: number;
+  /** Shares are sigmoids of the logits; default: a softmax over all. */
+  readonly sigmoid?: boolean | undefined;
+  /** [E]: what is added to shares that are sigmoids where experts are chosen. */
+  readonly bias?: Tensor | undefined;
+}
+
+/** Fills `routes` for the rows of router logits: the k largest of each, of equal ones the first. */
+export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias }: RouteArgs): void {
   const { shape, chosen, shares, tileExperts, tilePairs } = routes;
   const { count: experts, perRow: k, held } = shape;
-  assert(logits.shape[1] === experts && k <= experts, `route_rows: logits of ${logits.shape[1]} experts, ${k} of ${experts} chosen`);
-  rec.dispatch(ROUTE_ROWS, { overrides: { WG } }, { logits, chosen, shares }, { rows, experts, k }, [ceilDiv(experts, WG), rows]);
+  const stride = logits.shape[1] ?? 0;
+  assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
+  assert(!bias || sigmoid, 'route_rows: a bias, and shares that are no sigmoids');
+  const overrides = { WG, SIGMOID: sigmoid ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
+  rec.dispatch(ROUTE_ROWS, { overrides }, { logits, bias: bias ?? logits, chosen, shares }, { rows, experts, k, stride }, [ceilDiv(experts, WG), rows]); // prettier-ignore
   const pairs = rows * k;
   if (!hasTiles(shape, pairs)) return;
   const params = { pairs, tiles: tilesOf(shape, pairs), first_expert: held.from, experts: sizeOf(held) };
@@ -121,6 +135,8 @@ export interface ExpertLinearArgs {
   readonly x: Tensor;
   /** [segments, held experts, segment, K] as one matrix of rows. */
   readonly weight: LinearWeight;
+  /** f32, a number for each row of that matrix; absent = none. */
+  readonly bias?: Tensor | undefined;
   /** Matrices of each expert, one behind the other in `out`; default 1. */
   readonly segments?: number;
   readonly routes: Routes;
@@ -132,8 +148,8 @@ export interface ExpertLinearArgs {
   readonly rows: number;
 }
 
-/** out[p] = x W[expert of p]^T for every pair whose expert is held here; other rows of `out` are left as they are. Same order of sums for all rows. */
-export function expertLinear(rec: Recorder, { x, weight, segments = 1, routes, out, ofPairs, rows }: ExpertLinearArgs): void {
+/** out[p] = x W[expert of p]^T + bias[expert of p] for every pair whose expert is held here; other rows of `out` are left as they are. Same order of sums for all rows. */
+export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, routes, out, ofPairs, rows }: ExpertLinearArgs): void {
   const { shape, chosen, tileExperts, tilePairs } = routes;
   const { perRow, held } = shape;
   const experts = sizeOf(held);
@@ -142,9 +158,10 @@ export function expertLinear(rec: Recorder, { x, weight, segments = 1, routes, o
   const n = out.shape[1] ?? 0;
   assert(k === weight.inFeatures && k % 4 === 0, `expert_linear: x has ${k} columns, weight ${weight.inFeatures}`);
   assert(n * experts === weight.outFeatures, `expert_linear: ${n} outputs of ${experts} experts, weight ${weight.outFeatures}`);
+  assert(!bias || bias.size === weight.outFeatures, `expert_linear: a bias of ${bias?.size} numbers, weight ${weight.outFeatures}`);
   const tiled = hasTiles(shape, pairs);
   const { wg, tileN } = shapeOn(rec.caps);
-  const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0 };
+  const overrides = { WG: wg, HAS_TILES: tiled ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
   const grid = [ceilDiv(n, wg * tileN), tiled ? tilesOf(shape, pairs) : pairs];
   const common = {
     pairs, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
@@ -152,7 +169,14 @@ export function expertLinear(rec: Recorder, { x, weight, segments = 1, routes, o
   for (const { weight: stored, dtype, first, count, padded } of weight.parts) {
     const { storage, consts } = weightVariant(dtype);
     const variant = { storage, consts: { TILE_M: tiled ? TILE_M : 1, TILE_N: tileN, ...consts }, overrides };
-    const bindings = { x, weight: stored, tile_experts: tiled ? tileExperts : chosen, tile_pairs: tiled ? tilePairs : chosen, out };
+    const bindings = {
+      x,
+      weight: stored,
+      tile_experts: tiled ? tileExperts : chosen,
+      tile_pairs: tiled ? tilePairs : chosen,
+      bias: bias ?? x,
+      out,
+    };
     rec.dispatch(EXPERT_LINEAR, variant, bindings, { ...common, n_weight: padded, part_first: first, part_count: count }, grid);
   }
 }
@@ -165,8 +189,9 @@ export interface CombineArgs {
   /** [T k, C]: what the experts made of each row. */
   readonly y: Tensor;
   readonly routes: Routes;
-  /** Whether the shares of a row's experts are made to sum to 1. */
-  readonly normalised: boolean;
+  readonly shares?: ShareRule;
+  /** What an expert of all rows made, [T, C], and the logit of its share, a column of [T, ..]; absent = there is none. */
+  readonly shared?: { readonly rows: Tensor; readonly gates: Tensor; readonly column: number } | undefined;
   /** [T, C], a tensor other than `out`. */
   readonly residual: Tensor | undefined;
   /** [T, C]. */
@@ -174,12 +199,25 @@ export interface CombineArgs {
   readonly rows: number;
 }
 
+/** What the shares of a row's experts are multiplied with before its experts are added up. */
+export interface ShareRule {
+  /** Whether they are divided by their sum. */
+  readonly normalised?: boolean;
+  /** What is added to that sum; default 0. */
+  readonly floor?: number;
+  /** Default 1. */
+  readonly scale?: number;
+}
+
 /** out = residual + the sum of a row's experts by their shares, of those that are held here. */
-export function combineRows(rec: Recorder, { y, routes, normalised, residual, out, rows }: CombineArgs): void {
+export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, shared, residual, out, rows }: CombineArgs): void {
   const { shape, chosen, shares } = routes;
+  const { normalised = false, floor = 0, scale = 1 } = rule;
   const columns = out.shape[1] ?? 0;
   assert(columns % 4 === 0 && y.shape[1] === columns, `combine_rows: ${y.shape[1]} columns into ${columns}, expected a multiple of 4`);
-  const overrides = { WG, NORMALISED: normalised ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
-  const params = { c4: columns / 4, k: shape.perRow, first_expert: shape.held.from, experts: sizeOf(shape.held) };
-  rec.dispatch(COMBINE_ROWS, { overrides }, { y, chosen, shares, residual: residual ?? y, out }, params, [ceilDiv(columns / 4, WG), rows]);
+  const overrides = { WG, NORMALISED: normalised ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0, HAS_SHARED: shared ? 1 : 0 };
+  const gate = { gate_stride: shared?.gates.shape[1] ?? 0, gate_column: shared?.column ?? 0 };
+  const params = { c4: columns / 4, k: shape.perRow, first_expert: shape.held.from, experts: sizeOf(shape.held), scale, floor, ...gate };
+  const bindings = { y, chosen, shares, residual: residual ?? y, shared_rows: shared?.rows ?? y, gates: shared?.gates ?? shares, out };
+  rec.dispatch(COMBINE_ROWS, { overrides }, bindings, params, [ceilDiv(columns / 4, WG), rows]);
 }

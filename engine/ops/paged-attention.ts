@@ -22,7 +22,7 @@ export const PAGED_ATTENTION = defineKernel({
   file: 'attention/paged_attention.wgsl',
   fragments: (v) => [kvFragment(v), v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
   consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'QUERIES'],
-  bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', out: 'write' },
+  bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' },
   params: {
     first_tile: 'u32',
     heads: 'u32',
@@ -36,14 +36,15 @@ export const PAGED_ATTENTION = defineKernel({
     growth: 'f32',
     growth_span: 'u32',
   },
-  overrides: { PARTIAL: 'bool', HAS_CAP: 'bool' },
+  overrides: { PARTIAL: 'bool', HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
 export const PAGED_ATTENTION_REDUCE = defineKernel({
   file: 'attention/paged_attention_reduce.wgsl',
   consts: ['LANES', 'D4', 'SPLIT'],
-  bindings: { partials: 'read', positions: 'read', out: 'write' },
+  bindings: { partials: 'read', positions: 'read', sinks: 'read', out: 'write' },
   params: { heads: 'u32', parts: 'u32', window: 'u32' },
+  overrides: { HAS_SINK: 'bool' },
 });
 
 /** Rows of one sequence that a prefill tile holds. */
@@ -85,6 +86,8 @@ export interface PagedAttentionArgs {
   readonly out: Tensor;
   readonly heads: number;
   readonly scores?: AttentionScores | undefined;
+  /** [H] f32: a score of each head that takes part in the softmax and has no value; absent = none. */
+  readonly sinks?: Tensor | undefined;
   /** Given for decode of long sequences with idle workgroups to fill: parts of the positions run beside each other. */
   readonly split?: AttentionSplit | undefined;
 }
@@ -101,7 +104,7 @@ export interface AttentionSplit {
 
 /** Causal attention of tiles of query rows over their sequences' pages. */
 export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
-  const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, scores = {}, split } = args;
+  const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, scores = {}, sinks, split } = args;
   const { kvHeads, headDim, pageSize, dtype } = kv;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
   const { lanes, subgroups } = lanesOf(rec.caps);
@@ -123,14 +126,23 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     growth: growth?.rate ?? 0,
     growth_span: growth?.span ?? 1,
   };
-  const bindings = { q, k_pages: pages.k, v_pages: pages.v, block_table: blockTable, tiles, out: split?.partials ?? out };
-  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0 }, subgroups };
+  const sink = { HAS_SINK: sinks ? 1 : 0 };
+  const bindings = {
+    q,
+    k_pages: pages.k,
+    v_pages: pages.v,
+    block_table: blockTable,
+    tiles,
+    sinks: sinks ?? q,
+    out: split?.partials ?? out,
+  };
+  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0, ...sink }, subgroups };
   rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(
     PAGED_ATTENTION_REDUCE,
-    { consts: { LANES: lanes, D4: d4, SPLIT: ATTENTION_SPLIT } },
-    { partials: split.partials, positions: split.positions, out },
+    { consts: { LANES: lanes, D4: d4, SPLIT: ATTENTION_SPLIT }, overrides: sink },
+    { partials: split.partials, positions: split.positions, sinks: sinks ?? q, out },
     { heads, parts: split.parts, window },
     [heads, split.rows],
   );

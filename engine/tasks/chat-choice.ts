@@ -2,17 +2,22 @@ import type { ChatEvent, TokenLogprob } from '../api.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
 import type { GrammarMatcher } from '../text/grammar.ts';
+import { HarmonyParser } from '../text/harmony.ts';
+import type { HarmonyOptions } from '../text/harmony.ts';
 import { OutputParser } from '../text/output-parser.ts';
-import type { OutputEvent, OutputParserOptions } from '../text/output-parser.ts';
+import type { AnswerParser, OutputEvent, OutputParserOptions } from '../text/output-parser.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 
 type Delta = Extract<ChatEvent, { type: 'delta' }>;
+
+/** How an answer's text is taken apart. */
+export type ParserOptions = OutputParserOptions | { readonly harmony: HarmonyOptions };
 
 export interface ChoiceOptions {
   readonly index: number;
   readonly stop: readonly string[];
   readonly skipSpecialTokens: boolean;
-  readonly parser: OutputParserOptions;
+  readonly parser: ParserOptions;
   readonly matcher: GrammarMatcher | undefined;
 }
 
@@ -23,7 +28,7 @@ export class ChatChoice {
   readonly #tokenizer: Tokenizer;
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopMatcher;
-  readonly #parser: OutputParser;
+  readonly #parser: AnswerParser;
   /** Tokens, and their log-probabilities, whose text has not been sent: parts of a character or of a possible stop string. */
   #unsent = 0;
   #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
@@ -32,9 +37,11 @@ export class ChatChoice {
     this.index = index;
     this.matcher = matcher;
     this.#tokenizer = tokenizer;
-    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens }));
+    // Harmony's tags are special tokens.
+    const skips = skipSpecialTokens && !('harmony' in parser);
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips }));
     this.#stops = new StopMatcher(stop);
-    this.#parser = new OutputParser(parser);
+    this.#parser = 'harmony' in parser ? new HarmonyParser(parser.harmony) : new OutputParser(parser);
   }
 
   /** Whether the answer called tools. */

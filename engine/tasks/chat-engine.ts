@@ -165,14 +165,14 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** Validates, tokenises and queues a request. */
   async #enqueue(request: ChatRequest, events: AsyncQueue<ChatEvent>): Promise<Job> {
     if (this.#closed) throw this.#closed;
-    const { tokenizer, scheduler, thinks } = this.#parts;
+    const { tokenizer, scheduler } = this.#parts;
     const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, request, this.#checkLength);
     if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, request);
     const constraint = constraintOf(request);
     const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
-    const parser = parserOptions(request, prompt, thinks);
+    const parser = parserOptions(request, prompt, this.#parts);
     const matchers = await this.#startMatchers(constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
       const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };

@@ -34,6 +34,7 @@ import type { SamplingDefaults } from '../sampling.ts';
 import { ChatTemplate } from '../text/chat-template.ts';
 import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
+import { HARMONY_ENDS } from '../text/harmony.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory, describeStored } from '../util/memory.ts';
@@ -167,7 +168,8 @@ async function loadChat(
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
   const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
-  const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id'])]);
+  const ends = template.isHarmony ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : [];
+  const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id']), ...tokenIds(ends)]);
   const parts: ChatParts = {
     tokenizer,
     texts: new LongTexts(platform, tokenizer, { path, size: vocabulary }),

@@ -10,7 +10,8 @@ import { refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
 import type { LongTexts } from '../text/long-texts.ts';
 import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
-import type { OutputParserOptions } from '../text/output-parser.ts';
+import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
+import type { ParserOptions } from './chat-choice.ts';
 
 /** Temperatures below this are greedy. */
 const GREEDY_BELOW = 1e-6;
@@ -54,13 +55,25 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, param
 function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
   const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
   const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(request.messages, tools) : request.messages;
-  const variables = { ...request.templateKwargs, ...(tools.length > 0 && template.knowsTools && { tools: tools.map(asOpenAi) }) };
-  if (!request.continueFinalMessage) return template.render(messages, variables);
+  // gpt-oss's template joins the description to other text, there or not.
+  const variables = {
+    ...request.templateKwargs,
+    ...(tools.length > 0 &&
+      template.knowsTools && { tools: tools.map((tool) => asOpenAi(template.isHarmony ? { description: '', ...tool } : tool)) }),
+  };
+  if (!request.continueFinalMessage) return template.render(messages, variables) + (template.isHarmony ? harmonyOpening(request) : '');
   if (messages.at(-1)?.role !== 'assistant') {
     const param = { param: 'continueFinalMessage' };
     throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
   }
   return template.renderOpen(messages, variables);
+}
+
+/** The header of the only message that an answer has which is held to a grammar. */
+function harmonyOpening(request: ChatRequest): string {
+  const constraint = constraintOf(request);
+  if (!constraint) return '';
+  return constraint.type === 'tool_calls' ? HARMONY_CALLS : HARMONY_CONTENT;
 }
 
 const asOpenAi = (tool: ToolDefinition): unknown => ({ type: 'function', function: tool });
@@ -129,12 +142,22 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
   return responseFormat;
 }
 
+/** What a model's answers are written in. */
+export interface AnswerForm {
+  /** It may begin with `<think>`. */
+  readonly thinks: boolean;
+  readonly template: Pick<ChatTemplate, 'isHarmony'>;
+}
+
 /** How the answer's text is taken apart. */
-export function parserOptions(request: ChatRequest, prompt: string, thinks: boolean): OutputParserOptions {
+export function parserOptions(request: ChatRequest, prompt: string, { thinks, template }: AnswerForm): ParserOptions {
   if (request.prompt !== undefined) return {};
   const { toolChoice } = request;
   const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
-  const reasoning = thinks && request.separateReasoning !== false ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
+  const separate = request.separateReasoning !== false;
+  // What a grammar holds has no messages of its own.
+  if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools: tools ?? [] } };
+  const reasoning = thinks && separate ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
   return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced };
 }

@@ -3,6 +3,7 @@ import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { BoundedTemplate, BudgetError } from './bounded-template.ts';
+import { isHarmony } from './harmony.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const FILE = 'chat_template.jinja';
@@ -51,6 +52,11 @@ export class ChatTemplate {
     return this.#template === undefined;
   }
 
+  /** Whether answers are in Harmony. */
+  get isHarmony(): boolean {
+    return isHarmony(this.#source);
+  }
+
   /** Whether the template shows tools to the model. */
   get knowsTools(): boolean {
     return this.#source.includes('tools');
@@ -88,7 +94,12 @@ export class ChatTemplate {
     const text = typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
     const calls = message.tool_calls?.map(withParsedArguments);
-    return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}) };
+    return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}), ...this.#thinking(message, text) };
+  }
+
+  /** gpt-oss's template has its own name for reasoning, and takes it beside a call only in the place of content. */
+  #thinking({ reasoning_content: thinking, tool_calls: calls }: ChatMessage, text: string): { readonly thinking?: string } {
+    return this.isHarmony && thinking !== undefined && !(calls && text !== '') ? { thinking } : {};
   }
 }
 

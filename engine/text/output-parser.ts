@@ -12,6 +12,16 @@ export type OutputEvent =
   /** The next piece of that call's arguments, JSON text; the pieces together parse. */
   | { readonly type: 'arguments'; readonly index: number; readonly text: string };
 
+/** Takes an answer apart, whatever its form. */
+export interface AnswerParser {
+  /** Number of tool calls seen. */
+  readonly calls: number;
+  /** The next piece of the answer. */
+  push(text: string): OutputEvent[];
+  /** The end of the answer. */
+  finish(): OutputEvent[];
+}
+
 export interface OutputParserOptions {
   /** Split off `<think>`; `opened` says that the prompt ended with it, as some templates do. */
   readonly reasoning?: { readonly opened: boolean } | undefined;
@@ -28,7 +38,7 @@ const CLOSE_THINK = '</think>';
 export const OPEN_CALL = '<tool_call>';
 export const CLOSE_CALL = '</tool_call>';
 
-export class OutputParser {
+export class OutputParser implements AnswerParser {
   readonly #reasoning: boolean;
   readonly #tools: ReadonlySet<string> | undefined;
   readonly #forced: boolean;
@@ -185,7 +195,8 @@ function valueEnd(text: string, from: number): number {
   return -1;
 }
 
-function firstTag(text: string, tags: readonly string[]): { readonly tag: string; readonly at: number } | undefined {
+/** The first of the tags in a text, and where it stands. */
+export function firstTag(text: string, tags: readonly string[]): { readonly tag: string; readonly at: number } | undefined {
   let best: { tag: string; at: number } | undefined;
   for (const tag of tags) {
     const at = text.indexOf(tag);
@@ -195,7 +206,7 @@ function firstTag(text: string, tags: readonly string[]): { readonly tag: string
 }
 
 /** Length of the longest end of `text` that begins one of the tags. */
-function partialTag(text: string, tags: readonly string[]): number {
+export function partialTag(text: string, tags: readonly string[]): number {
   for (let length = Math.min(text.length, Math.max(0, ...tags.map((tag) => tag.length - 1))); length > 0; length--) {
     const end = text.slice(text.length - length);
     if (tags.some((tag) => tag.startsWith(end))) return length;
@@ -204,7 +215,7 @@ function partialTag(text: string, tags: readonly string[]): number {
 }
 
 /** Joins neighbouring pieces of one kind. */
-function merge(events: readonly OutputEvent[]): OutputEvent[] {
+export function merge(events: readonly OutputEvent[]): OutputEvent[] {
   const out: OutputEvent[] = [];
   for (const event of events) {
     const last = out.at(-1);

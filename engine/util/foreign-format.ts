@@ -74,12 +74,11 @@ const QUANTIZED: ReadonlyMap<unknown, string> = new Map([
   ['fbgemm_fp8', 'FP8'],
   ['bitsandbytes', 'bitsandbytes'],
   ['compressed-tensors', 'compressed-tensors'],
-  ['mxfp4', 'MXFP4'],
   ['hqq', 'HQQ'],
   ['quanto', 'quanto'],
 ]);
 
-/** Why the weights that a config.json describes cannot be read; undefined when they are plain, or FP8 whose scales are known. */
+/** Why the weights that a config.json describes cannot be read; undefined when they are plain, MXFP4, or FP8 whose scales are known. */
 export function describeQuantization(config: Json): string | undefined {
   // MLX calls it `quantization` and names no method.
   const settings = config['quantization_config'] ?? config['quantization'];
@@ -87,6 +86,8 @@ export function describeQuantization(config: Json): string | undefined {
   const fp8 = isObject(settings) ? fp8Scheme(settings) : undefined;
   if (fp8 !== undefined && typeof fp8 !== 'string') return undefined;
   const method = isObject(settings) ? settings['quant_method'] : undefined;
+  // Its blocks and scales are known by their names (weights/mxfp4-checkpoint.ts).
+  if (method === 'mxfp4') return undefined;
   const name =
     QUANTIZED.get(method) ?? (config['quantization'] !== undefined && method === undefined ? 'MLX' : JSON.stringify(method ?? null));
   const why = fp8 === undefined ? 'which is not read' : `and ${fp8}`;

@@ -41,3 +41,10 @@ export function indexBeyond(values: Float32Array, most = Number.MAX_VALUE): numb
 export function transposed(values: Float32Array, rows: number, columns: number): Float32Array {
   return Float32Array.from(values, (_, i) => values[(i % rows) * columns + Math.floor(i / rows)]!);
 }
+
+/** Values one behind the other. */
+export function concatenated(parts: readonly Float32Array[]): Float32Array {
+  const all = new Float32Array(parts.reduce((sum, { length }) => sum + length, 0));
+  parts.reduce((at, part) => (all.set(part, at), at + part.length), 0);
+  return all;
+}

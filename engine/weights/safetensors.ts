@@ -15,6 +15,7 @@ import type { Checkpoint, TensorInfo } from './checkpoint.ts';
 import { withFp8Scales } from './fp8-checkpoint.ts';
 import { describeMissing } from './missing.ts';
 import { MODEL_WEIGHTS } from './model-folder.ts';
+import { withMxfp4Blocks } from './mxfp4-checkpoint.ts';
 
 interface Entry extends TensorInfo {
   readonly source: ByteSource;
@@ -33,7 +34,7 @@ const ELEMENT_BYTES: ReadonlyMap<unknown, number> = new Map([
 const HEADER_LIMITS: JsonLimits = { bytes: 64 * 2 ** 20, depth: 3, values: 2 ** 18, names: 2 ** 17 };
 
 /**
- * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. FP8 weights are read with their scales; `fp8` is what
+ * Opens `file` (default model.safetensors) of a folder, or the shards its `.index.json` names. FP8 and MXFP4 weights are read with their scales; `fp8` is what
  * config.json says of these. Throws EngineError('invalid_model') with the file and what is wrong with it.
  */
 export async function openSafetensors(platform: Platform, folder: string, file = MODEL_WEIGHTS, fp8?: Fp8Scheme): Promise<Checkpoint> {
@@ -46,7 +47,8 @@ export async function openSafetensors(platform: Platform, folder: string, file =
       sources.push(source);
       await readHeader(path, source, entries);
     }
-    return withFp8Scales(new SafetensorsCheckpoint(entries, sources), platform.join(folder, file), fp8);
+    const path = platform.join(folder, file);
+    return withMxfp4Blocks(withFp8Scales(new SafetensorsCheckpoint(entries, sources), path, fp8), path);
   } catch (error) {
     await Promise.all(sources.map((source) => source.close()));
     throw error;

@@ -46,9 +46,13 @@ export function matrixBytes(type: WeightType, rows: number, width: number): numb
   return rows * width * (type === 'f16' ? 2 : 4);
 }
 
+/** A layer's experts as one tensor: matrices one below the other. */
+const STACKED = /\.experts\.[a-z_]+$/;
+
 /** About the bytes of a tensor on a device: matrices as they are stored, what has more dimensions in floats, vectors in f32. */
-function tensorBytes(info: TensorInfo, storage: WeightStorage): number {
-  const [rows = 1, width = 1, ...rest] = info.shape;
+function tensorBytes(name: string, info: TensorInfo, storage: WeightStorage): number {
+  const isStacked = info.shape.length === 3 && STACKED.test(name);
+  const [rows = 1, width = 1, ...rest] = isStacked ? [info.shape[0]! * info.shape[1]!, info.shape[2]!] : info.shape;
   if (info.shape.length < 2) return product(info.shape) * 4;
   if (rest.length > 0) return matrixBytes(storage.float, 1, product(info.shape));
   return matrixBytes(keptBlocks(info, storage) ?? packedType(storage, width), rows, width);
@@ -59,7 +63,7 @@ export type StorageRule = (name: string, asked: WeightStorage) => WeightStorage;
 
 /** The same of all tensors. */
 export function checkpointBytes(checkpoint: Checkpoint, asked: WeightStorage, rule: StorageRule = () => asked): number {
-  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(checkpoint.tensor(name)!, rule(name, asked)), 0);
+  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(name, checkpoint.tensor(name)!, rule(name, asked)), 0);
 }
 
 /** What they would take quantised, by the value of the setting. */

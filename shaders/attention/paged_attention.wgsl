@@ -10,11 +10,14 @@
 // order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
 // neither depends on chunking or on the batch. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
 // q is scaled by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t / growth_span)).
-// With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). Reference: test/reference/paged-attention.ts.
+// With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has a score of its own, sinks [H], that takes its part of the softmax and
+// has no value (https://arxiv.org/abs/2309.17453); it comes last, behind all parts. Reference: test/reference/paged-attention.ts.
 override PARTIAL: bool;
 override HAS_CAP: bool;
+override HAS_SINK: bool;
 
 const LOWEST = -1e30;
+const LOG2E = 1.4426950408889634;
 
 struct Params {
   first_tile: u32,
@@ -35,8 +38,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read> v_pages: array<kv_t>;
 @group(0) @binding(3) var<storage, read> block_table: array<u32>;
 @group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(6) var<uniform> params: Params;
+@group(0) @binding(5) var<storage, read> sinks: array<f32>;
+@group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(7) var<uniform> params: Params;
 
 fn lanes_max(query: u32, mine: f32) -> f32 {
   var result = take_number(query, 0u, mine);
@@ -211,6 +215,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < QUERIES; i++) {
     if (i / GROUP < rows) {
+      if (HAS_SINK && !PARTIAL) {
+        let sink = LOG2E * sinks[kv_head * GROUP + i % GROUP];
+        let new_max = max(total_max[i], sink);
+        let factor = rescale(total_max[i], new_max);
+        total_sum[i] = fma(total_sum[i], factor, exp2(sink - new_max));
+        for (var j = 0u; j < SLICES; j++) {
+          total[i * SLICES + j] *= factor;
+        }
+      }
       let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), PARTIAL);
       for (var j = 0u; j < SLICES; j++) {
         let d4 = j * LANES + lane;

@@ -1,23 +1,31 @@
-// out[t, :] = residual[t, :] + sum_j share[t, j] * y[t k + j, :] over the k experts of a row, of those that this rank holds. With NORMALISED the shares of all
-// k are divided by their sum. y [T k, C4], residual and out [T, C4] of vec4. One invocation four channels, grid (C4 / WG, T).
+// out[t, :] = residual[t, :] + scale * sum_j share[t, j] * y[t k + j, :] over the k experts of a row, of those that this rank holds. With NORMALISED the
+// shares of all k are divided by their sum + floor. With HAS_SHARED sigmoid(gates[t, gate_column]) * shared_rows[t, :] comes to it, what an expert of all rows made.
+// y [T k, C4], shared_rows, residual and out [T, C4] of vec4; gates [T, gate_stride]. One invocation four channels, grid (C4 / WG, T).
 // Reference: test/reference/experts.ts.
 override WG: u32;
 override NORMALISED: bool;
 override HAS_RESIDUAL: bool;
+override HAS_SHARED: bool;
 
 struct Params {
   c4: u32,
   k: u32,
   first_expert: u32,
   experts: u32,
+  scale: f32,
+  floor: f32,
+  gate_stride: u32,
+  gate_column: u32,
 }
 
 @group(0) @binding(0) var<storage, read> y: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> chosen: array<u32>;
 @group(0) @binding(2) var<storage, read> shares: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> shared_rows: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> gates: array<f32>;
+@group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(7) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -27,7 +35,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let first = id.y * params.k;
   var total = 1.0;
   if (NORMALISED) {
-    total = 0.0;
+    total = params.floor;
     for (var j = 0u; j < params.k; j++) {
       total += shares[first + j];
     }
@@ -36,10 +44,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   for (var j = 0u; j < params.k; j++) {
     // Nobody wrote the rows of other ranks' experts.
     if (chosen[first + j] - params.first_expert < params.experts) {
-      sum += shares[first + j] / total * y[(first + j) * params.c4 + id.x];
+      sum += params.scale * shares[first + j] / total * y[(first + j) * params.c4 + id.x];
     }
   }
   let at = id.y * params.c4 + id.x;
+  if (HAS_SHARED) {
+    sum += 1.0 / (1.0 + exp(-gates[id.y * params.gate_stride + params.gate_column])) * shared_rows[at];
+  }
   if (HAS_RESIDUAL) {
     sum += residual[at];
   }

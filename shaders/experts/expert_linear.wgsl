@@ -1,12 +1,14 @@
-// out[p, n] = sum_k x[p / x_share, k] * W[e, n, k], where e is the expert of pair p: linear_tile.wgsl with rows that are looked up and columns of one expert
+// out[p, n] = sum_k x[p / x_share, k] * W[e, n, k] (+ bias[e, n] with HAS_BIAS), where e is the expert of pair p: linear_tile.wgsl with rows that are looked up and columns of one expert
 // of many. Same order of sums, so that a pair's result does not depend on its tile, nor on TILE_M.
 //
 // x [T or pairs, K] f32, K a multiple of 4; out [pairs, N]. The weight is one matrix of all experts of this rank, stacked by rows: its `segment` rows of every
-// expert, and behind them, `segment_step` rows on, the next `segment` of every expert (gate, then up). This binding has the rows part_first and on.
+// expert, and behind them, `segment_step` rows on, the next `segment` of every expert (gate, then up). This binding has the rows part_first and on; the bias
+// has a number for each row of all.
 // A workgroup computes the TILE_M pairs of a tile (group_rows.wgsl) x (WG * TILE_N) columns; without tiles each pair is one, and `tile_experts` has its
 // expert. Reference: test/reference/experts.ts.
 override WG: u32;
 override HAS_TILES: bool;
+override HAS_BIAS: bool;
 
 struct Params {
   pairs: u32,
@@ -26,8 +28,9 @@ struct Params {
 @group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> tile_experts: array<u32>;
 @group(0) @binding(3) var<storage, read> tile_pairs: array<u32>;
-@group(0) @binding(4) var<storage, read_write> out: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> bias: array<f32>;
+@group(0) @binding(5) var<storage, read_write> out: array<f32>;
+@group(0) @binding(6) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -91,6 +94,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     for (var j = 0u; j < TILE_N; j++) {
       if (held[j]) {
+        if (HAS_BIAS) {
+          acc[i][j] += bias[params.part_first + column[j]];
+        }
         out[pair[i] * params.n + first_column + j * WG] = acc[i][j];
       }
     }

@@ -1,20 +1,42 @@
 // The experts of a row: the `k` with the largest logits, the best first, and their shares of a softmax over all (Shazeer 2017,
-// https://arxiv.org/abs/1701.06538). logits [T, E]; chosen and shares [T, k]. Of equal logits the first is chosen.
+// https://arxiv.org/abs/1701.06538). With SIGMOID shares are the sigmoids of the logits instead (DeepSeek-V3, https://arxiv.org/abs/2412.19437), and with
+// HAS_BIAS what chooses is a share plus its expert's bias. The first E of `stride` columns of logits [T, stride]; bias [E]; chosen and shares [T, k].
+// Of equals the first is chosen.
 //
 // An invocation has an expert of a row and counts those before it: no barriers, no sorting, and the same sum in every invocation. Grid (E / WG, T).
 // Reference: test/reference/experts.ts.
 override WG: u32;
+override SIGMOID: bool;
+override HAS_BIAS: bool;
 
 struct Params {
   rows: u32,
   experts: u32,
   k: u32,
+  stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;
-@group(0) @binding(1) var<storage, read_write> chosen: array<u32>;
-@group(0) @binding(2) var<storage, read_write> shares: array<f32>;
-@group(0) @binding(3) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> bias: array<f32>;
+@group(0) @binding(2) var<storage, read_write> chosen: array<u32>;
+@group(0) @binding(3) var<storage, read_write> shares: array<f32>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+fn sigmoid(x: f32) -> f32 {
+  return 1.0 / (1.0 + exp(-x));
+}
+
+// What an expert is chosen by.
+fn score(first: u32, expert: u32) -> f32 {
+  var found = logits[first + expert];
+  if (SIGMOID) {
+    found = sigmoid(found);
+  }
+  if (HAS_BIAS) {
+    found += bias[expert];
+  }
+  return found;
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -23,22 +45,26 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   if (expert >= params.experts || row >= params.rows) {
     return;
   }
-  let first = row * params.experts;
-  let mine = logits[first + expert];
-  var largest = mine;
+  let first = row * params.stride;
+  let mine = score(first, expert);
+  var largest = logits[first + expert];
   var rank = 0u;
   for (var i = 0u; i < params.experts; i++) {
-    let other = logits[first + i];
-    largest = max(largest, other);
+    let other = score(first, i);
+    largest = max(largest, logits[first + i]);
     rank += u32(other > mine || (other == mine && i < expert));
   }
   if (rank >= params.k) {
+    return;
+  }
+  chosen[row * params.k + rank] = expert;
+  if (SIGMOID) {
+    shares[row * params.k + rank] = sigmoid(logits[first + expert]);
     return;
   }
   var sum = 0.0;
   for (var i = 0u; i < params.experts; i++) {
     sum += exp(logits[first + i] - largest);
   }
-  chosen[row * params.k + rank] = expert;
-  shares[row * params.k + rank] = exp(mine - largest) / sum;
+  shares[row * params.k + rank] = exp(logits[first + expert] - largest) / sum;
 }

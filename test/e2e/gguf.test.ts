@@ -40,7 +40,7 @@ test.each([
     'an architecture that is not known',
     'llama',
     'lamma',
-    /its architecture is "lamma"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, qwen35 are read/,
+    /its architecture is "lamma"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
   ],
   ['a setting that is not', 'llama.block_count', 'llama.block_cound', /llama.block_count is missing/],
   [

@@ -143,6 +143,7 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.expert_count`]: u32(3),
       [`${name}.expert_used_count`]: u32(2),
       [`${name}.expert_feed_forward_length`]: u32(8),
+      [`${name}.expert_shared_feed_forward_length`]: u32(8),
     };
     const sizes = { conv_kernel: 4, state_size: 8, group_count: 1, time_step_rank: 2, inner_size: 16 };
     const recurrent = {
@@ -162,9 +163,9 @@ test('every architecture is of a model that has a decoder', async () => {
     };
     const more = {
       'general.architecture': text(name),
-      ...(name.endsWith('moe') && experts),
-      ...(name === 'qwen35' && recurrent),
-      ...(name === 'lfm2' && convolutions),
+      ...(/moe$|^gpt-oss$/.test(name) && experts),
+      ...(name.startsWith('qwen35') && recurrent),
+      ...(name.startsWith('lfm2') && convolutions),
       ...(name === 'mistral3' && growing),
     };
     const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
@@ -279,7 +280,7 @@ describe('what is refused, by name', () => {
     [
       'an architecture',
       withMetadata({ 'general.architecture': text('gemma4') }),
-      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, qwen35 are read/,
+      /its architecture is "gemma4"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

@@ -62,6 +62,7 @@ interface Product extends Shape {
   readonly ofPairs?: boolean;
   /** The first binding of the weight ends after this many rows. */
   readonly cut?: number;
+  readonly hasBias?: boolean;
 }
 
 /** A matrix [rows, width] of all experts, and its values as they are stored. */
@@ -95,9 +96,11 @@ function productCase({
   types,
   ofPairs = false,
   cut,
+  hasBias = false,
 }: Product): KernelCase {
   const extras = [
     ofPairs && 'of pairs',
+    hasBias && 'with a bias',
     cut && `cut at ${cut}`,
     held.to - held.from < experts && `${held.from} to ${held.to} of them here`,
   ].filter(Boolean);
@@ -110,6 +113,7 @@ function productCase({
       const x = randomTensor(rng, [ofPairs ? rows * k : rows, width]);
       const count = held.to - held.from;
       const weights = types.map((type) => randomWeight(rng, type, count * columns, width, cut));
+      const bias = randomTensor(rng, [types.length * count * columns]);
       const { chosen } = reference.routes(logits.values, experts, k);
       const wide = columns * types.length;
       const initial = new Float32Array(rows * k * wide).fill(7);
@@ -123,11 +127,13 @@ function productCase({
         const of = (expert: number) => values.subarray((expert - held.from) * columns * width, (expert - held.from + 1) * columns * width);
         const here = chosen.map((expert) => (isHeld(expert) ? expert : held.from));
         reference.expertLinear(paired, here, of, columns, width).forEach((row, pair) => {
-          if (isHeld(chosen[pair]!)) expected.set(row, pair * wide + segment * columns);
+          const first = (segment * count + chosen[pair]! - held.from) * columns;
+          const whole = hasBias ? row.map((value, n) => value + bias.values[first + n]!) : row;
+          if (isHeld(chosen[pair]!)) expected.set(whole, pair * wide + segment * columns);
         });
       });
       return {
-        inputs: { logits, x },
+        inputs: { logits, x, bias },
         outputs: { out: { dtype: 'f32', shape: [rows * k, wide], initial } },
         run(rec, t, device) {
           const routes = createRoutes(
@@ -137,13 +143,88 @@ function productCase({
           );
           routeRows(rec, { logits: t['logits']!, routes, rows });
           const weight = stackLinear(weights.map(({ pack }) => pack(device)));
-          expertLinear(rec, { x: t['x']!, weight, segments: types.length, routes, out: t['out']!, ofPairs, rows });
+          expertLinear(rec, {
+            x: t['x']!,
+            weight,
+            bias: hasBias ? t['bias'] : undefined,
+            segments: types.length,
+            routes,
+            out: t['out']!,
+            ofPairs,
+            rows,
+          });
         },
         expected: { out: expected },
       };
     },
   };
 }
+
+/** Shares that are sigmoids, of logits with a column more, with a bias that chooses or without. */
+function sigmoidCase({ rows, experts, k }: Shape, hasBias: boolean): KernelCase {
+  return {
+    name: `routes ${rows} rows to ${k} of ${experts} experts by sigmoids${hasBias ? ' and a bias' : ''}`,
+    build(rng) {
+      const logits = randomTensor(rng, [rows, experts + 1], 2);
+      const bias = randomTensor(rng, [experts]);
+      const found = reference.routes(logits.values, experts, k, {
+        stride: experts + 1,
+        sigmoid: true,
+        ...(hasBias && { bias: bias.values }),
+      });
+      return {
+        inputs: { logits, bias },
+        outputs: { chosen: { dtype: 'u32', shape: [rows * k] }, shares: { dtype: 'f32', shape: [rows * k] } },
+        run(rec, t, device) {
+          const shape = { count: experts, perRow: k, held: { from: 0, to: experts } };
+          const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
+          const routes = { ...made, chosen: t['chosen']!, shares: t['shares']! };
+          routeRows(rec, { logits: t['logits']!, routes, rows, sigmoid: true, bias: hasBias ? t['bias']! : undefined });
+        },
+        expected: found,
+      };
+    },
+  };
+}
+
+/** An expert of all rows beside the chosen ones, whose shares have a floor and a scale. */
+function sharedCase({ rows, experts, k }: Shape, columns: number): KernelCase {
+  return {
+    name: `combine_rows sums ${k} of ${experts} experts of ${rows} rows of ${columns} and one of all rows`,
+    build(rng) {
+      const [y, residual, shared] = [[rows * k, columns], [rows, columns], [rows, columns]].map((shape) => randomTensor(rng, shape)) as [Random, Random, Random]; // prettier-ignore
+      const logits = randomTensor(rng, [rows, experts + 1]);
+      const routes = reference.routes(logits.values, experts, k, { stride: experts + 1 });
+      const gates = Float32Array.from({ length: rows }, (_, row) => logits.values[row * (experts + 1) + experts]!);
+      const rule = { normalised: true, floor: 0.25, scale: 1.5 };
+      return {
+        inputs: {
+          y,
+          residual,
+          shared,
+          logits,
+          chosen: { dtype: 'u32', shape: [rows * k], values: routes.chosen },
+          shares: { dtype: 'f32', shape: [rows * k], values: routes.shares },
+        },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run(rec, t, device) {
+          const shape = { count: experts, perRow: k, held: { from: 0, to: experts } };
+          const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
+          const own = { ...made, chosen: t['chosen']!, shares: t['shares']! };
+          const ofAll = { rows: t['shared']!, gates: t['logits']!, column: experts };
+          combineRows(rec, { y: t['y']!, routes: own, shares: rule, shared: ofAll, residual: t['residual']!, out: t['out']!, rows });
+        },
+        expected: {
+          out: reference.combine(y.values, residual.values, routes, {
+            k, columns, ...rule, shared: { rows: shared.values, gates }, isHeld: () => true,
+          }), // prettier-ignore
+        },
+      };
+    },
+  };
+}
+
+type Random = ReturnType<typeof randomTensor>;
 
 function combineCase({ rows, experts, k, held = { from: 0, to: experts } }: Shape, columns: number, normalised: boolean): KernelCase {
   const extras = [normalised && 'normalised', held.to - held.from < experts && `${held.from} to ${held.to} of them here`].filter(Boolean);
@@ -167,7 +248,7 @@ function combineCase({ rows, experts, k, held = { from: 0, to: experts } }: Shap
         run(rec, t, device) {
           const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), { count: experts, perRow: k, held }, rows);
           const routes = { ...made, chosen: t['chosen']!, shares: t['shares']! };
-          combineRows(rec, { y: t['y']!, routes, normalised, residual: t['residual']!, out: t['out']!, rows });
+          combineRows(rec, { y: t['y']!, routes, shares: { normalised }, residual: t['residual']!, out: t['out']!, rows });
         },
         expected: { out: expected },
       };
@@ -202,6 +283,9 @@ const PRODUCTS: readonly Product[] = [
   // Gates and ups of two types, as files in Q4_K_M have downs.
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 256, columns: 32, types: ['Q4_K', 'Q6_K'] }) as const),
   ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 96, columns: 24, types: ['Q8_0', 'Q8_0'] }) as const),
+  // gpt-oss's: MXFP4, biases, a binding that ends within an expert.
+  ...[1, 30].map((rows) => ({ rows, experts: 6, k: 2, width: 96, columns: 24, types: ['MXFP4', 'MXFP4'], hasBias: true }) as const),
+  { rows: 21, experts: 7, k: 3, held: { from: 1, to: 6 }, width: 32, columns: 24, types: ['f32'], cut: 60, hasBias: true },
   ...[1, 30].map((rows) => ({ rows, experts: 7, k: 3, held: { from: 2, to: 5 }, width: 32, columns: 16, types: ['f16', 'f16'] }) as const),
 ];
 
@@ -214,9 +298,12 @@ describeKernels('experts', [
   routeCase({ rows: 9, experts: 4, k: 4 }),
   routeCase({ rows: 50, experts: 9, k: 3 }, true),
   routeCase(HERE),
+  sigmoidCase({ rows: 9, experts: 5, k: 2 }, false),
+  sigmoidCase({ rows: 33, experts: 32, k: 4 }, true),
   ...PRODUCTS.map(productCase),
   combineCase({ rows: 5, experts: 5, k: 2 }, 36, true),
   combineCase({ rows: 3, experts: 7, k: 3 }, 260, false),
   combineCase(HERE, 12, true),
+  sharedCase({ rows: 5, experts: 5, k: 2 }, 36),
   gateCase,
 ]);

@@ -93,10 +93,11 @@ function attentionCase(
   mode: 'decode' | 'prefill' | 'split',
   dtype: KVType = 'f32',
   scores?: AttentionScores,
+  hasSinks = false,
 ): KernelCase {
   const { heads, kvHeads, headDim } = shape;
   return {
-    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}${scores ? ` and ${JSON.stringify(scores)}` : ''}`,
+    name: `paged_attention ${dtype} ${mode} handles ${name} with ${heads} over ${kvHeads} heads of ${headDim}${scores ? ` and ${JSON.stringify(scores)}` : ''}${hasSinks ? ' and sinks' : ''}`,
     tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
     build(rng) {
       const tileRows = mode === 'prefill' ? Math.max(1, Math.floor((8 * kvHeads) / heads)) : 1;
@@ -105,6 +106,7 @@ function attentionCase(
       const shape = [pages, kvHeads, headDim, PAGE];
       const k = storedPages(rng, 'key', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
       const v = storedPages(rng, 'value', shape, { kvHeads, headDim, pageSize: PAGE }, dtype);
+      const sinks = hasSinks ? randomTensor(rng, [heads], 4) : undefined;
       const parts = ceilDiv(Math.max(...spans.map(({ to }) => to)), ATTENTION_SPLIT) + 1;
       return {
         inputs: {
@@ -114,13 +116,14 @@ function attentionCase(
           table: { dtype: 'u32', shape: [spans.length, stride], values: table },
           tiles: { dtype: 'u32', shape: [tiles.length / 4, 4], values: tiles },
           positions: { dtype: 'u32', shape: [rows.length], values: rows.map(({ position }) => position) },
+          ...(sinks && { sinks }),
         },
         outputs: { out: { dtype: 'f32', shape: [rows.length, heads * headDim] } },
         run(rec, t, device) {
           const kv: KVCache = { dtype, pages, limit: pages, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
           const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, headDim + 4]) : undefined;
           pagedAttention(rec, {
-            q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads, scores,
+            q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads, scores, sinks: t['sinks'],
             split: partials && { partials, positions: t['positions']!, parts, rows: rows.length },
           }); // prettier-ignore
         },
@@ -135,6 +138,7 @@ function attentionCase(
             headDim,
             pageSize: PAGE,
             scores,
+            sinks: sinks?.values,
             rows,
           }),
         },
@@ -164,6 +168,9 @@ const cases: KernelCase[] = [
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5, scale: 0.5 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { growth: { rate: 0.4, span: 9 } }),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'split', 'int8', { growth: { rate: 0.4, span: 32 } }),
+  attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', undefined, true),
+  attentionCase('a long sequence', { heads: 8, kvHeads: 1, headDim: 64 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 128 }, true),
+  attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5 }, true),
 ]; // prettier-ignore
 
 describeKernels('paged attention', cases);
@@ -176,66 +183,72 @@ describe('paged attention gives the same bits', () => {
   afterAll(() => device.close());
 
   test.each([
-    { dtype: 'f32', window: undefined },
-    { dtype: 'int8', window: undefined },
-    { dtype: 'f32', window: 261 },
-  ] as const)('whether rows are computed in tiles, one by one or in parts ($dtype, window $window)', async ({ dtype, window }) => {
-    const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
-    const rng = createRng(11);
-    const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, stride);
-    for (const [side, pages] of [
-      ['key', kv.layers[0]!.k],
-      ['value', kv.layers[0]!.v],
-    ] as const) {
-      const { stored } = storedPages(rng, side, [stride * kvHeads * headDim * PAGE], { kvHeads, headDim, pageSize: PAGE }, dtype);
-      device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
-    }
-    const queries = storedQueries(rng, length * heads, headDim, dtype);
-    const q = device.upload('q', 'f32', [length, heads * queries.columns], queries.stored);
-    const blockTable = device.upload(
-      'table',
-      'u32',
-      [1, stride],
-      Uint32Array.from({ length: stride }, (_, i) => stride - 1 - i),
-    );
-    const positions = device.upload(
-      'positions',
-      'u32',
-      [length],
-      Uint32Array.from({ length }, (_, i) => i),
-    );
-    const compute = async (tileRows: number, parts: number): Promise<Uint32Array> => {
-      const count = ceilDiv(length, tileRows);
-      const words = Uint32Array.from({ length: count * 4 }, (_, i) => [(i >> 2) * tileRows, Math.min(tileRows, length - (i >> 2) * tileRows), 0, (i >> 2) * tileRows][i & 3]!); // prettier-ignore
-      const tiles = device.upload('tiles', 'u32', [count, 4], words);
-      const out = device.tensor('out', 'f32', [length, heads * headDim]);
-      const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, headDim + 4]) : undefined;
-      const rec = device.record('attention');
-      const split = partials && { partials, positions, parts, rows: length };
-      pagedAttention(rec, {
-        q,
-        kv,
-        layer: 0,
-        blockTable,
-        tiles,
-        firstTile: 0,
-        tileCount: count,
-        tileRows,
-        out,
-        heads,
-        scores: { window },
-        split,
-      });
-      rec.submit();
-      const values = await device.read(out);
-      return new Uint32Array(values.buffer, 0, values.length);
-    };
-    const tiled = await compute(attentionTileRows(device.caps, heads, kvHeads, headDim), 0);
-    const differing = (words: Uint32Array): number => words.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
-    expect(tiled.some((word) => word !== 0)).toBe(true);
-    expect(differing(await compute(1, 0))).toBe(0);
-    expect(differing(await compute(1, 3))).toBe(0);
-    expect(differing(await compute(1, 8))).toBe(0);
-    expect(device.errors).toEqual([]);
-  });
+    { dtype: 'f32', window: undefined, hasSinks: false },
+    { dtype: 'int8', window: undefined, hasSinks: false },
+    { dtype: 'f32', window: 261, hasSinks: false },
+    { dtype: 'f32', window: 261, hasSinks: true },
+  ] as const)(
+    'whether rows are computed in tiles, one by one or in parts ($dtype, window $window, sinks $hasSinks)',
+    async ({ dtype, window, hasSinks }) => {
+      const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
+      const rng = createRng(11);
+      const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, stride);
+      for (const [side, pages] of [
+        ['key', kv.layers[0]!.k],
+        ['value', kv.layers[0]!.v],
+      ] as const) {
+        const { stored } = storedPages(rng, side, [stride * kvHeads * headDim * PAGE], { kvHeads, headDim, pageSize: PAGE }, dtype);
+        device.write(pages, dtype === 'int8' ? Uint32Array.from(stored.values) : Float32Array.from(stored.values));
+      }
+      const queries = storedQueries(rng, length * heads, headDim, dtype);
+      const q = device.upload('q', 'f32', [length, heads * queries.columns], queries.stored);
+      const blockTable = device.upload(
+        'table',
+        'u32',
+        [1, stride],
+        Uint32Array.from({ length: stride }, (_, i) => stride - 1 - i),
+      );
+      const positions = device.upload(
+        'positions',
+        'u32',
+        [length],
+        Uint32Array.from({ length }, (_, i) => i),
+      );
+      const sinks = hasSinks ? device.upload('sinks', 'f32', [heads], randomTensor(rng, [heads], 4).values) : undefined;
+      const compute = async (tileRows: number, parts: number): Promise<Uint32Array> => {
+        const count = ceilDiv(length, tileRows);
+        const words = Uint32Array.from({ length: count * 4 }, (_, i) => [(i >> 2) * tileRows, Math.min(tileRows, length - (i >> 2) * tileRows), 0, (i >> 2) * tileRows][i & 3]!); // prettier-ignore
+        const tiles = device.upload('tiles', 'u32', [count, 4], words);
+        const out = device.tensor('out', 'f32', [length, heads * headDim]);
+        const partials = parts > 0 ? device.tensor('partials', 'f32', [length * heads * parts, headDim + 4]) : undefined;
+        const rec = device.record('attention');
+        const split = partials && { partials, positions, parts, rows: length };
+        pagedAttention(rec, {
+          q,
+          kv,
+          layer: 0,
+          blockTable,
+          tiles,
+          firstTile: 0,
+          tileCount: count,
+          tileRows,
+          out,
+          heads,
+          scores: { window },
+          sinks,
+          split,
+        });
+        rec.submit();
+        const values = await device.read(out);
+        return new Uint32Array(values.buffer, 0, values.length);
+      };
+      const tiled = await compute(attentionTileRows(device.caps, heads, kvHeads, headDim), 0);
+      const differing = (words: Uint32Array): number => words.reduce((count, word, i) => count + (word === tiled[i] ? 0 : 1), 0);
+      expect(tiled.some((word) => word !== 0)).toBe(true);
+      expect(differing(await compute(1, 0))).toBe(0);
+      expect(differing(await compute(1, 3))).toBe(0);
+      expect(differing(await compute(1, 8))).toBe(0);
+      expect(device.errors).toEqual([]);
+    },
+  );
 });

@@ -1,9 +1,9 @@
-import { ACTIVATIONS, activate, gateMul, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
+import { ACTIVATIONS, activate, gateClamped, gateMul, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
-import { activation as activationReference } from '../reference/activation.ts';
+import { activation as activationReference, clampedGate } from '../reference/activation.ts';
 import { embedding as embeddingReference } from '../reference/embedding.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
@@ -42,6 +42,26 @@ for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] a
         inputs: { gateUp },
         outputs: { out: { dtype: 'f32', shape: [3, columns] } },
         run: (rec, t) => gateMul(rec, { gateUp: t['gateUp']!, out: t['out']!, activation }),
+        expected: { out: expected },
+      };
+    },
+  });
+}
+for (const [columns, alternating] of [...SIZES.map((size) => [4 * size, true] as const), [260, false] as const]) {
+  cases.push({
+    name: `gate_clamped gates 3 rows of ${columns}${alternating ? ', gates and ups by turns' : ''}`,
+    build(rng) {
+      const gateUp = randomTensor(rng, [3, 2 * columns], 5);
+      const clamp = { alpha: 1.702, limit: 7 };
+      const at = (row: number, column: number): number => gateUp.values[row * 2 * columns + column]!;
+      const expected = Float64Array.from({ length: 3 * columns }, (_, i) => {
+        const [row, column] = [Math.floor(i / columns), i % columns];
+        return alternating ? clampedGate(at(row, 2 * column), at(row, 2 * column + 1), clamp) : clampedGate(at(row, column), at(row, columns + column), clamp); // prettier-ignore
+      });
+      return {
+        inputs: { gateUp },
+        outputs: { out: { dtype: 'f32', shape: [3, columns] } },
+        run: (rec, t) => gateClamped(rec, { gateUp: t['gateUp']!, out: t['out']!, alternating, ...clamp }),
         expected: { out: expected },
       };
     },

@@ -33,7 +33,9 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   olmo2: { tpSize: FULL_NORMS },
   olmo3: { tpSize: FULL_NORMS },
   qwen3_5_text: { tpSize: RECURRENT, ppSize: RECURRENT },
+  qwen3_5_moe_text: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
+  lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
 };
 
 let device: Device;

@@ -208,6 +208,91 @@ test('lfm2: convolutions where a layer has no heads of keys: the logits are tran
   await expectLogits('lfm2', ggufFile({ metadata, tensors }));
 });
 
+const EXPERTS: Readonly<Record<string, string>> = {
+  'mlp.gate': 'ffn_gate_inp',
+  'mlp.shared_expert_gate': 'ffn_gate_inp_shexp',
+  ...Object.fromEntries(['gate', 'up', 'down'].map((part) => [`mlp.shared_expert.${part}_proj`, `ffn_${part}_shexp`])),
+};
+
+interface Naming {
+  readonly top: Readonly<Record<string, string>>;
+  /** Names of a layer's tensors without `.weight`; of an expert without its number. */
+  readonly parts: Readonly<Record<string, string>>;
+  readonly value?: (own: string, values: Float32Array) => Float32Array;
+}
+
+/** A fixture's tensors as a converter writes them, the experts of a layer as one tensor each part. */
+async function converted(fixture: string, { top, parts, value = (_, values) => values }: Naming): Promise<Record<string, StoredTensor>> {
+  const tensors: Record<string, StoredTensor> = {};
+  const experts = new Map<string, { readonly shape: readonly number[]; readonly all: Float32Array[] }>();
+  const checkpoint = await openSafetensors(platform, join(FIXTURES, fixture), 'model.safetensors');
+  for (const stored of checkpoint.names()) {
+    const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
+    const [, expert, ofExpert] = /experts\.(\d+)\.(\w+)$/.exec(part) ?? [];
+    const own = layer === undefined ? top[stored.replace('.weight', '')]! : parts[ofExpert ?? part]!;
+    const name = `${layer === undefined ? '' : `blk.${layer}.`}${own.endsWith('.bias') || own === 'ssm_a' ? own : `${own}.weight`}`;
+    const shape = checkpoint.tensor(stored)!.shape.filter((size, i, all) => !(size === 1 && all.length === 3) && !(size === 1 && i === 0));
+    const values = value(own, await checkpoint.read(stored));
+    if (expert === undefined) tensors[name] = floats(values, shape.toReversed());
+    else if (experts.has(name)) experts.get(name)!.all[Number(expert)] = values;
+    else experts.set(name, { shape, all: Object.assign([], { [Number(expert)]: values }) });
+  }
+  await checkpoint.close();
+  for (const [name, { shape, all }] of experts)
+    tensors[name] = floats(Float32Array.from(all.flatMap((values) => [...values])), [...shape.toReversed(), all.length]);
+  return tensors;
+}
+
+test("qwen35moe: experts as one tensor each part, the row of the shared expert's gate: the logits are transformers", async () => {
+  const settings: Record<string, Stored> = {
+    block_count: u32(3), context_length: u32(512), embedding_length: u32(36), 'attention.head_count': u32(7), 'attention.head_count_kv': u32(1),
+    'attention.key_length': u32(48), 'attention.value_length': u32(48), 'attention.layer_norm_rms_epsilon': f32(1e-6), 'rope.freq_base': f32(10000),
+    'rope.dimension_count': u32(12), 'attention.recurrent_layers': { type: 'i32s', value: [1, 0, 1] },
+    expert_count: u32(5), expert_used_count: u32(2), expert_feed_forward_length: u32(20), expert_shared_feed_forward_length: u32(28),
+    'ssm.conv_kernel': u32(4), 'ssm.state_size': u32(16), 'ssm.group_count': u32(1), 'ssm.time_step_rank': u32(3), 'ssm.inner_size': u32(36),
+  }; // prettier-ignore
+  const tensors = await converted('qwen3_5_moe', {
+    top: TOP,
+    parts: {
+      ...PARTS, ...QWEN35, ...EXPERTS, 'linear_attn.A_log': 'ssm_a', 'linear_attn.dt_bias': 'ssm_dt.bias',
+      gate_proj: 'ffn_gate_exps', up_proj: 'ffn_up_exps', down_proj: 'ffn_down_exps',
+    }, // prettier-ignore
+    value: (own, values) => {
+      if (own === 'ssm_a') return values.map((value) => -Math.exp(value));
+      return own.endsWith('norm') && own !== 'ssm_norm' ? values.map((value) => value + 1) : values;
+    },
+  });
+  await expectLogits('qwen3_5_moe', ggufFile({ metadata: metadataOf('qwen35moe', settings), tensors }));
+});
+
+test('lfm2moe: experts behind the first layer, chosen by a bias: the logits are transformers', async () => {
+  const settings: Record<string, Stored> = {
+    block_count: u32(3), context_length: u32(512), embedding_length: u32(40), feed_forward_length: u32(52), 'attention.head_count': u32(5),
+    'attention.head_count_kv': { type: 'i32s', value: [0, 1, 0] }, 'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.freq_base': f32(10000),
+    'shortconv.l_cache': u32(3), expert_count: u32(7), expert_used_count: u32(3), expert_feed_forward_length: u32(20),
+    leading_dense_block_count: u32(1), expert_gating_func: u32(2), expert_weights_scale: f32(1.5),
+  }; // prettier-ignore
+  const tensors = await converted('lfm2_moe', {
+    top: { 'model.embed_tokens': 'token_embd', 'model.embedding_norm': 'token_embd_norm' },
+    parts: {
+      operator_norm: 'attn_norm', ffn_norm: 'ffn_norm', 'self_attn.q_proj': 'attn_q', 'self_attn.k_proj': 'attn_k', 'self_attn.v_proj': 'attn_v',
+      'self_attn.out_proj': 'attn_output', 'self_attn.q_layernorm': 'attn_q_norm', 'self_attn.k_layernorm': 'attn_k_norm',
+      'feed_forward.w1': 'ffn_gate', 'feed_forward.w3': 'ffn_up', 'feed_forward.w2': 'ffn_down', w1: 'ffn_gate_exps', w3: 'ffn_up_exps', w2: 'ffn_down_exps',
+      'feed_forward.gate': 'ffn_gate_inp', 'feed_forward.expert_bias': 'exp_probs_b.bias',
+      'conv.conv': 'shortconv.conv', 'conv.in_proj': 'shortconv.in_proj', 'conv.out_proj': 'shortconv.out_proj',
+    }, // prettier-ignore
+  });
+  const metadata = metadataOf('lfm2moe', settings);
+  await expectLogits('lfm2_moe', ggufFile({ metadata, tensors }));
+  const softmax = ggufFile({ metadata: { ...metadata, 'lfm2moe.expert_gating_func': u32(1) }, tensors });
+  await expect(expectLogits('lfm2_moe', softmax)).rejects.toThrow(/expert_gating_func is 1, expected 2 \(sigmoid\)/);
+});
+
+function metadataOf(architecture: string, settings: Readonly<Record<string, Stored>>): Record<string, Stored> {
+  const own = Object.entries(settings).map(([key, value]) => [`${architecture}.${key}`, value] as const);
+  return { 'general.architecture': { type: 'string', value: architecture }, ...Object.fromEntries(own) };
+}
+
 /** That a file gives the logits that transformers has of a fixture. */
 async function expectLogits(name: string, file: Uint8Array): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-gguf-'));

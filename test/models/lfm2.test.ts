@@ -25,6 +25,19 @@ test('fields of the first days', () => {
   expect(parseLfm2Config({ ...older, full_attn_idxs: null }).recurrent).toBeUndefined();
 });
 
+test('with experts the columns are those that the file says, and shares are sigmoids', () => {
+  const config = parse({
+    model_type: 'lfm2_moe',
+    intermediate_size: 72,
+    num_dense_layers: 2,
+    use_expert_bias: false,
+    norm_topk_prob: false,
+  });
+  expect(config).toMatchObject({ intermediate: 72, experts: { count: 32, perRow: 4, intermediate: 1792 } });
+  expect(config.experts).toMatchObject({ routing: { sigmoid: true, hasBias: false }, layers: [false, false, true, true, true] });
+  expect(config.experts!.shares).toEqual({ normalised: false, floor: 1e-6, scale: 1 });
+});
+
 test.each([
   [{ layer_types: ['conv', 'full_attention', 'conv', 'conv', 'mamba'] }, /layer_types has "mamba"; known are full_attention and conv/],
   [{ layer_types: ['conv', 'conv', 'conv', 'conv', 'conv'] }, /no layer has attention/],

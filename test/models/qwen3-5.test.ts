@@ -10,7 +10,9 @@ import { decoderFor } from '../../engine/models/registry.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Json } from '../../engine/util/json.ts';
+import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
+import { checkpointBytes, matrixBytes } from '../../engine/weights/storage.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
@@ -108,6 +110,44 @@ test('of a model that sees the text part is read, and its eyes and its guessing 
   const whole = await DecoderHarness.load(device, folder);
   expect(await whole.step(step)).toEqual(await text.step(step));
   expect(whole.decoder.parameters).toBe(text.decoder.parameters);
+});
+
+test('experts as one tensor, as they are published, give the bits that they give one by one, and are counted as matrices', async () => {
+  const source = fileURLToPath(new URL('../fixtures/llama-tiny-random/qwen3_5_moe', import.meta.url));
+  const checkpoint = await openSafetensors(createNodePlatform(), source);
+  const tensors: Record<string, Tensors[string]> = {};
+  const read = async (name: string): Promise<number[]> => [...(await checkpoint.read(name))];
+  for (const name of checkpoint.names()) {
+    const [, at = '', expert] = /^(.*\.experts)\.(\d+)\.\w+\.weight$/.exec(name) ?? [];
+    if (expert === undefined) tensors[name] = { shape: checkpoint.tensor(name)!.shape, data: await checkpoint.read(name) };
+    if (expert !== '0' || `${at}.down_proj` in tensors) continue;
+    const [gateUp, down]: number[][] = [[], []];
+    for (let e = 0; e < 5; e++) {
+      gateUp!.push(...(await read(`${at}.${e}.gate_proj.weight`)), ...(await read(`${at}.${e}.up_proj.weight`)));
+      down!.push(...(await read(`${at}.${e}.down_proj.weight`)));
+    }
+    tensors[`${at}.gate_up_proj`] = { shape: [5, 40, 36], data: Float32Array.from(gateUp!) };
+    tensors[`${at}.down_proj`] = { shape: [5, 36, 20], data: Float32Array.from(down!) };
+  }
+  await checkpoint.close();
+  const folder = mkdtempSync(join(tmpdir(), 'parley-qwen35-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, 'model.safetensors'), safetensorsFile(tensors));
+  cpSync(join(source, 'config.json'), join(folder, 'config.json'));
+  const step = [{ sequence: 0, start: 0, tokens: randomTokens(4, 20) }];
+  const [single, fused] = [await DecoderHarness.load(device, source), await DecoderHarness.load(device, folder)];
+  expect(await fused.step(step)).toEqual(await single.step(step));
+  expect(fused.decoder.parameters).toBe(single.decoder.parameters);
+
+  const stacked = (shape: readonly number[]): Checkpoint => ({
+    names: () => ['model.layers.0.mlp.experts.gate_up_proj'],
+    tensor: () => ({ dtype: 'BF16', shape }),
+    read: () => Promise.reject(new Error('only the header counts')),
+    readIds: () => Promise.reject(new Error('only the header counts')),
+    close: () => Promise.resolve(),
+  });
+  const packed = { float: 'f16', keepBlocks: true, quantization: 'q4_0' } as const;
+  expect(checkpointBytes(stacked([5, 64, 96]), packed)).toBe(matrixBytes('Q4_0', 5 * 64, 96));
 });
 
 test('guessed tokens, which a state cannot forget, are refused by name', async () => {

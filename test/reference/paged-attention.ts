@@ -12,6 +12,8 @@ export interface AttentionInput extends KVLayout {
   /** Of int8 pages: channels that keys keep beside theirs, and what queries [T, H, n] have for them. */
   readonly apart?: { readonly q: ArrayLike<number>; key(slot: number, head: number): readonly number[] } | undefined;
   readonly scores?: AttentionScores | undefined;
+  /** [H]: a score of each head that takes part in the softmax and has no value. */
+  readonly sinks?: ArrayLike<number> | undefined;
   /** Of every row: its sequence's pages and its position. */
   readonly rows: readonly { readonly pages: readonly number[]; readonly position: number }[];
 }
@@ -35,9 +37,10 @@ export function pagedAttention(input: AttentionInput): Float64Array {
         kept.forEach((value, i) => (sum += input.apart!.q[(t * heads + h) * kept.length + i]! * value));
         return cap === undefined ? sum * grown : cap * Math.tanh((sum * grown) / cap);
       });
-      const top = Math.max(...scores);
+      const sink = input.sinks?.[h] ?? -Infinity;
+      const top = Math.max(sink, ...scores);
       const weights = scores.map((score) => Math.exp(score - top));
-      const total = weights.reduce((a, b) => a + b, 0);
+      const total = weights.reduce((a, b) => a + b, Math.exp(sink - top));
       slots.forEach((slot, s) => {
         for (let d = 0; d < headDim; d++) out[at + d]! += (weights[s]! / total) * v[valueIndex(input, slot, head, d)]!;
       });

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 OUT = Path(__file__).resolve().parent.parent / "fixtures" / "llama-tiny-random"
@@ -164,6 +164,34 @@ MODELS = {
             llama_4_scaling_beta=0.3,
         ),
     ),
+    # Five experts, two a row, beside one of all rows; two layers with a recurrent state around one with attention, seven query heads on one of keys.
+    "qwen3_5_moe": dict(
+        COMMON, model_type="qwen3_5_moe_text", hidden_size=36, num_hidden_layers=3, num_attention_heads=7, num_key_value_heads=1, head_dim=48,
+        moe_intermediate_size=20, shared_expert_intermediate_size=28, num_experts=5, num_experts_per_tok=2,
+        linear_num_key_heads=1, linear_num_value_heads=3, linear_key_head_dim=16, linear_value_head_dim=12, tie_word_embeddings=False,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+        rope_parameters=dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.25, mrope_section=[3, 2, 1], mrope_interleaved=True),
+    ),
+    # Seven experts behind the first layer, three a row, chosen by sigmoids and a bias; five query heads on one of keys.
+    "lfm2_moe": dict(
+        COMMON, model_type="lfm2_moe", hidden_size=40, num_hidden_layers=3, num_attention_heads=5, num_key_value_heads=1, intermediate_size=52,
+        moe_intermediate_size=20, num_experts=7, num_experts_per_tok=3, num_dense_layers=1, routed_scaling_factor=1.5, tie_word_embeddings=True,
+        layer_types=["conv", "full_attention", "conv"], rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+    ),
+    # Sinks, a window of 10 by turns, YaRN that cuts no ramp, gates that are often cut; five query heads on one of keys.
+    "gpt_oss": dict(
+        COMMON, model_type="gpt_oss", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=20,
+        num_local_experts=5, num_experts_per_tok=2, sliding_window=10, swiglu_limit=3.0, rope_parameters=dict(
+            rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=24, beta_fast=8.0, beta_slow=1.0, truncate=False,
+        ),
+    ),
+    # The same with experts in MXFP4, as they are published.
+    "gpt_oss-mxfp4": dict(
+        COMMON, model_type="gpt_oss", hidden_size=64, num_attention_heads=4, num_key_value_heads=2, head_dim=24, intermediate_size=32,
+        num_local_experts=4, num_experts_per_tok=3, sliding_window=12, mxfp4=True, rope_parameters=dict(
+            rope_type="yarn", rope_theta=150000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, truncate=False,
+        ),
+    ),
 }
 
 
@@ -178,9 +206,45 @@ def randomise(model, seed):
             if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
                 scale *= 0.15
             parameter.copy_((1 + 0.3 * value if "norm" in name else scale * value).half().float())
+            # Of a head's scores.
+            if name.endswith("sinks"):
+                parameter.copy_((2 * value).half().float())
             # What a state forgets: little in some heads, much in others.
             if name.endswith("A_log"):
                 parameter.copy_((2 * value - 2).half().float())
+        # What LFM2 adds where experts are chosen is no parameter.
+        for name, buffer in model.named_buffers():
+            if name.endswith("expert_bias"):
+                buffer.copy_((0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
+
+
+def randomise_mxfp4(model, seed):
+    """Gives gpt-oss's experts the values of random blocks; returns these by the names that files have."""
+    from transformers.integrations.mxfp4 import convert_moe_packed_tensors
+
+    generator = torch.Generator().manual_seed(seed)
+    stored = {}
+    for name, parameter in model.named_parameters():
+        if name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            experts, columns, rows = parameter.shape
+            blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), generator=generator, dtype=torch.uint8)
+            scales = torch.randint(122, 126, (experts, rows, columns // 32), generator=generator, dtype=torch.uint8)
+            with torch.no_grad():
+                parameter.copy_(convert_moe_packed_tensors(blocks, scales, dtype=torch.float32))
+            stored[name] = {f"{name}_blocks": blocks, f"{name}_scales": scales}
+    return stored
+
+
+def store_mxfp4(folder, stored):
+    """Puts blocks in the place of the experts' values in a folder that transformers wrote."""
+    tensors = load_file(folder / "model.safetensors")
+    for name, blocks in stored.items():
+        del tensors[name]
+        tensors.update(blocks)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "mxfp4"}
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
 def greedy(model, prompt, count):
@@ -198,9 +262,11 @@ def greedy(model, prompt, count):
 def dump(name, settings, seed):
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
-    config = AutoConfig.for_model(**settings)
+    is_mxfp4 = settings.get("mxfp4", False)
+    config = AutoConfig.for_model(**{key: value for key, value in settings.items() if key != "mxfp4"})
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     randomise(model, seed)
+    blocks = randomise_mxfp4(model, seed + 2) if is_mxfp4 else {}
     stages = {}
     # Some models scale their embeddings on the way to the first layer.
     hooks = [model.model.layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": i[0].reshape(PROMPT, -1)}))]
@@ -220,6 +286,8 @@ def dump(name, settings, seed):
     about = dict(prompt=prompt, greedy=tokens, margin=margin, transformers=transformers.__version__, torch=torch.__version__, script=script_hash())
     (folder / "golden.json").write_text(json.dumps(about) + "\n")
     model.half().save_pretrained(folder)
+    if blocks:
+        store_mxfp4(folder, blocks)
     (folder / "generation_config.json").unlink(missing_ok=True)
     print(name, "margin", margin, "tokens", tokens[:12])
 

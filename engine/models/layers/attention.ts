@@ -10,7 +10,7 @@ import { mulSigmoid } from '../../ops/activation.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
-import type { AttentionScores } from '../../ops/paged-attention.ts';
+import type { AttentionScores, PagedAttentionArgs } from '../../ops/paged-attention.ts';
 import { qkNorm } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
@@ -38,6 +38,8 @@ export interface AttentionConfig {
   readonly qkNorm: boolean | 'full';
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
+  /** Each head has a score of its own that takes part in the softmax and has no value: `sinks`. */
+  readonly hasSinks?: boolean | undefined;
   /** How scores are made of queries and keys, where it is not the usual way. */
   readonly scores?: Pick<AttentionScores, 'scale' | 'softCap' | 'growth'> | undefined;
 }
@@ -62,6 +64,8 @@ export interface Attention {
   readonly qkNormFull: boolean;
   /** [H D, C]. */
   readonly gate: LinearWeight | undefined;
+  /** [H] of this rank. */
+  readonly sinks: Tensor | undefined;
   readonly output: LinearWeight;
   readonly outputBias: Tensor | undefined;
 }
@@ -139,6 +143,7 @@ export async function loadAttention(
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
     qkNormFull: full,
     gate: isGated ? await loader.mergedLinear(`${at}.gate`, matrices(gates), hidden) : undefined,
+    sinks: config.hasSinks ? await loader.mergedVector(`${at}.sinks`, [{ name: `${at}.sinks`, size: heads, rows: q }]) : undefined,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
     outputBias: outputBias ? await loader.tensor(`${at}.o_proj.bias`, [hidden]) : undefined,
   };
@@ -225,7 +230,7 @@ export function attend(
   const { rows, positions, slots } = input;
   projectQKV(rec, weights, { heads, kvHeads }, { x, qkv: ws.qkv, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
-  if (kept > 0) attendPages(rec, { heads, layer, scores }, ws, input, kv);
+  if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, input, kv);
   if (weights.gate) {
     linear(rec, { x, weight: weights.gate, out: ws.gate!, rows });
     mulSigmoid(rec, { x: ws.attended, gate: ws.gate!, rows });
@@ -238,7 +243,7 @@ export function attend(
 /** ws.attended = attention of ws.q over the pages. */
 function attendPages(
   rec: Recorder,
-  own: { readonly heads: number; readonly layer: number; readonly scores: AttentionScores },
+  own: Pick<PagedAttentionArgs, 'heads' | 'layer' | 'scores' | 'sinks'>,
   ws: AttentionWorkspace,
   input: ForwardInput,
   kv: KVCache,

@@ -1,36 +1,50 @@
 /** The feed-forward half of a layer as a mixture of experts: gated MLPs, a few of which a router chooses for every row. */
 import { floatStorage } from '../../config.ts';
 import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { gateMul } from '../../ops/activation.ts';
+import { gateClamped, gateMul } from '../../ops/activation.ts';
 import { combineRows, createRoutes, expertLinear, routeRows } from '../../ops/experts.ts';
 import type { Routes } from '../../ops/experts.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
-import { sizeOf } from '../../util/math.ts';
+import { concatenated, sizeOf } from '../../util/math.ts';
+import type { Range } from '../../util/math.ts';
 import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
 import { gatedMlp, HIDDEN_ACTS } from './mlp.ts';
-import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare } from './mlp.ts';
+import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
 
 /** A layer's experts, those of a rank stacked by rows, and the router of all. */
 interface Experts {
-  readonly router: LinearWeight; // [E, C]
-  readonly gateUp: LinearWeight; // gates of all experts, then ups: [2 E I, C]
+  readonly config: ExpertsConfig;
+  /** [E, C], and a row more for the share of the expert of all rows. */
+  readonly router: LinearWeight;
+  /** [E]. */
+  readonly routerBias: Tensor | undefined;
+  /** [E]: what is added where experts are chosen. */
+  readonly choiceBias: Tensor | undefined;
+  /** Gates of all experts, then ups; or each expert's gates and ups, one expert after the other: [2 E I, C]. */
+  readonly gateUp: LinearWeight;
+  readonly gateUpBias: Tensor | undefined; // [2 E I]
+  /** Matrices of an expert that do not lie together in it. */
+  readonly segments: 1 | 2;
   readonly down: LinearWeight; // [E C, I]
-  readonly normalised: boolean;
+  readonly downBias: Tensor | undefined; // [E C]
+  readonly shared: GatedMlp | undefined;
 }
 
 interface ExpertsWorkspace {
-  readonly logits: Tensor; // [T, E]
+  readonly logits: Tensor; // [T, E], or a column more
   readonly routes: Routes;
   readonly gateUp: Tensor; // [T k, 2 I]
   readonly activated: Tensor; // [T k, I]
   readonly y: Tensor; // [T k, C]
+  readonly shared: Tensor | undefined; // [T, C]
 }
 
 interface MixedWorkspace {
   readonly experts: ExpertsWorkspace | undefined;
-  /** Of layers without experts. */
+  /** Of layers without experts, and of the expert of all rows. */
   readonly dense: GatedMlpWorkspace | undefined;
 }
 
@@ -44,67 +58,122 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
       const widest = experts ? experts.perRow * Math.max(2 * experts.intermediate, config.hidden) : 0;
       return Math.max(widest, hasDense(config) ? dense.widest(config, share) : 0);
     },
-    load: (loader, at, config, share, layer) =>
-      config.experts?.layers[layer] ? loadExperts(loader, at, config, config.experts, share) : dense.load(loader, at, config, share, layer),
+    async load(loader, at, config, share, layer) {
+      const { experts } = config;
+      if (!experts?.layers[layer]) return dense.load(loader, at, config, share, layer);
+      const shared = experts.hasShared ? await dense.load(loader, `${at}.shared_expert`, config, share, layer) : undefined;
+      return { ...(await loadExperts(loader, at, config.hidden, experts, share.experts)), shared };
+    },
     workspace: (device, config, share, rows) => ({
       experts: config.experts && workspaceOf(device, config, config.experts, share, rows),
       dense: hasDense(config) ? dense.workspace(device, config, share, rows) : undefined,
     }),
     record(rec, weights, ws, step) {
       if (!('router' in weights)) return dense.record(rec, weights, ws.dense!, step);
-      const { x, residual, out, rows } = step;
-      const { logits, routes, gateUp, activated, y } = ws.experts!;
-      linear(rec, { x, weight: weights.router, out: logits, rows });
-      routeRows(rec, { logits, routes, rows });
-      expertLinear(rec, { x, ofPairs: false, weight: weights.gateUp, segments: 2, routes, out: gateUp, rows });
-      gateMul(rec, { gateUp, out: activated, activation: HIDDEN_ACTS[hiddenAct], rows: rows * routes.shape.perRow });
-      expertLinear(rec, { x: activated, ofPairs: true, weight: weights.down, routes, out: y, rows });
-      combineRows(rec, { y, routes, normalised: weights.normalised, residual, out, rows });
+      const { x, rows } = step;
+      const { shared } = ws.experts!;
+      if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { x, residual: undefined, out: shared!, rows });
+      recordExperts(rec, hiddenAct, weights, ws.experts!, step);
     },
   };
 }
 
 function hasDense({ experts }: MlpConfig): boolean {
-  return !experts || experts.layers.includes(false);
+  return !experts || experts.hasShared === true || experts.layers.includes(false);
 }
 
-/** Of matrices that a checkpoint has by expert, or each as one of all experts (GGUF). The router is small and its near ties decide, so it stays in f32. */
+function recordExperts(
+  rec: Recorder,
+  hiddenAct: HiddenAct,
+  { config, router, routerBias, choiceBias, gateUp: gatesAndUps, gateUpBias, segments, down, downBias }: Experts,
+  { logits, routes, gateUp, activated, y, shared }: ExpertsWorkspace,
+  { x, residual, out, rows }: MlpStep,
+): void {
+  linear(rec, { x, weight: router, bias: routerBias, out: logits, rows });
+  routeRows(rec, { logits, routes, rows, sigmoid: config.routing?.sigmoid, bias: choiceBias });
+  expertLinear(rec, { x, ofPairs: false, weight: gatesAndUps, bias: gateUpBias, segments, routes, out: gateUp, rows });
+  const middle = { gateUp, out: activated, rows: rows * config.perRow };
+  if (config.clamp) gateClamped(rec, { ...middle, ...config.clamp, alternating: segments === 1 });
+  else gateMul(rec, { ...middle, activation: HIDDEN_ACTS[hiddenAct] });
+  expertLinear(rec, { x: activated, ofPairs: true, weight: down, bias: downBias, routes, out: y, rows });
+  const ofAll = shared && { rows: shared, gates: logits, column: config.count };
+  combineRows(rec, { y, routes, shares: config.shares, shared: ofAll, residual, out, rows });
+}
+
+/** The router is small and its near ties decide, so it stays in f32. */
 async function loadExperts(
   loader: WeightLoader,
   at: string,
-  { hidden }: MlpConfig,
-  { count, intermediate, normalised }: ExpertsConfig,
-  { experts }: MlpShare,
-): Promise<Experts> {
-  const held = Array.from({ length: sizeOf(experts) }, (_, i) => experts.from + i);
-  const matrices = (part: string, rows: number): MatrixPart[] => {
-    const stacked = `${at}.experts.${part}_proj.weight`;
-    if (loader.has(stacked))
-      return [{ name: stacked, outFeatures: count * rows, rows: { from: experts.from * rows, to: experts.to * rows } }];
-    return held.map((expert) => ({ name: `${at}.experts.${expert}.${part}_proj.weight`, outFeatures: rows }));
-  };
-  for (let expert = 0; expert < count; expert++) if (!held.includes(expert)) loader.skipAll(`${at}.experts.${expert}.`);
+  hidden: number,
+  config: ExpertsConfig,
+  held: Range,
+): Promise<Omit<Experts, 'shared'>> {
+  const { count, intermediate, hasShared, hasBias, routing } = config;
+  for (let expert = 0; expert < count; expert++) if (expert < held.from || expert >= held.to) loader.skipAll(`${at}.experts.${expert}.`);
+  const matrices = (part: string, rows: number): readonly MatrixPart[] => expertMatrices(loader, `${at}.experts`, part, { count, rows, columns: hidden, held }); // prettier-ignore
+  const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasShared ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
+  const fused = loader.has(`${at}.experts.gate_up_proj`);
+  const gateUp = fused ? matrices('gate_up', 2 * intermediate) : [...matrices('gate', intermediate), ...matrices('up', intermediate)];
+  const down = expertMatrices(loader, `${at}.experts`, 'down', { count, rows: hidden, columns: intermediate, held });
+  const biases = (...parts: readonly (readonly [string, number])[]): Promise<Tensor> | undefined => hasBias ? expertBiases(loader, `${at}.experts`, parts, count, held) : undefined; // prettier-ignore
   return {
-    router: await loader.as(floatStorage('f32')).linear(`${at}.gate.weight`, count, hidden),
-    gateUp: await loader.mergedLinear(`${at}.gate_up`, [...matrices('gate', intermediate), ...matrices('up', intermediate)], hidden),
-    down: await loader.mergedLinear(`${at}.down`, matrices('down', hidden), intermediate),
-    normalised,
+    config,
+    routerBias: hasBias ? await loader.tensor(`${at}.gate.bias`, [count]) : undefined,
+    router: await loader.as(floatStorage('f32')).mergedLinear(`${at}.router`, routers, hidden),
+    choiceBias: routing?.hasBias ? await loader.tensor(`${at}.expert_bias`, [count]) : undefined,
+    gateUp: await loader.mergedLinear(`${at}.gate_up`, gateUp, hidden),
+    gateUpBias: await (fused ? biases(['gate_up', 2 * intermediate]) : biases(['gate', intermediate], ['up', intermediate])),
+    segments: fused ? 1 : 2,
+    down: await loader.mergedLinear(`${at}.down`, down, intermediate),
+    downBias: await biases(['down', hidden]),
   };
+}
+
+/** A number for each row of the parts [name, rows of an expert], of the experts that are held: [count, rows] each, as one tensor or as GGUF's `.bias`. */
+async function expertBiases(
+  loader: WeightLoader,
+  at: string,
+  parts: readonly (readonly [part: string, rows: number])[],
+  count: number,
+  held: Range,
+): Promise<Tensor> {
+  const all: Float32Array[] = [];
+  for (const [part, rows] of parts) {
+    const stacked = `${at}.${part}_proj.bias`;
+    all.push(await loader.data(loader.has(stacked) ? stacked : `${at}.${part}_proj_bias`, [count, rows], { rows: held }));
+  }
+  const values = concatenated(all);
+  return loader.device.upload(`${at} biases`, 'f32', [values.length], values);
+}
+
+/** A matrix [rows, columns] of every expert that is held, of a checkpoint that has them one by one, stacked as one matrix (GGUF), or as [count, rows, columns]. */
+function expertMatrices(
+  loader: WeightLoader,
+  at: string,
+  part: string,
+  { count, rows, columns, held }: { readonly count: number; readonly rows: number; readonly columns: number; readonly held: Range },
+): readonly MatrixPart[] {
+  const [stacked, fused] = [`${at}.${part}_proj.weight`, `${at}.${part}_proj`];
+  const all = { outFeatures: count * rows, rows: { from: held.from * rows, to: held.to * rows } };
+  if (loader.has(stacked)) return [{ name: stacked, ...all }];
+  if (loader.has(fused)) return [{ name: fused, ...all, shape: [count, rows, columns] }];
+  return Array.from({ length: sizeOf(held) }, (_, i) => ({ name: `${at}.${held.from + i}.${part}_proj.weight`, outFeatures: rows }));
 }
 
 function workspaceOf(
   device: Device,
   { hidden }: MlpConfig,
-  { count, perRow, intermediate }: ExpertsConfig,
+  { count, perRow, intermediate, hasShared }: ExpertsConfig,
   { experts: held }: MlpShare,
   rows: number,
 ): ExpertsWorkspace {
   const pairs = rows * perRow;
   return {
-    logits: device.tensor('router logits', 'f32', [rows, count]),
+    logits: device.tensor('router logits', 'f32', [rows, hasShared ? count + 1 : count]),
     routes: createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), { count, perRow, held }, rows),
     gateUp: device.tensor('expert gate_up', 'f32', [pairs, 2 * intermediate]),
     activated: device.tensor('expert activated', 'f32', [pairs, intermediate]),
     y: device.tensor('expert outputs', 'f32', [pairs, hidden]),
+    shared: hasShared ? device.tensor('shared expert', 'f32', [rows, hidden]) : undefined,
   };
 }

@@ -3,7 +3,8 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { gateMul } from '../../ops/activation.ts';
-import type { Activation } from '../../ops/activation.ts';
+import type { Activation, Clamp } from '../../ops/activation.ts';
+import type { ShareRule } from '../../ops/experts.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { sizeOf } from '../../util/math.ts';
@@ -12,6 +13,7 @@ import type { WeightLoader } from '../weight-loader.ts';
 
 export interface MlpConfig {
   readonly hidden: number;
+  /** Columns of the one MLP: of layers without experts, and of the expert that all rows share. */
   readonly intermediate: number;
   /** Of layers that have experts. */
   readonly experts?: ExpertsConfig | undefined;
@@ -23,8 +25,15 @@ export interface ExpertsConfig {
   readonly perRow: number;
   /** Columns of each. */
   readonly intermediate: number;
-  /** Whether the shares of a row's experts are made to sum to 1. */
-  readonly normalised: boolean;
+  /** How shares are made of the router's logits; default: a softmax over all. */
+  readonly routing?: { readonly sigmoid: boolean; readonly hasBias: boolean } | undefined;
+  readonly shares: ShareRule;
+  /** Every row also goes through one MLP of `MlpConfig.intermediate` columns, with the sigmoid of a logit of its own as its share. */
+  readonly hasShared?: boolean | undefined;
+  /** Router and experts have biases. */
+  readonly hasBias?: boolean | undefined;
+  /** The gates are cut, and gates and ups of one tensor stand by turns (gpt-oss). */
+  readonly clamp?: Clamp | undefined;
   /** Of every layer, whether it has them instead of one MLP. */
   readonly layers: readonly boolean[];
 }

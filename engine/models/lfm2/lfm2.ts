@@ -3,9 +3,11 @@ import type { Json } from '../../util/json.ts';
 import { alignUp } from '../../util/math.ts';
 import { expectValue, integer, layerCount, layerTypes, number } from '../config-fields.ts';
 import type { DecoderDefinition } from '../decoder.ts';
+import { expertSizes } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
-import { gatedMlp } from '../layers/mlp.ts';
+import { expertMlp } from '../layers/experts.ts';
+import type { ExpertsConfig } from '../layers/mlp.ts';
 import { shortConv } from '../layers/short-conv.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { renamed } from '../text-part.ts';
@@ -21,26 +23,43 @@ const DEFAULTS = {
   max_position_embeddings: 128_000,
 };
 const THETA = 1e6; // prettier-ignore
+/** The same of Lfm2MoeConfig (configuration_lfm2_moe.py). */
+const EXPERT_DEFAULTS = { ...DEFAULTS, hidden_size: 2048, intermediate_size: 7168 };
+/** What the sum of a row's shares is raised by (transformers, Lfm2MoeTopKRouter). */
+const SHARES_FLOOR = 1e-6;
 /** More taps than any convolution has; a file that says so is damaged. */
 const MOST_TAPS = 16;
 
-/** Reads config.json of LFM2. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/** Reads config.json of LFM2, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseLfm2Config(json: Json): DecoderStackConfig {
   expectValue(json, 'conv_bias', false);
-  const settings = { ...DEFAULTS, ...(!json['rope_parameters'] && { rope_theta: THETA }), ...json };
+  const hasExperts = json['model_type'] === 'lfm2_moe';
+  const settings = { ...(hasExperts ? EXPERT_DEFAULTS : DEFAULTS), ...(!json['rope_parameters'] && { rope_theta: THETA }), ...json };
   const layers = layerCount(settings);
   const taps = integer(json, 'conv_L_cache', 3);
   if (taps < 2 || taps > MOST_TAPS)
     throw new EngineError('unsupported', `config.json: conv_L_cache is ${taps}, expected 2 to ${MOST_TAPS}`);
   // Files of the first days have other names for three of the fields.
   const tied = json['tie_embedding'] ?? json['tie_word_embeddings'] ?? true;
-  const own = { rms_norm_eps: number(json, 'norm_eps', 1e-5), intermediate_size: mlpColumns(json), tie_word_embeddings: tied };
+  const columns = hasExperts ? integer(settings, 'intermediate_size') : mlpColumns(json);
+  const own = { rms_norm_eps: number(json, 'norm_eps', 1e-5), intermediate_size: columns, tie_word_embeddings: tied };
   const config = parseLlamaConfig({ ...settings, ...own, layer_types: undefined });
   const types = layerTypes(json, layers, ['full_attention', 'conv']) ?? typesByIndex(json, layers);
   const kinds = types.map((type) => ({ rope: config.rope, isRecurrent: type === 'conv' }));
   if (kinds.every((kind) => kind.isRecurrent)) throw new EngineError('unsupported', 'config.json: no layer has attention, expected at least one'); // prettier-ignore
   const recurrent = kinds.some((kind) => kind.isRecurrent) ? shortConv({ hidden: config.hidden, taps }) : undefined;
-  return { ...config, kinds, recurrent, qkNorm: true };
+  return { ...config, kinds, recurrent, qkNorm: true, experts: hasExperts ? lfm2Experts(json, layers) : undefined };
+}
+
+/** Experts behind the first layers; each share is the sigmoid of its own logit. */
+function lfm2Experts(json: Json, layers: number): ExpertsConfig {
+  const dense = number(json, 'num_dense_layers', 2);
+  return {
+    ...expertSizes(json, { count: 32, perRow: 4, intermediate: 1792 }),
+    routing: { sigmoid: true, hasBias: json['use_expert_bias'] !== false },
+    shares: { normalised: json['norm_topk_prob'] !== false, floor: SHARES_FLOOR, scale: number(json, 'routed_scaling_factor', 1) },
+    layers: Array.from({ length: layers }, (_, layer) => layer >= dense),
+  };
 }
 
 /** Layers with attention, by number; without the field all. */
@@ -62,7 +81,7 @@ function mlpColumns(json: Json): number {
 
 const STACK = decoderStack({
   parseConfig: parseLfm2Config,
-  mlp: gatedMlp('silu'),
+  mlp: expertMlp('silu'),
   norms: { beforeAttention: 'operator_norm', beforeMlp: 'ffn_norm' },
 });
 
@@ -71,9 +90,10 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/^model\.embedding_norm\./, 'model.norm.'],
   [/\.self_attn\.out_proj\./, '.self_attn.o_proj.'],
   [/\.self_attn\.(q|k)_layernorm\./, '.self_attn.$1_norm.'],
-  [/\.feed_forward\.w1\./, '.mlp.gate_proj.'],
-  [/\.feed_forward\.w3\./, '.mlp.up_proj.'],
-  [/\.feed_forward\.w2\./, '.mlp.down_proj.'],
+  [/\.feed_forward\./, '.mlp.'],
+  [/\.w1\./, '.gate_proj.'],
+  [/\.w3\./, '.up_proj.'],
+  [/\.w2\./, '.down_proj.'],
 ];
 
 function withUsualNames(loader: WeightLoader): WeightLoader {
@@ -84,5 +104,5 @@ function withUsualNames(loader: WeightLoader): WeightLoader {
   return loader.over(renamed(checkpoint, new Map(names)));
 }
 
-/** LFM2: short convolutions, and attention in some layers. Shapes and names: MODEL.md. */
+/** LFM2: short convolutions, and attention in some layers; an MLP or experts. Shapes and names: MODEL.md. */
 export const LFM2: DecoderDefinition = { ...STACK, load: (loader, ...rest) => STACK.load(withUsualNames(loader), ...rest) };

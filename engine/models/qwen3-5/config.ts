@@ -1,9 +1,11 @@
 import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { expectValue, integer, layerTypes } from '../config-fields.ts';
+import { expertSizes } from '../experts-config.ts';
 import { deltaNet } from '../layers/delta-net.ts';
 import type { DeltaNetConfig } from '../layers/delta-net.ts';
 import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { parseRope } from '../rope-config.ts';
 
@@ -20,12 +22,23 @@ const DEFAULTS = {
   rms_norm_eps: 1e-6,
   partial_rotary_factor: 0.25,
 };
+/** The same of Qwen3_5MoeTextConfig (configuration_qwen3_5_moe.py), where the one MLP is the expert of all rows. */
+const EXPERT_DEFAULTS = {
+  ...DEFAULTS,
+  hidden_size: 2048,
+  num_hidden_layers: 40,
+  num_key_value_heads: 2,
+  tie_word_embeddings: false,
+  shared_expert_intermediate_size: 512,
+};
 /** More taps than any convolution has; a file that says so is damaged. */
 const MOST_TAPS = 16;
 
-/** Reads config.json of the text part of Qwen3.5 and 3.6. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
+/** Reads config.json of the text part of Qwen3.5 and 3.6, with experts or without. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseQwen35Config(json: Json): DecoderStackConfig {
-  const settings = { ...DEFAULTS, ...json };
+  const hasExperts = /^qwen3_5_moe(_text)?$/.test(String(json['model_type']));
+  const given = hasExperts ? { ...EXPERT_DEFAULTS, ...json } : undefined;
+  const settings = given ? { ...given, intermediate_size: given.shared_expert_intermediate_size } : { ...DEFAULTS, ...json };
   expectValue(settings, 'attention_bias', false);
   expectValue(settings, 'attn_output_gate', true);
   // Layers and rotary embeddings are not Llama's.
@@ -45,8 +58,15 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
     isGated: true,
     // Weights of norms are stored as what they differ from 1, but for the gated one.
     normOffset: 1,
+    experts: hasExperts ? qwen35Experts(json, layers) : undefined,
     recurrent: kinds.some((kind) => kind.isRecurrent) ? deltaNet(deltaNetConfig(settings, hidden)) : undefined,
   };
+}
+
+/** In every layer; shares always sum to 1, whatever a file says (transformers, Qwen3_5MoeTopKRouter). */
+function qwen35Experts(json: Json, layers: number): ExpertsConfig {
+  const sizes = expertSizes(json, { count: 256, perRow: 8, intermediate: 512 });
+  return { ...sizes, shares: { normalised: true }, hasShared: true, layers: new Array<boolean>(layers).fill(true) };
 }
 
 function deltaNetConfig(json: Json, hidden: number): DeltaNetConfig {

@@ -1,10 +1,10 @@
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import { gatedMlp } from '../layers/mlp.ts';
+import { expertMlp } from '../layers/experts.ts';
 import { textPart } from '../text-part.ts';
 import { parseQwen35Config } from './config.ts';
 
-const TEXT = decoderStack({ parseConfig: parseQwen35Config, mlp: gatedMlp('silu') });
+const TEXT = decoderStack({ parseConfig: parseQwen35Config, mlp: expertMlp('silu') });
 
-/** Qwen3.5 and 3.6: three gated delta-nets to one gated attention; of models that see, the text part. Shapes and names: MODEL.md. */
+/** Qwen3.5 and 3.6: three gated delta-nets to one gated attention; an MLP or experts; of models that see, the text part. Shapes and names: MODEL.md. */
 export const QWEN3_5: DecoderDefinition = textPart(TEXT);

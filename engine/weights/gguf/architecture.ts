@@ -1,4 +1,5 @@
 /** GGUF's architectures: what llama.cpp's converter makes of each family (conversion/*.py). */
+import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
@@ -86,8 +87,11 @@ function granite(): Pick<Architecture, 'settings' | 'reads'> {
   };
 }
 
+/** How llama.cpp makes shares of a router's logits, by `expert_gating_func`. */
+const GATINGS = { softmax: 1, sigmoid: 2 } as const;
+
 /** A layer's experts, each part as one matrix of all; llama.cpp makes the shares of a row's experts sum to 1 (models/qwen3moe.cpp), as published models want. */
-function experts(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
+function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
   return {
     parts: new Map([
       ['ffn_gate_inp', 'mlp.gate'],
@@ -98,13 +102,52 @@ function experts(): Pick<Architecture, 'settings' | 'reads' | 'parts'> {
     reads: ['expert_count'],
     settings: (metadata, key) => {
       const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+      const given = metadata.number(key('expert_gating_func')) ?? GATINGS[gating];
+      if (given !== GATINGS[gating]) metadata.refuse(`${key('expert_gating_func')} is ${given}, expected ${GATINGS[gating]} (${gating})`);
       return {
         num_experts: size('expert_count'),
         num_experts_per_tok: size('expert_used_count'),
-        moe_intermediate_size: size('expert_feed_forward_length'),
+        moe_intermediate_size: metadata.everyLayer(key('expert_feed_forward_length')) ?? size('expert_feed_forward_length'),
         norm_topk_prob: true,
       };
     },
+  };
+}
+
+/** An architecture with experts: its own names and settings, and those of experts. */
+function withExperts<Own extends Partial<Architecture>>(
+  own: Own,
+  more: Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>>,
+): Own & typeof more {
+  // prettier-ignore
+  const settings: typeof more.settings = (...given) => ({ ...own.settings?.(...given), ...more.settings(...given) });
+  return { ...own, ...more, parts: new Map([...(own.parts ?? []), ...more.parts]), settings };
+}
+
+/** Qwen3.5's experts, and the one of all rows, whose columns are the only ones of an MLP (models/qwen35moe.cpp). */
+function qwen35Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
+  const { parts, reads, settings } = experts();
+  return {
+    reads,
+    parts: new Map([...parts, ['ffn_gate_inp_shexp', 'mlp.shared_expert_gate'], ...['gate', 'up', 'down'].map((part) => [`ffn_${part}_shexp`, `mlp.shared_expert.${part}_proj`] as const)]), // prettier-ignore
+    settings: (metadata, key, sizes) => ({
+      ...settings(metadata, key, sizes),
+      shared_expert_intermediate_size: metadata.number(key('expert_shared_feed_forward_length')) ?? metadata.refuse(`${key('expert_shared_feed_forward_length')} is missing`), // prettier-ignore
+    }),
+  };
+}
+
+/** LFM2's: behind the first layers, chosen by their sigmoids and a bias (models/lfm2moe.cpp). */
+function lfm2Experts(): Required<Pick<Architecture, 'settings' | 'reads' | 'parts'>> {
+  const { parts, reads, settings } = experts('sigmoid');
+  return {
+    parts,
+    reads,
+    settings: (metadata, key, sizes) => ({
+      ...settings(metadata, key, sizes),
+      num_dense_layers: metadata.number(key('leading_dense_block_count')) ?? 0,
+      routed_scaling_factor: metadata.number(key('expert_weights_scale')) || 1,
+    }),
   };
 }
 
@@ -154,6 +197,26 @@ function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   };
 }
 
+/** gpt-oss: windows by turns and a ramp of YaRN that nothing is cut off, neither of which files say (conversion/gpt_oss.py); no columns but the experts'. */
+function gptOss(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
+  const { parts, reads, settings } = experts();
+  return {
+    reads,
+    parts: new Map([...parts, ['post_attention_norm', 'post_attention_layernorm']]),
+    tensors: new Map([['attn_sinks.weight', 'self_attn.sinks']]),
+    settings: (metadata, key, sizes) => {
+      const { moe_intermediate_size: intermediate_size, ...own } = settings(metadata, key, sizes);
+      const { rope_scaling } = ropeOf(metadata, key, undefined);
+      return {
+        ...own,
+        intermediate_size,
+        attention_bias: true,
+        ...(isObject(rope_scaling) && { rope_scaling: { ...rope_scaling, truncate: false } }),
+      };
+    },
+  };
+}
+
 /** Short convolutions, in the layers without heads of keys; the columns of the MLP are those that there are. */
 function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   return {
@@ -161,7 +224,10 @@ function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
       ['attn_norm', 'operator_norm'],
       ['ffn_norm', 'ffn_norm'],
     ]),
-    tensors: new Map(['conv', 'in_proj', 'out_proj'].map((name) => [`shortconv.${name}.weight`, `conv.${name}.weight`])),
+    tensors: new Map([
+      ...['conv', 'in_proj', 'out_proj'].map((name) => [`shortconv.${name}.weight`, `conv.${name}.weight`] as const),
+      ['exp_probs_b.bias', 'mlp.expert_bias'],
+    ]),
     settings: (metadata, key) => ({
       norm_eps: metadata.number(key('attention.layer_norm_rms_epsilon')),
       conv_L_cache: metadata.number(key('shortconv.l_cache')) ?? metadata.refuse(`${key('shortconv.l_cache')} is missing`),
@@ -201,7 +267,10 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['phi3', { modelType: 'phi3', permuted: false, activation: 'silu', parts: FUSED }],
   ['olmo2', { modelType: 'olmo2', permuted: false, activation: 'silu', ...olmo() }],
   ['lfm2', { modelType: 'lfm2', permuted: false, activation: 'silu', ...lfm2() }],
+  ['lfm2moe', { modelType: 'lfm2_moe', permuted: false, activation: 'silu', ...withExperts(lfm2(), lfm2Experts()) }],
+  ['gpt-oss', { modelType: 'gpt_oss', permuted: false, activation: 'silu', ...gptOss() }],
   ['qwen35', { modelType: 'qwen3_5_text', permuted: false, activation: 'silu', ...qwen35() }],
+  ['qwen35moe', { modelType: 'qwen3_5_moe_text', permuted: false, activation: 'silu', ...withExperts(qwen35(), qwen35Experts()) }],
 ]);
 
 /** The architecture that a file names; throws EngineError('invalid_model') that lists what there is. */

@@ -42,7 +42,8 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   return {
     model_type: modelType,
     hidden_size: hidden,
-    intermediate_size: size('feed_forward_length'),
+    // Files whose layers all have experts may lack it.
+    intermediate_size: metadata.has(key('expert_count')) ? metadata.everyLayer(key('feed_forward_length')) : size('feed_forward_length'),
     num_hidden_layers: layers,
     num_attention_heads: heads,
     num_key_value_heads: metadata.everyLayer(key('attention.head_count_kv')) ?? heads,

@@ -60,7 +60,7 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
     const count = permuted ? headsOf[part] : undefined;
     const isShifted = normOffset !== 0 && tensor.name.endsWith('_norm.weight');
     const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
-    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stackedByRows(tensor);
+    const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stored.endsWith('_inp_shexp.weight') ? asRow(tensor) : stackedByRows(tensor); // prettier-ignore
     found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });
   }
   return found;
@@ -76,6 +76,11 @@ function stackedByRows(tensor: PartTensor): PartTensor {
 function asFilters(tensor: PartTensor): PartTensor {
   const [channels = 1, taps = 1] = tensor.shape;
   return { ...tensor, shape: [channels, 1, taps] };
+}
+
+/** A matrix of one row, of which files have the row alone. */
+function asRow(tensor: PartTensor): PartTensor {
+  return { ...tensor, shape: [1, product(tensor.shape)] };
 }
 
 function headRows(metadata: Metadata, { name, shape }: GgufTensor, heads: number): number {

@@ -27,7 +27,10 @@ export function readVocabulary(metadata: Metadata): GgufVocabulary {
     if (value === undefined || (Number.isInteger(value) && value >= 0 && value < tokens.length)) return value;
     return metadata.refuse(`tokenizer.ggml.${key} is ${value}, expected a token below ${tokens.length}`);
   };
-  const named = tokens.flatMap((token, index) => (kinds[index] !== KIND.normal && ENDS.has(token) ? [index] : []));
+  const isControl = (token: string): boolean => kinds[tokens.indexOf(token)] !== KIND.normal && tokens.includes(token);
+  // In Harmony (gpt-oss) an end is that of a message, and behind it comes the next one.
+  const isEnd = (token: string): boolean => ENDS.has(token) && !(token === '<|end|>' && isControl('<|return|>') && isControl('<|call|>'));
+  const named = tokens.flatMap((token, index) => (kinds[index] !== KIND.normal && isEnd(token) ? [index] : []));
   const given = END_KEYS.map(id).filter((end) => end !== undefined);
   return { tokens, kinds, bos: id('bos_token_id'), unknown: id('unknown_token_id'), ends: [...new Set([...given, ...named])] };
 }
@@ -45,6 +48,6 @@ const END_KEYS = ['eos_token_id', 'eot_token_id', 'eom_token_id'];
 
 /** Control tokens that end a turn or a text, whatever a file's keys say: files name one end, models write others (llama.cpp, special_eog_ids). */
 const ENDS: ReadonlySet<string> = new Set([
-  '<|eot_id|>', '<|im_end|>', '<|end|>', '<|return|>', '<end_of_turn>', '<|endoftext|>', '</s>', '<|eom_id|>', '<EOT>', '_<EOT>', '[EOT]', '[EOS]',
+  '<|eot_id|>', '<|im_end|>', '<|end|>', '<|return|>', '<|call|>', '<end_of_turn>', '<|endoftext|>', '</s>', '<|eom_id|>', '<EOT>', '_<EOT>', '[EOT]', '[EOS]',
   '<|end_of_text|>', '<end_of_utterance>', '<eos>', '<｜end▁of▁sentence｜>',
 ]); // prettier-ignore
