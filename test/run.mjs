@@ -92,7 +92,7 @@ async function runTests(filters) {
 async function passes(title, path, ...args) {
   const child = spawn(process.execPath, [tool(path), ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
   // So low that a browser is not held up, not so low that a test waits for its turn until it is too late.
-  setPriority(child.pid, 5);
+  setPriority(child.pid, 3);
   const output = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => output.push(chunk));
   const passed = (await ended(child)) === 0;

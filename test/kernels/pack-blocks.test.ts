@@ -15,17 +15,8 @@ const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 /** Odd, so that pieces begin in the middle of a word; more than a workgroup. */
 const ROWS = 11;
 
-let device: Device;
-beforeAll(async () => {
-  device = await testDevice();
-});
-afterAll(() => {
-  expect(device.errors).toEqual([]);
-  device.close();
-});
-
 /** What the device makes of the values [from, to) of rows of `width`, in two pieces as of two chunks, and its flags. */
-async function packed(type: BlockType, bytes: Uint8Array, width: number, { from, to } = { from: 0, to: width }) {
+async function packed(device: Device, type: BlockType, bytes: Uint8Array, width: number, { from, to } = { from: 0, to: width }) {
   const columns = to - from;
   const [part] = emptyLinear(device, 'packed', ROWS, columns, type).parts as [LinearPart];
   const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
@@ -41,42 +32,63 @@ async function packed(type: BlockType, bytes: Uint8Array, width: number, { from,
   return found;
 }
 
-async function expected(type: BlockType, bytes: Uint8Array, columns: number): Promise<Uint32Array> {
+async function expected(device: Device, type: BlockType, bytes: Uint8Array, columns: number): Promise<Uint32Array> {
   const [{ weight }] = packStored(device, 'expected', bytes, ROWS, columns, type).parts as [LinearPart];
   const words = new Uint32Array((await device.read(weight)).buffer);
   device.destroy(weight);
   return words;
 }
 
-describe.each(TYPES)('%s', (type) => {
-  const { values, bytes: blockBytes } = BLOCK_FORMATS[type];
-  // An odd number of blocks, where a word of scales is half empty.
-  const blocks = values === 32 ? 5 : 3;
-  const width = blocks * values;
-  const { bytes } = randomBlocks(createRng(values + blockBytes), type, ROWS * width, true);
+interface Rows {
+  readonly bytes: Uint8Array;
+  readonly width: number;
+  readonly blocks: number;
+}
 
-  test('whole rows lie as from the host', async () => {
-    const found = await packed(type, bytes, width);
-    expect(found.words).toEqual(await expected(type, bytes, width));
+/** Rows of an odd number of blocks, where a word of scales is half empty. */
+function rowsOf(type: BlockType): Rows {
+  const { values, bytes } = BLOCK_FORMATS[type];
+  const blocks = values === 32 ? 5 : 3;
+  return { bytes: randomBlocks(createRng(values + bytes), type, ROWS * blocks * values, true).bytes, width: blocks * values, blocks };
+}
+
+describe('pack_blocks', () => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => {
+    expect(device.errors).toEqual([]);
+    device.close();
+  });
+
+  test.each(TYPES)('whole rows of %s lie as from the host', async (type) => {
+    const { bytes, width } = rowsOf(type);
+    const found = await packed(device, type, bytes, width);
+    expect(found.words).toEqual(await expected(device, type, bytes, width));
     expect(found.flags).toEqual([0, 0, 0]);
   });
 
-  test('some columns of rows do too', async () => {
-    const found = await packed(type, bytes, width, { from: values, to: width });
+  test.each(TYPES)('some columns of rows of %s do too', async (type) => {
+    const { bytes, width, blocks } = rowsOf(type);
+    const { values, bytes: blockBytes } = BLOCK_FORMATS[type];
+    const found = await packed(device, type, bytes, width, { from: values, to: width });
     const rowBytes = blocks * blockBytes;
     const kept = Array.from({ length: ROWS }, (_, row) => [...bytes.subarray(row * rowBytes + blockBytes, (row + 1) * rowBytes)]).flat();
-    expect(found.words).toEqual(await expected(type, Uint8Array.from(kept), width - values));
+    expect(found.words).toEqual(await expected(device, type, Uint8Array.from(kept), width - values));
   });
 
-  test('a scale that is not finite is told', async () => {
-    const { scale, offset } = { offset: undefined, ...BLOCK_FORMATS[type].places };
+  test.each(TYPES)('a scale of %s that is not finite is told', async (type) => {
+    const { bytes, width, blocks } = rowsOf(type);
+    const { bytes: blockBytes, places } = BLOCK_FORMATS[type];
+    const { scale, offset } = { offset: undefined, ...places };
     for (const place of offset === undefined ? [scale] : [scale, offset]) {
       const bad = bytes.slice();
       const at = (7 * blocks + 2) * blockBytes + place;
       // The largest of MXFP4 is a byte; infinity in f16 or f32 ends with these two.
       const infinity = type === 'MXFP4' ? [255] : type === 'I8' ? [0, 0, 0x80, 0x7f] : [0, 0x7c];
       bad.set(infinity, at);
-      expect((await packed(type, bad, width)).flags).toEqual([0, 1, 0]);
+      expect((await packed(device, type, bad, width)).flags).toEqual([0, 1, 0]);
     }
   });
 });
