@@ -15,7 +15,7 @@ import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import type { FloatType, QuantizedType } from '../weights/storage.ts';
 
-/** Bytes that are read and uploaded at a time. Two chunks are on the host at most, and one in the driver. */
+/** Bytes that are read and uploaded at a time. One chunk is on the host, and two on the device: one that is packed, one that comes meanwhile. */
 const CHUNK_BYTES = 16 * 2 ** 20;
 
 /** Values [from, to) in place of a tensor's own, of which they are made; whole rows are asked for. */
@@ -49,10 +49,9 @@ export class WeightStream {
   readonly #limits = new Map<string, FloatType>();
   /** What is read of a chunk, again and again: fresh memory for each would be zeroed first, and collected. */
   readonly #host = new Uint8Array(CHUNK_BYTES);
-  #raw: Tensor | undefined;
+  /** In turn: while the device packs one chunk, the next comes. */
+  readonly #slots: { raw?: Tensor; packed: Promise<void> }[] = [{ packed: Promise.resolve() }, { packed: Promise.resolve() }];
   #flags: Tensor | undefined;
-  /** The chunk that the device is at. */
-  #running: Promise<void> = Promise.resolve();
 
   constructor(device: Device, checkpoint: Checkpoint) {
     this.#device = device;
@@ -133,10 +132,11 @@ export class WeightStream {
 
   /** Tensors with values that cannot be stored; nothing can be streamed after this. */
   async bad(): Promise<readonly BadTensor[]> {
-    if (!this.#flags || !this.#raw) return [];
+    if (!this.#flags) return [];
     const values = await this.#device.read(this.#flags);
-    this.#device.destroy(this.#raw, this.#flags);
-    this.#raw = this.#flags = undefined;
+    this.#device.destroy(this.#flags, ...this.#slots.flatMap(({ raw }) => raw ?? []));
+    this.#flags = undefined;
+    for (const slot of this.#slots) delete slot.raw;
     return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
   }
 
@@ -152,21 +152,23 @@ export class WeightStream {
     return { data: await (values?.(elements) ?? this.#checkpoint.read(name, elements)), source: 'F32' };
   }
 
-  /** Uploads what was read of a tensor, and packs it, when what came before is packed; the values may be as large as `limit` allows. */
+  /** Uploads what was read of a tensor and has it packed, as soon as the chunk before the last is; the values may be as large as `limit` allows. */
   async #send(name: string, limit: FloatType, data: Uint8Array | Float32Array, pack: (rec: Recorder, sent: Sent) => void): Promise<void> {
     const device = this.#device;
-    await this.#running;
-    if (!this.#raw || this.#raw.byteLength < data.byteLength) {
-      if (this.#raw) device.destroy(this.#raw);
+    const slot = this.#slots.shift()!;
+    this.#slots.push(slot);
+    await slot.packed;
+    if (!slot.raw || slot.raw.byteLength < data.byteLength) {
+      if (slot.raw) device.destroy(slot.raw);
       // Most chunks are of one size; those of a small model need no large buffer.
-      this.#raw = device.tensor('raw weights', 'u32', [nextPowerOfTwo(Math.max(256, data.byteLength)) / 4]);
+      slot.raw = device.tensor('raw weights', 'u32', [nextPowerOfTwo(Math.max(256, data.byteLength)) / 4]);
     }
     this.#flags ??= device.tensor('bad weights', 'u32', [this.#numbers.size]);
-    device.write(this.#raw, data);
+    device.write(slot.raw, data);
     if (this.#limits.get(name) !== 'f16') this.#limits.set(name, limit);
     const rec = device.record('pack weights');
-    pack(rec, { raw: this.#raw, flags: this.#flags, tensor: this.#numbers.get(name)! });
-    this.#running = rec.submit().finished();
+    pack(rec, { raw: slot.raw, flags: this.#flags, tensor: this.#numbers.get(name)! });
+    slot.packed = rec.submit().finished();
   }
 }
 

@@ -10,7 +10,7 @@
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { resolveConfig } from '../../engine/config.ts';
@@ -95,7 +95,8 @@ async function openLlama(path: string, gpu: false | 'vulkan'): Promise<Running> 
   const { getLlama } = (await import(pathToFileURL(index).href)) as LlamaCpp;
   const llama = await getLlama({ gpu, build: 'never', logLevel: 'error', skipDownload: true, progressLogs: false });
   const model = await llama.loadModel({ modelPath: path, gpuLayers: gpu ? 'max' : 0 });
-  const context = await model.createContext({ contextSize: CONTEXT, sequences: 1, batchSize: PROMPT });
+  // In a container it counts the machine's cores, and threads without one wait for each other.
+  const context = await model.createContext({ contextSize: CONTEXT, sequences: 1, batchSize: PROMPT, threads: availableParallelism() });
   const sequence = context.getSequence();
   return {
     deviceBytes: model.memoryUsage.vram + context.memoryUsage.vram,
