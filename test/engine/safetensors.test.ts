@@ -163,6 +163,7 @@ test('values that are not finite are refused with tensor and element, and so are
     for (const take of [(loader: WeightLoader) => loader.linear('a', 2, 2), (loader: WeightLoader) => loader.mergedLinear('ab', [{ name: 'a', outFeatures: 2 }], 2)]) {
       const loader = new WeightLoader(device, checkpoint, floatStorage('f16'));
       await take(loader);
+      // The loader's own: b is deliberately not loaded. No test is left out.
       loader.skip('b');
       await expect(loader.finish()).rejects.toThrow(says);
     }
@@ -171,6 +172,7 @@ test('values that are not finite are refused with tensor and element, and so are
   const checkpoint = await openSafetensors(platform, folder({ 'model.safetensors': put(-65520) }));
   const loader = new WeightLoader(device, checkpoint, floatStorage('f16'));
   await loader.linear('a', 2, 2);
+  // As above.
   loader.skip('b');
   await expect(loader.finish()).rejects.toMatchObject({ remedies: [LOAD_AS_F32] });
   await checkpoint.close();
@@ -184,6 +186,7 @@ test('the loader checks shapes and fails on leftovers', async () => {
   await expect(loader.data('z', [4])).rejects.toThrow('tensor z is missing');
   await loader.data('a', [2, 2]);
   await expect(loader.finish()).rejects.toThrow('1 tensors this architecture does not use: b');
+  // Said to be unused, b is no leftover.
   loader.skip('b');
   await loader.finish();
   expect(loader.parameters).toBe(4);
