@@ -37,7 +37,7 @@ export const LINEAR_SPLIT = defineKernel({
 export const LINEAR_BROADCAST = defineKernel({
   ...SPEC,
   file: 'linear/linear_broadcast.wgsl',
-  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -45,7 +45,7 @@ export const LINEAR_BROADCAST = defineKernel({
 export const LINEAR_ROWS = defineKernel({
   ...SPEC,
   file: 'linear/linear_rows.wgsl',
-  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROWS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });

@@ -44,12 +44,16 @@ function tableConsts(table: readonly number[]): Readonly<Record<string, number>>
   return Object.fromEntries([...words].map((word, i) => [`TABLE_${i}`, word]));
 }
 
-/** The fragments that read weights of a variant's storage in blocks: block_at, word_at and block_quad. */
-export function weightFragments({ storage = 'f32' }: Variant): readonly string[] {
+/**
+ * The fragments that read weights of a variant's storage in blocks: block_at, next_block, word_at and block_quad; with `columns` of 4 the next_blocks and
+ * words_at of four columns beside each other, in wider loads.
+ */
+export function weightFragments({ storage = 'f32' }: Variant, columns: 1 | 4 = 1): readonly string[] {
   const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
-  if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl'];
+  if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl', ...(columns === 4 ? ['lib/float_columns.wgsl'] : [])];
   const codes = 'table' in format ? 'table' : 'signed' in format ? 'signed' : 'linear';
-  return [`lib/codes_${codes}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl'];
+  const loads = columns === 4 ? 'block_columns' : 'block_column';
+  return [`lib/codes_${codes}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl', `lib/${loads}.wgsl`];
 }
 
 /** The fragment that widens four stored floats. */

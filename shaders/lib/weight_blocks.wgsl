@@ -1,8 +1,8 @@
 // Weights in blocks of 32 along K: value = scale * code + offset. The layout is that of load/pack_blocks.wgsl: [words of a row][N] u32,
 // the codes of all blocks, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE, a word for every 8. LOW_BITS and HIGH_BITS are the
-// planes of a code, GROUPS the scales of a block. scales_<kind>.wgsl makes scale and offset, codes_<kind>.wgsl the number that a code stands for. Products
-// of scale and code have fewer than 24 bits, or no offset, so the values are the file's, widened to f32, bit for bit, fused or not.
-alias weight_t = u32;
+// planes of a code, GROUPS the scales of a block. block_column.wgsl or block_columns.wgsl loads them, scales_<kind>.wgsl makes scale and offset,
+// codes_<kind>.wgsl the number that a code stands for. Products of scale and code have fewer than 24 bits, or no offset, so the values are the file's,
+// widened to f32, bit for bit, fused or not.
 alias word_t = u32;
 
 struct block_t {
@@ -19,61 +19,24 @@ const BLOCK_QUADS = 8u;
 const BLOCK_WORDS = LOW_BITS;
 const WORD_QUADS = 8u / LOW_BITS;
 
-fn row_word(word: u32, column: u32) -> u32 {
-  return weight[word * params.n_weight + column];
+// Word 0 to BLOCK_WORDS - 1 of a block in a row: its low bits.
+fn low_word(block: u32, word: u32) -> u32 {
+  return block * (LOW_BITS + HIGH_BITS) + word;
 }
 
-fn load_scales(found: block_t, block: u32, column: u32) -> block_t {
-  var loaded = found;
-  let start = params.k4 / BLOCK_QUADS * (LOW_BITS + HIGH_BITS);
-  loaded.scales = row_word(start + block / SCALE_BLOCKS, column);
-  return loaded;
+// Word 0 to HIGH_BITS - 1 of a block in a row: its high bits.
+fn high_word(block: u32, word: u32) -> u32 {
+  return low_word(block, LOW_BITS + word);
 }
 
-fn load_wide(found: block_t, block: u32, column: u32) -> block_t {
-  var loaded = found;
-  let count = params.k4 / BLOCK_QUADS;
-  let start = count * (LOW_BITS + HIGH_BITS) + (count + SCALE_BLOCKS - 1u) / SCALE_BLOCKS;
-  loaded.wide = unpack2x16float(row_word(start + block / 8u, column));
-  return loaded;
+// The word of a row that has the block's scales.
+fn scales_word(block: u32) -> u32 {
+  return low_word(params.k4 / BLOCK_QUADS, 0u) + block / SCALE_BLOCKS;
 }
 
-fn load_high(found: block_t, block: u32, column: u32) -> block_t {
-  var loaded = found;
-  let start = block * (LOW_BITS + HIGH_BITS) + LOW_BITS;
-  if (HIGH_BITS > 0u) {
-    loaded.high.x = row_word(start, column);
-  }
-  if (HIGH_BITS > 1u) {
-    loaded.high.y = row_word(start + 1u, column);
-  }
-  return loaded;
-}
-
-// Any block.
-fn block_at(block: u32, column: u32) -> block_t {
-  var found = load_scales(block_t(), block, column);
-  if (HAS_WIDE == 1u) {
-    found = load_wide(found, block, column);
-  }
-  return block_scales(load_high(found, block, column), block);
-}
-
-// The block after `before`, the first being 0: loads what is new.
-fn next_block(before: block_t, block: u32, column: u32) -> block_t {
-  var found = before;
-  if (block % SCALE_BLOCKS == 0u) {
-    found = load_scales(found, block, column);
-  }
-  if (HAS_WIDE == 1u && block % 8u == 0u) {
-    found = load_wide(found, block, column);
-  }
-  return block_scales(load_high(found, block, column), block);
-}
-
-// Word 0 to BLOCK_WORDS - 1 of a block: its low bits.
-fn word_at(block: u32, word: u32, column: u32) -> word_t {
-  return row_word(block * (LOW_BITS + HIGH_BITS) + word, column);
+// The word of a row that has what 8 blocks share.
+fn wide_word(block: u32) -> u32 {
+  return scales_word(params.k4 / BLOCK_QUADS + SCALE_BLOCKS - 1u) + block / 8u;
 }
 
 // Four weights along K: quad 0 to WORD_QUADS - 1 of a word.

@@ -2,7 +2,8 @@
 //
 // As linear_tile.wgsl, but LANES rows of x are loaded by LANES invocations at once (one gather) and handed round by a shuffle with a
 // constant lane, which is a register permute. On lavapipe every load is a gather, uniform or not, so this leaves TILE_N + ROW_BLOCKS loads for
-// ROW_BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). Same order of sums, same bits.
+// ROW_BLOCKS x LANES x TILE_N products: 2.8x linear_tile with 1 block, 3.2x with 2 (test/bench/SPEED.md). An invocation's columns are four by four beside
+// each other, so that a load of blocks brings a word of each. Same order of sums, same bits.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -26,32 +27,32 @@ struct Params {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
-  let first_column = group.x * LANES * TILE_N + lane;
+  let first_columns = group.x * LANES * (TILE_N / 4u) + lane;
   let first_row = group.y * LANES * ROW_BLOCKS;
-  var column: array<u32, TILE_N>;
-  for (var j = 0u; j < TILE_N; j++) {
-    column[j] = min(first_column + j * LANES, params.n_weight - 1u);
+  var columns: array<u32, TILE_N / 4u>;
+  for (var j = 0u; j < TILE_N / 4u; j++) {
+    columns[j] = min(first_columns + j * LANES, params.n_weight / 4u - 1u);
   }
   var row: array<u32, ROW_BLOCKS>;
   for (var r = 0u; r < ROW_BLOCKS; r++) {
     row[r] = min(first_row + r * LANES + lane, params.m - 1u) * params.k4;
   }
   var acc: array<array<f32, TILE_N>, LANES * ROW_BLOCKS>;
-  var block = array<block_t, TILE_N>();
+  var blocks = array<blocks_t, TILE_N / 4u>();
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
-    for (var j = 0u; j < TILE_N; j++) {
-      block[j] = next_block(block[j], b, column[j]);
+    for (var j = 0u; j < TILE_N / 4u; j++) {
+      blocks[j] = next_blocks(blocks[j], b, columns[j]);
     }
     for (var word = 0u; word < BLOCK_WORDS; word++) {
-      var packed: array<word_t, TILE_N>;
-      for (var j = 0u; j < TILE_N; j++) {
-        packed[j] = word_at(b, word, column[j]);
+      var packed: array<words_t, TILE_N / 4u>;
+      for (var j = 0u; j < TILE_N / 4u; j++) {
+        packed[j] = words_at(b, word, columns[j]);
       }
       for (var quad = 0u; quad < WORD_QUADS; quad++) {
         let k = b * BLOCK_QUADS + word * WORD_QUADS + quad;
         var w: array<vec4<f32>, TILE_N>;
         for (var j = 0u; j < TILE_N; j++) {
-          w[j] = block_quad(block[j], packed[j], word, quad);
+          w[j] = block_quad(blocks[j / 4u][j % 4u], packed[j / 4u][j % 4u], word, quad);
         }
         for (var r = 0u; r < ROW_BLOCKS; r++) {
           let mine = x[row[r] + k];
@@ -68,7 +69,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   }
   for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, first_column + j * LANES, acc[i][j]);
+      store(first_row + i, (first_columns + j / 4u * LANES) * 4u + j % 4u, acc[i][j]);
     }
   }
 }

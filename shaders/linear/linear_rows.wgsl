@@ -25,35 +25,35 @@ struct Params {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
-  let first_column = group.x * LANES * TILE_N + lane;
+  let first_columns = group.x * LANES * (TILE_N / 4u) + lane;
   let first_row = group.y * ROWS;
-  var column: array<u32, TILE_N>;
-  for (var j = 0u; j < TILE_N; j++) {
-    column[j] = min(first_column + j * LANES, params.n_weight - 1u);
+  var columns: array<u32, TILE_N / 4u>;
+  for (var j = 0u; j < TILE_N / 4u; j++) {
+    columns[j] = min(first_columns + j * LANES, params.n_weight / 4u - 1u);
   }
   var row: array<u32, ROWS>;
   for (var i = 0u; i < ROWS; i++) {
     row[i] = min(first_row + i, params.m - 1u) * params.k4 + lane;
   }
   var acc: array<array<f32, TILE_N>, ROWS>;
-  var block = array<block_t, TILE_N>();
+  var blocks = array<blocks_t, TILE_N / 4u>();
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
     var mine: array<vec4<f32>, ROWS>;
     for (var i = 0u; i < ROWS; i++) {
       mine[i] = x[row[i] + b * BLOCK_QUADS];
     }
-    for (var j = 0u; j < TILE_N; j++) {
-      block[j] = next_block(block[j], b, column[j]);
+    for (var j = 0u; j < TILE_N / 4u; j++) {
+      blocks[j] = next_blocks(blocks[j], b, columns[j]);
     }
     for (var word = 0u; word < BLOCK_WORDS; word++) {
-      var packed: array<word_t, TILE_N>;
-      for (var j = 0u; j < TILE_N; j++) {
-        packed[j] = word_at(b, word, column[j]);
+      var packed: array<words_t, TILE_N / 4u>;
+      for (var j = 0u; j < TILE_N / 4u; j++) {
+        packed[j] = words_at(b, word, columns[j]);
       }
       for (var quad = 0u; quad < WORD_QUADS; quad++) {
         var w: array<vec4<f32>, TILE_N>;
         for (var j = 0u; j < TILE_N; j++) {
-          w[j] = block_quad(block[j], packed[j], word, quad);
+          w[j] = block_quad(blocks[j / 4u][j % 4u], packed[j / 4u][j % 4u], word, quad);
         }
         for (var i = 0u; i < ROWS; i++) {
           let a = subgroupShuffle(mine[i], word * WORD_QUADS + quad);
@@ -66,7 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   }
   for (var i = 0u; i < ROWS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, first_column + j * LANES, acc[i][j]);
+      store(first_row + i, (first_columns + j / 4u * LANES) * 4u + j % 4u, acc[i][j]);
     }
   }
 }

@@ -1,0 +1,40 @@
+// Loads weight_blocks.wgsl's blocks of four columns beside each other, a word of each at once: software adapters pay for loads more than for words.
+alias weight_t = vec4<u32>;
+alias blocks_t = array<block_t, 4>;
+alias words_t = vec4<u32>;
+
+fn row_words(word: u32, columns: u32) -> vec4<u32> {
+  return weight[word * (params.n_weight / 4u) + columns];
+}
+
+// The blocks after `before`, the first being 0: loads what is new. Columns 4 * columns to 4 * columns + 3.
+fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {
+  var scales: vec4<u32>;
+  if (block % SCALE_BLOCKS == 0u) {
+    scales = row_words(scales_word(block), columns);
+  }
+  var wide: vec4<u32>;
+  if (HAS_WIDE == 1u && block % 8u == 0u) {
+    wide = row_words(wide_word(block), columns);
+  }
+  var high: array<vec4<u32>, 2>;
+  for (var plane = 0u; plane < HIGH_BITS; plane++) {
+    high[plane] = row_words(high_word(block, plane), columns);
+  }
+  var found = before;
+  for (var c = 0u; c < 4u; c++) {
+    found[c].high = vec2<u32>(high[0][c], high[1][c]);
+    if (block % SCALE_BLOCKS == 0u) {
+      found[c].scales = scales[c];
+    }
+    if (HAS_WIDE == 1u && block % 8u == 0u) {
+      found[c].wide = unpack2x16float(wide[c]);
+    }
+    found[c] = block_scales(found[c], block);
+  }
+  return found;
+}
+
+fn words_at(block: u32, word: u32, columns: u32) -> words_t {
+  return row_words(low_word(block, word), columns);
+}
