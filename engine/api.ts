@@ -159,6 +159,18 @@ export interface TranscriptionRequest<Samples extends Float32Array | SampleFile 
   readonly logprobs?: boolean;
   /** Default transcribe; `translate` writes English, where the model's `translates` says so. */
   readonly task?: 'transcribe' | 'translate';
+  /** Whether audio in which nobody speaks is left out, or by which rules; default true where the engine has a model that tells. */
+  readonly vad?: boolean | VadRules;
+}
+
+/** What counts as speech, as OpenAI's `server_vad` says it. */
+export interface VadRules {
+  /** Probability from which on a moment is speech. */
+  readonly threshold: number;
+  /** Audio before speech that is kept, ms. */
+  readonly prefixPaddingMs: number;
+  /** Silence that ends speech, ms. */
+  readonly silenceDurationMs: number;
 }
 
 /** Seconds from the start of the audio. */

@@ -258,6 +258,8 @@ export interface EngineConfig extends SettingsOf<typeof ENGINE_SETTINGS> {
   readonly chat?: ModelSource;
   readonly speech?: ModelSource;
   readonly transcription?: ModelSource;
+  /** Folder of Silero VAD's weights, which tell the transcription model where somebody speaks; without it all audio is heard. */
+  readonly vad?: Pick<ModelSource, 'path'>;
 }
 
 /** No models, and the default of every setting. */

@@ -54,7 +54,9 @@ function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes, or want models: only when asked for.
-  const byName = ['audio-memory', 'fuzz', 'llama', 'load', 'quantised', 'recognition', 'soak', 'voices'].map((name) => `${name}.bench.ts`);
+  const byName = ['audio-memory', 'fuzz', 'invented', 'llama', 'load', 'quantised', 'recognition', 'soak', 'voices'].map(
+    (name) => `${name}.bench.ts`,
+  );
   const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);

@@ -1,5 +1,6 @@
 /** Speech and transcription through Parley itself, for the scripts that evaluate checkpoints or make training data. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import type { Engine } from '../engine/protocol.ts';
 import { resample } from '../engine/audio/resample.ts';
 import { parseWav, wavToMono, writeWav } from '../engine/audio/wav.ts';
@@ -11,13 +12,17 @@ import { wordErrorRate } from '../test/support/word-error-rate.ts';
 const RECOGNISER_RATE = 16000;
 const SEED = 1;
 
-/** An engine with the models of these folders; the tasks not named are left out. */
-export function openEngine(models: { chat?: string; speech?: string; transcription?: string }): Promise<Engine> {
+/** Of the bundled gate of speech. */
+const VAD = fileURLToPath(new URL('../models/silero-vad', import.meta.url));
+
+/** An engine with the models of these folders; the tasks not named are left out. A transcription model hears speech only, unless `vad` is false. */
+export function openEngine(models: { chat?: string; speech?: string; transcription?: string; vad?: boolean }): Promise<Engine> {
   return createEngine(createNodePlatform(), {
     ...DEFAULT_ENGINE_CONFIG,
     ...(models.chat !== undefined && { chat: { path: models.chat } }),
     ...(models.speech !== undefined && { speech: { path: models.speech } }),
     ...(models.transcription !== undefined && { transcription: { path: models.transcription } }),
+    ...(models.vad !== false && { vad: { path: VAD } }),
   });
 }
 

@@ -23,7 +23,7 @@ import { createBrowserPlatform } from '../engine/platform/browser.ts';
 import { PACKED_SUFFIXES } from '../server/http/packed.ts';
 import { grammarWasm } from './grammar-wasm.ts';
 import { sharedShaders } from './shared-shaders.ts';
-import { CHUNK_BYTES, aboutOf } from './src/models/manifest.ts';
+import { CHUNK_BYTES, VAD_WEIGHTS, aboutOf } from './src/models/manifest.ts';
 import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 
 const WEB = dirname(fileURLToPath(import.meta.url));
@@ -106,6 +106,9 @@ function modelFolder(): Plugin {
         for (const name of [...model.files.map((file) => file.name), 'README.md'])
           place(join(ROOT, 'models', model.id, name), join(target, name));
       }
+      const vad = dirname(VAD_WEIGHTS);
+      mkdirSync(join(out, vad), { recursive: true });
+      for (const name of readdirSync(join(ROOT, vad))) place(join(ROOT, vad, name), join(out, vad, name));
       writeFileSync(join(out, 'models', 'index.json'), JSON.stringify(index));
     },
   };
@@ -196,10 +199,11 @@ function offlineShell(): Plugin {
         // Their headers are kept with the answers, so other headers are another version.
         const copied = publicFiles();
         for (const [name, bytes] of copied) hash.update(name).update(bytes);
+        hash.update(readFileSync(join(ROOT, VAD_WEIGHTS)));
         const plain = [...copied.keys()].filter((name) => !name.startsWith('_'));
         const shell = {
           version: hash.digest('hex').slice(0, 12),
-          files: ['./', 'models/index.json', ...files.filter((name) => name !== 'index.html'), ...plain],
+          files: ['./', 'models/index.json', VAD_WEIGHTS, ...files.filter((name) => name !== 'index.html'), ...plain],
         };
         const placeholder = /(['"`])__SHELL__\1/;
         if (!placeholder.test(worker.code)) throw new Error('sw.js has lost its placeholder');

@@ -124,6 +124,23 @@ export const MEL_SCALE = defineKernel({
   overrides: { WG: 'u32', FRAMES: 'u32' },
 });
 
+export const MAGNITUDE = defineKernel({
+  file: 'spectral/magnitude.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { x: 'read', out: 'write' },
+  params: { frames: 'u32', bins: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+const MAGNITUDE_WG = 64;
+
+/** Magnitudes of complex numbers: x [frames, 2 bins], real parts before imaginary ones, to out [frames, bins]. */
+export function magnitude(rec: Recorder, { x, out, frames }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number }): void {
+  const bins = (x.shape.at(-1) ?? 0) / 2;
+  assert(out.size >= frames * bins, `magnitude: ${frames} frames of ${bins} bins do not fit ${out.label}`);
+  rec.dispatch(MAGNITUDE, { overrides: { WG: MAGNITUDE_WG } }, { x, out }, { frames, bins }, [ceilDiv(frames * bins, MAGNITUDE_WG)]);
+}
+
 /** Frames a workgroup of mel_scale writes. */
 const SCALE_FRAMES = 64;
 

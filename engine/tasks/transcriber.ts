@@ -1,15 +1,17 @@
 /** Transcription: a request becomes a job of windows cut at pauses, the windows go through the decoder, and its segments come back in order. */
 import type { ModelInfo, SampleFile, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
+import { wholeSound } from '../audio/kept-sound.ts';
 import { arraySource } from '../audio/sample-source.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError } from '../errors.ts';
+import { EngineError, namingModel } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { languagesOf, transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel, readWhisperFolder } from '../models/whisper/load.ts';
 import type { Platform } from '../platform/platform.ts';
 import { sampleFile } from '../platform/sample-file.ts';
 import type { TaskOperations } from '../protocol.ts';
+import { VadRunner } from '../runner/vad-runner.ts';
 import { WhisperRunner } from '../runner/whisper-runner.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
@@ -20,6 +22,7 @@ import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
+import { heardOf } from './speech-gate.ts';
 import { cutWindows, emitDone, isTimed } from './transcription-job.ts';
 import type { Job } from './transcription-job.ts';
 import { WindowDecoder } from './window-decoder.ts';
@@ -36,6 +39,8 @@ type Request = TranscriptionRequest<Float32Array | SampleFile>;
 
 interface Parts {
   readonly runner: WhisperRunner;
+  /** Tells where somebody speaks. */
+  readonly vad?: VadRunner | undefined;
   readonly tokenizer: Tokenizer;
   /** Opens files of samples. */
   readonly platform: Pick<Platform, 'open'>;
@@ -76,15 +81,18 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const memory = config.deviceMemory === undefined ? undefined : config.deviceMemory * config.memFractionStatic;
     const options = { maxRunning: config.maxRunningRequests, memory };
     const shape = await readWhisperFolder(folder);
+    const own = await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage));
+    const gate = config.vad ? VadRunner.demand(device) : { weights: 0, activations: 0 };
     const demand: ModelDemand = {
       id: folder.id,
       task: 'transcription',
-      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
-      activations: WhisperRunner.bytes(device, shape, options),
+      ...own,
+      weights: own.weights + gate.weights,
+      activations: WhisperRunner.bytes(device, shape, options) + gate.activations,
     };
     const load = async (): Promise<Transcriber> => {
       const model = await loadWhisperModel(device, folder, storage);
-      return Transcriber.#warm(folder, new WhisperRunner(device, model, options), platform, config);
+      return Transcriber.#warm(device, folder, new WhisperRunner(device, model, options), platform, config);
     };
     return { demand, load };
   }
@@ -94,10 +102,17 @@ export class Transcriber implements TaskOperations<'transcription'> {
     return loadAlone(device, platform, config, await Transcriber.prepare(device, platform, source, config));
   }
 
-  static async #warm(folder: ModelFolder, runner: WhisperRunner, platform: Platform, config: EngineConfig): Promise<Transcriber> {
+  static async #warm(
+    device: Device,
+    folder: ModelFolder,
+    runner: WhisperRunner,
+    platform: Platform,
+    config: EngineConfig,
+  ): Promise<Transcriber> {
     const { model } = runner;
     const tokenizer = await Tokenizer.load(folder, model.config.vocabulary);
     await runner.warmUp();
+    const vad = config.vad && (await namingModel(config.vad.path, VadRunner.load(device, config.vad.path)));
     const { id, format } = folder;
     const { windows, mel } = model.config;
     platform.log(`${id}: ${runner.slots} windows of ${windows.samples / mel.sampleRate} s side by side`);
@@ -109,7 +124,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
     if (wanted !== 'auto' && !fallbackLanguage)
       platform.log(`${id}: does not know the language '${wanted}', so the one it hears is taken, however unsure`);
     const info: ModelInfo = { id, task: 'transcription', architecture: 'whisper', ...(format !== undefined && { format }), parameters, weightBytes, languages, translates }; // prettier-ignore
-    return new Transcriber(info, { runner, tokenizer, platform, maxQueued: config.maxQueuedRequests, fallbackLanguage });
+    return new Transcriber(info, { runner, vad, tokenizer, platform, maxQueued: config.maxQueuedRequests, fallbackLanguage });
   }
 
   /** Transcribes a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
@@ -139,13 +154,15 @@ export class Transcriber implements TaskOperations<'transcription'> {
   /** Checks a request and makes it a job, whose windows are still to be cut. */
   #accept({ samples, ...request }: Request): Job {
     if (this.#closed) throw this.#closed;
-    const { runner, tokenizer, maxQueued, platform } = this.#parts;
+    const { runner, vad, tokenizer, maxQueued, platform } = this.#parts;
     const { config, tokens } = runner.model;
     if (samples.length === 0) throw new EngineError('invalid_audio', 'the audio has no samples', { param: 'samples' });
     if (this.#jobs.size >= maxQueued) throw new EngineError('queue_full', `${this.#jobs.size} transcriptions are waiting`);
     if (request.task === 'translate' && tokens.translate === undefined) {
       throw new EngineError('unsupported', 'this model cannot translate: it was trained for transcripts only', { param: 'task' });
     }
+    if (typeof request.vad === 'object' && !vad)
+      throw new EngineError('unsupported', 'no model that finds speech is loaded, so there is nothing to give rules to', { param: 'vad' });
     const language = this.#language(request.language);
     const text = request.prompt?.trim();
     // As in OpenAI's decoder, half of the positions are for the prompt and half for the transcript.
@@ -154,16 +171,17 @@ export class Transcriber implements TaskOperations<'transcription'> {
     const warnings = text && tokens.previous === undefined ? [PROMPT_IGNORED] : [];
     const sound = samples instanceof Float32Array ? arraySource(samples) : sampleFile(platform, samples);
     const job: Job = {
-      request, sound, hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
+      request, sound, heard: wholeSound(sound), hint, warnings, language, events: new AsyncQueue(), windows: [], emitted: 0, segments: 0, text: '', outputTokens: 0,
       inputTokens: Math.ceil(sound.length / (2 * config.mel.hop)),
     }; // prettier-ignore
     this.#jobs.add(job);
     return job;
   }
 
-  /** Cuts a job's windows, in which time the engine may close, and starts it where its language is known. */
+  /** Finds what of a job's audio is heard and cuts that into windows, in which time the engine may close; starts the job where its language is known. */
   async #cut(job: Job, signal: AbortSignal): Promise<void> {
-    const { runner } = this.#parts;
+    const { runner, vad } = this.#parts;
+    if (vad) job.heard = await heardOf(job, vad, signal);
     await cutWindows(job, runner.model, signal);
     if (this.#closed) throw this.#closed;
     // Nothing to hear a language in.

@@ -1,5 +1,6 @@
 /** A transcription while it runs: its windows on their way, and the events that those which are done make; no GPU. */
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../api.ts';
+import type { KeptSound } from '../audio/kept-sound.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
 import { cutAtPauses, isSilent } from '../audio/windows.ts';
 import { windowFrames } from '../models/whisper/config.ts';
@@ -19,6 +20,8 @@ import type { SegmentDetails, TimestampTokens } from './transcript.ts';
 export interface Job {
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly sound: SampleSource;
+  /** What of it is transcribed. */
+  heard: KeptSound;
   readonly events: AsyncQueue<TranscriptionEvent>;
   /** Ids of the prompt text, without the token that begins it. */
   readonly hint: readonly number[];
@@ -40,7 +43,7 @@ export interface Window {
   readonly job: Job;
   /** Names, with the token's position, the random numbers of sampling. */
   readonly seed: number;
-  /** First sample in the audio, and how many there are. */
+  /** First sample in what is heard of the audio, and how many there are. */
   readonly start: number;
   readonly length: number;
   /** They themselves, while the window has a slot or is next. */
@@ -83,10 +86,10 @@ export interface TokenText {
   bytes(token: number): Uint8Array;
 }
 
-/** Cuts a job's audio into its windows, at pauses; silent ones are done. Reads all of it once and keeps none. */
+/** Cuts what is heard of a job's audio into its windows, at pauses; silent ones are done. Reads all of it once and keeps none. */
 export async function cutWindows(job: Job, { config }: Model, signal: AbortSignal): Promise<void> {
   const { sampleRate } = config.mel;
-  for await (const { start, samples, silent } of cutAtPauses(job.sound, sampleRate, config.windows.samples / sampleRate)) {
+  for await (const { start, samples, silent } of cutAtPauses(job.heard, sampleRate, config.windows.samples / sampleRate)) {
     if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
     const { length } = samples;
     // A decoder that closes a segment every few steps of time would be heard again without end.
@@ -188,9 +191,10 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
     const { temperature, avgLogprob, compressionRatio: ratio } = standing;
     const heard = {
       tokens, temperature, avgLogprob, compressionRatio: ratio, noSpeechProb, start: start / sampleRate, seconds: length / sampleRate,
-      seek: Math.round((start * 100) / sampleRate),
+      seek: Math.round((job.heard.place(start, 'start') * 100) / sampleRate),
     }; // prettier-ignore
-    for (const segment of toSegments(heard, timesOf(model), job.segments, text.decode, detailsOf(window, sampleRate, text))) {
+    for (const found of toSegments(heard, timesOf(model), job.segments, text.decode, detailsOf(window, sampleRate, text))) {
+      const segment = placed(job.heard, found, sampleRate);
       job.segments++;
       job.text += job.text === '' || /^\s/.test(segment.text) ? segment.text : ` ${segment.text}`;
       job.events.push({ type: 'segment', segment });
@@ -201,6 +205,16 @@ export function emitDone(job: Job, model: Model, text: TokenText): boolean {
   job.events.push({ type: 'finish', text: job.text.trim(), duration: job.sound.length / sampleRate, inputTokens, outputTokens });
   job.events.end();
   return true;
+}
+
+/** A segment with its times in the whole audio, of times in what is heard of it. */
+function placed(heard: KeptSound, segment: TranscriptSegment, sampleRate: number): TranscriptSegment {
+  const times = <Timed extends Pick<TranscriptWord, 'start' | 'end'>>(timed: Timed): Timed => {
+    const start = heard.place(timed.start * sampleRate, 'start') / sampleRate;
+    // What lies between two samples at a seam would end before it starts.
+    return { ...timed, start, end: Math.max(start, heard.place(timed.end * sampleRate, 'end') / sampleRate) };
+  };
+  return { ...times(segment), ...(segment.words && { words: segment.words.map(times) }) };
 }
 
 /** Attention wanders in a pause: as in OpenAI's code a word that lies more than this, in seconds, outside its segment begins or ends with it. */

@@ -127,7 +127,7 @@ export class WindowDecoder {
     if (!window || this.#freeSlots.length === 0) return;
     const { job, start, length } = window;
     try {
-      window.samples ??= await job.sound.read(start, start + length);
+      window.samples ??= await job.heard.read(start, start + length);
     } catch (error) {
       this.drop(job);
       this.#listener.failed(job, error as EngineError);

@@ -77,6 +77,7 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ['responseFormat.schema', 'response_format.json_schema.schema'],
   ['sampling.logitBias', 'logit_bias'],
   ['samples', 'file'],
+  ['vad', 'chunking_strategy'],
   // Another model could.
   ['task', 'model'],
 ]);

@@ -76,12 +76,13 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   });
   if (listeners.length === 0) throw new SettingsError('there is no model to serve: all three are none');
   checkPorts(listeners);
+  const vad = modelSource(settings.vadModel);
   const { help, host, apiKey, adminKey, modelOptional, reasoningField, legacySpeech, speechDefaultFormat, maxInputChars, logLevel } =
     settings;
   return {
     help,
     preset,
-    engine: checkSplit({ ...engineSettings(settings), ...defined(sources) }),
+    engine: checkSplit({ ...engineSettings(settings), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }),
     contextAsked: given.has('contextLength'),
     toggles: settings.dawnToggles,
     host,

@@ -33,6 +33,13 @@ const SERVER_SETTINGS = defineSettings({
     value: 'MODEL',
     help: 'transcription model, or none',
   },
+  vadModel: {
+    type: 'string',
+    default: 'models/silero-vad',
+    group: 'Models',
+    value: 'FOLDER',
+    help: "Silero VAD's weights, which keep audio without speech from the transcription model, or none",
+  },
   servedModelName: {
     type: 'string',
     group: 'Models',

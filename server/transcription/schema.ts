@@ -1,5 +1,6 @@
 /** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
 import type { TranscriptionRequest } from '../../engine/api.ts';
+import { describeChunking, parseChunking } from './chunking.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import type { Blocks } from '../body/blocks.ts';
 import type { Form } from '../body/multipart.ts';
@@ -7,6 +8,7 @@ import { describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
 import { defined } from '../body/validate.ts';
 import type { Json } from '../http/route.ts';
+import { parseBoolean } from './form-values.ts';
 
 /** Formats this server answers with. */
 export const BUILT_FORMATS = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const;
@@ -60,7 +62,7 @@ export function describeTranscriptionForm(names: ModelNames): Json {
       'timestamp_granularities[]': { type: 'array', items: { enum: GRANULARITIES }, description: 'For verbose_json' },
       'include[]': { type: 'array', items: { const: 'logprobs' }, description: 'For json' },
       stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
-      chunking_strategy: { const: 'auto' },
+      ...describeChunking(),
     },
   };
 }
@@ -79,7 +81,7 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
   refuseUnsupported(fields);
   const logprobs = parseInclude(fields.get('include') ?? [], format);
   const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);
-  const stream = parseBoolean('stream', one('stream'));
+  const stream = parseBoolean('stream', one('stream')) ?? false;
   const timed = TIMED.includes(format);
   if (stream && timed) throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
   const request = defined({
@@ -88,6 +90,7 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
     prompt: one('prompt') || undefined,
     temperature: parseTemperature(one('temperature')),
     logprobs: logprobs || undefined,
+    vad: parseChunking(fields),
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
   return { model, file, request, format, granularities, stream };
@@ -110,13 +113,10 @@ const REFUSED: readonly (readonly [string, string?])[] = [
   ['known_speaker_names'],
   ['known_speaker_references'],
   ['task', 'POST /v1/audio/transcriptions transcribes and /v1/audio/translations translates'],
-  ['vad_filter', 'long audio is always cut at its pauses, and silence is not transcribed'],
 ];
 
 function refuseUnsupported(fields: Form['fields']): void {
   for (const [name, why] of REFUSED) if (fields.has(name)) throw unsupportedParameter(name, why);
-  const chunking = fields.get('chunking_strategy')?.at(-1);
-  if (chunking !== undefined && chunking !== 'auto') throw unsupportedValue('chunking_strategy', "'chunking_strategy' can only be 'auto'");
 }
 
 /** Whether the probabilities of tokens are asked for; of all formats json has a place for them. */
@@ -160,17 +160,5 @@ function parseTemperature(text: string | undefined): number | undefined {
   if (text === undefined || text === '') return undefined;
   const value = /^(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : NaN;
   if (!(value >= 0 && value <= 1)) throw invalidValue('temperature', "'temperature' must be a number from 0 to 1");
-  return value;
-}
-
-function parseBoolean(name: string, text: string | undefined): boolean {
-  if (text === undefined || text === '') return false;
-  const value = new Map([
-    ['true', true],
-    ['1', true],
-    ['false', false],
-    ['0', false],
-  ]).get(text.toLowerCase());
-  if (value === undefined) throw invalidValue(name, `'${name}' must be true or false`);
   return value;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
+import { wholeSound } from '../../engine/audio/kept-sound.ts';
 import { arraySource } from '../../engine/audio/sample-source.ts';
 import { parseWhisperConfig, parseWhisperTokens } from '../../engine/models/whisper/config.ts';
 import { cutWindows, emitDone, isHeard, settle } from '../../engine/tasks/transcription-job.ts';
@@ -25,7 +26,7 @@ const loud = (seconds: number): Float32Array => Float32Array.from({ length: seco
 async function jobOf(samples: Float32Array, more: Partial<TranscriptionRequest> = {}): Promise<Job> {
   const request = { timestamps: 'segment', ...more } as const;
   const job: Job = {
-    request, sound: arraySource(samples), events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
+    request, sound: arraySource(samples), heard: wholeSound(arraySource(samples)), events: new AsyncQueue(), hint: [], warnings: [], windows: [], language: 'en', emitted: 0, segments: 0, text: '', inputTokens: 0,
     outputTokens: 0,
   }; // prettier-ignore
   await cutWindows(job, model, new AbortController().signal);

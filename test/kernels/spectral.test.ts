@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createLogMel, createLogMelWorkspace, logMel, melFilters, melInput, melRows } from '../../engine/ops/spectral.ts';
+import { createLogMel, createLogMelWorkspace, logMel, magnitude, melFilters, melInput, melRows } from '../../engine/ops/spectral.ts';
 import { alignUp } from '../../engine/util/math.ts';
 import * as reference from '../reference/spectral.ts';
-import { describeKernels } from '../support/kernel-case.ts';
+import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
 const SETTINGS = { sampleRate: 16000, fftSize: 400, hop: 160, mels: 80 };
@@ -45,7 +45,24 @@ function melCase(frames: number, filled: number, settings = SETTINGS): KernelCas
   };
 }
 
+function magnitudeCase(frames: number, bins: number): KernelCase {
+  return {
+    name: `magnitude handles ${frames} frames of ${bins} bins`,
+    build(rng) {
+      const x = randomTensor(rng, [frames, 2 * bins], 3);
+      return {
+        inputs: { x },
+        outputs: { out: { dtype: 'f32', shape: [frames, bins] } },
+        run: (rec, t) => magnitude(rec, { x: t['x']!, out: t['out']!, frames }),
+        expected: { out: reference.magnitude(x.values, frames, bins) },
+      };
+    },
+  };
+}
+
 describeKernels('spectral', [
+  ...[1, 3, 63, 64, 65, 257].map((frames) => magnitudeCase(frames, 129)),
+  magnitudeCase(3, 1),
   melCase(3, 480),
   melCase(63, 63 * 160),
   melCase(65, 4321),

@@ -1,7 +1,7 @@
 import { adain, adainScratch } from '../../engine/ops/adain.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead, polar, stftPolar } from '../../engine/ops/istft.ts';
-import { lstm, lstmWeight } from '../../engine/ops/lstm.ts';
+import { lstm, lstmForward, lstmWeight } from '../../engine/ops/lstm.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { averageLeaky, expandRows, mirrorAdd } from '../../engine/ops/rows.ts';
 import { harmonicSource } from '../../engine/ops/source.ts';
@@ -82,6 +82,60 @@ function lstmCase(steps: number, inFeatures: number, hidden: number, dtype: 'f32
           lstm(rec, { x: t['x']!, weight, out: t['out']!, inputs: t['inputs']!, rows: steps });
         },
         expected: { out: expected },
+      };
+    },
+  };
+}
+
+/** In two calls, of which the second goes on from what the first left, and projects a row that it does not walk. */
+function lstmForwardCase(first: number, second: number, hidden: number, dtype: 'f32' | 'f16'): KernelCase {
+  const inFeatures = 12;
+  return {
+    name: `lstm forward ${dtype} walks ${first} and ${second} steps with ${hidden} units`,
+    build(rng) {
+      const steps = first + second;
+      const x = randomTensor(rng, [steps + 1, inFeatures]);
+      const input = randomTensor(rng, [4 * hidden, inFeatures], 1 / Math.sqrt(inFeatures)).values;
+      const recurrent = randomTensor(rng, [4 * hidden, hidden], 1 / Math.sqrt(hidden)).values;
+      const bias = randomTensor(rng, [4 * hidden], 0.3).values;
+      const kept = randomTensor(rng, [2, hidden], 0.5);
+      const stored = dtype === 'f16' ? { input: roundToF16(input), recurrent: roundToF16(recurrent), bias } : { input, recurrent, bias };
+      const state = { h: Float64Array.from(kept.values.subarray(0, hidden)), c: Float64Array.from(kept.values.subarray(hidden)) };
+      const expected = lstmReference(x.values, [stored], steps, inFeatures, hidden, [state]);
+      const tensor = (rows: number, columns: number): TensorData => ({
+        dtype: 'f32',
+        shape: [rows, columns],
+        values: new Float32Array(rows * columns),
+      });
+      const part = (from: number, to: number): TensorData => ({
+        dtype: 'f32',
+        shape: [to - from, inFeatures],
+        values: x.values.slice(from * inFeatures, to * inFeatures),
+      });
+      return {
+        inputs: { first: part(0, first), second: part(first, steps + 1), kept, inputs: tensor(steps + 1, 4 * hidden) },
+        outputs: {
+          one: { dtype: 'f32', shape: [first, hidden] },
+          two: { dtype: 'f32', shape: [second, hidden] },
+        },
+        run(rec, t, device) {
+          const weight = lstmWeight(
+            'lstm',
+            {
+              input: packLinear(device, 'input', input, 4 * hidden, inFeatures, dtype),
+              recurrent: packLinear(device, 'recurrent', recurrent, 4 * hidden, hidden, dtype),
+              bias: device.upload('bias', 'f32', [4 * hidden], bias),
+            },
+            1,
+          );
+          const shared = { weight, kept: t['kept']!, inputs: t['inputs']! };
+          lstmForward(rec, { ...shared, x: t['first']!, out: t['one']!, rows: first, steps: first });
+          lstmForward(rec, { ...shared, x: t['second']!, out: t['two']!, rows: second + 1, steps: second });
+        },
+        expected: {
+          one: expected.subarray(0, first * hidden),
+          two: expected.subarray(first * hidden),
+        },
       };
     },
   };
@@ -272,6 +326,8 @@ cases.push(
   lstmCase(17, 20, 40),
   lstmCase(17, 192, 64, 'f16'),
   lstmCase(9, 64, 256),
+  lstmForwardCase(1, 2, 8, 'f32'),
+  lstmForwardCase(17, 64, 128, 'f16'),
 );
 for (const noise of [false, true]) cases.push(sourceCase(1, 240, noise), sourceCase(65, 240, noise), sourceCase(40, 300, noise));
 cases.push(sourceCase(1500, 24, false));

@@ -46,3 +46,11 @@ export function logMel({ samples, length, fftSize, hop, mels, filters }: LogMelC
   }
   return out;
 }
+
+/** |re + i im| of x [frames][2 bins], real parts first. */
+export function magnitude(x: ArrayLike<number>, frames: number, bins: number): Float64Array {
+  return Float64Array.from({ length: frames * bins }, (_, i) => {
+    const at = Math.floor(i / bins) * 2 * bins + (i % bins);
+    return Math.hypot(x[at]!, x[at + bins]!);
+  });
+}

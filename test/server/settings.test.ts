@@ -32,8 +32,9 @@ describe('parseServerConfig', () => {
   });
 
   test("agrees with the engine's own defaults", () => {
-    const { chat, speech, transcription, ...rest } = parseServerConfig([], {}).engine;
-    expect([chat, speech, transcription].every(Boolean)).toBe(true);
+    const { chat, speech, transcription, vad, ...rest } = parseServerConfig([], {}).engine;
+    expect([chat, speech, transcription, vad].every(Boolean)).toBe(true);
+    expect(parseServerConfig(['--vad-model', 'none'], {}).engine.vad).toBeUndefined();
     // The engine's process fills in what has no flag.
     expect(resolveConfig(rest)).toEqual(DEFAULT_ENGINE_CONFIG);
   });

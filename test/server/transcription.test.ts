@@ -213,7 +213,6 @@ describe('a bad form', () => {
     ['a format not built', withField('response_format', 'diarized_json'), 400, 'unsupported_value', 'response_format'],
     ['srt as a stream', [...withField('response_format', 'srt'), ['stream', 'true']], 400, 'unsupported_value', 'stream'],
     ['a task', withField('task', 'translate'), 400, 'unsupported_parameter', 'task'],
-    ['vad_filter', withField('vad_filter', 'true'), 400, 'unsupported_parameter', 'vad_filter'],
     ['an unknown language', withField('language', 'klingon'), 400, 'invalid_value', 'language'],
     ['a temperature above 1', withField('temperature', '1.5'), 400, 'invalid_value', 'temperature'],
     ['a temperature that is none', withField('temperature', 'warm'), 400, 'invalid_value', 'temperature'],

@@ -8,7 +8,7 @@ import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { TAB_CONTEXT, loadedAbout, manifestBytes } from '../models/manifest.ts';
+import { TAB_CONTEXT, VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
 import type { ModelManifest } from '../models/manifest.ts';
 import { isStoreAvailable } from '../models/model-store.ts';
 import { StoreError } from '../models/store-error.ts';
@@ -130,7 +130,8 @@ export class EngineSession {
     const client = connectEngine(messagePort(port1, closed));
     this.#client = client;
     const model = { ...placedModel(manifest, stored), task: manifest.task };
-    worker.postMessage({ type: 'load', config, model, port: port2 } satisfies LoadMessage, [port2]);
+    const vad = manifest.task === 'transcription' && { vad: new URL(VAD_WEIGHTS, document.baseURI).href };
+    worker.postMessage({ type: 'load', config, model, ...vad, port: port2 } satisfies LoadMessage, [port2]);
     await Promise.race([client.ready, failed]);
     worker.addEventListener('error', (event) => this.#fail(failure('internal', event.message || 'the engine worker stopped')));
     return client.info();

@@ -76,6 +76,9 @@ export function loadedAbout({
   };
 }
 
+/** Silero VAD's weights in a build and in the repository: they come with the page, and no view lists them. */
+export const VAD_WEIGHTS = 'models/silero-vad/model.safetensors';
+
 /** models/index.json of a build. */
 export interface ModelIndex {
   readonly models: readonly ModelManifest[];

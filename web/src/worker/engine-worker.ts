@@ -59,10 +59,16 @@ function watch(engine: Engine): void {
 
 const log = (line: string): void => tell({ type: 'log', line });
 
-async function load({ config, model, port }: LoadMessage): Promise<void> {
+/** Where an engine finds what comes with the page instead of a model. */
+const VAD_FOLDER = 'page:silero-vad';
+
+async function load({ config, model, vad, port }: LoadMessage): Promise<void> {
   const shaders = await bundledShaders();
-  const platform = createBrowserPlatform({ shaders, ...modelFiles(model, openFile(model.id)), log, grammarWorker });
-  const source = { [model.task]: { path: modelPath(model), id: model.id } };
+  const { file, list } = modelFiles(model, openFile(model.id));
+  const openAny = async (path: string): Promise<SlicedFile | undefined> =>
+    vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? fetchFile(vad) : undefined) : file(path);
+  const platform = createBrowserPlatform({ shaders, file: openAny, list, log, grammarWorker });
+  const source = { [model.task]: { path: modelPath(model), id: model.id }, ...(vad !== undefined && { vad: { path: VAD_FOLDER } }) };
   const engine = await createEngine(platform, resolveConfig({ ...config, ...source }));
   serveEngine(engine, messagePort(port), log);
   watch(engine);

@@ -15,6 +15,8 @@ export interface LoadMessage {
   readonly type: 'load';
   readonly config: Partial<EngineConfig>;
   readonly model: PlacedModel & { readonly task: ModelTask };
+  /** Address of Silero VAD's weights, for a transcription model. */
+  readonly vad?: string;
   readonly port: MessagePort;
 }
 

@@ -1,0 +1,97 @@
+/** From probabilities of speech to the stretches of audio that hold some; no model. The rules are those of Silero's `get_speech_timestamps`, and `sure`. */
+
+/** A stretch of audio in samples, `to` behind its last. */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** When speech begins and ends, and how much around it is kept; times in seconds. */
+export interface SpeechRules {
+  /** Probability from which on a chunk begins speech; below this less 0.15 (but at least 0.01) one may end it. */
+  readonly threshold: number;
+  /** What is no longer than this is no speech. */
+  readonly leastSpeech: number;
+  /** What is shorter than `within` is speech only where a chunk of it has this probability: notes are often taken for speech, but not with certainty. */
+  readonly sure?: { readonly probability: number; readonly within: number };
+  /** Silence that ends speech; shorter pauses belong to it. */
+  readonly silence: number;
+  /** Kept before and after speech. */
+  readonly before: number;
+  readonly after: number;
+}
+
+const FALL = 0.15;
+const LEAST_THRESHOLD = 0.01;
+
+/** Finds stretches of speech in `length` samples while the probabilities of their chunks come. */
+export class SpeechFinder {
+  readonly #rules: SpeechRules;
+  readonly #sampleRate: number;
+  readonly #chunk: number;
+  readonly #found: Stretch[] = [];
+  #at = 0;
+  #start: number | undefined;
+  /** The highest probability since. */
+  #peak = 0;
+  /** Where the silence began that may end what was begun. */
+  #end: number | undefined;
+
+  constructor(rules: SpeechRules, { sampleRate, chunk }: { readonly sampleRate: number; readonly chunk: number }) {
+    this.#rules = rules;
+    this.#sampleRate = sampleRate;
+    this.#chunk = chunk;
+  }
+
+  /** Takes the probability of the next chunk. */
+  push(probability: number): void {
+    const { threshold, silence } = this.#rules;
+    const at = this.#at;
+    this.#at += this.#chunk;
+    this.#peak = Math.max(this.#peak, probability);
+    if (probability >= threshold) {
+      this.#end = undefined;
+      if (this.#start === undefined) this.#peak = probability;
+      this.#start ??= at;
+    } else if (this.#start !== undefined && probability < Math.max(threshold - FALL, LEAST_THRESHOLD)) {
+      this.#end ??= at;
+      if (at - this.#end >= silence * this.#sampleRate) this.#close(this.#end);
+    }
+  }
+
+  #close(to: number): void {
+    const from = this.#start!;
+    const { leastSpeech, sure } = this.#rules;
+    const seconds = (to - from) / this.#sampleRate;
+    const isSure = !sure || seconds >= sure.within || this.#peak >= sure.probability;
+    if (seconds > leastSpeech && isSure) this.#found.push({ from, to });
+    this.#start = this.#end = undefined;
+  }
+
+  /** The stretches of audio of `length` samples with what is kept around them, in order; two that touch are two. Ends without speech are left out, however short. */
+  finish(length: number): Stretch[] {
+    if (this.#start !== undefined) this.#close(length);
+    const { before, after } = this.#rules;
+    const [ahead, behind] = [before * this.#sampleRate, after * this.#sampleRate];
+    const borders = this.#found.slice(1).map(({ from }, i): Stretch => {
+      const { to } = this.#found[i]!;
+      const gap = from - to;
+      // A pause that is too short for both is halved.
+      if (gap < ahead + behind) return { from: to + Math.floor(gap / 2), to: from - Math.floor(gap / 2) };
+      return { from: Math.floor(to + behind), to: Math.floor(from - ahead) };
+    });
+    return this.#found.map(({ from, to }, i) => ({
+      from: borders[i - 1]?.to ?? Math.floor(Math.max(0, from - ahead)),
+      to: borders[i]?.from ?? Math.floor(Math.min(length, to + behind)),
+    }));
+  }
+}
+
+/** The same stretches with the ends of the audio, where no more than `seconds` of them would be left out: like short pauses they are heard. */
+export function withShortEnds(stretches: readonly Stretch[], length: number, sampleRate: number, seconds: number): Stretch[] {
+  const most = seconds * sampleRate;
+  return stretches.map(({ from, to }, i) => ({
+    from: i === 0 && from <= most ? 0 : from,
+    to: i === stretches.length - 1 && length - to <= most ? length : to,
+  }));
+}

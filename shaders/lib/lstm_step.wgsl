@@ -1,0 +1,41 @@
+// One step of an LSTM in workgroup memory: h, c = cell(h, c, inputs[first ...] + W_hh h), gate order i, f, g, o.
+//
+// The kernel declares inputs, weight [H/4][DIRECTIONS][4H] of 4 values along H, and out. `state` has two copies of h: one is read, one written, so there is one
+// barrier a step. An invocation owns the units lane, lane + WG, ...; BLOCK of them share one read of h.
+var<workgroup> state: array<f32, 2 * HIDDEN>;
+var<workgroup> cell: array<f32, HIDDEN>;
+
+fn sigmoid(x: f32) -> f32 {
+  return 1.0 / (1.0 + exp(-x));
+}
+
+// The units of one invocation: gates from inputs[input_first], h from state[read_at] and to the other copy, and to out[out_first].
+fn lstm_step(lane: u32, direction: u32, read_at: u32, input_first: u32, out_first: u32) {
+  let gates = 4u * HIDDEN;
+  for (var first = lane; first < HIDDEN; first += WG * BLOCK) {
+    var sum: array<vec4<f32>, BLOCK>;
+    for (var b = 0u; b < BLOCK; b++) {
+      let at = input_first + first + b * WG;
+      sum[b] = vec4<f32>(inputs[at], inputs[at + HIDDEN], inputs[at + 2u * HIDDEN], inputs[at + 3u * HIDDEN]);
+    }
+    for (var k = 0u; k < HIDDEN / 4u; k++) {
+      let h = vec4<f32>(state[read_at + 4u * k], state[read_at + 4u * k + 1u], state[read_at + 4u * k + 2u], state[read_at + 4u * k + 3u]);
+      let row = (k * DIRECTIONS + direction) * gates + first;
+      for (var b = 0u; b < BLOCK; b++) {
+        let at = row + b * WG;
+        sum[b].x += dot(h, unpack_weight(weight[at]));
+        sum[b].y += dot(h, unpack_weight(weight[at + HIDDEN]));
+        sum[b].z += dot(h, unpack_weight(weight[at + 2u * HIDDEN]));
+        sum[b].w += dot(h, unpack_weight(weight[at + 3u * HIDDEN]));
+      }
+    }
+    for (var b = 0u; b < BLOCK; b++) {
+      let unit = first + b * WG;
+      let c = sigmoid(sum[b].y) * cell[unit] + sigmoid(sum[b].x) * safe_tanh(sum[b].z);
+      let h = sigmoid(sum[b].w) * safe_tanh(c);
+      cell[unit] = c;
+      state[HIDDEN - read_at + unit] = h;
+      out[out_first + unit] = h;
+    }
+  }
+}
