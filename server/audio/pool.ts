@@ -1,4 +1,4 @@
-/** The codec workers as promises. A worker that dies or hangs fails its own requests and is replaced. */
+/** The codec workers as promises. A worker that dies or hangs fails the request it was at, and its encoders, and is replaced; decodings that waited go on. */
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
 import type { Rates, SampleEncoding } from './encoders.ts';
@@ -34,8 +34,8 @@ export class CodecPool {
   readonly #files = new TemporaryFolder();
   #nextId = 1;
 
-  constructor(size = 2) {
-    const threads = (): CodecThread[] => Array.from({ length: size }, () => new CodecThread());
+  constructor(size = 2, options: CodecThreadOptions = {}) {
+    const threads = (): CodecThread[] => Array.from({ length: size }, () => new CodecThread(options));
     this.#decoders = threads();
     this.#encoders = threads();
   }
@@ -46,7 +46,10 @@ export class CodecPool {
     const blocks = file.take();
     try {
       const request = { type: 'decode', id: this.#nextId++, blocks, path } as const;
-      const reply = await leastBusy(this.#decoders).ask(request, blocks.map(({ buffer }) => buffer)); // prettier-ignore
+      const reply = await leastBusy(this.#decoders).ask(
+        request,
+        blocks.map(({ buffer }) => buffer),
+      );
       if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
       const { samples, warnings } = reply;
       return { samples, warnings, discard: () => this.#files.remove(path) };
@@ -93,29 +96,43 @@ export class CodecPool {
 const leastBusy = (threads: readonly CodecThread[]): CodecThread =>
   threads.reduce((best, thread) => (thread.load < best.load ? thread : best));
 
+/** What tests set otherwise. */
+interface CodecThreadOptions {
+  /** The worker's module. */
+  readonly worker?: URL;
+  readonly deadlineMs?: number;
+}
+
 interface Waiting {
-  readonly id: number;
+  readonly request: CodecRequest;
+  readonly transfer: readonly ArrayBuffer[];
   readonly resolve: (reply: CodecReply) => void;
   readonly reject: (error: Error) => void;
 }
 
-/** One worker, started at its first request and again after it died. It answers in order, so the waiting form a queue. */
+/** One worker, started at its first request and again after it died. */
 class CodecThread {
   /** Encoders between open and finish. */
   sessions = 0;
+  readonly #options: Required<CodecThreadOptions>;
   #worker: Worker | undefined;
+  /** The first is with the worker. The others are not sent yet, so that what a worker takes down with it is one request. */
   #waiting: Waiting[] = [];
   #deadline: NodeJS.Timeout | undefined;
+  #closed = false;
+
+  constructor({ worker = new URL('./worker.ts', import.meta.url), deadlineMs = DEADLINE_MS }: CodecThreadOptions) {
+    this.#options = { worker, deadlineMs };
+  }
 
   get load(): number {
     return this.#waiting.length + this.sessions;
   }
 
-  async ask(request: CodecRequest, transfer: ArrayBuffer[] = []): Promise<CodecReply> {
+  async ask(request: CodecRequest, transfer: readonly ArrayBuffer[] = []): Promise<CodecReply> {
     const reply = await new Promise<CodecReply>((resolve, reject) => {
-      this.#waiting.push({ id: request.id, resolve, reject });
-      this.tell(request, transfer);
-      if (this.#waiting.length === 1) this.#watch();
+      this.#waiting.push({ request, transfer, resolve, reject });
+      if (this.#waiting.length === 1) this.#sendFirst();
     });
     if (!('error' in reply)) return reply;
     const { status, code, message, param, stack } = reply.error;
@@ -123,21 +140,31 @@ class CodecThread {
     throw new HttpError(status, code, message, { ...(param !== undefined && { param }), ...(cause && { cause }) });
   }
 
-  tell(request: CodecRequest, transfer: ArrayBuffer[] = []): void {
-    (this.#worker ??= this.#start()).postMessage(request, transfer);
+  /** Sends what is not answered. */
+  tell(request: CodecRequest, transfer: readonly ArrayBuffer[] = []): void {
+    (this.#worker ??= this.#start()).postMessage(request, [...transfer]);
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#worker?.terminate();
+    for (const { reject } of this.#waiting.splice(0)) reject(new HttpError(503, 'shutting_down', 'the server is shutting down'));
+  }
+
+  #sendFirst(): void {
+    const [first] = this.#waiting;
+    if (first) this.tell(first.request, first.transfer);
+    this.#watch();
   }
 
   #start(): Worker {
-    const worker = startWorker(new URL('./worker.ts', import.meta.url), {
+    const worker = startWorker(this.#options.worker, {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
     });
     worker.on('message', (reply: CodecReply | 'progress') => {
-      if (reply !== 'progress') this.#waiting.shift()?.resolve(reply);
-      this.#watch();
+      if (reply === 'progress') return this.#watch();
+      this.#waiting.shift()?.resolve(reply);
+      this.#sendFirst();
     });
     let cause: unknown = new Error('the codec worker ended');
     worker.on('error', (error) => (cause = error));
@@ -149,16 +176,19 @@ class CodecThread {
   #watch(): void {
     clearTimeout(this.#deadline);
     if (this.#waiting.length === 0) return;
-    this.#deadline = setTimeout(() => void this.#worker?.terminate(), DEADLINE_MS).unref();
+    this.#deadline = setTimeout(() => void this.#worker?.terminate(), this.#options.deadlineMs).unref();
   }
 
+  /** What the worker was at fails, and all that needs an encoder which was in it. */
   #fail(worker: Worker, cause: unknown): void {
     if (this.#worker === worker) this.#worker = undefined;
     clearTimeout(this.#deadline);
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const { reject } of waiting) {
+    const [first, ...others] = this.#waiting;
+    const lost = [...(first ? [first] : []), ...others.filter(({ request }) => request.type !== 'decode')];
+    this.#waiting = others.filter(({ request }) => request.type === 'decode');
+    for (const { reject } of lost) {
       reject(new HttpError(500, 'internal_error', 'the audio codec failed', { headers: { 'x-should-retry': 'false' }, cause }));
     }
+    if (!this.#closed) this.#sendFirst();
   }
 }

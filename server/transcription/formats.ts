@@ -35,6 +35,11 @@ export function logprobsOf(segments: readonly TranscriptSegment[]): { readonly l
   return segments.some(({ logprobs }) => logprobs) ? { logprobs: segments.flatMap(({ logprobs = [] }) => logprobs) } : {};
 }
 
+/** A segment as the event of a stream has it: its id is text there, as OpenAI has it. */
+export function shownSegment({ id, start, end, text }: TranscriptSegment): object {
+  return { id: `seg_${id}`, start: milliseconds(start), end: milliseconds(end), text };
+}
+
 function verbose({ task, start, segments, finish }: Transcript, granularities: readonly Granularity[]): object {
   const language = englishName(task === 'translate' ? 'en' : start.language);
   const shown = segments.map(({ id, seek, start: from, end, text, tokens, temperature, avgLogprob, compressionRatio, noSpeechProb }) => ({

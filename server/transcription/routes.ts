@@ -14,7 +14,7 @@ import type { Route } from '../http/route.ts';
 import { readForm } from '../body/multipart.ts';
 import { describeTranscriptionForm, parseTranscriptionForm } from './schema.ts';
 import type { TranscriptionCall } from './schema.ts';
-import { logprobsOf, sendTranscript } from './formats.ts';
+import { logprobsOf, sendTranscript, shownSegment } from './formats.ts';
 import { UPLOAD_LIMITS, UploadBudget } from '../body/upload-budget.ts';
 import type { UploadLimits } from '../body/upload-budget.ts';
 
@@ -50,7 +50,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
           warn(response, warnings);
           const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
           const events = countAudio(context, job, heard, COUNT);
-          await (call.stream ? sendStream(response, events, job) : sendWhole(response, events, call, job));
+          await (call.stream ? sendStream(response, events, call, job) : sendWhole(response, events, call, job));
         } finally {
           await discard();
         }
@@ -111,7 +111,12 @@ function warn(response: Response, warnings: readonly string[] = []): void {
 }
 
 /** Deltas that concatenate to the final text: space at its start and end is dropped, so trailing space waits for what follows it. */
-async function sendStream(response: Response, events: AsyncIterable<TranscriptionEvent>, job: Job): Promise<void> {
+async function sendStream(
+  response: Response,
+  events: AsyncIterable<TranscriptionEvent>,
+  { segments: tellsSegments }: Pick<TranscriptionCall, 'segments'>,
+  job: Job,
+): Promise<void> {
   let text = '';
   let held = '';
   const segments: TranscriptSegment[] = [];
@@ -126,6 +131,7 @@ async function sendStream(response: Response, events: AsyncIterable<Transcriptio
         held = grown.slice(delta.length);
         text += delta;
         if (delta !== '') await stream.send({ type: 'transcript.text.delta', delta, ...logprobsOf([event.segment]) });
+        if (tellsSegments) await stream.send({ type: 'transcript.text.segment', ...shownSegment(event.segment) });
       } else if (event.type === 'finish') {
         const { inputTokens, outputTokens } = event;
         job.note({ output_tokens: outputTokens });

@@ -35,6 +35,8 @@ export interface TranscriptionCall {
   /** What verbose_json has times of. */
   readonly granularities: readonly Granularity[];
   readonly stream: boolean;
+  /** Whether a stream has an event for each segment, with its times. */
+  readonly segments: boolean;
 }
 
 export interface FormRules {
@@ -59,7 +61,7 @@ export function describeTranscriptionForm(names: ModelNames): Json {
       },
       response_format: { enum: BUILT_FORMATS },
       temperature: { type: 'number', minimum: 0, maximum: 1 },
-      'timestamp_granularities[]': { type: 'array', items: { enum: GRANULARITIES }, description: 'For verbose_json' },
+      'timestamp_granularities[]': { type: 'array', items: { enum: GRANULARITIES }, description: 'For verbose_json; of a stream, segment' },
       'include[]': { type: 'array', items: { const: 'logprobs' }, description: 'For json' },
       stream: { type: 'boolean', description: 'Not with srt, verbose_json and vtt' },
       ...describeChunking(),
@@ -82,8 +84,10 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
   const logprobs = parseInclude(fields.get('include') ?? [], format);
   const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);
   const stream = parseBoolean('stream', one('stream')) ?? false;
-  const timed = TIMED.includes(format);
-  if (stream && timed) throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
+  const segments = stream && fields.has('timestamp_granularities') && granularities.includes('segment');
+  const timed = TIMED.includes(format) || segments;
+  if (stream && TIMED.includes(format))
+    throw unsupportedValue('stream', `'stream' sends text as it is heard; '${format}' comes in one piece`);
   const request = defined({
     task: task === 'translate' ? task : undefined,
     language: parseLanguage(one('language')),
@@ -93,7 +97,7 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
     vad: parseChunking(fields),
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
-  return { model, file, request, format, granularities, stream };
+  return { model, file, request, format, granularities, stream, segments };
 }
 
 function parseFormat(format: string): TranscriptFormat {
@@ -128,7 +132,7 @@ function parseInclude(values: readonly string[], format: TranscriptFormat): bool
   return all.length > 0;
 }
 
-/** Repeated or in a list; they are for verbose_json only, and OpenAI ignores them elsewhere. */
+/** Repeated or in a list; they are for verbose_json and streams, and OpenAI ignores them elsewhere. */
 function parseGranularities(values: readonly string[]): readonly Granularity[] {
   const all = values.flatMap((value) => value.split(',')).map((value) => value.trim());
   const known = GRANULARITIES.filter((one) => all.includes(one));

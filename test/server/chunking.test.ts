@@ -1,4 +1,4 @@
-/** What a transcription form says of speech and silence. */
+/** What a transcription form says of speech and silence, and of the segments of a stream. */
 import { describe, expect, test } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
 import { postForm, startListeners } from '../support/listeners.ts';
@@ -70,5 +70,30 @@ describe('chunking_strategy and vad_filter', () => {
       });
     }
     expect(engine.transcriptions).toHaveLength(0);
+  });
+});
+
+describe('a stream', () => {
+  const ask = async (more: FormParts) => {
+    const { transcription, engine } = await startListeners();
+    const { text } = await postForm(transcription + PATH, [...GOOD, ['stream', 'true'], ...more]);
+    const events = text.match(/(?<=^data: )\{.*$/gm)!.map((line) => JSON.parse(line) as { readonly type: string });
+    return { events, request: engine.transcriptions[0]! };
+  };
+
+  test('tells of segments and their times where they are asked for, after the text', async () => {
+    const { events, request } = await ask([['timestamp_granularities[]', 'segment']]);
+    expect(request.timestamps).toBe('segment');
+    expect(events.map(({ type }) => type.replace('transcript.text.', ''))).toEqual(['delta', 'segment', 'delta', 'segment', 'done']);
+    expect(events[1]).toEqual({ type: 'transcript.text.segment', id: 'seg_0', start: 0, end: 1, text: ' Heard' });
+    expect(events[3]).toEqual({ type: 'transcript.text.segment', id: 'seg_1', start: 1, end: 2, text: ' 0.50 seconds.' });
+  });
+
+  test('has text alone where they are not, and where words are', async () => {
+    for (const more of [[], [['timestamp_granularities[]', 'word']]] as const satisfies readonly FormParts[]) {
+      const { events, request } = await ask(more);
+      expect(request.timestamps).toBeUndefined();
+      expect(events.map(({ type }) => type.replace('transcript.text.', ''))).toEqual(['delta', 'delta', 'done']);
+    }
   });
 });

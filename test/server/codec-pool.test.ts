@@ -1,0 +1,42 @@
+/** What a file that breaks its decoder does to others: nothing. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { writeWav } from '../../engine/audio/wav.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
+import { Blocks } from '../../server/body/blocks.ts';
+import { tone } from '../support/wav-file.ts';
+
+let pool: CodecPool;
+afterEach(() => pool.close());
+
+const upload = (bytes: Uint8Array): Blocks => {
+  const blocks = new Blocks();
+  blocks.push(bytes);
+  return blocks;
+};
+const good = (): Blocks => upload(writeWav(tone(440, 16000, 0.5), 16000));
+
+describe('a file that breaks its decoder', () => {
+  test.each([
+    ['DIES', 'kills the worker'],
+    ['HANG', 'holds the worker'],
+  ])('%s: fails alone where it %s, and those that wait behind it are decoded', async (word) => {
+    // One worker, so that all of them wait for the same; its start counts, too.
+    pool = new CodecPool(1, { worker: new URL('../support/fragile-codec.ts', import.meta.url), deadlineMs: 10_000 });
+    const before = pool.decode(good());
+    const broken = pool.decode(upload(Buffer.from(word.padEnd(64))));
+    const behind = [pool.decode(good()), pool.decode(good())];
+    await expect(broken).rejects.toMatchObject({ status: 500, code: 'internal_error', headers: { 'x-should-retry': 'false' } });
+    for (const decoded of [await before, ...(await Promise.all(behind)), await pool.decode(good())]) {
+      expect(decoded.samples.length).toBe(8000);
+      await decoded.discard();
+    }
+  });
+
+  test('leaves speech that is being encoded alone', async () => {
+    pool = new CodecPool(1, { worker: new URL('../support/fragile-codec.ts', import.meta.url) });
+    const encoder = await pool.open('mp3', { from: 24000, to: 24000 });
+    // Encoders have threads of their own, so a decoding that fails is not theirs.
+    await expect(pool.decode(upload(Buffer.from('DIES')))).rejects.toMatchObject({ status: 500 });
+    expect((await encoder.push(tone(440, 24000, 1))).length + (await encoder.finish()).bytes.length).toBeGreaterThan(1000);
+  });
+});
