@@ -1,29 +1,15 @@
 /** Written English to speakable English, and speakable English to sentences. Plain text in, plain text out. */
 
-const ABBREVIATIONS: readonly (readonly [RegExp, string])[] = [
-  [/\b[Dd]r\.(?=\s+[A-Z])/g, 'Doctor'],
-  [/\b[Mm]r\.(?=\s)/g, 'Mister'],
-  [/\b[Mm]rs\.(?=\s)/g, 'Missus'],
-  [/\b[Mm]s\.(?=\s+[A-Z])/g, 'Miss'],
-  [/\bProf\.(?=\s)/g, 'Professor'],
-  [/\bSt\.(?=\s+[A-Z])/g, 'Saint'],
-  [/\b(\w+) St\.(?=,|\s+[a-z\d])/g, '$1 Street'],
-  [/\b(\w+) St\./g, '$1 Street.'],
-  [/\bMt\.(?=\s+[A-Z])/g, 'Mount'],
-  [/\bJr\./g, 'Junior'],
-  [/\bSr\./g, 'Senior'],
-  [/\bvs\.?(?=\s)/g, 'versus'],
-  [/\be\.g\.,?/gi, 'for example,'],
-  [/\bi\.e\.,?/gi, 'that is,'],
-  [/\betc\.(?=\s+[a-z,;])/g, 'et cetera'],
-  [/\betc\./g, 'et cetera.'],
-  [/\bNo\.(?=\s*\d)/g, 'Number'],
-  [/\bapprox\./g, 'approximately'],
-  [/\bdept\./gi, 'department'],
-  [/\btel\.(?=\s)/gi, 'telephone'],
-];
+import { withoutAbbreviations } from './abbreviations.ts';
+import { figures } from './speech-figures.ts';
+import { withoutMarkdown } from './markdown-text.ts';
+import { withoutRomanNumerals } from './roman-numerals.ts';
 
 const UNITS: readonly (readonly [string, string, string])[] = [
+  ['km²', 'square kilometer', 'square kilometers'], ['m²', 'square meter', 'square meters'], ['m³', 'cubic meter', 'cubic meters'],
+  ['sq ft', 'square foot', 'square feet'], ['kWh', 'kilowatt hour', 'kilowatt hours'], ['kcal', 'kilocalorie', 'kilocalories'],
+  ['Mbps', 'megabit per second', 'megabits per second'], ['Gbps', 'gigabit per second', 'gigabits per second'],
+  ['dB', 'decibel', 'decibels'], ['V', 'volt', 'volts'], ['sec', 'second', 'seconds'], ['in.', 'inch', 'inches'],
   ['°C', 'degree Celsius', 'degrees Celsius'], ['°F', 'degree Fahrenheit', 'degrees Fahrenheit'], ['°', 'degree', 'degrees'],
   ['km/h', 'kilometer per hour', 'kilometers per hour'], ['mph', 'mile per hour', 'miles per hour'], ['m/s', 'meter per second', 'meters per second'],
   ['km', 'kilometer', 'kilometers'], ['cm', 'centimeter', 'centimeters'], ['mm', 'millimeter', 'millimeters'], ['m', 'meter', 'meters'],
@@ -40,6 +26,8 @@ const CURRENCIES: ReadonlyMap<string, readonly [string, string, string, string]>
   ['£', ['pound', 'pounds', 'penny', 'pence']],
   ['€', ['euro', 'euros', 'cent', 'cents']],
   ['¥', ['yen', 'yen', 'sen', 'sen']],
+  ['₹', ['rupee', 'rupees', 'paisa', 'paise']],
+  ['₩', ['won', 'won', 'jeon', 'jeon']],
 ]);
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
@@ -50,11 +38,8 @@ const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixt
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
  */
 export function normalizeText(text: string): string {
-  let t = plainPunctuation(text.normalize('NFC'));
-  for (const [pattern, spoken] of ABBREVIATIONS) t = t.replace(pattern, spoken);
-  t = t.replace(/\b(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.(?=\s+\d)/g, (_, short: string) =>
-    MONTHS.find((m) => m.startsWith(short.slice(0, 3)))!,
-  );
+  let t = plainPunctuation(withoutMarkdown(text.normalize('NFC').replace(/\r\n?/g, '\n')));
+  t = withoutRomanNumerals(withoutAbbreviations(t));
   t = addresses(t);
   // U.S. and the like; the last point also ends the text where it ends it.
   t = t.replace(
@@ -65,8 +50,9 @@ export function normalizeText(text: string): string {
     /\b(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\b/g,
     (_, y: string, m: string, d: string) => `${MONTHS[Number(m) - 1]} ${Number(d)}, ${y}`,
   );
-  t = t.replace(/(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, (digits) => digits.match(/\d+/g)!.map((group) => [...group].join(' ')).join(', ')); // prettier-ignore
-  t = t.replace(/([$£€¥])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
+  t = figures(t);
+  t = t.replace(/(?:\+?\b1[-. ])?(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, phone);
+  t = t.replace(/([$£€¥₹₩])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
   t = t.replace(/(?<![\d/.])([1-9])\/([2-9]|10)(?![\d/])/g, fraction).replace(/\b(\d)'\s?(\d{1,2})(?:"|'')/g, '$1 foot $2');
   t = t.replace(/\b(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?:\s?([ap])\.?m\b\.?)?/gi, clock);
   t = t.replace(/\b(\d{1,2})\s?([ap])\.?m\b\.?/gi, (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
@@ -74,7 +60,7 @@ export function normalizeText(text: string): string {
   t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0s\b/g, decade);
   t = t.replace(/(?<=\b(?:the|early|late|mid)[\s-])'?([2-9])0s\b|'([2-9])0s\b/g, (_, a?: string, b?: string) => DECADES[Number(a ?? b)]!);
   t = t.replace(/(\d),(?=\d{3}\b)/g, '$1');
-  t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
+  t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)|(?<=o'clock)()\s?[-–]\s?(?=\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
   t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
@@ -84,27 +70,37 @@ export function normalizeText(text: string): string {
 
 /** Typographic variants become the few marks the phoneme alphabet has. */
 function plainPunctuation(text: string): string {
-  return text
-    .replace(/\r\n?/g, '\n')
-    .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
-    .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ')
-    .replace(/[‘’ʼ`´]/g, "'")
-    .replace(/[«»„‟″]/g, '"')
-    .replace(/[、，]/g, ', ')
-    .replace(/。/g, '. ')
-    .replace(/！/g, '! ')
-    .replace(/？/g, '? ')
-    .replace(/：/g, ': ')
-    .replace(/；/g, '; ')
-    .replace(/¿|¡/g, '')
-    .replace(/\.{2,}/g, '…')
-    .replace(/\s+[–—]+\s+|\s+-{1,2}\s+|—|--/g, ' — ')
-    .replace(/[{}[\]]/g, ' ')
-    .replace(/[*_#>|~^\\]{2,}/g, ' ');
+  return (
+    text
+      .replace(/\r\n?/g, '\n')
+      // espeak-ng names emoji one by one, and loses those with a selector of their style.
+      .replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d(?=\p{Extended_Pictographic})/gu, ' ')
+      .replace(/\ufe0f/g, '')
+      .replace(/[\u200b-\u200d\u2060\ufeff\u00ad]/g, '')
+      .replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, ' ')
+      .replace(/[‘’ʼ`´]/g, "'")
+      .replace(/[«»„‟″]/g, '"')
+      .replace(/[、，]/g, ', ')
+      .replace(/。/g, '. ')
+      .replace(/！/g, '! ')
+      .replace(/？/g, '? ')
+      .replace(/：/g, ': ')
+      .replace(/；/g, '; ')
+      .replace(/¿|¡/g, '')
+      .replace(/\.{2,}/g, '…')
+      .replace(/\s+[–—]+\s+|\s+-{1,2}\s+|—|--/g, ' — ')
+      .replace(/[{}[\]]/g, ' ')
+      .replace(/[*_#>|~^\\]{2,}/g, ' ')
+  );
 }
 
 function plural(count: string, one: string, many: string): string {
   return Number(count) === 1 ? one : many;
+}
+
+function phone(digits: string): string {
+  const groups = digits.match(/\d+/g)!.map((group) => [...group].join(' '));
+  return `${digits.startsWith('+') ? 'plus ' : ''}${groups.join(', ')}`;
 }
 
 function money(_: string, symbol: string, whole: string, fraction: string | undefined, scale: string | undefined): string {
@@ -173,7 +169,7 @@ const MARKS: Readonly<Record<string, string>> = {
 function units(text: string): string {
   let t = text;
   for (const [symbol, one, many] of UNITS) {
-    const escaped = symbol.replace(/[/°]/g, '\\$&');
+    const escaped = symbol.replace(/[/°.]/g, '\\$&');
     t = t.replace(new RegExp(`(?<!\\d)(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])`, 'g'), (_, n: string) => `${n} ${plural(n, one, many)}`);
   }
   return t;
@@ -181,6 +177,21 @@ function units(text: string): string {
 
 function symbols(text: string): string {
   return text
+    .replace(/(\w)²/g, '$1 squared')
+    .replace(/(\w)³/g, '$1 cubed')
+    .replace(/(\d)\^(?=\d)/g, '$1 to the power of ')
+    .replace(/(\w)\s\+\s(?=\w)/g, '$1 plus ')
+    .replace(/(\d)\s?>\s?(?=\d)/g, '$1 is greater than ')
+    .replace(/(\d)\s?<\s?(?=\d)/g, '$1 is less than ')
+    .replace(/±\s?/g, 'plus or minus ')
+    .replace(/≥\s?/g, 'at least ')
+    .replace(/≤\s?/g, 'at most ')
+    .replace(/©\s?/g, 'copyright ')
+    .replace(/[™®→←•]/g, ' ')
+    .replace(/[:;]-?[)(](?=\s|$)/g, '')
+    .replace(/(?<=^|\s)@(?=\w)/g, 'at ')
+    .replace(/(\w)_(?=\w)/g, '$1 ')
+    .replace(/(\w)\.(?=(?:txt|pdf|jpg|png|csv|json|exe|zip|mp3|docx?|html|md)\b)/g, '$1 dot ')
     .replace(/\s?&\s?/g, ' and ')
     .replace(/#(?=\d)/g, 'number ')
     .replace(/(\S)@(?=\S)/g, '$1 at ')

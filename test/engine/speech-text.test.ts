@@ -38,6 +38,30 @@ describe('normalizeText spells out', () => {
   });
 });
 
+/** What is written, and what a person reads aloud, group by group; figures that espeak-ng reads as people do stay figures. */
+const groups = readFileSync(new URL('../fixtures/speech-text/cases.tsv', import.meta.url), 'utf8')
+  .split(/^# (?=[^\t\n]*$)/m)
+  .slice(1)
+  .map((group) => group.split('\n'))
+  .map(([name, ...lines]) => [name!, lines.filter((line) => line !== '').map((line) => line.split('\t') as [string, string])] as const);
+
+describe('text is read as people read it', () => {
+  test.each(groups)('%s', (_, cases) => {
+    expect(cases.length).toBeGreaterThan(4);
+    expect(cases.map(([written]) => [written, normalizeText(written)])).toEqual(cases);
+  });
+
+  test('in 300 cases', () => {
+    expect(groups.reduce((sum, [, cases]) => sum + cases.length, 0)).toBeGreaterThanOrEqual(300);
+  });
+
+  test('however long it is', () => {
+    // Each would take minutes if a pattern looked at its beginnings again and again.
+    for (const part of ['[', '![a](', '*', '*a', '_', '`', '|', '1/', '1 1/', '$1-', '0', '1.', 'I', 'Part I', 'a_', '<', 'Mon, '])
+      expect(normalizeText(part.repeat(10_000 / part.length)).length).toBeLessThan(100_000);
+  });
+});
+
 describe('splitSentences', () => {
   test('ends at . ! ? … and at line breaks, not at initials', () => {
     const texts = splitSentences('One. Two! "Three?" Four… J. R. Smith came.\nNew line').map((s) => s.text);

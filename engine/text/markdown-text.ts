@@ -1,0 +1,21 @@
+/** Markdown as a listener wants it: the words, without the marks that lay them out. */
+
+/** Drops headings', lists', quotes' and tables' marks, rules, fences, emphasis, and the targets of links. A list's numbers are read. */
+export function withoutMarkdown(text: string): string {
+  const lines = text
+    .replace(/!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"\n]*")?\)/g, '$1')
+    .split('\n')
+    .map(line)
+    .join('\n');
+  return lines
+    .replace(/`([^`\n]+)`/g, '$1')
+    .replace(/(?<![\w*])\*(?=[^\s*])([^*\n]*[^\s*])\*(?![\w*])/g, '$1')
+    .replace(/(?<![\w_])_(?=[^\s_])([^_\n]*[^\s_])_(?![\w_])/g, '$1');
+}
+
+function line(text: string): string {
+  if (/^\s*(?:([-*_])(?:\s*\1){2,}|```.*|~~~.*|\|[\s:|-]+\|)\s*$/.test(text)) return '';
+  const row = /^\s*\|(.*)\|\s*$/.exec(text)?.[1];
+  if (row !== undefined) return row.split('|').map((cell) => cell.trim()).filter((cell) => cell !== '').join(', '); // prettier-ignore
+  return text.replace(/^\s{0,3}(?:#{1,6}|>)\s+/, '').replace(/^\s*[-*+•]\s+/, '');
+}
