@@ -62,3 +62,11 @@ export function layerTypes<Kind extends string>(json: Json, layers: number, know
     throw new EngineError('unsupported', `config.json: layer_types has ${describe(kind)}; known are ${known.join(' and ')}`);
   });
 }
+
+/** A cap that a file may have as null: none. */
+export function softCap(json: Json, field: string, fallback?: number): number | undefined {
+  const value = json[field] === undefined ? fallback : json[field];
+  if (value === null || value === undefined) return undefined;
+  if (typeof value === 'number' && value > 0) return value;
+  throw new EngineError('invalid_model', `config.json: ${field} is ${describe(value)}, expected a positive number or null`);
+}

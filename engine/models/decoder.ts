@@ -1,12 +1,15 @@
 /** What a decoder is to the runner, the scheduler and the ranks of a split model. */
+import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { createKVCache } from '../ops/kv.ts';
-import type { KVCache, KVShape } from '../ops/kv.ts';
+import type { KVCache, KVHeads, KVShape } from '../ops/kv.ts';
+import { attentionTileRows } from '../ops/paged-attention.ts';
 import { createStates } from '../ops/states.ts';
 import type { StateShape } from '../ops/states.ts';
 import type { Range } from '../util/math.ts';
+import type { StorageRule } from '../weights/storage.ts';
 import type { WeightLoader } from './weight-loader.ts';
 import type { ForwardInput } from './forward-input.ts';
 import type { Shard } from './shard.ts';
@@ -14,13 +17,15 @@ import type { Shard } from './shard.ts';
 /** What the runner and the scheduler need to know of a decoder. */
 export interface DecoderShape {
   readonly layers: number;
-  /** Layers with pages of keys and values; absent = all. */
-  readonly pagedLayers?: number | undefined;
+  /** The heads of every layer with pages of keys and values. */
+  readonly pages: readonly KVHeads[];
   /** What recurrent layers keep of a sequence beside its pages; absent = there are none. */
   readonly state?: StateShape | undefined;
   readonly heads: number;
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Of the tables of all rotary embeddings. */
+  readonly rotaryChannels: number;
   /** Channels of the hidden state. */
   readonly hidden: number;
   readonly vocabulary: number;
@@ -42,6 +47,11 @@ export interface Decoder {
   createWorkspace(device: Device, rows: number, logitRows: number): DecoderWorkspace;
   /** Tells new pages, before anything is stored, what they should know of the weights (KVLayer.plan); absent = nothing. */
   prepareKV?(device: Device, kv: KVCache): Promise<void>;
+}
+
+/** Rows of one sequence that a tile of a prefill holds: as many as every layer can take. */
+export function prefillTileRows(caps: Caps, { heads, pages }: Pick<DecoderShape, 'heads' | 'pages'>): number {
+  return Math.min(...pages.map(({ kvHeads, headDim }) => attentionTileRows(caps, heads, kvHeads, headDim)));
 }
 
 /** Of something: how many there may be, and how many there are at first. */
@@ -89,6 +99,8 @@ export interface DecoderDefinition {
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
   /** Makes the activation tensors of the whole model, to be measured; absent = they are guessed from the shape. */
   workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number): void;
+  /** How matrices are stored that are not stored as they are asked for; absent = there are none. */
+  readonly storage?: StorageRule;
   /** Takes every weight, or those of a shard, from the loader; `context` positions of rotary tables are made. */
   load(loader: WeightLoader, json: Readonly<Record<string, unknown>>, context: number, shard?: Shard): Promise<Decoder>;
 }

@@ -31,8 +31,9 @@ function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
 export function readRope(json: Json, parameters: Json, headDim: number, { partial = false }: Allowed = {}): RopeConfig {
   const theta = number(parameters, 'rope_theta', number(json, 'rope_theta', 10000));
   if (theta <= 0) throw new EngineError('invalid_model', `config.json: rope_theta is ${theta}, expected a positive number`);
-  const rotary = rotatedChannels(json, parameters, headDim, partial);
   const kind = parameters['rope_type'] ?? parameters['type'] ?? 'default';
+  if (kind === 'proportional') return { theta, headDim, scaling: proportional(parameters, headDim) };
+  const rotary = rotatedChannels(json, parameters, headDim, partial);
   const factor = (name: string): number => {
     const value = number(parameters, name);
     if (value > 0) return value;
@@ -66,7 +67,7 @@ export function readRope(json: Json, parameters: Json, headDim: number, { partia
   else if (kind !== 'default') {
     throw new EngineError(
       'unsupported',
-      `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, dynamic, llama3, yarn and longrope`,
+      `config.json: rope type ${JSON.stringify(kind)}; known are default, linear, dynamic, llama3, yarn, longrope and proportional`,
     );
   }
   return { theta, headDim, scaling, ...(rotary !== headDim && { rotary }) };
@@ -96,6 +97,14 @@ function rotatedChannels(json: Json, parameters: Json, headDim: number, allowed:
   const rotary = typeof factor === 'number' ? Math.floor(headDim * factor + ROUNDING) : 0;
   if (rotary > 0 && rotary < headDim && rotary % 2 === 0) return rotary;
   throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${describe(factor)}, expected an even number of the ${headDim} channels of a head`); // prettier-ignore
+}
+
+/** The first pairs of a head, with the frequencies that they have among all. */
+function proportional(parameters: Json, headDim: number): RopeScaling {
+  const [share, factor] = [number(parameters, 'partial_rotary_factor', 1), number(parameters, 'factor', 1)];
+  const pairs = Math.floor((share * headDim) / 2 + ROUNDING);
+  if (pairs > 0 && 2 * pairs <= headDim && factor > 0) return { kind: 'proportional', pairs, factor };
+  throw new EngineError('invalid_model', `config.json: partial_rotary_factor is ${share} and factor ${factor} of the rotary embedding, expected a part of ${headDim} channels and a positive number`); // prettier-ignore
 }
 
 /** What YaRN multiplies rotated queries and keys with, given or as transformers infers it. */

@@ -49,6 +49,7 @@ export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): C
 /** A text model's definition for checkpoints of the text model alone and of one that also sees or hears. */
 export function textPart(text: Required<DecoderDefinition>): DecoderDefinition {
   return {
+    ...text,
     parseConfig: (json) => text.parseConfig(textConfig(json)),
     workspace: (device, json, rows, logitRows) => text.workspace(device, textConfig(json), rows, logitRows),
     load: (loader, json, context, shard) => text.load(textWeights(loader), textConfig(json), context, shard),

@@ -67,6 +67,35 @@ export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMu
   rec.dispatch(GATE_MUL, { overrides: { WG, ACTIVATION: ACTIVATIONS[activation] } }, { gate_up: gateUp, out }, params, grid);
 }
 
+export const GATE_SLICE = defineKernel({
+  file: 'activation/gate_slice.wgsl',
+  fragments: () => ['lib/activation.wgsl'],
+  bindings: { gate: 'read', x: 'read', out: 'write' },
+  params: { columns4: 'u32', rows: 'u32', first4: 'u32', stride4: 'u32' },
+  overrides: { WG: 'u32', ACTIVATION: 'u32' },
+});
+
+export interface GateSliceArgs {
+  /** [T, I], I a multiple of 4. */
+  readonly gate: Tensor;
+  /** [T, N], of which the columns [first, first + I) are let through; N and first multiples of 4. */
+  readonly x: Tensor;
+  readonly first: number;
+  /** [T, I]. */
+  readonly out: Tensor;
+  readonly activation: Activation;
+  readonly rows: number;
+}
+
+/** out[t, i] = f(gate[t, i]) * x[t, first + i] (Gemma 4's inputs of a layer). */
+export function gateSlice(rec: Recorder, { gate, x, first, out, activation, rows }: GateSliceArgs): void {
+  const [columns = 0, stride = 0] = [gate.shape[1], x.shape[1]];
+  assert([columns, stride, first].every((size) => size % 4 === 0), `gate_slice: columns ${first} to ${first + columns} of ${stride}, expected multiples of 4`); // prettier-ignore
+  assert(out.shape[1] === columns && first + columns <= stride, `gate_slice: ${columns} columns from ${first} of ${stride} into ${out.shape[1]}`); // prettier-ignore
+  const params = { columns4: columns / 4, rows, first4: first / 4, stride4: stride / 4 };
+  rec.dispatch(GATE_SLICE, { overrides: { WG, ACTIVATION: ACTIVATIONS[activation] } }, { gate, x, out }, params, [ceilDiv(columns / 4, WG), rows]); // prettier-ignore
+}
+
 export const GATE_CLAMPED = defineKernel({
   file: 'activation/gate_clamped.wgsl',
   bindings: { gate_up: 'read', out: 'write' },

@@ -32,14 +32,18 @@ export interface KVCache {
   pages: number;
   readonly limit: number;
   readonly pageSize: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
   readonly layers: readonly KVLayer[];
   /** What recurrent layers keep of sequences, of a model that has any. */
   readonly states?: StateCache;
 }
 
-export interface KVLayer {
+/** K heads of D channels. */
+export interface KVHeads {
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+export interface KVLayer extends KVHeads {
   k: Tensor;
   v: Tensor;
   /**
@@ -50,16 +54,17 @@ export interface KVLayer {
 }
 
 export interface KVShape {
-  readonly layers: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
+  readonly layers: readonly KVHeads[];
   readonly pageSize: number;
   readonly dtype: KVType;
 }
 
-/** Bytes one page takes in one buffer (one layer, keys or values). */
-export function pageBytes({ kvHeads, headDim, pageSize, dtype }: KVShape): number {
-  return kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * (dtype === 'f16' ? 2 : 4));
+/** Bytes of one page: of all layers' keys and values, and in the largest of their buffers. */
+export function pageBytes(shape: KVShape): { readonly all: number; readonly largest: number } {
+  const { layers, pageSize, dtype } = shape;
+  const channel = dtype === 'f16' ? 2 : 4;
+  const bytes = layers.map(({ kvHeads, headDim }) => kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * channel)); // prettier-ignore
+  return { all: 2 * bytes.reduce((sum, one) => sum + one, 0), largest: Math.max(...bytes) };
 }
 
 /** Where memory is shared with everything else, pages are taken when they are used. At first there are this many bytes of them, and at least so many tokens. */
@@ -69,33 +74,35 @@ const FIRST_TOKENS = 256;
 /** Pages of `limit` that are allocated at first: all on a GPU, which has its memory for that; few on a software adapter, where they are grown when used. */
 export function firstPages({ software }: Pick<Caps, 'software'>, shape: KVShape, limit: number): number {
   if (!software) return limit;
-  const few = Math.floor(FIRST_BYTES / (2 * shape.layers * pageBytes(shape)));
+  const few = Math.floor(FIRST_BYTES / pageBytes(shape).all);
   return Math.min(limit, Math.max(few, ceilDiv(FIRST_TOKENS, shape.pageSize)));
 }
 
 /** Allocates `pages` of at most `limit` pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
 export function createKVCache(device: Device, shape: KVShape, limit: number, pages = limit): KVCache {
-  const { layers, kvHeads, headDim, pageSize, dtype } = shape;
-  if (limit * pageBytes(shape) > device.caps.maxBindingBytes) {
-    throw new EngineError('out_of_memory', `${limit} KV pages take ${limit * pageBytes(shape)} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
+  const { pageSize, dtype } = shape;
+  const bytes = limit * pageBytes(shape).largest;
+  if (bytes > device.caps.maxBindingBytes) {
+    throw new EngineError('out_of_memory', `${limit} KV pages take ${bytes} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
   }
   return {
     dtype,
     pages,
     limit,
     pageSize,
-    kvHeads,
-    headDim,
-    layers: Array.from({ length: layers }, (_, i) => ({
-      ...pagesOf(device, shape, i, pages),
-      ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [kvHeads, APART_CHANNELS + headDim]) }),
+    layers: shape.layers.map((heads, i) => ({
+      kvHeads: heads.kvHeads,
+      headDim: heads.headDim,
+      ...pagesOf(device, shape, heads, i, pages),
+      ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [heads.kvHeads, APART_CHANNELS + heads.headDim]) }),
     })),
   };
 }
 
 function pagesOf(
   device: Device,
-  { kvHeads, headDim, pageSize, dtype }: Omit<KVShape, 'layers'>,
+  { pageSize, dtype }: Pick<KVShape, 'pageSize' | 'dtype'>,
+  { kvHeads, headDim }: KVHeads,
   layer: number,
   pages: number,
 ): Pick<KVLayer, 'k' | 'v'> {
@@ -114,7 +121,7 @@ export function growKVCache(device: Device, kv: KVCache, needed: number): boolea
   kv.pages = Math.min(kv.limit, Math.max(needed, 2 * kv.pages));
   kv.layers.forEach((layer, i) => {
     const rec = device.record('more KV pages');
-    const more = pagesOf(device, kv, i, kv.pages);
+    const more = pagesOf(device, kv, layer, i, kv.pages);
     rec.copy(layer.k, more.k);
     rec.copy(layer.v, more.v);
     rec.submit();
@@ -134,7 +141,7 @@ export const ROPE_KV_STORE = defineKernel({
   fragments: (v) => [kvFragment(v)],
   consts: ['PAGE'],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
-  params: { heads: 'u32', kv_heads: 'u32' },
+  params: { heads: 'u32', kv_heads: 'u32', new_heads: 'u32' },
   overrides: { WG: 'u32', D8: 'u32' },
 });
 
@@ -157,8 +164,10 @@ export const ROPE_KV_STORE_INT8 = defineKernel({
 });
 
 export interface RopeKVStoreArgs {
-  /** [T, (H + 2 K) D]: the merged projection. */
+  /** [T, (H + 2 K) D]: the merged projection; [T, H D] with `queriesOnly`. */
   readonly qkv: Tensor;
+  /** The pages are another layer's, whose keys and values they hold already. */
+  readonly queriesOnly?: boolean | undefined;
   /** From ropeTable. */
   readonly cosSin: Tensor;
   /** [T] u32. */
@@ -174,21 +183,24 @@ export interface RopeKVStoreArgs {
 }
 
 /** Rotates queries and keys by their positions and puts keys and values into their pages. */
-export function ropeKVStore(rec: Recorder, { qkv, cosSin, positions, slots, q, kv, layer, heads, rows }: RopeKVStoreArgs): void {
-  const { headDim, kvHeads, pageSize, dtype } = kv;
+export function ropeKVStore(rec: Recorder, args: RopeKVStoreArgs): void {
+  const { qkv, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
+  const { pageSize, dtype } = kv;
+  const { headDim, kvHeads } = kv.layers[layer]!;
   assert(headDim % 8 === 0, `rope_kv_store: head dim ${headDim}, expected a multiple of 8`);
   const pages = kv.layers[layer]!;
   const D8 = headDim / 8;
   const columns = headDim + (dtype === 'int8' ? APART_CHANNELS : 0);
   assert(q.size >= rows * heads * columns, `rope_kv_store: ${q.label} [${q.shape.join(', ')}] for ${rows} rows of ${heads} x ${columns}`);
   const bindings = { qkv, cos_sin: cosSin, positions, slots, q, k_pages: pages.k, v_pages: pages.v };
-  const params = { heads, kv_heads: kvHeads };
+  const newHeads = queriesOnly ? 0 : kvHeads;
+  const params = { heads, kv_heads: kvHeads, new_heads: newHeads };
   if (dtype === 'int8') {
     const { wg, variant } = reduceVariant(rec.caps, D8);
     const consts = { PAGE: pageSize, ...variant.consts };
-    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, { ...bindings, plan: pages.plan! }, params, [heads + kvHeads, rows]); // prettier-ignore
+    rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, { ...bindings, plan: pages.plan! }, params, [heads + newHeads, rows]); // prettier-ignore
     return;
   }
   const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 } };
-  rec.dispatch(ROPE_KV_STORE, variant, bindings, params, [ceilDiv((heads + kvHeads) * D8, WG), rows]);
+  rec.dispatch(ROPE_KV_STORE, variant, bindings, params, [ceilDiv((heads + newHeads) * D8, WG), rows]);
 }

@@ -8,7 +8,7 @@ export const RMS_NORM = defineKernel({
   file: 'norm/rms_norm.wgsl',
   fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
   bindings: { x: 'read', weight: 'read', residual: 'read', out: 'write' },
-  params: { rows: 'u32', columns: 'u32', eps: 'f32' },
+  params: { rows: 'u32', columns: 'u32', eps: 'f32', scale: 'f32' },
   overrides: { WG: 'u32', HAS_RESIDUAL: 'bool' },
 });
 
@@ -35,16 +35,20 @@ export interface NormArgs {
 export interface RmsNormArgs extends NormArgs {
   /** [T, C] f32, added behind the norm; a tensor other than `out`. */
   readonly residual?: Tensor | undefined;
+  /** What the sum of both is multiplied with; default 1. */
+  readonly scale?: number | undefined;
 }
 
 /** Root-mean-square norm (Zhang & Sennrich 2019). Rows may be heads: x [T * H, D] with weight [D]. */
-export function rmsNorm(rec: Recorder, { x, weight, residual, out, eps, rows }: RmsNormArgs): void {
+export function rmsNorm(rec: Recorder, { x, weight, residual, scale = 1, out, eps, rows }: RmsNormArgs): void {
   const columns = weight.size;
   assert(x.size % columns === 0, `rms_norm: ${x.label} [${x.shape.join(', ')}] is not rows of ${columns}`);
   const count = rows ?? x.size / columns;
   const { wg, variant } = reduceVariant(rec.caps, columns);
   const overrides = { WG: wg, HAS_RESIDUAL: residual ? 1 : 0 };
-  rec.dispatch(RMS_NORM, { ...variant, overrides }, { x, weight, residual: residual ?? x, out }, { rows: count, columns, eps }, [count]);
+  rec.dispatch(RMS_NORM, { ...variant, overrides }, { x, weight, residual: residual ?? x, out }, { rows: count, columns, eps, scale }, [
+    count,
+  ]);
 }
 
 /** Layer norm (Ba et al. 2016) with scale and shift. */

@@ -21,7 +21,7 @@ const MAX_VECTORS = 16;
 export const PAGED_ATTENTION = defineKernel({
   file: 'attention/paged_attention.wgsl',
   fragments: (v) => [kvFragment(v), v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
-  consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'QUERIES'],
+  consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' },
   params: {
     first_tile: 'u32',
@@ -52,6 +52,13 @@ export function attentionTileRows(caps: Caps, heads: number, kvHeads: number, he
   const slices = ceilDiv(headDim / 4, lanesOf(caps).lanes);
   const queries = Math.min(MAX_QUERIES, Math.floor(MAX_VECTORS / slices));
   return Math.max(1, Math.floor(queries / (heads / kvHeads)));
+}
+
+/** Workgroups that the heads of a group are dealt out to, all alike: as few as hold their vectors. */
+function headShares(group: number, slices: number): number {
+  let shares = 1;
+  while (shares < group && (group % shares !== 0 || (group / shares) * slices > MAX_VECTORS)) shares++;
+  return shares;
 }
 
 /** A window that nothing lies outside of. */
@@ -105,13 +112,16 @@ export interface AttentionSplit {
 /** Causal attention of tiles of query rows over their sequences' pages. */
 export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const { q, kv, layer, blockTable, tiles, firstTile, tileCount, tileRows, out, heads, scores = {}, sinks, split } = args;
-  const { kvHeads, headDim, pageSize, dtype } = kv;
+  const { pageSize, dtype } = kv;
+  const pages = kv.layers[layer]!;
+  const { kvHeads, headDim } = pages;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
   const { lanes, subgroups } = lanesOf(rec.caps);
-  const group = heads / kvHeads;
   const d4 = headDim / 4;
-  const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: ceilDiv(d4, lanes), GROUP: group, QUERIES: tileRows * group }; // prettier-ignore
-  const pages = kv.layers[layer]!;
+  const slices = ceilDiv(d4, lanes);
+  const shares = headShares(heads / kvHeads, slices);
+  const group = heads / kvHeads / shares;
+  const consts = { PAGE: pageSize, SPLIT: ATTENTION_SPLIT, LANES: lanes, D4: d4, SLICES: slices, GROUP: group, SHARES: shares, QUERIES: tileRows * group }; // prettier-ignore
   const { scale = 1 / Math.sqrt(headDim), softCap, window = ALL_POSITIONS, growth } = scores;
   const params = {
     first_tile: firstTile,
@@ -137,7 +147,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     out: split?.partials ?? out,
   };
   const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0, ...sink }, subgroups };
-  rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads, split?.parts ?? 1]);
+  rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads * shares, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(
     PAGED_ATTENTION_REDUCE,

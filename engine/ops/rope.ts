@@ -52,6 +52,12 @@ export type RopeScaling =
       /** Rotated queries and keys are multiplied with it. */
       readonly attentionFactor: number;
     }
+  | {
+      /** Gemma 4: only the first pairs are rotated, by the frequencies that they have among all. */
+      readonly kind: 'proportional';
+      readonly pairs: number;
+      readonly factor: number;
+    }
   /** Nothing is rotated. */
   | { readonly kind: 'none' };
 
@@ -79,6 +85,7 @@ function rotatedFrequencies({ theta, scaling }: RopeConfig, rotary: number): Flo
   const frequencies = Float64Array.from({ length: rotary / 2 }, (_, i) => theta ** (-2 * i / rotary)); // prettier-ignore
   if (!scaling) return frequencies;
   if (scaling.kind === 'linear') return frequencies.map((f) => f / scaling.factor);
+  if (scaling.kind === 'proportional') return frequencies.map((f, i) => (i < scaling.pairs ? f / scaling.factor : 0));
   if (scaling.kind === 'none') return frequencies.fill(0);
   if (scaling.kind === 'yarn') return yarnFrequencies(frequencies, theta, rotary, scaling);
   if (scaling.kind === 'factors') return frequencies.map((f, i) => f / scaling.factors[i]!);
@@ -137,15 +144,26 @@ export const QK_NORM = defineKernel({
   file: 'rope/qk_norm.wgsl',
   fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
   bindings: { weight: 'read', qkv: 'update' },
-  params: { rows: 'u32', heads: 'u32', kv_heads: 'u32', channels: 'u32', key_channels: 'u32', width: 'u32', eps: 'f32' },
+  params: {
+    rows: 'u32',
+    heads: 'u32',
+    kv_heads: 'u32',
+    value_heads: 'u32',
+    channels: 'u32',
+    key_channels: 'u32',
+    width: 'u32',
+    eps: 'f32',
+  },
   overrides: { WG: 'u32' },
 });
 
 export interface QKNormArgs {
   /** [T, (H + 2 K) D], changed in place. */
   readonly qkv: Tensor;
-  /** [2, D]: of queries, of keys; `full`: [(H + K) D]. */
+  /** [2, D]: of queries, of keys; of queries alone where K is 0; `full`: [(H + K) D]. */
   readonly weight: Tensor;
+  /** The heads of values are normed too, without a weight. */
+  readonly values?: boolean | undefined;
   /** One norm over all query heads and one over all key heads, instead of one a head. */
   readonly full?: boolean;
   readonly heads: number;
@@ -154,14 +172,14 @@ export interface QKNormArgs {
   readonly rows: number;
 }
 
-/** RMS norm of every query and key head before rotation (Qwen3), or of all of them at once (OLMo 2). */
-export function qkNorm(rec: Recorder, { qkv, weight, full = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
-  const headDim = weight.size / (full ? heads + kvHeads : 2);
+/** RMS norm of every query and key head before rotation (Qwen3), or of all of them at once (OLMo 2); of values too (Gemma 4). */
+export function qkNorm(rec: Recorder, { qkv, weight, full = false, values = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
+  const headDim = weight.size / (full ? heads + kvHeads : kvHeads === 0 ? 1 : 2);
   const width = (heads + 2 * kvHeads) * headDim;
   const sizes = full
-    ? { heads: 1, kv_heads: 1, channels: heads * headDim, key_channels: kvHeads * headDim }
-    : { heads, kv_heads: kvHeads, channels: headDim, key_channels: headDim };
+    ? { heads: 1, kv_heads: 1, value_heads: 0, channels: heads * headDim, key_channels: kvHeads * headDim }
+    : { heads, kv_heads: kvHeads, value_heads: values ? kvHeads : 0, channels: headDim, key_channels: headDim };
   const { wg, variant } = reduceVariant(rec.caps, sizes.channels);
-  const workgroups = [rows * (sizes.heads + sizes.kv_heads)];
+  const workgroups = [rows * (sizes.heads + sizes.kv_heads + sizes.value_heads)];
   rec.dispatch(QK_NORM, { ...variant, overrides: { WG: wg } }, { weight, qkv }, { rows, ...sizes, width, eps }, workgroups);
 }

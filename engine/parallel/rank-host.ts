@@ -125,7 +125,6 @@ export class RankHost implements RankOperations {
   }
 
   #kvShape() {
-    const { layers, kvHeads, headDim } = this.#decoder.shape;
-    return { layers, kvHeads, headDim, pageSize: this.#model.pageSize, dtype: this.#model.kvType };
+    return { layers: this.#decoder.shape.pages, pageSize: this.#model.pageSize, dtype: this.#model.kvType };
   }
 }

@@ -108,12 +108,11 @@ function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBy
  */
 export function planMemory(request: MemoryRequest): MemoryUse {
   const { memory, fraction, others, weights, activations, kv, state, maxRunning, context, maxBindingBytes } = request;
-  const inOneBuffer = pageBytes(kv);
-  const page = 2 * kv.layers * inOneBuffer;
-  const all = memory.bytes * fraction - others - weights - activations;
-  const slots = state && slotsWithin(state, all, request);
+  const { all: page, largest: inOneBuffer } = pageBytes(kv);
+  const free = memory.bytes * fraction - others - weights - activations;
+  const slots = state && slotsWithin(state, free, request);
   const stateBytes = state && slots! * slotBytes(state);
-  const left = all - (stateBytes ?? 0);
+  const left = free - (stateBytes ?? 0);
   const most = maxRunning * ceilDiv(context, kv.pageSize);
   const pages = Math.min(Math.floor(left / page), Math.floor(maxBindingBytes / inOneBuffer), most);
   const least = ceilDiv(Math.min(LEAST_TOKENS, context), kv.pageSize);

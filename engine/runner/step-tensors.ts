@@ -1,10 +1,11 @@
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
+import { prefillTileRows } from '../models/decoder.ts';
 import type { Decoder } from '../models/decoder.ts';
 import { NO_SLOT } from '../ops/kv.ts';
 import { SPAN_WORDS } from '../ops/states.ts';
-import { ATTENTION_SPLIT, attentionTileRows } from '../ops/paged-attention.ts';
+import { ATTENTION_SPLIT } from '../ops/paged-attention.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
@@ -49,8 +50,8 @@ export class StepTensors {
     this.#limits = limits;
     const { maxRunning, prefillChunk, draftRows, columns } = limits;
     const rows = maxRunning + prefillChunk;
-    const { heads, kvHeads, headDim } = decoder.shape;
-    this.prefillTileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
+    const { heads } = decoder.shape;
+    this.prefillTileRows = prefillTileRows(device.caps, decoder.shape);
     // Every sequence may end with a tile that is not full.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.prefillTileRows);
     const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);
@@ -64,7 +65,7 @@ export class StepTensors {
     this.#blockTable = make('block table', [maxRunning, columns]);
     const partialRows = decodeBuckets(maxRunning).map((bucket) => (this.maxParts(bucket) > 1 ? bucket * this.maxParts(bucket) : 0));
     const largest = Math.max(...partialRows);
-    this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, headDim + 4]) : undefined;
+    this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, this.#partialColumns]) : undefined;
   }
 
   /** Writes a step's rows, tiles and changes of the block table; returns its shape. */
@@ -113,12 +114,17 @@ export class StepTensors {
 
   /** Parts that decode attention of a bucket may use: 1 when its rows keep the device busy by themselves. */
   maxParts(bucket: number): number {
-    const { heads, kvHeads, headDim } = this.#decoder.shape;
+    const { heads, pages } = this.#decoder.shape;
     const { caps } = this.#device;
     const parts = nextPowerOfTwo(ceilDiv(this.#limits.context, ATTENTION_SPLIT));
-    const bytes = bucket * heads * parts * (headDim + 4) * 4;
-    const busy = bucket * kvHeads >= BUSY_WORKGROUPS[caps.family];
+    const bytes = bucket * heads * parts * this.#partialColumns * 4;
+    const busy = bucket * Math.min(...pages.map(({ kvHeads }) => kvHeads)) >= BUSY_WORKGROUPS[caps.family];
     return busy || bytes > Math.min(MAX_PARTIAL_BYTES, caps.maxBindingBytes) ? 1 : parts;
+  }
+
+  /** Of the widest head: its channels, and what the parts are weighed with. */
+  get #partialColumns(): number {
+    return Math.max(...this.#decoder.shape.pages.map(({ headDim }) => headDim)) + 4;
   }
 
   #uploadTable(input: StepInput): void {

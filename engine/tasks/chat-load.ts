@@ -116,11 +116,11 @@ export async function prepareChat(
   const limits = limitsOn(device, shape, config, model.context);
   const rows = limits.maxRunning + limits.prefillChunk;
   // A sine and a cosine for every pair of channels.
-  const rotaryBytes = 4 * model.context * shape.headDim;
+  const rotaryBytes = 4 * model.context * shape.rotaryChannels;
   const demand: ModelDemand = {
     id,
     task: 'chat',
-    ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage))),
+    ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage, definition.storage))),
     activations:
       rotaryBytes +
       workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
@@ -212,8 +212,8 @@ function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, confi
   return batchLimits({ maxBindingBytes, software, widestRow, vocabulary }, config, context);
 }
 
-function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { layers, pagedLayers = layers, kvHeads, headDim }: DecoderShape): KVShape {
-  return { layers: pagedLayers, kvHeads, headDim, pageSize, dtype };
+function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { pages }: DecoderShape): KVShape {
+  return { layers: pages, pageSize, dtype };
 }
 
 /** On one device. */

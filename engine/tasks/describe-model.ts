@@ -35,17 +35,18 @@ export async function describeModel(platform: Platform, source: ModelSource, con
     throw new EngineError('unsupported', `config.json says model_type ${found}; known are ${typesOf().join(', ')}`);
   }
   const own = await DESCRIBE[task](folder, json, config);
-  const weightBytes = await withWeights(folder, async (checkpoint) => checkpointBytes(checkpoint, weightStorage(config)));
+  const weightBytes = await withWeights(folder, async (checkpoint) =>
+    checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? decoderFor(json).storage : undefined),
+  );
   return { id, task, architecture, ...(format !== undefined && { format }), weightBytes, ...own };
 }
 
 const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, config: EngineConfig) => Promise<Own>>> = {
   chat: async (_folder, json, config) => {
     const { kvCacheDtype, pageSize } = config;
-    const { layers: all, pagedLayers: layers = all, kvHeads, headDim, maxPositions } = decoderFor(json).parseConfig(json);
+    const { pages, maxPositions } = decoderFor(json).parseConfig(json);
     const dtype = kvCacheDtype === 'auto' ? weightStorage(config).float : kvCacheDtype;
-    const page = 2 * layers * pageBytes({ layers, kvHeads, headDim, pageSize, dtype });
-    return { ownContextLength: maxPositions, tokenBytes: page / pageSize };
+    return { ownContextLength: maxPositions, tokenBytes: pageBytes({ layers: pages, pageSize, dtype }).all / pageSize };
   },
   speech: async (folder, json) => {
     const { sampleRate } = parseKokoroConfig(json);

@@ -112,7 +112,14 @@ function demandOf({ model, parts }: Load, preset: string, { memory, engine }: Qu
     activations: 0,
     ...(kv && {
       pages: {
-        kv: { ...kv, layers: Math.ceil(kv.layers / ppSize), kvHeads: Math.ceil(kv.kvHeads / tpSize), pageSize: engine.pageSize, dtype },
+        kv: {
+          layers: Array.from({ length: Math.ceil(kv.layers / ppSize) }, () => ({
+            kvHeads: Math.ceil(kv.kvHeads / tpSize),
+            headDim: kv.headDim,
+          })),
+          pageSize: engine.pageSize,
+          dtype,
+        },
         maxRunning: engine.maxRunningRequests,
         context: engine.contextLength,
       },

@@ -1,7 +1,7 @@
 // out[t, h] = softmax(q[t, h] . k[s] * scale over position of t - window < s <= position of t) v[s], causal attention over keys and values in pages.
 //
 // A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
-// computes a tile for one key/value head, all GROUP query heads of it, so that a key is loaded once for QUERIES queries. Prefill, chunks of a prefill and decode
+// computes a tile for GROUP query heads of one key/value head, so that a key is loaded once for QUERIES queries; SHARES workgroups have all heads of it. Prefill, chunks of a prefill and decode
 // differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values
 // are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl. Quantised pages end with a row of PAGE words, one a position:
 // the scale, and of keys the counts of four channels that are kept apart; a query ends with the four for them.
@@ -74,7 +74,8 @@ const Q4 = D4 + SCALE_ROWS;
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let tile = tiles[params.first_tile + group.x];
-  let kv_head = group.y;
+  let kv_head = group.y / SHARES;
+  let first_head = group.y * GROUP;
   let rows = tile.y;
   if (rows == 0u) {
     return;
@@ -92,7 +93,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = 0u; i < QUERIES; i++) {
     let row = min(i / GROUP, rows - 1u);
     let scale = query_scale(tile.w + row);
-    head_at[i] = (tile.x + row) * params.heads + kv_head * GROUP + i % GROUP;
+    head_at[i] = (tile.x + row) * params.heads + first_head + i % GROUP;
     for (var j = 0u; j < SLICES; j++) {
       mine[i * SLICES + j] = q[head_at[i] * Q4 + min(j * LANES + lane, D4 - 1u)] * scale;
       give_query(i * SLICES + j, lane, mine[i * SLICES + j]);
@@ -216,7 +217,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = 0u; i < QUERIES; i++) {
     if (i / GROUP < rows) {
       if (HAS_SINK && !PARTIAL) {
-        let sink = LOG2E * sinks[kv_head * GROUP + i % GROUP];
+        let sink = LOG2E * sinks[first_head + i % GROUP];
         let new_max = max(total_max[i], sink);
         let factor = rescale(total_max[i], new_max);
         total_sum[i] = fma(total_sum[i], factor, exp2(sink - new_max));

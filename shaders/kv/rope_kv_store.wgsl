@@ -14,6 +14,8 @@ const PADDING = 0xffffffffu;
 struct Params {
   heads: u32,
   kv_heads: u32,
+  // Heads of keys in qkv, and of values: K, or 0 where the pages are another layer's.
+  new_heads: u32,
 }
 
 @group(0) @binding(0) var<storage, read> qkv: array<vec4<f32>>;
@@ -27,14 +29,14 @@ struct Params {
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let rotated = params.heads + params.kv_heads;
+  let rotated = params.heads + params.new_heads;
   let head = id.x / D8;
   let d = id.x % D8;
   let row = id.y;
   if (head >= rotated) {
     return;
   }
-  let at = (row * (rotated + params.kv_heads) + head) * 2u * D8 + d;
+  let at = (row * (rotated + params.new_heads) + head) * 2u * D8 + d;
   let low = qkv[at];
   let high = qkv[at + D8];
   let angle = (positions[row] * D8 + d) * 2u;
@@ -56,7 +58,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   let offset = slot % PAGE;
   k_pages[base + d * PAGE + offset] = store_kv(rotated_low);
   k_pages[base + (d + D8) * PAGE + offset] = store_kv(rotated_high);
-  let value = at + params.kv_heads * 2u * D8;
+  let value = at + params.new_heads * 2u * D8;
   v_pages[base + offset * 2u * D8 + d] = store_kv(qkv[value]);
   v_pages[base + offset * 2u * D8 + d + D8] = store_kv(qkv[value + D8]);
 }

@@ -21,6 +21,8 @@ const PADDING = 0xffffffffu;
 struct Params {
   heads: u32,
   kv_heads: u32,
+  // Heads of keys in qkv, and of values: K, or 0 where the pages are another layer's.
+  new_heads: u32,
 }
 
 @group(0) @binding(0) var<storage, read> qkv: array<vec4<f32>>;
@@ -120,7 +122,7 @@ fn mix(i: u32) -> vec4<f32> {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let head = group.x;
   let row = group.y;
-  let at = (row * (params.heads + 2u * params.kv_heads) + head) * 2u * D8;
+  let at = (row * (params.heads + 2u * params.new_heads) + head) * 2u * D8;
   let slot = slots[row];
   if (head >= params.heads && slot == PADDING) {
     return;
@@ -140,7 +142,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     return;
   }
-  let value_at = at + params.kv_heads * 2u * D8;
+  let value_at = at + params.new_heads * 2u * D8;
   var key_scale = 0.0;
   var value_scale = 0.0;
   for (var d = lane; d < 2u * D8; d += WG) {

@@ -1,4 +1,4 @@
-// out[t, c] = x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c] (+ residual[t, c]); x, residual, out [T, C]. One workgroup a row.
+// out[t, c] = x[t, c] / sqrt(mean_c(x[t, c]^2) + eps) * weight[c] (+ residual[t, c]), times scale; x, residual, out [T, C]. One workgroup a row.
 // Reference: test/reference/norm.ts.
 override WG: u32;
 override HAS_RESIDUAL: bool;
@@ -7,6 +7,7 @@ struct Params {
   rows: u32,
   columns: u32,
   eps: f32,
+  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read> x: array<f32>;
@@ -27,13 +28,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let v = x[base + c];
     sum = fma(v, v, sum);
   }
-  let scale = inverseSqrt(reduce_sum(lane, sum) / f32(params.columns) + params.eps);
+  let inverse = inverseSqrt(reduce_sum(lane, sum) / f32(params.columns) + params.eps);
   for (var c = lane; c < params.columns; c += WG) {
-    let normed = x[base + c] * scale * weight[c];
+    let normed = x[base + c] * inverse * weight[c];
     if (HAS_RESIDUAL) {
-      out[base + c] = residual[base + c] + normed;
+      out[base + c] = (residual[base + c] + normed) * params.scale;
     } else {
-      out[base + c] = normed;
+      out[base + c] = normed * params.scale;
     }
   }
 }

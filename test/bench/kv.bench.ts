@@ -35,7 +35,7 @@ function measurements(device: Device, { heads, kvHeads, headDim }: Shape, dtype:
       shape,
       Uint32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => value(i)),
     );
-  const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, SEQUENCES * perSequence);
+  const kv = createKVCache(device, { layers: [{ kvHeads, headDim }], pageSize: PAGE, dtype }, SEQUENCES * perSequence);
   const q = device.tensor('q', 'f32', [CHUNK, heads * (headDim + APART_CHANNELS)]);
   const out = device.tensor('out', 'f32', [CHUNK, heads * headDim]);
   const qkv = device.tensor('qkv', 'f32', [CHUNK, (heads + 2 * kvHeads) * headDim]);

@@ -6,7 +6,14 @@ import { describeMemory, describePlan } from '../../engine/util/memory.ts';
 
 const MIB = 2 ** 20;
 /** 2 layers x 2 sides x 16 tokens x 2 heads x 64 channels x 2 bytes: 4 KiB a page and buffer, 16 KiB a page in all. */
-const F16 = { layers: 2, kvHeads: 2, headDim: 64, pageSize: 16, dtype: 'f16' } as const;
+const F16 = {
+  layers: [
+    { kvHeads: 2, headDim: 64 },
+    { kvHeads: 2, headDim: 64 },
+  ],
+  pageSize: 16,
+  dtype: 'f16',
+} as const;
 const PAGE = 16384;
 
 const plan = (fields: Partial<MemoryRequest>) =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { planKeys } from '../../engine/ops/key-plan.ts';
-import { APART_CHANNELS, NO_SLOT, createKVCache, growKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
+import { APART_CHANNELS, NO_SLOT, createKVCache, growKVCache, pageBytes, ropeKVStore } from '../../engine/ops/kv.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import type { KVCache } from '../../engine/ops/kv.ts';
 import { qkNorm, ropeFrequencies, ropeTable } from '../../engine/ops/rope.ts';
@@ -23,13 +23,14 @@ interface Shape {
   readonly headDim: number;
 }
 
-function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16'): KernelCase {
+function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16', queriesOnly = false): KernelCase {
+  const newHeads = queriesOnly ? 0 : kvHeads;
   return {
-    name: `rope_kv_store ${dtype} handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}`,
+    name: `rope_kv_store ${dtype} handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}${queriesOnly ? ', queries alone' : ''}`,
     // A half has 11 bits: the rounding of an element is at most 2^-12 of it.
     tolerance: dtype === 'f16' ? 1e-6 : 1e-7,
     build(rng) {
-      const qkv = randomTensor(rng, [rows, (heads + 2 * kvHeads) * headDim]);
+      const qkv = randomTensor(rng, [rows, (heads + 2 * newHeads) * headDim]);
       // Slots in no order, the second row is padding, positions far apart.
       const slots = Array.from({ length: rows }, (_, t) => (t === 1 ? undefined : (t * 7) % (PAGES * PAGE)));
       const positions = Array.from({ length: rows }, (_, t) => (t * 37) % 500);
@@ -37,7 +38,11 @@ function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16
       const before = dtype === 'f16' ? roundToF16(initial) : initial;
       const [k, v] = [Float64Array.from(before), Float64Array.from(before)];
       const frequencies = Float32Array.from(ropeFrequencies({ theta: 10000, headDim, scaling: undefined }));
-      const q = kvReference.ropeKVStore({ qkv: qkv.values, heads, kvHeads, headDim, pageSize: PAGE, positions, slots, frequencies }, k, v);
+      const q = kvReference.ropeKVStore(
+        { qkv: qkv.values, heads, kvHeads: newHeads, headDim, pageSize: PAGE, positions, slots, frequencies },
+        k,
+        v,
+      );
       const pages = { dtype, shape: [PAGES, kvHeads, headDim, PAGE], initial };
       return {
         inputs: {
@@ -48,9 +53,9 @@ function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16
         outputs: { q: { dtype: 'f32', shape: [rows, heads * headDim] }, k: pages, v: pages },
         run(rec, t, device) {
           const cosSin = ropeTable(device, { theta: 10000, headDim, scaling: undefined }, 500);
-          const kv: KVCache = { dtype, pages: PAGES, limit: PAGES, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
+          const kv: KVCache = { dtype, pages: PAGES, limit: PAGES, pageSize: PAGE, layers: [{ kvHeads, headDim, k: t['k']!, v: t['v']! }] };
           const { qkv, positions, slots, q } = t as Record<string, NonNullable<(typeof t)[string]>>;
-          ropeKVStore(rec, { qkv: qkv!, cosSin, positions: positions!, slots: slots!, q: q!, kv, layer: 0, heads, rows });
+          ropeKVStore(rec, { qkv: qkv!, cosSin, positions: positions!, slots: slots!, q: q!, queriesOnly, kv, layer: 0, heads, rows });
         },
         expected: { q, k, v },
       };
@@ -58,18 +63,18 @@ function storeCase({ rows, heads, kvHeads, headDim }: Shape, dtype: 'f32' | 'f16
   };
 }
 
-function qkNormCase({ rows, heads, kvHeads, headDim }: Shape, full: boolean): KernelCase {
+function qkNormCase({ rows, heads, kvHeads, headDim }: Shape, { full = false, values = false }): KernelCase {
   return {
-    name: `qk_norm handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}${full ? ', all at once' : ''}`,
+    name: `qk_norm handles ${rows} rows of ${heads} over ${kvHeads} heads of ${headDim}${full ? ', all at once' : ''}${values ? ', and values' : ''}`,
     build(rng) {
       const shape = [rows, (heads + 2 * kvHeads) * headDim];
       const qkv = randomTensor(rng, shape, 3);
-      const weight = randomTensor(rng, [full ? heads + kvHeads : 2, headDim]);
+      const weight = randomTensor(rng, [full ? heads + kvHeads : kvHeads > 0 ? 2 : 1, headDim]);
       return {
         inputs: { weight },
         outputs: { qkv: { dtype: 'f32', shape, initial: qkv.values } },
-        run: (rec, t) => qkNorm(rec, { qkv: t['qkv']!, weight: t['weight']!, full, heads, kvHeads, eps: 1e-6, rows }),
-        expected: { qkv: ropeReference.qkNorm(qkv.values, weight.values, { rows, heads, kvHeads, headDim, eps: 1e-6, full }) },
+        run: (rec, t) => qkNorm(rec, { qkv: t['qkv']!, weight: t['weight']!, full, values, heads, kvHeads, eps: 1e-6, rows }),
+        expected: { qkv: ropeReference.qkNorm(qkv.values, weight.values, { rows, heads, kvHeads, headDim, eps: 1e-6, full, values }) },
       };
     },
   };
@@ -131,7 +136,7 @@ async function storeInt8(device: Device, { rows, heads, kvHeads, headDim }: Shap
   const size = PAGES * kvHeads * headDim * PAGE;
   const [k, v] = [new Float64Array(size).fill(NaN), new Float64Array(size).fill(NaN)];
   const wantedQ = kvReference.ropeKVStore({ ...layout, qkv: qkv.values, heads, positions, slots, frequencies }, k, v);
-  const kv = createKVCache(device, { ...layout, layers: 1, dtype: 'int8' }, PAGES);
+  const kv = createKVCache(device, { layers: [layout], pageSize: PAGE, dtype: 'int8' }, PAGES);
   const apart = Array.from({ length: kvHeads }, (_, head) => somePairs(head, headDim));
   const centres = apart.map(() => Float32Array.from({ length: headDim }, () => rng.normal()));
   const plan = apart.flatMap((pairs, head) => [...pairs.flatMap(({ pair, unit }) => [pair, unit]), ...centres[head]!]);
@@ -149,6 +154,14 @@ async function storeInt8(device: Device, { rows, heads, kvHeads, headDim }: Shap
     return kvReference.spreadQuery([...wantedQ.slice(i * headDim, (i + 1) * headDim)], apart[head]!);
   });
   expectClose('q', await device.read(q), spreadQ.flat(), 1e-7);
+  // A layer that reads these pages has queries alone.
+  const width = (heads + 2 * kvHeads) * headDim;
+  const queries = Float32Array.from({ length: rows * heads * headDim }, (_, i) => qkv.values[Math.floor(i / (heads * headDim)) * width + (i % (heads * headDim))]!); // prettier-ignore
+  const alone = device.tensor('q alone', 'f32', [rows, heads * columns]);
+  const more = device.record('queries');
+  ropeKVStore(more, { ...input, qkv: device.upload('queries', 'f32', [rows, heads * headDim], queries), queriesOnly: true, q: alone, kv, layer: 0, heads, rows }); // prettier-ignore
+  more.submit();
+  expect(await device.read(alone)).toEqual(await device.read(q));
   const at = kvReference.int8Words(layout);
   for (const [side, exact, tensor] of [
     ['key', k, kv.layers[0]!.k],
@@ -242,11 +255,22 @@ describe('the plan for keys', () => {
 
 describeKernels('kv', [
   ...shapes.flatMap((shape) => [storeCase(shape, 'f32'), storeCase(shape, 'f16')]),
-  ...shapes.flatMap((shape) => [qkNormCase(shape, false), qkNormCase(shape, true)]),
+  ...shapes.flatMap((shape) => [qkNormCase(shape, {}), qkNormCase(shape, { full: true })]),
+  qkNormCase({ rows: 3, heads: 5, kvHeads: 2, headDim: 80 }, { values: true }),
+  // The queries of a layer that has no keys of its own.
+  qkNormCase({ rows: 3, heads: 5, kvHeads: 0, headDim: 24 }, {}),
+  ...(['f32', 'f16'] as const).map((dtype) => storeCase({ rows: 3, heads: 6, kvHeads: 2, headDim: 24 }, dtype, true)),
 ]);
 
+test('a page takes what the heads of every layer take', () => {
+  const layers = [{ kvHeads: 2, headDim: 8 }, { kvHeads: 1, headDim: 24 }]; // prettier-ignore
+  expect(pageBytes({ layers, pageSize: PAGE, dtype: 'f16' })).toEqual({ all: 2 * 2 * PAGE * (16 + 24), largest: 2 * PAGE * 24 });
+  expect(pageBytes({ layers, pageSize: PAGE, dtype: 'int8' })).toEqual({ all: 2 * PAGE * (2 * 12 + 28), largest: PAGE * 28 });
+});
+
 test('more pages hold what the first ones held; the old buffers are given back', async () => {
-  const shape = { layers: 2, kvHeads: 2, headDim: 8, pageSize: PAGE, dtype: 'f16' } as const;
+  // Layers may have heads of their own.
+  const shape = { layers: [{ kvHeads: 2, headDim: 8 }, { kvHeads: 1, headDim: 16 }], pageSize: PAGE, dtype: 'f16' } as const; // prettier-ignore
   const device = await testDevice();
   const kv = createKVCache(device, shape, 7, 2);
   const tensors = (): Tensor[] => kv.layers.flatMap(({ k, v }) => [k, v]);

@@ -5,9 +5,9 @@ import type { KernelCase } from '../support/kernel-case.ts';
 
 const EPS = 1e-5;
 
-function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number, withResidual = false): KernelCase {
+function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number, withResidual = false, scale = 1): KernelCase {
   return {
-    name: `${kind} handles ${rows} rows of ${columns} columns${withResidual ? ', with a residual' : ''}`,
+    name: `${kind} handles ${rows} rows of ${columns} columns${withResidual ? ', with a residual' : ''}${scale === 1 ? '' : `, times ${scale}`}`,
     build(rng) {
       const x = randomTensor(rng, [rows, columns], 3);
       // An offset makes a one-pass variance lose its digits.
@@ -21,13 +21,13 @@ function normCase(kind: 'rms_norm' | 'layer_norm', rows: number, columns: number
         outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
         run(rec, t) {
           const args = { x: t['x']!, weight: t['weight']!, out: t['out']!, eps: EPS };
-          if (kind === 'rms_norm') rmsNorm(rec, { ...args, ...(withResidual && { residual: t['residual']! }) });
+          if (kind === 'rms_norm') rmsNorm(rec, { ...args, scale, ...(withResidual && { residual: t['residual']! }) });
           else layerNorm(rec, { ...args, bias: t['bias']! });
         },
         expected: {
           out:
             kind === 'rms_norm'
-              ? normed.map((value, i) => value + (withResidual ? residual.values[i]! : 0))
+              ? normed.map((value, i) => scale * (value + (withResidual ? residual.values[i]! : 0)))
               : reference.layerNorm(x.values, weight.values, bias.values, rows, columns, EPS),
         },
       };
@@ -40,6 +40,6 @@ for (const kind of ['rms_norm', 'layer_norm'] as const) {
   for (const columns of [1, 3, 63, 64, 65, 257, 1024]) cases.push(normCase(kind, 3, columns));
   cases.push(normCase(kind, 1, 64), normCase(kind, 257, 32));
 }
-cases.push(normCase('rms_norm', 3, 257, true));
+cases.push(normCase('rms_norm', 3, 257, true), normCase('rms_norm', 3, 65, true, 0.3), normCase('rms_norm', 3, 64, false, 2));
 
 describeKernels('norm', cases);

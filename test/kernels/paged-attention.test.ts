@@ -120,7 +120,7 @@ function attentionCase(
         },
         outputs: { out: { dtype: 'f32', shape: [rows.length, heads * headDim] } },
         run(rec, t, device) {
-          const kv: KVCache = { dtype, pages, limit: pages, pageSize: PAGE, kvHeads, headDim, layers: [{ k: t['k']!, v: t['v']! }] };
+          const kv: KVCache = { dtype, pages, limit: pages, pageSize: PAGE, layers: [{ kvHeads, headDim, k: t['k']!, v: t['v']! }] };
           const partials = mode === 'split' ? device.tensor('partials', 'f32', [rows.length * heads * parts, headDim + 4]) : undefined;
           pagedAttention(rec, {
             q: t['q']!, kv, layer: 0, blockTable: t['table']!, tiles: t['tiles']!, firstTile: 0, tileCount: tiles.length / 4, tileRows, out: t['out']!, heads, scores, sinks: t['sinks'],
@@ -164,6 +164,7 @@ const cases: KernelCase[] = [
   attentionCase('chunks of prompts', { heads: 2, kvHeads: 2, headDim: 80 }, [{ from: 31, to: 50 }], 'prefill', 'int8'),
   attentionCase('sequences of odd lengths', { heads: 4, kvHeads: 2, headDim: 64 }, decodes, 'decode', 'f32', { window: 20, softCap: 1.5 }),
   attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 256 }, [{ from: 598, to: 600 }], 'split', 'f32', { window: 300, scale: 0.2 }),
+  attentionCase('chunks of prompts', { heads: 8, kvHeads: 1, headDim: 512 }, [{ from: 30, to: 35 }], 'prefill', 'f16', { scale: 1 / 8 }),
   attentionCase('a long sequence', { heads: 4, kvHeads: 1, headDim: 16 }, [{ from: 598, to: 600 }], 'split', 'int8', { window: 17, softCap: 2 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { window: 5, scale: 0.5 }),
   attentionCase('chunks of prompts', { heads: 6, kvHeads: 3, headDim: 16 }, [{ from: 250, to: 263 }, { from: 0, to: 30 }], 'prefill', 'f32', { growth: { rate: 0.4, span: 9 } }),
@@ -192,7 +193,7 @@ describe('paged attention gives the same bits', () => {
     async ({ dtype, window, hasSinks }) => {
       const [heads, kvHeads, headDim, length, stride] = [4, 2, 64, 600, 40];
       const rng = createRng(11);
-      const kv = createKVCache(device, { layers: 1, kvHeads, headDim, pageSize: PAGE, dtype }, stride);
+      const kv = createKVCache(device, { layers: [{ kvHeads, headDim }], pageSize: PAGE, dtype }, stride);
       for (const [side, pages] of [
         ['key', kv.layers[0]!.k],
         ['value', kv.layers[0]!.v],

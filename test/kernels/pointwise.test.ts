@@ -1,4 +1,4 @@
-import { ACTIVATIONS, activate, gateClamped, gateMul, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
+import { ACTIVATIONS, activate, gateClamped, gateMul, gateSlice, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
@@ -47,6 +47,21 @@ for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] a
     },
   });
 }
+for (const [rows, columns, first, stride] of [[1, 4, 0, 4], [3, 12, 24, 36], [65, 260, 4, 520]] as const) {
+  cases.push({
+    name: `gate_slice lets ${rows} rows of columns ${first} to ${first + columns} of ${stride} through`,
+    build(rng) {
+      const [gate, x] = [randomTensor(rng, [rows, columns], 3), randomTensor(rng, [rows, stride])];
+      const slice = (i: number): number => x.values[Math.floor(i / columns) * stride + first + (i % columns)]!;
+      return {
+        inputs: { gate, x },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run: (rec, t) => gateSlice(rec, { gate: t['gate']!, x: t['x']!, first, out: t['out']!, activation: 'gelu_tanh', rows }),
+        expected: { out: Float64Array.from(gate.values, (value, i) => activationReference('gelu_tanh', value) * slice(i)) },
+      };
+    },
+  });
+} // prettier-ignore
 for (const [columns, alternating] of [...SIZES.map((size) => [4 * size, true] as const), [260, false] as const]) {
   cases.push({
     name: `gate_clamped gates 3 rows of ${columns}${alternating ? ', gates and ups by turns' : ''}`,

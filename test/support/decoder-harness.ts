@@ -3,11 +3,10 @@ import { floatStorage } from '../../engine/config.ts';
 import type { WeightStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
-import { createDecoderKV } from '../../engine/models/decoder.ts';
+import { createDecoderKV, prefillTileRows } from '../../engine/models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../../engine/models/decoder.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import type { KVCache, KVType } from '../../engine/ops/kv.ts';
-import { attentionTileRows } from '../../engine/ops/paged-attention.ts';
 import { SPAN_WORDS, writeSpan } from '../../engine/ops/states.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
@@ -32,8 +31,7 @@ interface Pages {
 }
 
 function createPages(device: Device, decoder: Decoder, { kvType, sequences, context }: Pages): Promise<KVCache> {
-  const { layers: all, pagedLayers: layers = all, kvHeads, headDim } = decoder.shape;
-  const shape = { layers, kvHeads, headDim, pageSize: PAGE, dtype: kvType };
+  const shape = { layers: decoder.shape.pages, pageSize: PAGE, dtype: kvType };
   return createDecoderKV(device, decoder, shape, { limit: sequences * ceilDiv(context, PAGE) }, { limit: sequences });
 }
 
@@ -97,8 +95,8 @@ export class DecoderHarness {
     const decodes = chunks.filter(({ tokens }) => tokens.length === 1);
     const prefills = chunks.filter(({ tokens }) => tokens.length > 1);
     if ([...decodes, ...prefills].some((chunk, i) => chunk !== chunks[i])) throw new Error('chunks of one token come first');
-    const { heads, kvHeads, headDim, vocabulary } = this.decoder.shape;
-    const tileRows = attentionTileRows(device.caps, heads, kvHeads, headDim);
+    const { vocabulary } = this.decoder.shape;
+    const tileRows = prefillTileRows(device.caps, this.decoder.shape);
     const [ids, positions, slots, tiles]: number[][] = [[], [], [], []];
     const spanWords = new Uint32Array(chunks.length * SPAN_WORDS);
     // A sequence's slot has its number.

@@ -1,8 +1,7 @@
 import { EngineError } from '../../errors.ts';
-import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
-import { expectValue, integer, layerCount, layerTypes, number, tokenIds } from '../config-fields.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import { expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { readRopes } from '../rope-config.ts';
 
 /** Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and configuration_gemma3.py). */
@@ -74,19 +73,11 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
     normOffset: 1,
     scores: {
       scale: number(json, 'query_pre_attn_scalar', 256) ** -0.5,
-      softCap: cap(json, 'attn_logit_softcapping', defaults.scoreSoftCap),
+      softCap: softCap(json, 'attn_logit_softcapping', defaults.scoreSoftCap),
     },
     embeddingScale: Math.fround(Math.sqrt(hidden)),
-    logitSoftCap: cap(json, 'final_logit_softcapping', defaults.logitSoftCap),
+    logitSoftCap: softCap(json, 'final_logit_softcapping', defaults.logitSoftCap),
     tied: json['tie_word_embeddings'] !== false,
     eosTokenIds: tokenIds(json['eos_token_id']),
   };
-}
-
-/** A cap that a file may have as null: none. */
-function cap(json: Json, field: string, fallback: number | undefined): number | undefined {
-  const value = json[field] === undefined ? fallback : json[field];
-  if (value === null || value === undefined) return undefined;
-  if (typeof value === 'number' && value > 0) return value;
-  throw new EngineError('invalid_model', `config.json: ${field} is ${describe(value)}, expected a positive number or null`);
 }

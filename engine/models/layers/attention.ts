@@ -1,7 +1,6 @@
 /** Attention over pages of keys and values: rotary positions, grouped queries, with biases and norms of queries and keys where a family has them. */
 import { EngineError } from '../../errors.ts';
 import type { Remedy } from '../../errors.ts';
-import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { APART_CHANNELS, ropeKVStore } from '../../ops/kv.ts';
@@ -20,6 +19,7 @@ import type { WeightLoader } from '../weight-loader.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import { headShare } from '../shard.ts';
 import type { Shard } from '../shard.ts';
+import type { TensorMaker } from './by-turns.ts';
 
 export interface AttentionConfig {
   readonly hidden: number;
@@ -36,6 +36,12 @@ export interface AttentionConfig {
   readonly outputBias: boolean;
   /** Norms of queries and keys: one a head, or one over all heads. */
   readonly qkNorm: boolean | 'full';
+  /** Values are normed too, without weights. */
+  readonly valueNorm?: boolean | undefined;
+  /** Values are keys as they come out of k_proj. */
+  readonly valuesAreKeys?: boolean | undefined;
+  /** The layer whose pages are read, where it has no keys and values of its own. */
+  readonly keysOf?: number | undefined;
   /** What is added to the weights of norms; default 0. */
   readonly normOffset?: number | undefined;
   /** Each head has a score of its own that takes part in the softmax and has no value: `sinks`. */
@@ -51,7 +57,10 @@ export interface AttentionShare {
   /** Its own numbers of heads. */
   readonly heads: number;
   readonly kvHeads: number;
-  /** Columns of the widest activation. */
+  /** Heads of keys that it makes: none where it reads those of another layer. */
+  readonly newHeads: number;
+  readonly headDim: number;
+  /** Columns of the widest activation, the merged projection. */
   readonly widest: number;
 }
 
@@ -59,8 +68,9 @@ export interface AttentionShare {
 export interface Attention {
   readonly qkv: LinearWeight;
   readonly qkvBias: Tensor | undefined;
-  /** [2, D]: of queries, of keys; `qkNormFull`: [(H + K) D]. */
+  /** [2, D]: of queries, of keys; without keys [D]; `qkNormFull`: [(H + K) D]. */
   readonly qkNorm: Tensor | undefined;
+  readonly valueNorm: boolean;
   readonly qkNormFull: boolean;
   /** [H D, C]. */
   readonly gate: LinearWeight | undefined;
@@ -71,7 +81,7 @@ export interface Attention {
 }
 
 export interface AttentionWorkspace {
-  readonly qkv: Tensor; // [T, (H + 2 K) D]
+  readonly qkv: Tensor; // [T, (H + 2 K) D], without keys [T, H D]
   readonly q: Tensor; // [T, H (D + APART_CHANNELS)], of which pages that are not int8 use [T, H D]
   readonly attended: Tensor; // [T, H D]
   readonly gate: Tensor | undefined; // [T, H D]
@@ -79,7 +89,7 @@ export interface AttentionWorkspace {
 }
 
 /** A rank's heads. */
-export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm }: AttentionConfig, shard: Shard): AttentionShare {
+export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm, keysOf }: AttentionConfig, shard: Shard): AttentionShare {
   // A rank would need the sum over the heads of the others before it can go on.
   if (qkNorm === 'full' && shard.ranks > 1) {
     const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: shard.ranks }] };
@@ -88,7 +98,8 @@ export function attentionShare({ heads: all, kvHeads: allKV, headDim, qkNorm }: 
   const { q, kv } = headShare(all, allKV, shard);
   const heads = sizeOf(q);
   const kvHeads = sizeOf(kv);
-  return { q, kv, heads, kvHeads, widest: (heads + 2 * kvHeads) * headDim };
+  const newHeads = keysOf === undefined ? kvHeads : 0;
+  return { q, kv, heads, kvHeads, newHeads, headDim, widest: (heads + 2 * newHeads) * headDim };
 }
 
 /** Takes the weights below `at`, such as `model.layers.0.self_attn`. */
@@ -99,7 +110,8 @@ export async function loadAttention(
   { q, kv }: AttentionShare,
   shard: Shard,
 ): Promise<Attention> {
-  const { hidden, heads, kvHeads, headDim, qkvFused, isGated = false } = config;
+  const { hidden, heads, kvHeads, headDim, qkvFused, isGated = false, valuesAreKeys = false } = config;
+  const hasKeys = config.keysOf === undefined;
   const order = pairedChannels(config);
   const whole = [{ from: 0, to: headDim }];
   const projection = (name: string, before: number, count: number, kept: Range, channels: readonly Range[], stride = headDim) =>
@@ -112,20 +124,15 @@ export async function loadAttention(
   const gates = isGated ? projection('q', 0, heads, q, [{ from: headDim, to: queryRows }], queryRows) : [];
   const projections = [
     ...projection('q', 0, heads, q, order, queryRows),
-    ...projection('k', heads, kvHeads, kv, order),
-    ...projection('v', heads + kvHeads, kvHeads, kv, whole),
+    ...(hasKeys ? projection('k', heads, kvHeads, kv, order) : []),
+    ...(hasKeys ? projection(valuesAreKeys ? 'k' : 'v', heads + kvHeads, kvHeads, kv, whole) : []),
   ];
   const columns = { from: q.from * headDim, to: q.to * headDim };
   const matrices = (parts: typeof projections) =>
     parts.map(({ name, size, rows }) => ({ name: `${name}.weight`, outFeatures: size, rows }));
   const biases = projections.map(({ name, size, rows }) => ({ name: `${name}.bias`, size, rows }));
   const full = config.qkNorm === 'full';
-  const norms = (
-    [
-      ['q', heads, q],
-      ['k', kvHeads, kv],
-    ] as const
-  ).flatMap(([name, count, kept]) =>
+  const norms = ([['q', heads, q], ...(hasKeys ? ([['k', kvHeads, kv]] as const) : [])] as const).flatMap(([name, count, kept]) =>
     (full ? rowsOf(order, headDim, kept, 0) : order).map((rows) => ({
       name: `${at}.${name}_norm.weight`,
       size: full ? count * headDim : headDim,
@@ -134,6 +141,8 @@ export async function loadAttention(
   );
   // Old exports carry a buffer of frequencies; they follow from the config.
   loader.skip(`${at}.rotary_emb.inv_freq`);
+  // Published files have them all the same.
+  if (!hasKeys) for (const part of ['k_', 'v_']) loader.skipAll(`${at}.${part}`);
   // The bias is added once, by the first rank.
   const outputBias = config.outputBias && shard.rank === 0;
   if (config.outputBias && !outputBias) loader.skip(`${at}.o_proj.bias`);
@@ -142,6 +151,7 @@ export async function loadAttention(
     qkvBias: config.qkvBias ? await loader.mergedVector(`${at}.qkv bias`, biases) : undefined,
     qkNorm: config.qkNorm ? await loader.mergedVector(`${at}.qk norm`, norms, config.normOffset) : undefined,
     qkNormFull: full,
+    valueNorm: config.valueNorm === true && hasKeys,
     gate: isGated ? await loader.mergedLinear(`${at}.gate`, matrices(gates), hidden) : undefined,
     sinks: config.hasSinks ? await loader.mergedVector(`${at}.sinks`, [{ name: `${at}.sinks`, size: heads, rows: q }]) : undefined,
     output: await loader.linear(`${at}.o_proj.weight`, hidden, heads * headDim, { columns }),
@@ -175,9 +185,9 @@ function rowsOf(channels: readonly Range[], stride: number, heads: Range, before
 
 /** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
 export function attentionWorkspace(
-  device: Device,
-  { headDim, isGated = false }: AttentionConfig,
-  { heads, widest }: AttentionShare,
+  device: TensorMaker,
+  { isGated = false }: AttentionConfig,
+  { heads, headDim, widest }: AttentionShare,
   rows: number,
   logitRows: number,
 ): AttentionWorkspace {
@@ -210,11 +220,12 @@ export interface AttentionStep {
 export function projectQKV(
   rec: Recorder,
   weights: Attention,
-  { heads, kvHeads }: Pick<AttentionShare, 'heads' | 'kvHeads'>,
+  { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
   { x, qkv, eps, rows }: { readonly x: Tensor; readonly qkv: Tensor; readonly eps: number; readonly rows: number },
 ): void {
   linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
-  if (weights.qkNorm) qkNorm(rec, { qkv, weight: weights.qkNorm, full: weights.qkNormFull, heads, kvHeads, eps, rows });
+  const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
+  if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps, rows });
 }
 
 /** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
@@ -222,14 +233,14 @@ export function attend(
   rec: Recorder,
   weights: Attention,
   ws: AttentionWorkspace,
-  { heads, kvHeads }: Pick<AttentionShare, 'heads' | 'kvHeads'>,
+  { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
   { x, layer, cosSin, scores, eps, indices, kept, residual, out }: AttentionStep,
   input: ForwardInput,
   kv: KVCache,
 ): void {
   const { rows, positions, slots } = input;
-  projectQKV(rec, weights, { heads, kvHeads }, { x, qkv: ws.qkv, eps, rows });
-  ropeKVStore(rec, { qkv: ws.qkv, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
+  projectQKV(rec, weights, { heads, newHeads }, { x, qkv: ws.qkv, eps, rows });
+  ropeKVStore(rec, { qkv: ws.qkv, queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
   if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, input, kv);
   if (weights.gate) {
     linear(rec, { x, weight: weights.gate, out: ws.gate!, rows });

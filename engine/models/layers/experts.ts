@@ -1,6 +1,5 @@
 /** The feed-forward half of a layer as a mixture of experts: gated MLPs, a few of which a router chooses for every row. */
 import { floatStorage } from '../../config.ts';
-import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { gateClamped, gateMul } from '../../ops/activation.ts';
@@ -11,6 +10,7 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import { concatenated, sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
+import type { TensorMaker } from './by-turns.ts';
 import { gatedMlp, HIDDEN_ACTS } from './mlp.ts';
 import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
 
@@ -161,7 +161,7 @@ function expertMatrices(
 }
 
 function workspaceOf(
-  device: Device,
+  device: TensorMaker,
   { hidden }: MlpConfig,
   { count, perRow, intermediate, hasShared }: ExpertsConfig,
   { experts: held }: MlpShare,

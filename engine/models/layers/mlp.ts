@@ -1,5 +1,4 @@
 /** The feed-forward half of a layer. */
-import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { gateMul } from '../../ops/activation.ts';
@@ -10,6 +9,7 @@ import type { LinearWeight } from '../../ops/weight.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
+import type { TensorMaker } from './by-turns.ts';
 
 export interface MlpConfig {
   readonly hidden: number;
@@ -61,7 +61,7 @@ export interface MlpKind<Weights, Workspace> {
   widest(config: MlpConfig, share: MlpShare): number;
   /** Takes the weights of a layer, below `at`, such as `model.layers.0.mlp`. */
   load(loader: WeightLoader, at: string, config: MlpConfig, share: MlpShare, layer: number): Promise<Weights>;
-  workspace(device: Device, config: MlpConfig, share: MlpShare, rows: number): Workspace;
+  workspace(device: TensorMaker, config: MlpConfig, share: MlpShare, rows: number): Workspace;
   record(rec: Recorder, weights: Weights, ws: Workspace, step: MlpStep): void;
 }
 

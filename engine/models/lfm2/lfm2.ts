@@ -5,7 +5,7 @@ import { expectValue, integer, layerCount, layerTypes, number } from '../config-
 import type { DecoderDefinition } from '../decoder.ts';
 import { expertSizes } from '../experts-config.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { expertMlp } from '../layers/experts.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { shortConv } from '../layers/short-conv.ts';

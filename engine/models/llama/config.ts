@@ -3,7 +3,7 @@ import type { Json } from '../../util/json.ts';
 import { expectValue, integer, layerCount, layerTypes, number, tokenIds } from '../config-fields.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { describe } from '../../util/json.ts';
-import type { DecoderStackConfig, LayerKind } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
 import { parseRope } from '../rope-config.ts';
 
 /**

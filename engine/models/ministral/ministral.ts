@@ -4,7 +4,7 @@ import { describe } from '../../util/json.ts';
 import { integer, number, optionalObject } from '../config-fields.ts';
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { textPart } from '../text-part.ts';

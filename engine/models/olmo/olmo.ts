@@ -1,7 +1,7 @@
 import type { Json } from '../../util/json.ts';
 import { integer, layerTypes, number } from '../config-fields.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { readRopes } from '../rope-config.ts';

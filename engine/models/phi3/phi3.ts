@@ -2,7 +2,7 @@ import type { Json } from '../../util/json.ts';
 import { isObject } from '../../util/json.ts';
 import { expectValue } from '../config-fields.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import { gatedMlp } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 

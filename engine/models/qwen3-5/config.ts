@@ -4,7 +4,7 @@ import { expectValue, integer, layerTypes } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
 import { deltaNet } from '../layers/delta-net.ts';
 import type { DeltaNetConfig } from '../layers/delta-net.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 import { parseRope } from '../rope-config.ts';

@@ -3,7 +3,7 @@ import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { integer } from '../config-fields.ts';
 import { expertSizes } from '../experts-config.ts';
-import type { DecoderStackConfig } from '../layers/decoder-stack.ts';
+import type { DecoderStackConfig } from '../layers/stack-config.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
 

@@ -1,0 +1,204 @@
+/** The forward pass of a decoder stack: its activations, and its dispatches in stages that are cut where the parts of ranks are added. */
+import type { Device } from '../../gpu/device.ts';
+import type { Recorder } from '../../gpu/recorder.ts';
+import type { Tensor } from '../../gpu/tensor.ts';
+import { softCap } from '../../ops/activation.ts';
+import { embedding } from '../../ops/embedding.ts';
+import type { KVCache } from '../../ops/kv.ts';
+import { linear } from '../../ops/linear.ts';
+import { rmsNorm } from '../../ops/norm.ts';
+import type { RopeConfig } from '../../ops/rope.ts';
+import { gatherRows } from '../../ops/sample.ts';
+import { sizeOf } from '../../util/math.ts';
+import type { Stage } from '../decoder.ts';
+import type { ForwardInput } from '../forward-input.ts';
+import { attend, attentionWorkspace } from './attention.ts';
+import type { Attention, AttentionShare, AttentionWorkspace } from './attention.ts';
+import { byTurns } from './by-turns.ts';
+import { layerInputsWorkspace, recordLayerInput, recordLayerInputs } from './layer-inputs.ts';
+import type { LayerInput, LayerInputs, LayerInputsWorkspace } from './layer-inputs.ts';
+import type { MlpShare } from './mlp.ts';
+import { PRE_NORMS, layerInputsConfig } from './stack-config.ts';
+import type { DecoderFamily, DecoderStackConfig, LayerKind, LayerShare, Part } from './stack-config.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+/** Weights of a layer. */
+export interface Layer<MlpWeights> extends LayerKind {
+  readonly share: LayerShare;
+  readonly inputNorm: Tensor | undefined;
+  /** Unless it is recurrent. */
+  readonly attention: Attention | undefined;
+  /** Weights of a recurrent layer. */
+  readonly recurrent: unknown;
+  /** Among the layers with pages, or among those with a state; where it reads another's pages, of that one. */
+  readonly place: number;
+  readonly attentionNorm: Tensor | undefined;
+  readonly mlpNorm: Tensor | undefined;
+  readonly mlp: MlpWeights;
+  readonly outputNorm: Tensor | undefined;
+  readonly input: LayerInput | undefined;
+  /** What its result is multiplied with. */
+  readonly scale: number;
+}
+
+/** Weights of a shard. */
+export interface Weights<MlpWeights> extends Vocabulary {
+  readonly layers: readonly Layer<MlpWeights>[];
+  readonly layerInputs: LayerInputs | undefined;
+  readonly cosSin: ReadonlyMap<RopeConfig, Tensor>;
+}
+
+/** Activations, made once for the largest batch. The residual stream alternates between two tensors: no dispatch reads what it writes. */
+export interface Workspace<MlpWorkspace> {
+  readonly hidden: Tensor; // [T, C]
+  readonly middle: Tensor; // [T, C] after attention
+  readonly normed: Tensor; // [T, C]
+  readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it
+  readonly attention: ReadonlyMap<AttentionShare, AttentionWorkspace>;
+  readonly recurrent: unknown;
+  readonly mlp: ReadonlyMap<MlpShare, MlpWorkspace>;
+  readonly layerInputs: LayerInputsWorkspace | undefined;
+  readonly gathered: Tensor; // [B, C]
+  readonly last: Tensor; // [B, C] normed
+  readonly logits: Tensor | undefined; // [B, V]
+}
+
+/** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
+export function createWorkspace<W, S>(
+  { mlp, norms = PRE_NORMS }: DecoderFamily<W, S>,
+  device: Device,
+  { config, shard, layers, tokens, isLast }: Part,
+  rows: number,
+  logitRows: number,
+): Workspace<S> {
+  const hasBranch = norms.afterAttention !== undefined || norms.afterMlp !== undefined;
+  const make = (name: string, width: number, count = rows): Tensor => device.tensor(name, 'f32', [count, width]);
+  const maker = byTurns(device);
+  const shares = layers.slice(shard.layers.from, shard.layers.to);
+  const attentions = distinct(shares.map(({ attention }) => attention), ({ widest }) => widest); // prettier-ignore
+  const mlps = distinct(shares.map((share) => share.mlp), (share) => mlp.widest(config, share)); // prettier-ignore
+  const inputs = layerInputsConfig(config);
+  return {
+    hidden: make('hidden', config.hidden),
+    middle: make('middle', config.hidden),
+    normed: make('normed', config.hidden),
+    branch: hasBranch ? make('branch', config.hidden) : undefined,
+    attention: new Map(attentions.map((share) => [share, attentionWorkspace(maker, config, share, rows, logitRows)])),
+    recurrent: config.recurrent?.workspace(device, rows, logitRows),
+    mlp: new Map(mlps.map((share) => [share, mlp.workspace(maker, config, share, rows)])),
+    layerInputs: inputs && layerInputsWorkspace(device, inputs, rows, logitRows),
+    gathered: make('gathered hidden', config.hidden, logitRows),
+    last: make('last', config.hidden, logitRows),
+    logits: isLast ? make('logits', sizeOf(tokens), logitRows) : undefined,
+  };
+}
+
+/** Each one once, those with the largest tensors first. */
+function distinct<Share>(shares: readonly Share[], size: (share: Share) => number): readonly Share[] {
+  return [...new Set(shares)].sort((a, b) => size(b) - size(a));
+}
+
+/**
+ * The residual is added by the first rank, so that the sum of all parts is the new hidden state. A norm behind a half needs that sum first: there the
+ * stage leaves the parts of the half alone, and the next begins with norm and residual.
+ */
+export function stages<W, S>(
+  { mlp }: DecoderFamily<W, S>,
+  { shard, tokens, config, isFirst, isLast }: Part,
+  weights: Weights<W>,
+  ws: Workspace<S>,
+  input: ForwardInput,
+  kv: KVCache,
+): readonly Stage[] {
+  const { eps, embeddingScale: scale } = config;
+  const { rows, trace } = input;
+  const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
+  const inputs = layerInputsConfig(config);
+  const list: Stage[] = [];
+  // What the stage before leaves to be done once its parts are added.
+  let settle: ((rec: Recorder) => void) | undefined;
+  const add = (partial: Stage['partial'], record: (rec: Recorder) => void): void => {
+    const first = settle;
+    settle = undefined;
+    list.push({ ...(partial && { partial }), record: (rec) => (first?.(rec), record(rec)) });
+  };
+  /** A stage that ends in out = residual + a half, whose parts `record` leaves in the tensor it is given. */
+  const addHalf = (norm: Tensor | undefined, before: Tensor, out: Tensor, kept: number, normScale: number, record: Half): void => {
+    const residual = shard.rank === 0 && !norm ? before : undefined;
+    const parts = norm ? ws.branch! : out;
+    add({ tensor: parts, rows: kept }, (rec) => record(rec, residual, parts));
+    if (norm) settle = (rec) => rmsNorm(rec, { x: parts, weight: norm, residual: before, scale: normScale, out, eps, rows: kept });
+  };
+  /** What a half reads: x behind the norm before it, where there is one. */
+  const normed = (rec: Recorder, x: Tensor, norm: Tensor | undefined, rows: number): Tensor => {
+    if (norm) rmsNorm(rec, { x, weight: norm, out: ws.normed, eps, rows });
+    return norm ? ws.normed : x;
+  };
+  if (isFirst) {
+    add({ tensor: ws.hidden, rows }, (rec) => {
+      embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
+      trace?.('embedding', ws.hidden);
+      if (inputs) recordLayerInputs(rec, weights.layerInputs!, ws.layerInputs!, inputs, ws.hidden, input);
+    });
+  }
+  weights.layers.forEach((weight, layer) => {
+    // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
+    const indices = isLast && layer === weights.layers.length - 1 ? input.logitIndices : undefined;
+    const kept = indices ? input.logitRows : rows;
+    const cosSin = weights.cosSin.get(weight.rope)!;
+    const scores = { ...config.scores, window: weight.window };
+    addHalf(weight.attentionNorm, indices ? ws.gathered : ws.hidden, ws.middle, kept, 1, (rec, residual, out) => {
+      const x = normed(rec, ws.hidden, weight.inputNorm, rows);
+      if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
+      const step = { x, eps, indices, kept, residual, out };
+      if (weight.attention)
+        attend(
+          rec,
+          weight.attention,
+          ws.attention.get(weight.share.attention)!,
+          weight.share.attention,
+          { ...step, layer: weight.place, cosSin, scores },
+          input,
+          kv,
+        );
+      else config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, state: kv.states!.layers[weight.place]! }, input);
+    });
+    const result = weight.input ? ws.layerInputs!.before : ws.hidden;
+    addHalf(weight.outputNorm, ws.middle, result, kept, weight.input ? 1 : weight.scale, (rec, residual, out) => {
+      const x = normed(rec, ws.middle, weight.mlpNorm, kept);
+      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, { x, residual, out, rows: kept });
+      if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
+    });
+    const settled = settle;
+    if (!settled) return;
+    settle = (rec) => {
+      settled(rec);
+      const step = { layer, scale: weight.scale, indices, kept, branch: ws.branch!, out: ws.hidden };
+      if (weight.input) recordLayerInput(rec, weight.input, ws.layerInputs!, inputs!, step);
+      trace?.(`layer ${layer}`, ws.hidden);
+    };
+  });
+  if (isLast) add(undefined, (rec) => head(rec, weights, ws, config, input));
+  else if (settle) add(undefined, () => {});
+  return list;
+}
+
+/** Records a half of a layer: parts = residual + f(hidden state). */
+type Half = (rec: Recorder, residual: Tensor | undefined, parts: Tensor) => void;
+
+/** ws.logits of the first `logitRows` rows, which the last layer leaves. */
+function head<S>(
+  rec: Recorder,
+  weights: Vocabulary,
+  ws: Workspace<S>,
+  { eps, logitSoftCap: cap }: DecoderStackConfig,
+  input: ForwardInput,
+): void {
+  const { logitRows: rows, trace } = input;
+  const { norm, weight } = weights.head!;
+  const logits = ws.logits!;
+  rmsNorm(rec, { x: ws.hidden, weight: norm, out: ws.last, eps, rows });
+  linear(rec, { x: ws.last, weight, out: logits, rows });
+  if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
+  trace?.('logits', logits);
+}
