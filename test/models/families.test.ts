@@ -28,14 +28,17 @@ const readGolden = (folder: string): Golden => JSON.parse(readFileSync(join(fold
 
 const RECURRENT = /has recurrent layers, which cannot be split over 2 adapters/;
 const FULL_NORMS = /norms over all heads of queries or keys cannot be split over 2 adapters/;
-/** Families that are not split by heads, or not at all, by model_type, and what refuses them. */
+const LAYER_INPUTS = /embeddings for every layer cannot be split/;
+/** What is not split by heads, or not at all, by fixture, and what refuses it. */
 const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSize?: RegExp }>> = {
   olmo2: { tpSize: FULL_NORMS },
   olmo3: { tpSize: FULL_NORMS },
-  qwen3_5_text: { tpSize: RECURRENT, ppSize: RECURRENT },
-  qwen3_5_moe_text: { tpSize: RECURRENT, ppSize: RECURRENT },
+  qwen3_5: { tpSize: RECURRENT, ppSize: RECURRENT },
+  'qwen3_5-last': { tpSize: RECURRENT, ppSize: RECURRENT },
+  qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
+  gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
 };
 
 let device: Device;
@@ -111,7 +114,7 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
     cpSync(folder, copy, { recursive: true });
     const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Record<string, unknown>;
     const heads = Number(config['num_attention_heads']);
-    const refused = UNSPLIT[String(config['model_type'])];
+    const refused = UNSPLIT[name];
     writeNumberTokenizer(copy, Number(config['vocab_size']));
     // They part in the middle of a page.
     const requests = [golden.prompt, [...golden.prompt.slice(0, 23), 9, 4, 77], golden.prompt.slice(0, 30)].map((prompt) =>

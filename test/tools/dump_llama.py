@@ -192,6 +192,24 @@ MODELS = {
             rope_type="yarn", rope_theta=150000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0, truncate=False,
         ),
     ),
+    # The shape of E2B: inputs for every layer; the last two read the keys of the second and third and have wider MLPs; five query heads on one of keys,
+    # of 24 channels with a window of 10 and of 80, a quarter of which are rotated, without.
+    "gemma4": dict(
+        COMMON, model_type="gemma4_text", hidden_size=36, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, head_dim=24,
+        global_head_dim=80, intermediate_size=44, sliding_window=10, hidden_size_per_layer_input=12, vocab_size_per_layer_input=VOCABULARY,
+        num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=3.0,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    ),
+    # The shape of 31B: keys are values in the layers that see everything, which have fewer heads of keys; another scale of the frequencies.
+    "gemma4-dense": dict(
+        COMMON, model_type="gemma4_text", hidden_size=40, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=4, head_dim=16,
+        global_head_dim=32, num_global_key_value_heads=2, attention_k_eq_v=True, intermediate_size=52, sliding_window=14, hidden_size_per_layer_input=0,
+        layer_types=["sliding_attention", "full_attention", "full_attention"],
+        rope_parameters=dict(
+            full_attention=dict(rope_type="proportional", rope_theta=1000000.0, partial_rotary_factor=0.5, factor=2.0),
+            sliding_attention=dict(rope_type="default", rope_theta=10000.0),
+        ),
+    ),
 }
 
 
@@ -212,8 +230,10 @@ def randomise(model, seed):
             # What a state forgets: little in some heads, much in others.
             if name.endswith("A_log"):
                 parameter.copy_((2 * value - 2).half().float())
-        # What LFM2 adds where experts are chosen is no parameter.
+        # What LFM2 adds where experts are chosen is no parameter, nor is what Gemma 4 multiplies a layer's result with.
         for name, buffer in model.named_buffers():
+            if name.endswith("layer_scalar"):
+                buffer.copy_((1 + 0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
             if name.endswith("expert_bias"):
                 buffer.copy_((0.3 * torch.randn(buffer.shape, generator=generator)).half().float())
 
