@@ -41,9 +41,18 @@ export const EXPERT_LINEAR = defineKernel({
 
 export const COMBINE_ROWS = defineKernel({
   file: 'experts/combine_rows.wgsl',
-  bindings: { y: 'read', chosen: 'read', shares: 'read', residual: 'read', shared_rows: 'read', gates: 'read', out: 'write' },
+  bindings: {
+    y: 'read',
+    chosen: 'read',
+    shares: 'read',
+    residual: 'read',
+    shared_rows: 'read',
+    gates: 'read',
+    scales: 'read',
+    out: 'write',
+  },
   params: { c4: 'u32', k: 'u32', first_expert: 'u32', experts: 'u32', scale: 'f32', floor: 'f32', gate_stride: 'u32', gate_column: 'u32' },
-  overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool', HAS_SHARED: 'bool' },
+  overrides: { WG: 'u32', NORMALISED: 'bool', HAS_RESIDUAL: 'bool', HAS_SHARED: 'bool', HAS_SCALES: 'bool' },
 });
 
 const WG = 64;
@@ -190,6 +199,8 @@ export interface CombineArgs {
   readonly y: Tensor;
   readonly routes: Routes;
   readonly shares?: ShareRule;
+  /** [experts]: what the share of each is multiplied with, whatever the rule; absent = nothing. */
+  readonly scales?: Tensor | undefined;
   /** What an expert of all rows made, [T, C], and the logit of its share, a column of [T, ..]; absent = there is none. */
   readonly shared?: { readonly rows: Tensor; readonly gates: Tensor; readonly column: number } | undefined;
   /** [T, C], a tensor other than `out`. */
@@ -210,14 +221,29 @@ export interface ShareRule {
 }
 
 /** out = residual + the sum of a row's experts by their shares, of those that are held here. */
-export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, shared, residual, out, rows }: CombineArgs): void {
+export function combineRows(rec: Recorder, { y, routes, shares: rule = {}, scales, shared, residual, out, rows }: CombineArgs): void {
   const { shape, chosen, shares } = routes;
   const { normalised = false, floor = 0, scale = 1 } = rule;
   const columns = out.shape[1] ?? 0;
   assert(columns % 4 === 0 && y.shape[1] === columns, `combine_rows: ${y.shape[1]} columns into ${columns}, expected a multiple of 4`);
-  const overrides = { WG, NORMALISED: normalised ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0, HAS_SHARED: shared ? 1 : 0 };
+  const overrides = {
+    WG,
+    NORMALISED: normalised ? 1 : 0,
+    HAS_RESIDUAL: residual ? 1 : 0,
+    HAS_SHARED: shared ? 1 : 0,
+    HAS_SCALES: scales ? 1 : 0,
+  };
   const gate = { gate_stride: shared?.gates.shape[1] ?? 0, gate_column: shared?.column ?? 0 };
   const params = { c4: columns / 4, k: shape.perRow, first_expert: shape.held.from, experts: sizeOf(shape.held), scale, floor, ...gate };
-  const bindings = { y, chosen, shares, residual: residual ?? y, shared_rows: shared?.rows ?? y, gates: shared?.gates ?? shares, out };
+  const bindings = {
+    y,
+    chosen,
+    shares,
+    residual: residual ?? y,
+    shared_rows: shared?.rows ?? y,
+    gates: shared?.gates ?? shares,
+    scales: scales ?? shares,
+    out,
+  };
   rec.dispatch(COMBINE_ROWS, { overrides }, bindings, params, [ceilDiv(columns / 4, WG), rows]);
 }

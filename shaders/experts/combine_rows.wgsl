@@ -1,11 +1,12 @@
 // out[t, :] = residual[t, :] + scale * sum_j share[t, j] * y[t k + j, :] over the k experts of a row, of those that this rank holds. With NORMALISED the
 // shares of all k are divided by their sum + floor. With HAS_SHARED sigmoid(gates[t, gate_column]) * shared_rows[t, :] comes to it, what an expert of all rows made.
-// y [T k, C4], shared_rows, residual and out [T, C4] of vec4; gates [T, gate_stride]. One invocation four channels, grid (C4 / WG, T).
+// y [T k, C4], shared_rows, residual and out [T, C4] of vec4; gates [T, gate_stride]. With HAS_SCALES share[t, j] is also multiplied with the chosen expert's of scales [experts]. One invocation four channels, grid (C4 / WG, T).
 // Reference: test/reference/experts.ts.
 override WG: u32;
 override NORMALISED: bool;
 override HAS_RESIDUAL: bool;
 override HAS_SHARED: bool;
+override HAS_SCALES: bool;
 
 struct Params {
   c4: u32,
@@ -24,8 +25,9 @@ struct Params {
 @group(0) @binding(3) var<storage, read> residual: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read> shared_rows: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> gates: array<f32>;
-@group(0) @binding(6) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(7) var<uniform> params: Params;
+@group(0) @binding(6) var<storage, read> scales: array<f32>;
+@group(0) @binding(7) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(8) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
@@ -44,7 +46,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
   for (var j = 0u; j < params.k; j++) {
     // Nobody wrote the rows of other ranks' experts.
     if (chosen[first + j] - params.first_expert < params.experts) {
-      sum += params.scale * shares[first + j] / total * y[(first + j) * params.c4 + id.x];
+      var share = params.scale * shares[first + j] / total;
+      if (HAS_SCALES) {
+        share *= scales[chosen[first + j]];
+      }
+      sum += share * y[(first + j) * params.c4 + id.x];
     }
   }
   let at = id.y * params.c4 + id.x;

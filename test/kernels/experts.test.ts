@@ -190,10 +190,11 @@ function sigmoidCase({ rows, experts, k }: Shape, hasBias: boolean): KernelCase 
 /** An expert of all rows beside the chosen ones, whose shares have a floor and a scale. */
 function sharedCase({ rows, experts, k }: Shape, columns: number): KernelCase {
   return {
-    name: `combine_rows sums ${k} of ${experts} experts of ${rows} rows of ${columns} and one of all rows`,
+    name: `combine_rows sums ${k} of ${experts} experts of ${rows} rows of ${columns}, scaled, and one of all rows`,
     build(rng) {
       const [y, residual, shared] = [[rows * k, columns], [rows, columns], [rows, columns]].map((shape) => randomTensor(rng, shape)) as [Random, Random, Random]; // prettier-ignore
       const logits = randomTensor(rng, [rows, experts + 1]);
+      const scales = randomTensor(rng, [experts]);
       const routes = reference.routes(logits.values, experts, k, { stride: experts + 1 });
       const gates = Float32Array.from({ length: rows }, (_, row) => logits.values[row * (experts + 1) + experts]!);
       const rule = { normalised: true, floor: 0.25, scale: 1.5 };
@@ -202,6 +203,7 @@ function sharedCase({ rows, experts, k }: Shape, columns: number): KernelCase {
           y,
           residual,
           shared,
+          scales,
           logits,
           chosen: { dtype: 'u32', shape: [rows * k], values: routes.chosen },
           shares: { dtype: 'f32', shape: [rows * k], values: routes.shares },
@@ -212,11 +214,20 @@ function sharedCase({ rows, experts, k }: Shape, columns: number): KernelCase {
           const made = createRoutes((label, dtype, shape) => device.tensor(label, dtype, shape), shape, rows);
           const own = { ...made, chosen: t['chosen']!, shares: t['shares']! };
           const ofAll = { rows: t['shared']!, gates: t['logits']!, column: experts };
-          combineRows(rec, { y: t['y']!, routes: own, shares: rule, shared: ofAll, residual: t['residual']!, out: t['out']!, rows });
+          combineRows(rec, {
+            y: t['y']!,
+            routes: own,
+            shares: rule,
+            scales: t['scales']!,
+            shared: ofAll,
+            residual: t['residual']!,
+            out: t['out']!,
+            rows,
+          });
         },
         expected: {
           out: reference.combine(y.values, residual.values, routes, {
-            k, columns, ...rule, shared: { rows: shared.values, gates }, isHeld: () => true,
+            k, columns, ...rule, scales: scales.values, shared: { rows: shared.values, gates }, isHeld: () => true,
           }), // prettier-ignore
         },
       };

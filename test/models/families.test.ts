@@ -28,6 +28,7 @@ const readGolden = (folder: string): Golden => JSON.parse(readFileSync(join(fold
 
 const RECURRENT = /has recurrent layers, which cannot be split over 2 adapters/;
 const FULL_NORMS = /norms over all heads of queries or keys cannot be split over 2 adapters/;
+const BESIDE_MLP = /experts beside an MLP cannot be split over 2 adapters/;
 const LAYER_INPUTS = /embeddings for every layer cannot be split/;
 /** What is not split by heads, or not at all, by fixture, and what refuses it. */
 const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSize?: RegExp }>> = {
@@ -38,6 +39,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   qwen3_5_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
+  'gemma4-experts': { tpSize: BESIDE_MLP },
   gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
 };
 

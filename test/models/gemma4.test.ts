@@ -64,7 +64,7 @@ describe('config.json', () => {
   });
 
   test.each([
-    [{ enable_moe_block: true }, /enable_moe_block is true, expected false/],
+    [{ enable_moe_block: true, num_experts: 8, top_k_experts: 9 }, /num_experts_per_tok is 9 of 8 experts/],
     [{ use_bidirectional_attention: 'all' }, /use_bidirectional_attention is "all", expected null/],
     [{ attention_bias: true }, /attention_bias is true, expected false/],
     [{ num_kv_shared_layers: 35 }, /num_kv_shared_layers is 35 of 35 layers/],

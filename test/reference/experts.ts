@@ -54,6 +54,8 @@ interface Combined {
   /** Added to the sum that shares are divided by. */
   readonly floor?: number;
   readonly scale?: number;
+  /** Of each expert, what its share is multiplied with. */
+  readonly scales?: ArrayLike<number>;
   /** What an expert of all rows made, [T, columns], and the logit of its share, [T]. */
   readonly shared?: { readonly rows: ArrayLike<number>; readonly gates: ArrayLike<number> };
   isHeld(expert: number): boolean;
@@ -67,14 +69,14 @@ export function combine(
   y: ArrayLike<number>,
   residual: ArrayLike<number>,
   { chosen, shares }: { readonly chosen: readonly number[]; readonly shares: ArrayLike<number> },
-  { k, columns, normalised, floor = 0, scale = 1, shared, isHeld }: Combined,
+  { k, columns, normalised, floor = 0, scale = 1, scales, shared, isHeld }: Combined,
 ): Float64Array {
   const out = Float64Array.from(residual);
   chosen.forEach((expert, pair) => {
     const row = Math.floor(pair / k);
     let total = floor;
     for (let j = 0; j < k; j++) total += shares[row * k + j]!;
-    const share = scale * (normalised ? shares[pair]! / total : shares[pair]!);
+    const share = scale * (scales?.[expert] ?? 1) * (normalised ? shares[pair]! / total : shares[pair]!);
     if (isHeld(expert)) for (let c = 0; c < columns; c++) out[row * columns + c] = out[row * columns + c]! + share * y[pair * columns + c]!;
   });
   if (shared) out.forEach((value, i) => (out[i] = value + shared.rows[i]! / (1 + Math.exp(-shared.gates[Math.floor(i / columns)]!))));

@@ -210,6 +210,12 @@ MODELS = {
             sliding_attention=dict(rope_type="default", rope_theta=10000.0),
         ),
     ),
+    # The shape of 26B-A4B: five experts, two a row, beside an MLP; seven query heads on one of keys.
+    "gemma4-experts": dict(
+        COMMON, model_type="gemma4_text", hidden_size=36, num_attention_heads=7, num_key_value_heads=1, head_dim=16, global_head_dim=24,
+        attention_k_eq_v=True, intermediate_size=28, sliding_window=12, hidden_size_per_layer_input=0, layer_types=["sliding_attention", "full_attention"],
+        enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=20,
+    ),
 }
 
 
@@ -224,6 +230,9 @@ def randomise(model, seed):
             if "embed" in name and model.config.model_type.startswith(("gemma", "granite")):
                 scale *= 0.15
             parameter.copy_((1 + 0.3 * value if "norm" in name else scale * value).half().float())
+            # Gemma 4's router reads what is normed and divided by the root of its channels; experts have scales.
+            if name.endswith(("router.scale", "router.per_expert_scale")):
+                parameter.copy_(((6 if name.endswith("router.scale") else 1) * (1 + 0.3 * value)).half().float())
             # Of a head's scores.
             if name.endswith("sinks"):
                 parameter.copy_((2 * value).half().float())

@@ -2,8 +2,10 @@ import { EngineError } from '../../errors.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { describe, isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
+import { expertSizes } from '../experts-config.ts';
 import { expectValue, integer, layerCount, layerTypes, number, optionalObject, softCap, tokenIds } from '../config-fields.ts';
 import type { LayerInputsConfig } from '../layers/layer-inputs.ts';
+import type { ExpertsConfig } from '../layers/mlp.ts';
 import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
 import { readRope } from '../rope-config.ts';
 
@@ -45,7 +47,6 @@ export function parseGemma4Config(given: Json): DecoderStackConfig {
   const intermediate = integer(json, 'intermediate_size');
   const layers = layerCount(json);
   expectValue(json, 'attention_bias', false);
-  expectValue(json, 'enable_moe_block', false);
   // Text is causal where only images see ahead.
   if (json['use_bidirectional_attention'] !== 'vision') expectValue(json, 'use_bidirectional_attention', null);
   const kinds = layerKinds(json, layers, { kvHeads, headDim, intermediate });
@@ -74,6 +75,7 @@ export function parseGemma4Config(given: Json): DecoderStackConfig {
     logitSoftCap: softCap(json, 'final_logit_softcapping'),
     hasLayerScalars: true,
     layerInputs: layerInputs(json),
+    experts: json['enable_moe_block'] === true ? expertsOf(json, layers) : undefined,
     tied: json['tie_word_embeddings'] !== false,
     eosTokenIds: tokenIds(json['eos_token_id']),
   };
@@ -145,4 +147,10 @@ function layerInputs(json: Json): Pick<LayerInputsConfig, 'columns' | 'activatio
   if (columns % 4 !== 0 || columns < 0) throw new EngineError('unsupported', `config.json: hidden_size_per_layer_input is ${columns}, expected a multiple of 4`); // prettier-ignore
   expectValue(json, 'vocab_size_per_layer_input', integer(json, 'vocab_size'));
   return { columns, activation: 'gelu_pytorch_tanh' };
+}
+
+/** In every layer; what a file does not say is as in 26B-A4B. */
+function expertsOf(json: Json, layers: number): ExpertsConfig {
+  const sizes = expertSizes({ ...json, num_experts_per_tok: json['top_k_experts'] }, { count: 128, perRow: 8, intermediate: 704 });
+  return { ...sizes, shares: { normalised: true }, hasScales: true, besideMlp: true, layers: new Array<boolean>(layers).fill(true) };
 }

@@ -1,12 +1,13 @@
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
-import { gatedMlp } from '../layers/mlp.ts';
-import { textPart } from '../text-part.ts';
+import { mlpBesideExperts } from '../layers/experts-beside.ts';
+import { renamed, textPart } from '../text-part.ts';
+import type { WeightLoader } from '../weight-loader.ts';
 import { parseGemma4Config } from './config.ts';
 
 const TEXT = decoderStack({
   parseConfig: parseGemma4Config,
-  mlp: gatedMlp('gelu_pytorch_tanh'),
+  mlp: mlpBesideExperts('gelu_pytorch_tanh'),
   norms: {
     beforeAttention: 'input_layernorm',
     afterAttention: 'post_attention_layernorm',
@@ -15,5 +16,24 @@ const TEXT = decoderStack({
   },
 });
 
-/** Gemma 4 with or without eyes and ears: of models that have them, the text part. Shapes and names: MODEL.md. */
-export const GEMMA4: DecoderDefinition = textPart(TEXT);
+/** Names of the parts of a feed-forward half with experts, which stand beside `mlp` in a checkpoint. */
+const NAMES: readonly (readonly [RegExp, string])[] = [
+  [/\.router\.proj\./, '.mlp.gate.'],
+  [/\.router\.scale$/, '.mlp.router_scale'],
+  [/\.router\.per_expert_scale$/, '.mlp.expert_scales'],
+  [/\.experts\./, '.mlp.experts.'],
+  [/\.post_feedforward_layernorm_1\./, '.mlp.mlp_post_norm.'],
+  [/\.pre_feedforward_layernorm_2\./, '.mlp.experts_pre_norm.'],
+  [/\.post_feedforward_layernorm_2\./, '.mlp.experts_post_norm.'],
+];
+
+function withUsualNames(loader: WeightLoader): WeightLoader {
+  const { checkpoint } = loader;
+  const names = checkpoint
+    .names()
+    .map((stored) => [NAMES.reduce((name, [own, usual]) => name.replace(own, usual), stored), stored] as const);
+  return loader.over(renamed(checkpoint, new Map(names)));
+}
+
+/** Gemma 4 with or without experts, eyes and ears: of models that see and hear, the text part. Shapes and names: MODEL.md. */
+export const GEMMA4: DecoderDefinition = textPart({ ...TEXT, load: (loader, ...rest) => TEXT.load(withUsualNames(loader), ...rest) });

@@ -5,7 +5,7 @@
  */
 import { EngineError } from '../../errors.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import type { KVCache } from '../../ops/kv.ts';
+import type { KVCache, KVHeads } from '../../ops/kv.ts';
 import { ropeAt, ropeTable } from '../../ops/rope.ts';
 import { describe } from '../../util/json.ts';
 import { sizeOf } from '../../util/math.ts';
@@ -14,6 +14,7 @@ import type { Decoder, DecoderDefinition, DecoderShape, Stage } from '../decoder
 import type { ForwardInput } from '../forward-input.ts';
 import { wholeShard } from '../shard.ts';
 import { loadAttention } from './attention.ts';
+import type { AttentionShare } from './attention.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
 import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, partOf } from './stack-config.ts';
@@ -67,11 +68,15 @@ function derivedOf<W, S>(
   const kinds = numbers.map((layer) => kindOf(config, layer));
   const widths = numbers.flatMap((layer) => [mlp.widest(config, layers[layer]!.mlp), layers[layer]!.attention.widest]);
   return {
-    pages: numbers.filter((_, i) => hasPages(kinds[i]!)).map((layer) => layers[layer]!.attention),
+    pages: numbers.flatMap((layer, i) => (hasPages(kinds[i]!) ? [pageHeads(layers[layer]!.attention)] : [])),
     state: recurrent && { ...recurrent.state, layers: kinds.filter((kind) => kind.isRecurrent).length },
     rotaryChannels: [...new Set(kinds.map(({ rope }) => rope))].reduce((sum, { headDim }) => sum + headDim, 0),
     widestRow: Math.max(...widths, recurrent?.widest ?? 0),
   };
+}
+
+function pageHeads({ kvHeads, headDim }: AttentionShare): KVHeads {
+  return { kvHeads, headDim };
 }
 
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {

@@ -15,7 +15,7 @@ import { gatedMlp, HIDDEN_ACTS } from './mlp.ts';
 import type { ExpertsConfig, GatedMlp, GatedMlpWorkspace, HiddenAct, MlpConfig, MlpKind, MlpShare, MlpStep } from './mlp.ts';
 
 /** A layer's experts, those of a rank stacked by rows, and the router of all. */
-interface Experts {
+export interface Experts {
   readonly config: ExpertsConfig;
   /** [E, C], and a row more for the share of the expert of all rows. */
   readonly router: LinearWeight;
@@ -30,10 +30,12 @@ interface Experts {
   readonly segments: 1 | 2;
   readonly down: LinearWeight; // [E C, I]
   readonly downBias: Tensor | undefined; // [E C]
-  readonly shared: GatedMlp | undefined;
+  /** [E]: what the experts' shares are multiplied with. */
+  readonly scales: Tensor | undefined;
+  readonly shared?: GatedMlp | undefined;
 }
 
-interface ExpertsWorkspace {
+export interface ExpertsWorkspace {
   readonly logits: Tensor; // [T, E], or a column more
   readonly routes: Routes;
   readonly gateUp: Tensor; // [T k, 2 I]
@@ -54,9 +56,7 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
   return {
     hiddenAct,
     widest(config, share) {
-      const { experts } = config;
-      const widest = experts ? experts.perRow * Math.max(2 * experts.intermediate, config.hidden) : 0;
-      return Math.max(widest, hasDense(config) ? dense.widest(config, share) : 0);
+      return Math.max(widestOfExperts(config), hasDense(config) ? dense.widest(config, share) : 0);
     },
     async load(loader, at, config, share, layer) {
       const { experts } = config;
@@ -65,14 +65,15 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
       return { ...(await loadExperts(loader, at, config.hidden, experts, share.experts)), shared };
     },
     workspace: (device, config, share, rows) => ({
-      experts: config.experts && workspaceOf(device, config, config.experts, share, rows),
+      experts: config.experts && expertsWorkspace(device, config, config.experts, share, rows),
       dense: hasDense(config) ? dense.workspace(device, config, share, rows) : undefined,
     }),
     record(rec, weights, ws, step) {
       if (!('router' in weights)) return dense.record(rec, weights, ws.dense!, step);
       const { x, rows } = step;
       const { shared } = ws.experts!;
-      if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { x, residual: undefined, out: shared!, rows });
+      recordRoutes(rec, weights, ws.experts!, x, rows);
+      if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { ...step, residual: undefined, out: shared! });
       recordExperts(rec, hiddenAct, weights, ws.experts!, step);
     },
   };
@@ -82,33 +83,49 @@ function hasDense({ experts }: MlpConfig): boolean {
   return !experts || experts.hasShared === true || experts.layers.includes(false);
 }
 
-function recordExperts(
+/** Columns of the widest activation of a row, whose experts have one each. */
+export function widestOfExperts({ hidden, experts }: MlpConfig): number {
+  return experts ? experts.perRow * Math.max(2 * experts.intermediate, hidden) : 0;
+}
+
+/** ws.routes = the experts that the router chooses for rows of x [T, C]. */
+export function recordRoutes(
   rec: Recorder,
-  hiddenAct: HiddenAct,
-  { config, router, routerBias, choiceBias, gateUp: gatesAndUps, gateUpBias, segments, down, downBias }: Experts,
-  { logits, routes, gateUp, activated, y, shared }: ExpertsWorkspace,
-  { x, residual, out, rows }: MlpStep,
+  { config, router, routerBias, choiceBias }: Experts,
+  { logits, routes }: ExpertsWorkspace,
+  x: Tensor,
+  rows: number,
 ): void {
   linear(rec, { x, weight: router, bias: routerBias, out: logits, rows });
   routeRows(rec, { logits, routes, rows, sigmoid: config.routing?.sigmoid, bias: choiceBias });
+}
+
+/** out = residual + the experts of ws.routes of x. */
+export function recordExperts(
+  rec: Recorder,
+  hiddenAct: HiddenAct,
+  { config, gateUp: gatesAndUps, gateUpBias, segments, down, downBias, scales }: Experts,
+  { logits, routes, gateUp, activated, y, shared }: ExpertsWorkspace,
+  { x, residual, out, rows }: Pick<MlpStep, 'x' | 'residual' | 'out' | 'rows'>,
+): void {
   expertLinear(rec, { x, ofPairs: false, weight: gatesAndUps, bias: gateUpBias, segments, routes, out: gateUp, rows });
   const middle = { gateUp, out: activated, rows: rows * config.perRow };
   if (config.clamp) gateClamped(rec, { ...middle, ...config.clamp, alternating: segments === 1 });
   else gateMul(rec, { ...middle, activation: HIDDEN_ACTS[hiddenAct] });
   expertLinear(rec, { x: activated, ofPairs: true, weight: down, bias: downBias, routes, out: y, rows });
   const ofAll = shared && { rows: shared, gates: logits, column: config.count };
-  combineRows(rec, { y, routes, shares: config.shares, shared: ofAll, residual, out, rows });
+  combineRows(rec, { y, routes, shares: config.shares, scales, shared: ofAll, residual, out, rows });
 }
 
 /** The router is small and its near ties decide, so it stays in f32. */
-async function loadExperts(
+export async function loadExperts(
   loader: WeightLoader,
   at: string,
   hidden: number,
   config: ExpertsConfig,
   held: Range,
 ): Promise<Omit<Experts, 'shared'>> {
-  const { count, intermediate, hasShared, hasBias, routing } = config;
+  const { count, intermediate, hasShared, hasBias, hasScales, routing } = config;
   for (let expert = 0; expert < count; expert++) if (expert < held.from || expert >= held.to) loader.skipAll(`${at}.experts.${expert}.`);
   const matrices = (part: string, rows: number): readonly MatrixPart[] => expertMatrices(loader, `${at}.experts`, part, { count, rows, columns: hidden, held }); // prettier-ignore
   const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasShared ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
@@ -126,6 +143,7 @@ async function loadExperts(
     segments: fused ? 1 : 2,
     down: await loader.mergedLinear(`${at}.down`, down, intermediate),
     downBias: await biases(['down', hidden]),
+    scales: hasScales ? await loader.tensor(`${at}.expert_scales`, [count]) : undefined,
   };
 }
 
@@ -160,7 +178,8 @@ function expertMatrices(
   return Array.from({ length: sizeOf(held) }, (_, i) => ({ name: `${at}.${held.from + i}.${part}_proj.weight`, outFeatures: rows }));
 }
 
-function workspaceOf(
+/** Activations of `rows` rows. */
+export function expertsWorkspace(
   device: TensorMaker,
   { hidden }: MlpConfig,
   { count, perRow, intermediate, hasShared }: ExpertsConfig,

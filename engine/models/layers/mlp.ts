@@ -30,6 +30,10 @@ export interface ExpertsConfig {
   readonly shares: ShareRule;
   /** Every row also goes through one MLP of `MlpConfig.intermediate` columns, with the sigmoid of a logit of its own as its share. */
   readonly hasShared?: boolean | undefined;
+  /** Each expert's share is multiplied with a number of its own. */
+  readonly hasScales?: boolean | undefined;
+  /** The MLP of `MlpConfig.intermediate` columns stands beside the experts in every layer, with norms of its own and theirs. */
+  readonly besideMlp?: boolean | undefined;
   /** Router and experts have biases. */
   readonly hasBias?: boolean | undefined;
   /** The gates are cut, and gates and ups of one tensor stand by turns (gpt-oss). */
@@ -48,6 +52,9 @@ export interface MlpShare {
 /** What the stack records of one: out = residual + mlp(x). */
 export interface MlpStep {
   readonly x: Tensor;
+  /** x before its norm. */
+  readonly before: Tensor;
+  readonly eps: number;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
   readonly rows: number;

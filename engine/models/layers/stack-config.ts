@@ -138,9 +138,14 @@ export function partOf(config: DecoderStackConfig, shard: Shard): Part {
   };
 }
 
-function refuseCuts({ kinds = [], layerInputs }: DecoderStackConfig, { ranks }: Shard, hasAllLayers: boolean): void {
+function refuseCuts({ kinds = [], layerInputs, experts }: DecoderStackConfig, { ranks }: Shard, hasAllLayers: boolean): void {
   if (layerInputs && (ranks > 1 || !hasAllLayers)) {
     throw new EngineError('unsupported', 'a model with embeddings for every layer cannot be split over several adapters');
+  }
+  if (experts?.besideMlp && ranks > 1) {
+    // Both have a norm behind them, for which a rank would need what the others make of them.
+    const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: ranks }] };
+    throw new EngineError('unsupported', `experts beside an MLP cannot be split over ${ranks} adapters`, { remedies: [layers] });
   }
   if (kinds.some(({ keysOf }) => keysOf !== undefined) && !hasAllLayers) {
     const heads: Remedy = { does: 'split its heads instead', settings: [{ name: 'tpSize', value: 2 }] };

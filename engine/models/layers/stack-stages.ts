@@ -166,7 +166,7 @@ export function stages<W, S>(
     const result = weight.input ? ws.layerInputs!.before : ws.hidden;
     addHalf(weight.outputNorm, ws.middle, result, kept, weight.input ? 1 : weight.scale, (rec, residual, out) => {
       const x = normed(rec, ws.middle, weight.mlpNorm, kept);
-      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, { x, residual, out, rows: kept });
+      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, { x, before: ws.middle, eps, residual, out, rows: kept });
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
     const settled = settle;
