@@ -7,9 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { floatStorage } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { MODEL_TYPES, expectFamily } from '../../engine/model-types.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { Json } from '../../engine/util/json.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { differing, expectClose } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
@@ -24,11 +27,15 @@ interface Golden {
   readonly prompt: number[];
   readonly greedy: number[];
 }
+const readConfig = (folder: string): Json => JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Json;
+const flat = (rows: readonly Float32Array[]): Float32Array => Float32Array.from(rows.flatMap((row) => [...row]));
+/** Families of which a fixture has matrices with rows of whole blocks. */
+const packedFamilies = new Set<string>();
 const readGolden = (folder: string): Golden => JSON.parse(readFileSync(join(folder, 'golden.json'), 'utf8')) as Golden;
 
 const RECURRENT = /has recurrent layers, which cannot be split over 2 adapters/;
 const FULL_NORMS = /norms over all heads of queries or keys cannot be split over 2 adapters/;
-const BESIDE_MLP = /experts beside an MLP cannot be split over 2 adapters/;
+const BESIDE_MLP = /experts beside an MLP cannot be split over several adapters/;
 const LAYER_INPUTS = /embeddings for every layer cannot be split/;
 /** What is not split by heads, or not at all, by fixture, and what refuses it. */
 const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSize?: RegExp }>> = {
@@ -101,6 +108,34 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
     expect(device.errors).toEqual([]);
   });
 
+  test('five sequences in one batch, prompts of several lengths and decodes, have the bits that they have alone', async () => {
+    const five = await harness.over('f32', 5);
+    const alone = await harness.over('f32', 1);
+    // Others each: of 1, 3, 17, 30 and 24 tokens, to which a decode comes.
+    const prompts = [1, 3, 17, 30, 24].map((length, i) => golden.prompt.slice(i, i + length));
+    const first = await five.step(prompts.map((tokens, sequence) => ({ sequence, start: 0, tokens })));
+    const second = await five.step(prompts.map(({ length }, sequence) => ({ sequence, start: length, tokens: [7 + sequence] })));
+    let at = 0;
+    for (const [sequence, prompt] of prompts.entries()) {
+      const rows = await alone.step([{ sequence: 0, start: 0, tokens: [...prompt, 7 + sequence] }]);
+      const batched = [...first.slice(at, (at += prompt.length)), second[sequence]!];
+      expect(differing(rows, batched), `sequence ${sequence}`).toBe(0);
+    }
+    expect(device.errors).toEqual([]);
+  });
+
+  test('packed to q8_0 it stays near, as far as rows are whole blocks', async () => {
+    const packed = await DecoderHarness.load(device, folder, { storage: { ...floatStorage('f32'), quantization: 'q8_0' }, sequences: 1 });
+    const step = [{ sequence: 0, start: 0, tokens: golden.prompt }];
+    const [near, exact] = [await packed.step(step), await (await harness.over('f32', 1)).step(step)];
+    const isPacked = packed.weightBytes < harness.weightBytes;
+    if (isPacked) packedFamilies.add(expectFamily(readConfig(folder), 'chat'));
+    else expect(differing(near, exact)).toBe(0);
+    // A value is off by at most a 254th of its block's largest. PyTorch with the matrices of gemma4 rounded so: 1.7e-2.
+    expectClose(`${name} in q8_0`, flat(near), flat(exact), 2e-2);
+    if (isPacked) expect(differing(near, exact)).toBeGreaterThan(0);
+  });
+
   // Scores of these weights are ten times those of trained ones, and so is what bytes round away.
   test('int8 pages stay close to exact ones', async () => {
     const checkpoint = await openSafetensors(createNodePlatform(), folder, 'golden.safetensors');
@@ -114,7 +149,7 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
     const copy = mkdtempSync(join(tmpdir(), 'parley-family-'));
     onTestFinished(() => rmSync(copy, { recursive: true }));
     cpSync(folder, copy, { recursive: true });
-    const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Record<string, unknown>;
+    const config = readConfig(folder);
     const heads = Number(config['num_attention_heads']);
     const refused = UNSPLIT[name];
     writeNumberTokenizer(copy, Number(config['vocab_size']));
@@ -141,4 +176,9 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
       else if (heads % split.tpSize === 0) expect((await ask({ ...split, rankThreads: false })).texts).toEqual(texts);
     }
   });
+});
+
+test('every family has been packed', () => {
+  const families = Object.values(MODEL_TYPES).flatMap(({ task, family }) => (task === 'chat' ? [family] : []));
+  expect([...packedFamilies].sort()).toEqual([...new Set(families)].sort());
 });

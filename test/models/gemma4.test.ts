@@ -7,7 +7,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { weightStorage } from '../../engine/config.ts';
 import { GEMMA4 } from '../../engine/models/gemma4/gemma4.ts';
 import { parseGemma4Config } from '../../engine/models/gemma4/config.ts';
-import { hasPages } from '../../engine/models/layers/stack-config.ts';
+import { hasPages, partOf } from '../../engine/models/layers/stack-config.ts';
+import type { Shard } from '../../engine/models/shard.ts';
 import { ropeFrequencies } from '../../engine/ops/rope.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
@@ -55,6 +56,16 @@ describe('config.json', () => {
     const frequencies = ropeFrequencies(kinds[5]!.rope);
     expect([...frequencies.subarray(0, 64)]).toEqual(Array.from({ length: 64 }, (_, i) => 1e6 ** (-2 * i / 512))); // prettier-ignore
     expect(frequencies.subarray(64).every((frequency) => frequency === 0)).toBe(true);
+  });
+
+  test('of a model whose layers read the keys of others, is not cut in any way', () => {
+    const config = parseGemma4Config({ ...E2B, hidden_size_per_layer_input: 0 });
+    const cut = (shard: Shard) => () => partOf(config, shard);
+    const all = { from: 0, to: 35 };
+    expect(cut({ rank: 0, ranks: 1, layers: all })).not.toThrow();
+    for (const shard of [{ rank: 0, ranks: 2, layers: all }, { rank: 0, ranks: 1, layers: { from: 0, to: 20 } }]) {
+      expect(cut(shard)).toThrow(/layers that read the keys of others cannot be split over several adapters/);
+    } // prettier-ignore
   });
 
   test('has a last layer that sees everything, whatever it says', () => {

@@ -189,7 +189,7 @@ test('lfm2: convolutions where a layer has no heads of keys: the logits are tran
     'conv.conv': 'shortconv.conv', 'conv.in_proj': 'shortconv.in_proj', 'conv.out_proj': 'shortconv.out_proj',
   }; // prettier-ignore
   const settings: Record<string, Stored> = {
-    block_count: u32(5), context_length: u32(512), embedding_length: u32(40), feed_forward_length: u32(48), 'attention.head_count': u32(5),
+    block_count: u32(5), context_length: u32(512), embedding_length: u32(40), feed_forward_length: u32(64), 'attention.head_count': u32(5),
     'attention.head_count_kv': { type: 'i32s', value: [0, 1, 0, 1, 0] }, 'attention.layer_norm_rms_epsilon': f32(1e-5), 'rope.freq_base': f32(10000),
     'shortconv.l_cache': u32(3),
   }; // prettier-ignore

@@ -163,7 +163,10 @@ describe('config.json', () => {
   test.each([
     [{ hidden_size: undefined }, /hidden_size is undefined/],
     [{ hidden_act: 'gelu' }, /hidden_act is "gelu"/],
-    [{ rope_scaling: { rope_type: 'wide' } }, /rope type "wide"; known are default, linear, dynamic, llama3, yarn, longrope and proportional/],
+    [
+      { rope_scaling: { rope_type: 'wide' } },
+      /rope type "wide"; known are default, linear, dynamic, llama3, yarn, longrope and proportional/,
+    ],
     [{ rope_scaling: { rope_type: 'dynamic', factor: 0 } }, /factor of the rotary embedding is 0, expected a positive number/],
     [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5/],
     [

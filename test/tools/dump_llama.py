@@ -55,12 +55,12 @@ MODELS = {
     ),
     # Squared ReLU without a gate; a head dim of 48, five query heads on one of keys.
     "arcee": dict(
-        COMMON, model_type="arcee", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=48, intermediate_size=72,
+        COMMON, model_type="arcee", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=48, intermediate_size=96,
         tie_word_embeddings=False, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
     # Every layer sees 16 positions only; five query heads on one of keys.
     "mistral": dict(
-        COMMON, model_type="mistral", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=52,
+        COMMON, model_type="mistral", hidden_size=40, num_attention_heads=5, num_key_value_heads=1, head_dim=16, intermediate_size=64,
         tie_word_embeddings=False, sliding_window=16, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
     # The last layer sees 20 positions only.
@@ -97,7 +97,7 @@ MODELS = {
         tie_word_embeddings=True, no_rope_layer_interval=2, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
     "granite": dict(
-        COMMON, model_type="granite", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=56,
+        COMMON, model_type="granite", hidden_size=40, num_attention_heads=5, num_key_value_heads=5, intermediate_size=64,
         tie_word_embeddings=True, embedding_multiplier=3.0, residual_multiplier=0.22, attention_multiplier=0.1, logits_scaling=2.0,
         rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
@@ -113,7 +113,7 @@ MODELS = {
     ),
     # Norms over all heads, of which keys have fewer, and behind the halves only.
     "olmo2": dict(
-        COMMON, model_type="olmo2", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=60, tie_word_embeddings=False,
+        COMMON, model_type="olmo2", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=64, tie_word_embeddings=False,
         rope_parameters=dict(rope_type="default", rope_theta=500000.0),
     ),
     # Two layers of three see 11 positions; the third is scaled by YaRN beyond a context that the prompt exceeds.
@@ -128,7 +128,7 @@ MODELS = {
     # Five experts, two a row, weights that sum to one; the second of three layers has an MLP without experts.
     "qwen3_moe": dict(
         COMMON, model_type="qwen3_moe", hidden_size=36, num_hidden_layers=3, num_attention_heads=7, num_key_value_heads=1, head_dim=8,
-        intermediate_size=44, moe_intermediate_size=20, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[1],
+        intermediate_size=44, moe_intermediate_size=32, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True, mlp_only_layers=[1],
         tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
     # Seven experts, three a row, weights as the router gives them; experts in every other layer.
@@ -153,12 +153,12 @@ MODELS = {
     ),
     # Short convolutions around two layers of attention, an MLP of two thirds rounded up, five query heads on one of keys.
     "lfm2": dict(
-        COMMON, model_type="lfm2", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, intermediate_size=70,
-        block_multiple_of=12, full_attn_idxs=[1, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
+        COMMON, model_type="lfm2", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, intermediate_size=82,
+        block_multiple_of=16, full_attn_idxs=[1, 3], tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=10000.0),
     ),
     # Queries grow at every tenth position, YaRN beyond a context that the prompt exceeds, three query heads on one of keys.
     "ministral3": dict(
-        COMMON, model_type="ministral3", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=60,
+        COMMON, model_type="ministral3", hidden_size=48, num_attention_heads=6, num_key_value_heads=2, head_dim=24, intermediate_size=64,
         tie_word_embeddings=False, rope_parameters=dict(
             rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=10, beta_fast=4.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
             llama_4_scaling_beta=0.3,
@@ -195,8 +195,8 @@ MODELS = {
     # The shape of E2B: inputs for every layer; the last two read the keys of the second and third and have wider MLPs; five query heads on one of keys,
     # of 24 channels with a window of 10 and of 80, a quarter of which are rotated, without.
     "gemma4": dict(
-        COMMON, model_type="gemma4_text", hidden_size=36, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, head_dim=24,
-        global_head_dim=80, intermediate_size=44, sliding_window=10, hidden_size_per_layer_input=12, vocab_size_per_layer_input=VOCABULARY,
+        COMMON, model_type="gemma4_text", hidden_size=32, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, head_dim=24,
+        global_head_dim=80, intermediate_size=44, sliding_window=10, hidden_size_per_layer_input=32, vocab_size_per_layer_input=VOCABULARY,
         num_kv_shared_layers=2, use_double_wide_mlp=True, final_logit_softcapping=3.0,
         layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
     ),
@@ -214,7 +214,7 @@ MODELS = {
     "gemma4-experts": dict(
         COMMON, model_type="gemma4_text", hidden_size=36, num_attention_heads=7, num_key_value_heads=1, head_dim=16, global_head_dim=24,
         attention_k_eq_v=True, intermediate_size=28, sliding_window=12, hidden_size_per_layer_input=0, layer_types=["sliding_attention", "full_attention"],
-        enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=20,
+        enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=32,
     ),
 }
 

@@ -139,20 +139,15 @@ export function partOf(config: DecoderStackConfig, shard: Shard): Part {
 }
 
 function refuseCuts({ kinds = [], layerInputs, experts }: DecoderStackConfig, { ranks }: Shard, hasAllLayers: boolean): void {
-  if (layerInputs && (ranks > 1 || !hasAllLayers)) {
-    throw new EngineError('unsupported', 'a model with embeddings for every layer cannot be split over several adapters');
-  }
-  if (experts?.besideMlp && ranks > 1) {
-    // Both have a norm behind them, for which a rank would need what the others make of them.
-    const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: ranks }] };
-    throw new EngineError('unsupported', `experts beside an MLP cannot be split over ${ranks} adapters`, { remedies: [layers] });
-  }
-  if (kinds.some(({ keysOf }) => keysOf !== undefined) && !hasAllLayers) {
-    const heads: Remedy = { does: 'split its heads instead', settings: [{ name: 'tpSize', value: 2 }] };
-    throw new EngineError('unsupported', 'layers that read the keys of others cannot be dealt out to several adapters', {
-      remedies: [heads],
-    });
-  }
+  const refuse = (what: string, remedies: readonly Remedy[] = []): never => {
+    throw new EngineError('unsupported', `${what} cannot be split over several adapters`, { remedies });
+  };
+  const isSplit = ranks > 1 || !hasAllLayers;
+  if (isSplit && layerInputs) refuse('a model with embeddings for every layer');
+  if (isSplit && kinds.some(({ keysOf }) => keysOf !== undefined)) refuse('a model with layers that read the keys of others');
+  // A norm stands behind the MLP and behind the experts, for which a rank would need what the others make of them.
+  const layers: Remedy = { does: 'split its layers instead', settings: [{ name: 'ppSize', value: ranks }] };
+  if (ranks > 1 && experts?.besideMlp) refuse('heads and columns of a model with experts beside an MLP', [layers]);
 }
 
 function remembered<Key, Value>(known: Map<Key, Value>, key: Key, make: () => Value): Value {
