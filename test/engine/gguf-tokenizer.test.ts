@@ -41,7 +41,7 @@ describe('tokenizers', () => {
       { 'tokenizer.ggml.pre': text('odd') },
       /its pre-tokenizer is "odd" \(tokenizer.ggml.pre\); known are default, gpt-2/,
     ],
-    ['another tokenizer', { 'tokenizer.ggml.model': text('bert') }, /its tokenizer is "bert"; tokenizers gpt2, llama are read/],
+    ['another tokenizer', { 'tokenizer.ggml.model': text('bert') }, /its tokenizer is "bert"; tokenizers gpt2, llama, gemma4 are read/],
     ['none', { 'tokenizer.ggml.tokens': undefined }, /tokenizer.ggml.tokens is missing/],
     ['merges of one part', { 'tokenizer.ggml.merges': { type: 'strings', value: ['ab'] } }, /merges has "ab", expected two parts/],
     [
@@ -77,5 +77,23 @@ describe('tokenizers', () => {
     expect(tokenizer.decode(tokenizer.encode('ab abc é'))).toBe('ab abc é');
     const plain = await tokenizerOf({ ...metadata, 'tokenizer.ggml.add_space_prefix': { type: 'bool', value: false } });
     expect(spell(plain, 'ab')).toEqual(['ab']);
+  });
+
+  test('pieces with merges: in the order of the file, across spaces, bytes for what has no piece', async () => {
+    const pieces = ['<pad>', '<bos>', '<turn|>', '<unk>', '<0xC3>', '<0xA9>', '▁', 'a', 'b', 'c', 'ab', '▁c', 'ab▁c', '\n', '\n\n'];
+    const metadata: Record<string, Stored> = {
+      'tokenizer.ggml.model': text('gemma4'),
+      'tokenizer.ggml.tokens': { type: 'strings', value: pieces },
+      'tokenizer.ggml.scores': { type: 'f32s', value: pieces.map(() => 0) },
+      'tokenizer.ggml.merges': { type: 'strings', value: ['a b', '▁ c', 'ab ▁c', '\n \n'] },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: [3, 3, 3, 2, 6, 6, ...pieces.slice(6).map(() => 1)] },
+      'tokenizer.ggml.bos_token_id': u32(1),
+      'tokenizer.ggml.eos_token_id': u32(2),
+      'tokenizer.ggml.unknown_token_id': u32(3),
+      'tokenizer.ggml.add_space_prefix': { type: 'bool', value: false },
+    };
+    const tokenizer = await tokenizerOf(metadata);
+    expect(spell(tokenizer, 'ab c\n\né ba<turn|>', true)).toEqual(['<bos>', 'ab▁c', '\n\n', '<0xC3>', '<0xA9>', '▁', 'b', 'a', '<turn|>']);
+    expect(tokenizer.decode(tokenizer.encode('ab c\n\né'))).toBe('ab c\n\né');
   });
 });

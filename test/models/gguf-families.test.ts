@@ -1,4 +1,4 @@
-/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py, mistral3.py). */
+/** Families that no file of llama.cpp's own stands for here: tiny checkpoints of transformers, under the names that its converter gives them (conversion/phi.py, olmo.py, qwen.py, lfm2.py, mistral3.py, gemma.py). */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -230,8 +230,10 @@ async function converted(fixture: string, { top, parts, value = (_, values) => v
     const [, layer, part = ''] = /^model\.layers\.(\d+)\.(.*?)(?:\.weight)?$/.exec(stored) ?? [];
     const [, expert, ofExpert] = /experts\.(\d+)\.(\w+)$/.exec(part) ?? [];
     const own = layer === undefined ? top[stored.replace('.weight', '')]! : parts[ofExpert ?? part]!;
-    const name = `${layer === undefined ? '' : `blk.${layer}.`}${own.endsWith('.bias') || own === 'ssm_a' ? own : `${own}.weight`}`;
-    const shape = checkpoint.tensor(stored)!.shape.filter((size, i, all) => !(size === 1 && all.length === 3) && !(size === 1 && i === 0));
+    const name = `${layer === undefined ? '' : `blk.${layer}.`}${/\.(bias|scale)$/.test(own) || own === 'ssm_a' ? own : `${own}.weight`}`;
+    const shape = checkpoint
+      .tensor(stored)!
+      .shape.filter((size, i, all) => !(size === 1 && all.length === 3) && !(size === 1 && i === 0 && all.length > 1));
     const values = value(own, await checkpoint.read(stored));
     if (expert === undefined) tensors[name] = floats(values, shape.toReversed());
     else if (experts.has(name)) experts.get(name)!.all[Number(expert)] = values;
@@ -262,8 +264,26 @@ test("qwen35moe: experts as one tensor each part, the row of the shared expert's
       return own.endsWith('norm') && own !== 'ssm_norm' ? values.map((value) => value + 1) : values;
     },
   });
-  await expectLogits('qwen3_5_moe', ggufFile({ metadata: metadataOf('qwen35moe', settings), tensors }));
+  const metadata = metadataOf('qwen35moe', settings);
+  await expectLogits('qwen3_5_moe', ggufFile({ metadata, tensors }));
+  // Gates and ups of an expert in one tensor.
+  const fused = Object.entries(tensors).flatMap(([name, tensor]): readonly (readonly [string, StoredTensor])[] => {
+    if (name.includes('ffn_up_exps')) return [];
+    if (!name.includes('ffn_gate_exps')) return [[name, tensor]];
+    return [[name.replace('gate', 'gate_up'), together(tensor, tensors[name.replace('gate', 'up')]!)]];
+  });
+  await expectLogits('qwen3_5_moe', ggufFile({ metadata, tensors: Object.fromEntries(fused) }));
 });
+
+/** Of two stacks of matrices: of each expert the first's rows, then the second's. */
+function together(first: StoredTensor, second: StoredTensor): StoredTensor {
+  const [columns = 0, rows = 0, experts = 0] = first.dimensions;
+  const size = 4 * columns * rows;
+  const data = Buffer.concat(
+    Array.from({ length: experts }, (_, i) => [first, second].map(({ data }) => data.subarray(i * size, (i + 1) * size))).flat(),
+  );
+  return { dimensions: [columns, 2 * rows, experts], type: 0, data };
+}
 
 test('lfm2moe: experts behind the first layer, chosen by a bias: the logits are transformers', async () => {
   const settings: Record<string, Stored> = {
@@ -287,6 +307,40 @@ test('lfm2moe: experts behind the first layer, chosen by a bias: the logits are 
   const softmax = ggufFile({ metadata: { ...metadata, 'lfm2moe.expert_gating_func': u32(1) }, tensors });
   await expect(expectLogits('lfm2_moe', softmax)).rejects.toThrow(/expert_gating_func is 1, expected 2 \(sigmoid\)/);
 });
+
+const GEMMA4 = {
+  ...PARTS, input_layernorm: 'attn_norm', post_attention_layernorm: 'post_attention_norm', pre_feedforward_layernorm: 'ffn_norm',
+  post_feedforward_layernorm: 'post_ffw_norm', 'self_attn.q_norm': 'attn_q_norm', 'self_attn.k_norm': 'attn_k_norm', layer_scalar: 'layer_output_scale',
+  per_layer_input_gate: 'inp_gate', per_layer_projection: 'proj', post_per_layer_input_norm: 'post_norm',
+  post_feedforward_layernorm_1: 'post_ffw_norm_1', pre_feedforward_layernorm_2: 'pre_ffw_norm_2', post_feedforward_layernorm_2: 'post_ffw_norm_2',
+  'router.proj': 'ffn_gate_inp', 'router.scale': 'ffn_gate_inp.scale', 'router.per_expert_scale': 'ffn_down_exps.scale',
+  'experts.gate_up_proj': 'ffn_gate_up_exps', 'experts.down_proj': 'ffn_down_exps',
+}; // prettier-ignore
+const GEMMA4_TOP = { ...TOP, 'model.embed_tokens_per_layer': 'per_layer_token_embd', 'model.per_layer_model_projection': 'per_layer_model_proj', 'model.per_layer_projection_norm': 'per_layer_proj_norm' }; // prettier-ignore
+const i32s = (...value: readonly number[]): Stored => ({ type: 'i32s', value });
+
+test.each([
+  ['gemma4', 10, 40, {
+    block_count: u32(5), embedding_length: u32(32), feed_forward_length: i32s(44, 44, 44, 88, 88), 'attention.head_count': u32(5), 'attention.head_count_kv': u32(1),
+    'attention.key_length': u32(80), 'attention.value_length': u32(80), 'attention.key_length_swa': u32(24), 'attention.sliding_window': u32(10),
+    'attention.sliding_window_pattern': i32s(1, 1, 0, 1, 0), 'attention.shared_kv_layers': u32(2), embedding_length_per_layer_input: u32(32),
+    'rope.dimension_count': u32(80), final_logit_softcapping: f32(3),
+  }],
+  ['gemma4-experts', 3, 12, {
+    block_count: u32(2), embedding_length: u32(36), feed_forward_length: u32(28), 'attention.head_count': u32(7), 'attention.head_count_kv': i32s(1, 1),
+    'attention.key_length': u32(24), 'attention.value_length': u32(24), 'attention.key_length_swa': u32(16), 'attention.sliding_window': u32(12),
+    'attention.sliding_window_pattern': i32s(1, 0), embedding_length_per_layer_input: u32(0), 'rope.dimension_count': u32(24),
+    expert_count: u32(5), expert_used_count: u32(2), expert_feed_forward_length: u32(32),
+  }],
+] as const)('%s: layers with sizes of their own, pairs that are not rotated: the logits are transformers', async (fixture, rotated, pairs, own) => {
+  const common = { context_length: u32(512), 'attention.layer_norm_rms_epsilon': f32(1e-6), 'rope.freq_base': f32(1e6), 'rope.freq_base_swa': f32(1e4) };
+  const tensors = await converted(fixture, { top: GEMMA4_TOP, parts: GEMMA4 });
+  tensors['rope_freqs.weight'] = floats(new Float32Array(pairs).fill(1, 0, rotated).fill(1e30, rotated), [pairs]);
+  const metadata = metadataOf('gemma4', { ...common, ...own });
+  await expectLogits(fixture, ggufFile({ metadata, tensors }));
+  const uneven = { ...metadata, 'gemma4.feed_forward_length': i32s(44, 40, 44, 88, 88) };
+  await expect(expectLogits(fixture, ggufFile({ metadata: uneven, tensors }))).rejects.toThrow(/feed_forward_length is 44, 40.*, which is not supported/);
+}); // prettier-ignore
 
 function metadataOf(architecture: string, settings: Readonly<Record<string, Stored>>): Record<string, Stored> {
   const own = Object.entries(settings).map(([key, value]) => [`${architecture}.${key}`, value] as const);

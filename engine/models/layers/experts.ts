@@ -129,7 +129,7 @@ export async function loadExperts(
   for (let expert = 0; expert < count; expert++) if (expert < held.from || expert >= held.to) loader.skipAll(`${at}.experts.${expert}.`);
   const matrices = (part: string, rows: number): readonly MatrixPart[] => expertMatrices(loader, `${at}.experts`, part, { count, rows, columns: hidden, held }); // prettier-ignore
   const routers = [{ name: `${at}.gate.weight`, outFeatures: count }, ...(hasShared ? [{ name: `${at}.shared_expert_gate.weight`, outFeatures: 1 }] : [])]; // prettier-ignore
-  const fused = loader.has(`${at}.experts.gate_up_proj`);
+  const fused = ['', '.weight'].some((end) => loader.has(`${at}.experts.gate_up_proj${end}`));
   const gateUp = fused ? matrices('gate_up', 2 * intermediate) : [...matrices('gate', intermediate), ...matrices('up', intermediate)];
   const down = expertMatrices(loader, `${at}.experts`, 'down', { count, rows: hidden, columns: intermediate, held });
   const biases = (...parts: readonly (readonly [string, number])[]): Promise<Tensor> | undefined => hasBias ? expertBiases(loader, `${at}.experts`, parts, count, held) : undefined; // prettier-ignore

@@ -3,6 +3,7 @@ import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
+import type { RopeFactors } from './rope.ts';
 
 /** What llama.cpp's converter makes of a family. */
 export interface Architecture {
@@ -22,6 +23,8 @@ export interface Architecture {
   readonly normOffset?: number;
   /** Settings that only this family has, and what they are called in config.json; others must be neutral. */
   readonly settings?: (metadata: Metadata, key: (rest: string) => string, sizes: Sizes) => Json;
+  /** Layers differ in heads of keys and columns of the MLP, and `settings` says how. */
+  readonly byLayer?: boolean;
   /** Keys of NEUTRAL that `settings` reads. */
   readonly reads?: readonly string[];
 }
@@ -31,6 +34,10 @@ interface Sizes {
   readonly hidden: number;
   readonly heads: number;
   readonly headDim: number;
+  readonly vocabulary: number;
+  readonly ropeFactors: RopeFactors | undefined;
+  /** Whether the file has a tensor. */
+  has(tensor: string): boolean;
 }
 
 /** Gemma's norms: before and behind each half of a layer. */
@@ -52,6 +59,77 @@ function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'reads' | '
       final_logit_softcapping: metadata.number(key('final_logit_softcapping')) ?? null,
       ...(metadata.has(key('rope.freq_base_swa')) && { rope_local_base_freq: metadata.number(key('rope.freq_base_swa')) }),
     }),
+  };
+}
+
+/**
+ * Gemma 4's layers, each with its heads and columns: `key_length_swa` is of those with a window. The tensor of rotary factors is of the others: 1 for a pair that is
+ * rotated, 1e30 for one that is not (conversion/gemma.py).
+ */
+function gemma4(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
+  return {
+    byLayer: true,
+    parts: new Map([
+      ...FOUR_NORMS,
+      ['inp_gate', 'per_layer_input_gate'],
+      ['proj', 'per_layer_projection'],
+      ['post_norm', 'post_per_layer_input_norm'],
+      ['post_ffw_norm_1', 'post_feedforward_layernorm_1'],
+      ['pre_ffw_norm_2', 'pre_feedforward_layernorm_2'],
+      ['post_ffw_norm_2', 'post_feedforward_layernorm_2'],
+      ['ffn_gate_inp', 'router.proj'],
+      ...['gate', 'up', 'gate_up', 'down'].map((part) => [`ffn_${part}_exps`, `experts.${part}_proj`] as const),
+    ]),
+    tensors: new Map([
+      ['layer_output_scale.weight', 'layer_scalar'],
+      ['ffn_gate_inp.scale', 'router.scale'],
+      ['ffn_down_exps.scale', 'router.per_expert_scale'],
+    ]),
+    reads: ['final_logit_softcapping', 'expert_count'],
+    settings: gemma4Settings,
+  };
+}
+
+function gemma4Settings(metadata: Metadata, key: (rest: string) => string, sizes: Sizes): Json {
+  const { layers, headDim, ropeFactors } = sizes;
+  const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
+  const pattern = metadata.get(key('attention.sliding_window_pattern'));
+  if (!Array.isArray(pattern) || pattern.length < layers)
+    metadata.refuse(`${key('attention.sliding_window_pattern')} is no list of ${layers}`);
+  const slides = pattern.map(Boolean);
+  const shared = metadata.number(key('attention.shared_kv_layers')) ?? 0;
+  const columns = metadata.byLayer(key('feed_forward_length'), layers);
+  const kvHeads = metadata.byLayer(key('attention.head_count_kv'), layers);
+  const [first = 0, last] = [columns[0], columns[layers - 1]];
+  const wide = shared > 0 && last === 2 * first;
+  const expected = (layer: number): number => (wide && layer >= layers - shared ? 2 * first : first);
+  if (columns.some((found, layer) => found !== expected(layer))) metadata.refuse(`${key('feed_forward_length')} is ${columns.join(', ')}, which is not supported`); // prettier-ignore
+  const local = size('attention.key_length_swa');
+  const seesAll = slides.indexOf(false);
+  const rotated = ropeFactors?.short.filter((factor) => factor === 1).length ?? headDim / 2;
+  const experts = metadata.number(key('expert_count')) ?? 0;
+  return {
+    head_dim: local,
+    num_key_value_heads: kvHeads[0],
+    per_layer_config: Object.fromEntries(kvHeads.map((heads, layer) => [layer, { num_key_value_heads: heads, head_dim: slides[layer] ? local : headDim }])), // prettier-ignore
+    layer_types: slides.map((slide) => (slide ? 'sliding_attention' : 'full_attention')),
+    rope_scaling: undefined,
+    rope_parameters: {
+      full_attention: {
+        rope_type: 'proportional',
+        rope_theta: metadata.number(key('rope.freq_base')) ?? 1e6,
+        partial_rotary_factor: (2 * rotated) / headDim,
+      },
+      sliding_attention: { rope_type: 'default', rope_theta: metadata.number(key('rope.freq_base_swa')) ?? 1e4 },
+    },
+    intermediate_size: first,
+    use_double_wide_mlp: wide,
+    num_kv_shared_layers: shared,
+    attention_k_eq_v: seesAll >= 0 && !sizes.has(`blk.${seesAll}.attn_v.weight`),
+    hidden_size_per_layer_input: metadata.number(key('embedding_length_per_layer_input')) ?? 0,
+    vocab_size_per_layer_input: sizes.vocabulary,
+    final_logit_softcapping: metadata.number(key('final_logit_softcapping')) || null,
+    ...(experts > 0 && { enable_moe_block: true, num_experts: experts, top_k_experts: size('expert_used_count'), moe_intermediate_size: metadata.byLayer(key('expert_feed_forward_length'), layers)[0] }), // prettier-ignore
   };
 }
 
@@ -87,6 +165,9 @@ function granite(): Pick<Architecture, 'settings' | 'reads'> {
   };
 }
 
+/** An expert's gates, then its ups. */
+const FUSED_EXPERTS = 'mlp.experts.gate_up_proj';
+
 /** How llama.cpp makes shares of a router's logits, by `expert_gating_func`. */
 const GATINGS = { softmax: 1, sigmoid: 2 } as const;
 
@@ -97,6 +178,7 @@ function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Archit
       ['ffn_gate_inp', 'mlp.gate'],
       ['ffn_gate_exps', 'mlp.experts.gate_proj'],
       ['ffn_up_exps', 'mlp.experts.up_proj'],
+      ['ffn_gate_up_exps', FUSED_EXPERTS],
       ['ffn_down_exps', 'mlp.experts.down_proj'],
     ]),
     reads: ['expert_count'],
@@ -202,7 +284,8 @@ function gptOss(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
   const { parts, reads, settings } = experts();
   return {
     reads,
-    parts: new Map([...parts, ['post_attention_norm', 'post_attention_layernorm']]),
+    // Its own files in one tensor have gates and ups by turns; those of converters would not say so.
+    parts: new Map([...[...parts].filter(([, name]) => name !== FUSED_EXPERTS), ['post_attention_norm', 'post_attention_layernorm']]),
     tensors: new Map([['attn_sinks.weight', 'self_attn.sinks']]),
     settings: (metadata, key, sizes) => {
       const { moe_intermediate_size: intermediate_size, ...own } = settings(metadata, key, sizes);
@@ -259,6 +342,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
   ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(62) }],
+  ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
   // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],
   ['smollm3', { modelType: 'smollm3', permuted: true, activation: 'silu' }],

@@ -23,12 +23,13 @@ const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = 
 
 /** config.json of a file; `ropeFactors` are the values of ROPE_FACTORS where it has them. */
 export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>, ropeFactors: RopeFactors | undefined): Json {
-  const { name, modelType, activation, settings, reads = [] } = architectureOf(metadata);
+  const { name, modelType, activation, settings, byLayer = false, reads = [] } = architectureOf(metadata);
   const key = (rest: string): string => `${name}.${rest}`;
   for (const [rest, neutral] of NEUTRAL) {
     const value = metadata.get(key(rest)) ?? neutral;
     if (value !== neutral && !reads.includes(rest)) metadata.refuse(`${key(rest)} is ${String(value)}, which is not supported`);
   }
+  const every = (rest: string): number | undefined => (byLayer ? undefined : metadata.everyLayer(key(rest)));
   const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
   const hidden = size('embedding_length');
   const heads = size('attention.head_count');
@@ -43,10 +44,10 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     model_type: modelType,
     hidden_size: hidden,
     // Files whose layers all have experts may lack it.
-    intermediate_size: metadata.has(key('expert_count')) ? metadata.everyLayer(key('feed_forward_length')) : size('feed_forward_length'),
+    intermediate_size: byLayer || metadata.has(key('expert_count')) ? every('feed_forward_length') : size('feed_forward_length'),
     num_hidden_layers: layers,
     num_attention_heads: heads,
-    num_key_value_heads: metadata.everyLayer(key('attention.head_count_kv')) ?? heads,
+    num_key_value_heads: every('attention.head_count_kv') ?? heads,
     head_dim: headDim,
     vocab_size: embedding.shape[0],
     max_position_embeddings: size('context_length'),
@@ -57,7 +58,15 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     ...ropeOf(metadata, key, ropeFactors),
     ...(rotated !== headDim && { partial_rotary_factor: rotated / headDim }),
     ...(window !== undefined && window > 0 && { use_sliding_window: true, sliding_window: window, max_window_layers: 0 }),
-    ...settings?.(metadata, key, { layers, hidden, heads, headDim }),
+    ...settings?.(metadata, key, {
+      layers,
+      hidden,
+      heads,
+      headDim,
+      vocabulary: embedding.shape[0]!,
+      ropeFactors,
+      has: (tensor) => tensors.has(tensor),
+    }),
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };

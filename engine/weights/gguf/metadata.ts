@@ -55,6 +55,15 @@ export class Metadata {
     return first;
   }
 
+  /** A number for every layer: a list, or one that holds for all. */
+  byLayer(key: string, layers: number): readonly number[] {
+    const value = Array.isArray(this.get(key)) ? this.numbers(key) : this.number(key);
+    if (value === undefined) this.refuse(`${key} is missing`);
+    if (typeof value === 'number') return new Array<number>(layers).fill(value);
+    if (value.length < layers) this.refuse(`${key} has ${value.length} numbers for ${layers} layers`);
+    return value.slice(0, layers);
+  }
+
   #typed<T extends GgufValue>(key: string, expected: string, is: (value: GgufValue) => value is T): T | undefined {
     const value = this.get(key);
     if (value === undefined || is(value)) return value;

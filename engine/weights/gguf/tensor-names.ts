@@ -13,6 +13,10 @@ const TOP: ReadonlyMap<string, string> = new Map([
   // LFM2's.
   ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
+  // Gemma 4's.
+  ['per_layer_token_embd.weight', 'model.embed_tokens_per_layer.weight'],
+  ['per_layer_model_proj.weight', 'model.per_layer_model_projection.weight'],
+  ['per_layer_proj_norm.weight', 'model.per_layer_projection_norm.weight'],
 ]);
 
 /** Names of a layer's parts. */
@@ -41,12 +45,12 @@ export interface NamedTensor {
 
 /** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
 export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>): ReadonlyMap<string, NamedTensor> {
-  const { name, permuted, parts, tensors: own, values, normOffset = 0 } = architectureOf(metadata);
+  const { name, permuted, parts, tensors: own, values, byLayer = false, normOffset = 0 } = architectureOf(metadata);
   const layers = layersOf(metadata, name) ?? Infinity;
   const heads = metadata.everyLayer(`${name}.attention.head_count`);
   const headsOf: Readonly<Record<string, number | undefined>> = {
     attn_q: heads,
-    attn_k: metadata.everyLayer(`${name}.attention.head_count_kv`) ?? heads,
+    attn_k: (byLayer ? undefined : metadata.everyLayer(`${name}.attention.head_count_kv`)) ?? heads,
   };
   const found = new Map<string, NamedTensor>();
   for (const tensor of tensors.values()) {

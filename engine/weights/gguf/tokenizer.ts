@@ -1,4 +1,4 @@
-/** tokenizer.json and tokenizer_config.json from a GGUF file: BPE over bytes (`gpt2`) and SentencePiece's BPE with scores (`llama`). */
+/** tokenizer.json and tokenizer_config.json from a GGUF file: BPE over bytes (`gpt2`), SentencePiece's BPE with scores (`llama`) and with merges (`gemma4`). */
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
 import { PRE_TOKENIZERS } from './pre-tokenizers.ts';
@@ -16,6 +16,7 @@ interface Pipeline {
 const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabulary) => Pipeline> = new Map([
   ['gpt2', byteLevel],
   ['llama', sentencePiece],
+  ['gemma4', gemma],
 ]);
 
 /** tokenizer.json; throws EngineError('invalid_model') that says what is missing, wrong or not known. */
@@ -94,12 +95,6 @@ const BPE = { type: 'BPE', dropout: null, unk_token: null, continuing_subword_pr
 function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
   const name = metadata.text('tokenizer.ggml.pre') ?? 'default';
   const pre: PreTokenizer = PRE_TOKENIZERS.get(name) ?? metadata.refuse(`its pre-tokenizer is ${JSON.stringify(name)} (tokenizer.ggml.pre); known are ${[...PRE_TOKENIZERS.keys()].join(', ')}`); // prettier-ignore
-  const merges = metadata.texts('tokenizer.ggml.merges') ?? metadata.refuse('tokenizer.ggml.merges is missing');
-  const cut = (merge: string): readonly [string, string] => {
-    // The first part may itself begin with a space in files of some converters.
-    const at = merge.indexOf(' ', 1);
-    return at < 0 || at === merge.length - 1 ? metadata.refuse(`tokenizer.ggml.merges has ${JSON.stringify(merge.slice(0, 80))}, expected two parts`) : [merge.slice(0, at), merge.slice(at + 1)]; // prettier-ignore
-  };
   const splits = pre.patterns.map((pattern) => ({ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }));
   const bytes = {
     type: 'ByteLevel',
@@ -113,9 +108,18 @@ function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
       normalizer: pre.composed ? { type: 'NFC' } : null,
       pre_tokenizer: { type: 'Sequence', pretokenizers: [...splits, bytes] },
       decoder: bytes,
-      model: { ...BPE, ignore_merges: pre.ignoreMerges ?? false, vocab: idsOf(vocabulary), merges: merges.map(cut) },
+      model: { ...BPE, ignore_merges: pre.ignoreMerges ?? false, vocab: idsOf(vocabulary), merges: givenMerges(metadata) },
     },
   };
+}
+
+function givenMerges(metadata: Metadata): readonly (readonly [string, string])[] {
+  const merges = metadata.texts('tokenizer.ggml.merges') ?? metadata.refuse('tokenizer.ggml.merges is missing');
+  return merges.map((merge) => {
+    // The first part may itself begin with a space in files of some converters.
+    const at = merge.indexOf(' ', 1);
+    return at < 0 || at === merge.length - 1 ? metadata.refuse(`tokenizer.ggml.merges has ${JSON.stringify(merge.slice(0, 80))}, expected two parts`) : [merge.slice(0, at), merge.slice(at + 1)]; // prettier-ignore
+  });
 }
 
 /** SentencePiece's mark of a space. */
@@ -126,7 +130,16 @@ function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline
   expectLength(metadata, 'tokenizer.ggml.scores', scores.length, vocabulary.tokens.length);
   const nan = scores.findIndex((score) => Number.isNaN(score));
   if (nan >= 0) metadata.refuse(`tokenizer.ggml.scores has NaN at token ${nan}`);
-  const prefixed = metadata.flag('tokenizer.ggml.add_space_prefix') ?? true;
+  return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? true, mergesOf(vocabulary, scores));
+}
+
+/** Gemma 4's: the same, with merges as the file lists them. */
+function gemma(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+  return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? false, givenMerges(metadata));
+}
+
+/** Pieces of texts whose spaces are marked; what no piece spells is spelled by tokens of bytes. */
+function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly (readonly [string, string])[]): Pipeline {
   const mark = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
   const unmark = { type: 'Replace', pattern: { String: SPACE }, content: ' ' };
   const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
@@ -137,7 +150,7 @@ function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline
       normalizer: { type: 'Sequence', normalizers: [...(prefixed ? [{ type: 'Prepend', prepend: SPACE }] : []), mark] },
       pre_tokenizer: null,
       decoder: { type: 'Sequence', decoders: [unmark, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(prefixed ? [strip] : [])] },
-      model: { ...BPE, unk_token: unknown === undefined ? null : tokens[unknown], fuse_unk: true, byte_fallback: true, vocab: idsOf(vocabulary), merges: mergesOf(vocabulary, scores) }, // prettier-ignore
+      model: { ...BPE, unk_token: unknown === undefined ? null : tokens[unknown], fuse_unk: true, byte_fallback: true, vocab: idsOf(vocabulary), merges }, // prettier-ignore
     },
   };
 }

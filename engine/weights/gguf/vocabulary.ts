@@ -49,5 +49,5 @@ const END_KEYS = ['eos_token_id', 'eot_token_id', 'eom_token_id'];
 /** Control tokens that end a turn or a text, whatever a file's keys say: files name one end, models write others (llama.cpp, special_eog_ids). */
 const ENDS: ReadonlySet<string> = new Set([
   '<|eot_id|>', '<|im_end|>', '<|end|>', '<|return|>', '<|call|>', '<end_of_turn>', '<|endoftext|>', '</s>', '<|eom_id|>', '<EOT>', '_<EOT>', '[EOT]', '[EOS]',
-  '<|end_of_text|>', '<end_of_utterance>', '<eos>', '<｜end▁of▁sentence｜>',
+  '<|end_of_text|>', '<end_of_utterance>', '<eos>', '<turn|>', '<|tool_response>', '<｜end▁of▁sentence｜>',
 ]); // prettier-ignore
