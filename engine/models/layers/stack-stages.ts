@@ -12,6 +12,7 @@ import { gatherRows } from '../../ops/sample.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
+import type { Shard } from '../shard.ts';
 import { attend, attentionWorkspace } from './attention.ts';
 import type { Attention, AttentionShare, AttentionWorkspace } from './attention.ts';
 import { byTurns } from './by-turns.ts';
@@ -98,10 +99,7 @@ function distinct<Share>(shares: readonly Share[], size: (share: Share) => numbe
   return [...new Set(shares)].sort((a, b) => size(b) - size(a));
 }
 
-/**
- * The residual is added by the first rank, so that the sum of all parts is the new hidden state. A norm behind a half needs that sum first: there the
- * stage leaves the parts of the half alone, and the next begins with norm and residual.
- */
+/** Stages, cut where the parts of ranks are added. */
 export function stages<W, S>(
   { mlp }: DecoderFamily<W, S>,
   { shard, tokens, config, isFirst, isLast }: Part,
@@ -114,21 +112,7 @@ export function stages<W, S>(
   const { rows, trace } = input;
   const firstId = shard.ranks > 1 ? { firstId: tokens.from } : {};
   const inputs = layerInputsConfig(config);
-  const list: Stage[] = [];
-  // What the stage before leaves to be done once its parts are added.
-  let settle: ((rec: Recorder) => void) | undefined;
-  const add = (partial: Stage['partial'], record: (rec: Recorder) => void): void => {
-    const first = settle;
-    settle = undefined;
-    list.push({ ...(partial && { partial }), record: (rec) => (first?.(rec), record(rec)) });
-  };
-  /** A stage that ends in out = residual + a half, whose parts `record` leaves in the tensor it is given. */
-  const addHalf = (norm: Tensor | undefined, before: Tensor, out: Tensor, kept: number, normScale: number, record: Half): void => {
-    const residual = shard.rank === 0 && !norm ? before : undefined;
-    const parts = norm ? ws.branch! : out;
-    add({ tensor: parts, rows: kept }, (rec) => record(rec, residual, parts));
-    if (norm) settle = (rec) => rmsNorm(rec, { x: parts, weight: norm, residual: before, scale: normScale, out, eps, rows: kept });
-  };
+  const { list, add, addHalf, behind, finish } = stageList(ws, shard, eps);
   /** What a half reads: x behind the norm before it, where there is one. */
   const normed = (rec: Recorder, x: Tensor, norm: Tensor | undefined, rows: number): Tensor => {
     if (norm) rmsNorm(rec, { x, weight: norm, out: ws.normed, eps, rows });
@@ -145,42 +129,77 @@ export function stages<W, S>(
     // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
     const indices = isLast && layer === weights.layers.length - 1 ? input.logitIndices : undefined;
     const kept = indices ? input.logitRows : rows;
-    const cosSin = weights.cosSin.get(weight.rope)!;
-    const scores = { ...config.scores, window: weight.window };
-    addHalf(weight.attentionNorm, indices ? ws.gathered : ws.hidden, ws.middle, kept, 1, (rec, residual, out) => {
+    const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
+    addHalf(attended, (rec, residual, out) => {
       const x = normed(rec, ws.hidden, weight.inputNorm, rows);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
       const step = { x, eps, indices, kept, residual, out };
-      if (weight.attention)
-        attend(
-          rec,
-          weight.attention,
-          ws.attention.get(weight.share.attention)!,
-          weight.share.attention,
-          { ...step, layer: weight.place, cosSin, scores },
-          input,
-          kv,
-        );
-      else config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, state: kv.states!.layers[weight.place]! }, input);
+      const { place, attention, share } = weight;
+      if (attention) {
+        const own = { layer: place, cosSin: weights.cosSin.get(weight.rope)!, scores: { ...config.scores, window: weight.window } };
+        attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own }, input, kv);
+      } else config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, state: kv.states!.layers[place]! }, input);
     });
-    const result = weight.input ? ws.layerInputs!.before : ws.hidden;
-    addHalf(weight.outputNorm, ws.middle, result, kept, weight.input ? 1 : weight.scale, (rec, residual, out) => {
+    // What a layer is told comes behind both halves, and its number is of all that comes out of it.
+    const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
+    addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
       const x = normed(rec, ws.middle, weight.mlpNorm, kept);
       mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, { x, before: ws.middle, eps, residual, out, rows: kept });
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
-    const settled = settle;
-    if (!settled) return;
-    settle = (rec) => {
-      settled(rec);
+    behind((rec) => {
       const step = { layer, scale: weight.scale, indices, kept, branch: ws.branch!, out: ws.hidden };
       if (weight.input) recordLayerInput(rec, weight.input, ws.layerInputs!, inputs!, step);
       trace?.(`layer ${layer}`, ws.hidden);
-    };
+    });
   });
   if (isLast) add(undefined, (rec) => head(rec, weights, ws, config, input));
-  else if (settle) add(undefined, () => {});
+  else finish();
   return list;
+}
+
+/** A half of a layer: what comes out of it goes behind the norm, if there is one, and with `before` into `out`, times `scale`. */
+interface HalfPlace {
+  readonly norm: Tensor | undefined;
+  readonly before: Tensor;
+  readonly out: Tensor;
+  readonly kept: number;
+  readonly scale?: number;
+}
+
+/**
+ * The residual is added by the first rank, so that the sum of all parts is the new hidden state. A norm behind a half needs that sum first: there the
+ * stage leaves the parts of the half alone, and the next begins with norm and residual.
+ */
+function stageList<S>(ws: Workspace<S>, { rank }: Shard, eps: number) {
+  const list: Stage[] = [];
+  // What the stage before leaves to be done once its parts are added.
+  let settle: ((rec: Recorder) => void) | undefined;
+  const add = (partial: Stage['partial'], record: (rec: Recorder) => void): void => {
+    const first = settle;
+    settle = undefined;
+    list.push({ ...(partial && { partial }), record: (rec) => (first?.(rec), record(rec)) });
+  };
+  return {
+    list,
+    add,
+    /** A stage that ends in out = residual + a half, whose parts `record` leaves in the tensor it is given. */
+    addHalf({ norm, before, out, kept, scale }: HalfPlace, record: Half): void {
+      const residual = rank === 0 && !norm ? before : undefined;
+      const parts = norm ? ws.branch! : out;
+      add({ tensor: parts, rows: kept }, (rec) => record(rec, residual, parts));
+      if (norm) settle = (rec) => rmsNorm(rec, { x: parts, weight: norm, residual: before, scale, out, eps, rows: kept });
+    },
+    /** What comes behind the norm of the last half; nothing where there is none. */
+    behind(record: (rec: Recorder) => void): void {
+      const settled = settle;
+      if (settled) settle = (rec) => (settled(rec), record(rec));
+    },
+    /** Whatever is left to be done becomes a stage. */
+    finish(): void {
+      if (settle) add(undefined, () => {});
+    },
+  };
 }
 
 /** Records a half of a layer: parts = residual + f(hidden state). */
