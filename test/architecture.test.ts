@@ -73,7 +73,7 @@ function importProblem(from: string, name: string): string | undefined {
   const to = resolve(from, name);
   const target = groupOf(to);
   if (target === undefined) return 'engine/ imports nothing outside itself';
-  if (/^engine\/platform\/(node|browser)\.ts$/.test(to)) return 'the platform is handed in; the engine never picks it';
+  if (/^engine\/platform\/(node|deno|browser)\.ts$/.test(to)) return 'the platform is handed in; the engine never picks it';
   if (group === 'scheduler' && !SCHEDULER_SEES.includes(target)) return 'the scheduler sees rank 0 and cache/ only';
   if (target === group || (rankOf(group) === rankOf(target) && OPEN_RANKS.includes(rankOf(group)))) return undefined;
   return rankOf(target) < rankOf(group) ? undefined : `rank ${rankOf(group)} imports rank ${rankOf(target)}`;

@@ -1,5 +1,6 @@
 /**
- * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:real [-- filter ...]`: the tests on published weights, which it fetches;
+ * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:everywhere`: other browsers and runtimes; `npm run test:real [-- filter ...]`: the
+ * tests on published weights, which it fetches;
  * `npm run bench [-- name [part of a shape]]`: set-up and benchmarks. The last line of a test run is `N passed, N failed, N skipped`, for CI.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -22,6 +23,7 @@ await withSetup(async () => {
   const [first, ...rest] = process.argv.slice(2);
   const bench = first === '--bench';
   const real = first === '--real';
+  const everywhere = first === '--everywhere';
   requireNode();
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
@@ -30,7 +32,8 @@ await withSetup(async () => {
   // The fuzzer asks for the page's files too.
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
   console.log(`adapter: ${name}`);
-  process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
+  if (everywhere) process.exitCode = runVitest(['--project=everywhere', ...rest]);
+  else process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
 });
 
 /** Where a command of an npm package lies. */

@@ -4,6 +4,9 @@ import { SlowFirst } from './support/slow-first.ts';
 /** Files that share a process, which spares each of them the loading of the engine. `decode` measures its process's memory, so it has its own. */
 const PLAIN = ['engine/*', 'server/!(decode)', 'sources/*', 'training/*'].map((files) => `test/${files}.test.ts`);
 
+/** Other browsers and runtimes, which are fetched for them: `npm run test:everywhere`. */
+const EVERYWHERE = 'test/everywhere/*.test.ts';
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -17,7 +20,8 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'plain', include: PLAIN, isolate: false } },
       // One process a file: Dawn devices and worker threads do not mix.
-      { extends: true, test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: PLAIN } },
+      { extends: true, test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, EVERYWHERE] } },
+      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE] } },
     ],
   },
 });

@@ -1,7 +1,8 @@
 /** Browser (page or worker): `navigator.gpu`, and checkpoint files as Blobs, which browsers read by slices without loading them. */
 import { EngineError } from '../errors.ts';
 import { tabMemory } from './memory.ts';
-import type { AdapterRequest, ByteSource, Platform, PlatformWorker } from './platform.ts';
+import { requestNavigatorAdapter } from './navigator-gpu.ts';
+import type { ByteSource, Platform, PlatformWorker } from './platform.ts';
 
 /** What can be read by slices: a Blob, or what stands for a file elsewhere. */
 export interface SlicedFile {
@@ -39,7 +40,7 @@ export function createBrowserPlatform(options: BrowserPlatformOptions): Platform
   return {
     name: 'browser',
     log,
-    requestAdapter,
+    requestAdapter: (request) => requestNavigatorAdapter(request, { who: 'this browser', to: 'this page' }),
     deviceCreated: () => {},
     shaders: async () => shaders,
     open: async (path) => blobSource(path, await need(path)),
@@ -59,22 +60,6 @@ function platformWorker(worker: Worker): PlatformWorker {
     onExit: (callback) => worker.addEventListener('error', ({ message }) => callback(message || 'its script could not be loaded')),
     terminate: async () => worker.terminate(),
   };
-}
-
-async function requestAdapter({ name }: AdapterRequest): Promise<GPUAdapter> {
-  // Absent on plain http, in old browsers and where it is switched off, whatever the types say.
-  const gpu = (globalThis.navigator as Partial<Navigator>).gpu;
-  if (!gpu) throw new EngineError('no_adapter', 'this browser offers no WebGPU here');
-  // A browser tells no names; a machine's two graphics cards are told apart by what they are for.
-  const preference = name === 'low-power' ? name : 'high-performance';
-  const adapter = await gpu.requestAdapter({ powerPreference: preference });
-  if (!adapter) throw new EngineError('no_adapter', 'WebGPU is there, but it offers no adapter (graphics card) to this page');
-  const { description, device, vendor, architecture } = adapter.info;
-  const found = [description, device, vendor, architecture].join(' ').trim();
-  if (name !== undefined && name !== preference && !found.toLowerCase().includes(name.toLowerCase())) {
-    throw new EngineError('no_adapter', `no WebGPU adapter matches '${name}'; this browser offers '${found}'`);
-  }
-  return adapter;
 }
 
 /** The file at a URL. Missing files are undefined; so is the HTML page that some static servers answer instead of 404. */

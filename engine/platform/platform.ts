@@ -1,4 +1,4 @@
-/** What the engine needs from its surroundings; implemented by node.ts and browser.ts. */
+/** What the engine needs from its surroundings; implemented by node.ts, deno.ts and browser.ts. */
 import type { AdapterInfo } from '../api.ts';
 import type { AdapterMemory } from './memory.ts';
 
@@ -37,10 +37,10 @@ export interface WorkerPort {
 }
 
 export interface Platform {
-  readonly name: 'node' | 'browser';
+  readonly name: 'node' | 'deno' | 'browser';
   /** Throws EngineError('no_adapter') that lists what is there. */
   requestAdapter(request: AdapterRequest): Promise<GPUAdapter>;
-  /** The names of all adapters; browsers do not tell. */
+  /** The names of all adapters; browsers and Deno do not tell. */
   adapters?(): Promise<readonly { readonly name: string; readonly backend: string }[]>;
   /**
    * Told once a device exists. Under Node on a software adapter, waiting by spinning would take half of
