@@ -8,6 +8,7 @@ import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
 import { ParamsArena, PlanParams } from './params.ts';
 import { Profiler } from './profiler.ts';
+import { QueueWaits, answersLate } from './queue-waits.ts';
 import { Recorder } from './recorder.ts';
 import type { Plan } from './recorder.ts';
 import { StagingRing } from './staging.ts';
@@ -37,6 +38,7 @@ export class Device implements BufferOwner {
   readonly info: AdapterInfo;
   readonly platform: Platform;
   readonly stats: DeviceStats;
+  readonly waits: QueueWaits;
   readonly pipelines: PipelineCache;
   readonly staging: StagingRing;
   readonly profiler: Profiler;
@@ -55,9 +57,17 @@ export class Device implements BufferOwner {
   #measured: number | undefined;
   #closed = false;
 
-  private constructor(platform: Platform, gpu: GPUDevice, caps: Caps, info: AdapterInfo, shaders: ReadonlyMap<string, string>) {
+  private constructor(
+    platform: Platform,
+    gpu: GPUDevice,
+    caps: Caps,
+    info: AdapterInfo,
+    shaders: ReadonlyMap<string, string>,
+    waits: QueueWaits,
+  ) {
     this.platform = platform;
     this.gpu = gpu;
+    this.waits = waits;
     this.#adapterCaps = caps;
     this.#caps = caps;
     this.info = info;
@@ -117,7 +127,9 @@ export class Device implements BufferOwner {
       features: requiredFeatures,
       limits: { ...requiredLimits },
     };
-    return new Device(platform, gpu, caps, adapterInfo, await platform.shaders());
+    const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(gpu.queue)]);
+    if (nudge) platform.log('WebGPU answers on a timer here: empty submissions make it answer at once');
+    return new Device(platform, gpu, caps, adapterInfo, shaders, new QueueWaits(gpu.queue, { nudge }));
   }
 
   /** What ops choose their variants by. */

@@ -62,7 +62,7 @@ export class Profiler {
   collect(): void {
     const labels = this.#labels;
     if (labels.length === 0) return;
-    const { gpu } = this.#device;
+    const { gpu, waits } = this.#device;
     const bytes = labels.length * 16;
     const staging = gpu.createBuffer({ size: bytes, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
     const encoder = gpu.createCommandEncoder();
@@ -70,7 +70,7 @@ export class Profiler {
     encoder.copyBufferToBuffer(this.#resolve!, 0, staging, 0, bytes);
     gpu.queue.submit([encoder.finish()]);
     this.#pending.push(
-      staging.mapAsync(GPUMapMode.READ).then(() => {
+      waits.until(staging.mapAsync(GPUMapMode.READ)).then(() => {
         const stamps = new BigUint64Array(staging.getMappedRange());
         labels.forEach((label, i) => {
           const row = this.#totals.get(label) ?? { count: 0, nanoseconds: 0 };

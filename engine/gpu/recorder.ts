@@ -128,7 +128,7 @@ export class Recorder {
   submit(): Submission {
     assert(this.#open && this.mode !== 'capture', `recorder ${this.label} was submitted already`);
     this.#open = false;
-    const { gpu, stats, profiler } = this.device;
+    const { gpu, stats, waits, profiler } = this.device;
     if (this.mode === 'dry') return { finished: () => Promise.resolve() };
     this.#params.flush();
     const encoder = gpu.createCommandEncoder({ label: this.label });
@@ -143,7 +143,7 @@ export class Recorder {
       finished: async () => {
         stats.pending++;
         try {
-          await gpu.queue.onSubmittedWorkDone();
+          await waits.until(gpu.queue.onSubmittedWorkDone());
           stats.lastProgress = performance.now();
         } finally {
           stats.pending--;

@@ -26,11 +26,11 @@ export class StagingRing {
     this.#free.set(size, list);
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
     const buffer = list.pop() ?? this.#device.createBuffer(`staging ${size}`, size, usage);
-    const { stats } = this.#device;
+    const { stats, waits } = this.#device;
     const mapped = async <T>(take: (range: ArrayBuffer) => T): Promise<T> => {
       stats.pending++;
       try {
-        await buffer.mapAsync(GPUMapMode.READ, 0, bytes);
+        await waits.until(buffer.mapAsync(GPUMapMode.READ, 0, bytes));
       } finally {
         stats.pending--;
       }

@@ -124,7 +124,7 @@ async function readGuarded(device: Device, tensor: Tensor): Promise<TypedArray> 
   const encoder = device.gpu.createCommandEncoder();
   encoder.copyBufferToBuffer(tensor.buffer, 0, staging, 0, tensor.buffer.size);
   device.gpu.queue.submit([encoder.finish()]);
-  await staging.mapAsync(GPUMapMode.READ);
+  await device.waits.until(staging.mapAsync(GPUMapMode.READ));
   const bytes = staging.getMappedRange().slice(0);
   staging.destroy();
   const words = new Uint32Array(bytes);
