@@ -10,7 +10,7 @@ import { setPriority } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
 import { ensureAdapter } from '../server/setup/drivers.mjs';
-import { ensureChromium } from './setup-chromium.mjs';
+import { ensureChromium, ensureFirefox } from './setup-browsers.mjs';
 
 const VITEST = 'vitest/vitest.mjs';
 /** A command in this process's terminal. */
@@ -28,7 +28,8 @@ await withSetup(async () => {
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
   Object.assign(process.env, environment);
-  if (!bench && !real) ensureChromium();
+  if (everywhere) ensureFirefox();
+  else if (!bench && !real) ensureChromium();
   // The fuzzer asks for the page's files too.
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
   console.log(`adapter: ${name}`);

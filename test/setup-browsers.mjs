@@ -1,6 +1,6 @@
 /**
- * Chromium for the browser tests: the system's, else on Debian one unpacked into .parley/chromium, with what it needs. Plain Node, because
- * `npm test` calls it before anything is installed.
+ * Browsers for the tests: the system's, else on Debian ones unpacked into .parley/, with what they need. Plain Node, because `npm test` calls it before
+ * anything is installed.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -8,59 +8,101 @@ import { CACHE, REMOVE, SetupError, isForbidden, say, shown } from '../server/se
 import { hasApt, libraryFolders, osRelease, unpackPackages } from '../server/setup/apt.mjs';
 
 const DRIVERS = join(CACHE, 'drivers');
-const FOLDER = join(CACHE, 'chromium');
-const UNPACKED = join(FOLDER, 'usr', 'lib', 'chromium', 'chromium');
-const FONT_SETTINGS = join(FOLDER, 'parley-fonts.conf');
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
+
+const CHROMIUM = {
+  title: 'Chromium',
+  variable: 'PARLEY_CHROMIUM',
+  names: ['chromium', 'chromium-browser', 'google-chrome'],
+  package: 'chromium',
+  folder: join(CACHE, 'chromium'),
+  executable: 'usr/lib/chromium/chromium',
+  size: '200 MB',
+  skipped: 'the browser tests will skip',
+};
+
+const FIREFOX = {
+  title: 'Firefox',
+  variable: 'PARLEY_FIREFOX',
+  names: ['firefox-esr', 'firefox'],
+  package: 'firefox-esr',
+  folder: join(CACHE, 'firefox'),
+  executable: 'usr/lib/firefox-esr/firefox-esr',
+  size: '100 MB',
+  skipped: 'the tests in it will skip',
+};
 
 /**
  * Path of a Chromium, or undefined: then browser tests skip and say so. PARLEY_CHROMIUM overrides.
  * @returns {string | undefined}
  */
-export function findChromium() {
-  if (process.env.PARLEY_CHROMIUM) return process.env.PARLEY_CHROMIUM;
-  const folders = (process.env.PATH ?? '').split(delimiter);
-  const installed = NAMES.flatMap((name) => folders.map((folder) => join(folder, name)));
-  return [...installed, UNPACKED].find((path) => existsSync(path));
+export const findChromium = () => find(CHROMIUM);
+
+/**
+ * Path of a Firefox, or undefined: then the tests in it skip and say so. PARLEY_FIREFOX overrides.
+ * @returns {string | undefined}
+ */
+export const findFirefox = () => find(FIREFOX);
+
+/**
+ * The environment to start that Chromium in: without the unpacked graphics driver, for it brings its own.
+ * @param {string | undefined} path
+ * @returns {Record<string, string | undefined>}
+ */
+export function chromiumEnvironment(path) {
+  const without = (name) => (process.env[name] ?? '').split(delimiter).filter((part) => part !== '' && !part.startsWith(DRIVERS));
+  const list = (paths) => (paths.length === 0 ? undefined : paths.join(delimiter));
+  const own = ownEnvironment(CHROMIUM, path, without('LD_LIBRARY_PATH'));
+  return { ...process.env, VK_DRIVER_FILES: list(without('VK_DRIVER_FILES')), LD_LIBRARY_PATH: list(without('LD_LIBRARY_PATH')), ...own };
 }
 
 /**
- * The environment to start that Chromium in. An unpacked one has libraries and fonts of its own; none is shown the unpacked graphics driver,
- * for it brings its own.
- * @param {string | undefined} chromium
+ * The environment to start that Firefox in: with the graphics driver that Node has, for it brings none.
+ * @param {string | undefined} path
  * @returns {Record<string, string | undefined>}
  */
-export function chromiumEnvironment(chromium) {
-  const isOurs = chromium === UNPACKED;
-  const without = (name) => (process.env[name] ?? '').split(delimiter).filter((path) => path !== '' && !path.startsWith(DRIVERS));
-  const list = (paths) => (paths.length === 0 ? undefined : paths.join(delimiter));
+export function firefoxEnvironment(path) {
+  const given = (process.env['LD_LIBRARY_PATH'] ?? '').split(delimiter).filter((part) => part !== '');
+  return { ...process.env, ...ownEnvironment(FIREFOX, path, given) };
+}
+
+export const ensureChromium = () => ensure(CHROMIUM);
+export const ensureFirefox = () => ensure(FIREFOX);
+
+function find({ variable, names, folder, executable }) {
+  if (process.env[variable]) return process.env[variable];
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  const installed = names.flatMap((name) => folders.map((place) => join(place, name)));
+  return [...installed, join(folder, executable)].find((path) => existsSync(path));
+}
+
+/** An unpacked browser has libraries and fonts of its own. */
+function ownEnvironment({ folder, executable }, path, libraries) {
+  if (path !== join(folder, executable)) return {};
   return {
-    ...process.env,
-    VK_DRIVER_FILES: list(without('VK_DRIVER_FILES')),
-    LD_LIBRARY_PATH: list([...(isOurs ? libraryFolders(FOLDER) : []), ...without('LD_LIBRARY_PATH')]),
-    ...(isOurs && { FONTCONFIG_FILE: FONT_SETTINGS }),
+    LD_LIBRARY_PATH: [...libraryFolders(folder), ...libraries].join(delimiter),
+    FONTCONFIG_FILE: fontSettings(folder),
   };
 }
 
-/** Fetches a Chromium where there is none and apt has one; otherwise the browser tests say that they skip. */
-export function ensureChromium() {
-  if (process.platform !== 'linux' || findChromium() !== undefined) return;
-  // Ubuntu's package is an empty one that asks for a snap.
+const fontSettings = (folder) => join(folder, 'parley-fonts.conf');
+
+/** Fetches a browser where there is none and apt has one; otherwise its tests say that they skip. */
+function ensure(browser) {
+  const { title, variable, folder, size, skipped } = browser;
+  if (process.platform !== 'linux' || find(browser) !== undefined) return;
+  // Ubuntu's packages are empty ones that ask for a snap.
   if (osRelease().ID !== 'debian' || !hasApt() || isForbidden()) {
-    say('no Chromium found: the browser tests will skip. To have them, install one or name it in PARLEY_CHROMIUM');
+    say(`no ${title} found: ${skipped}. To have them, install one or name it in ${variable}`);
     return;
   }
-  say(`fetching Chromium with apt into ${shown(FOLDER)} (about 200 MB); the system stays as it is. ${REMOVE}`);
+  say(`fetching ${title} with apt into ${shown(folder)} (about ${size}); the system stays as it is. ${REMOVE}`);
   try {
-    unpackPackages(['chromium', 'fonts-liberation'], FOLDER);
-    writeFileSync(FONT_SETTINGS, fontSettings());
+    unpackPackages([browser.package, 'fonts-liberation'], folder);
+    const folders = ['/usr/share/fonts', join(folder, 'usr/share/fonts')].map((path) => `<dir>${path}</dir>`).join('');
+    const settings = `<?xml version="1.0"?>\n<fontconfig>${folders}<cachedir>${join(folder, 'font-cache')}</cachedir></fontconfig>\n`;
+    writeFileSync(fontSettings(folder), settings);
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    say(`no Chromium: ${error.message}. The browser tests will skip`);
+    say(`no ${title}: ${error.message}. So ${skipped}`);
   }
-}
-
-function fontSettings() {
-  const folders = ['/usr/share/fonts', join(FOLDER, 'usr/share/fonts')].map((folder) => `<dir>${folder}</dir>`);
-  return `<?xml version="1.0"?>\n<fontconfig>${folders.join('')}<cachedir>${join(FOLDER, 'font-cache')}</cachedir></fontconfig>\n`;
 }

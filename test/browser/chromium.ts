@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
 import type { Browser } from 'playwright-core';
-import { chromiumEnvironment, findChromium } from '../setup-chromium.mjs';
+import { chromiumEnvironment, findChromium } from '../setup-browsers.mjs';
 
 export { findChromium };
 

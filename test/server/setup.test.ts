@@ -9,7 +9,7 @@ import { brotliCompressSync } from 'node:zlib';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { CACHE } from '../../server/setup/setup.mjs';
 import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup/apt.mjs';
-import { chromiumEnvironment } from '../setup-chromium.mjs';
+import { chromiumEnvironment } from '../setup-browsers.mjs';
 import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup/drivers.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

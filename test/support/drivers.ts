@@ -1,7 +1,7 @@
 /** Vulkan driver files of the two software adapters that tests use, where this machine has them. */
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { findChromium } from '../setup-chromium.mjs';
+import { findChromium } from '../setup-browsers.mjs';
 
 const found = (...paths: string[]): string | undefined => paths.find((path) => existsSync(path));
 
