@@ -2,72 +2,24 @@
  * The tab and Node compute the same: chat, log-mel features, a transcript and speech, in real Chromium and in a Node process, both on the SwiftShader that
  * comes with Chromium.
  */
-import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { build } from 'vite';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { nmse } from '../support/compare.ts';
 import { SWIFTSHADER } from '../support/drivers.ts';
-import type { ParityResult } from '../support/parity.ts';
-import { sharedShaders } from '../../web/shared-shaders.ts';
-import { ROOT, findChromium, launchChromium } from './chromium.ts';
+import { askWorker, buildWorkerPage } from '../support/browser/worker-page.ts';
+import { measureInNode } from '../support/parity-process.ts';
+import type { Measured } from '../support/parity-process.ts';
+import { findChromium, launchChromium } from './chromium.ts';
 import { serveFolder } from './static-server.ts';
 
-interface Measured {
-  readonly adapter: string;
-  readonly errors: readonly string[];
-  readonly result: ParityResult;
-}
-
-const FOLDER = join(ROOT, '.parley', 'parity');
 const MINUTES = 60_000;
 
-async function measureInNode(): Promise<Measured> {
-  const file = join(FOLDER, 'node.json');
-  const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, 'test', 'support', 'parity-node.ts'), file], {
-    cwd: ROOT,
-    env: { ...process.env, VK_DRIVER_FILES: SWIFTSHADER, PARLEY_ADAPTER: 'SwiftShader' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  let said = '';
-  child.stderr.on('data', (data: Buffer) => (said += data.toString()));
-  const status = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  if (status !== 0) throw new Error(`the Node side ended with ${status}:\n${said}`);
-  return JSON.parse(readFileSync(file, 'utf8')) as Measured;
-}
-
 async function measureInTab(): Promise<Measured> {
-  await build({
-    configFile: false,
-    root: join(ROOT, 'test', 'support', 'browser'),
-    logLevel: 'error',
-    plugins: [sharedShaders()],
-    build: {
-      outDir: FOLDER,
-      emptyOutDir: false,
-      target: 'es2023',
-      modulePreload: false,
-      rollupOptions: {
-        input: join(ROOT, 'test', 'support', 'browser', 'parity-worker.ts'),
-        output: { entryFileNames: 'parity-worker.js', codeSplitting: false },
-      },
-    },
-  });
-  const server = await serveFolder(FOLDER);
+  const server = await serveFolder(await buildWorkerPage('parity-worker.ts', 'parity-chromium'));
   const browser = await launchChromium();
   try {
     const page = await browser.newPage();
     await page.goto(server.url);
-    return await page.evaluate(
-      () =>
-        new Promise<Measured>((resolve, reject) => {
-          const worker = new Worker('parity-worker.js', { type: 'module' });
-          worker.addEventListener('error', (event) => reject(new Error(event.message || 'the worker did not start')));
-          worker.addEventListener('message', ({ data }) => (data.problem ? reject(new Error(data.problem)) : resolve(data)));
-          worker.postMessage({ models: 'models', clip: 'clip.wav' });
-        }),
-    );
+    return (await page.evaluate(askWorker)) as Measured;
   } finally {
     await browser.close();
     await server.close();
@@ -79,12 +31,7 @@ describe.skipIf(findChromium() === undefined || SWIFTSHADER === undefined)('the 
   let node: Measured;
 
   beforeAll(async () => {
-    rmSync(FOLDER, { recursive: true, force: true });
-    mkdirSync(FOLDER, { recursive: true });
-    symlinkSync(join(ROOT, 'models'), join(FOLDER, 'models'));
-    symlinkSync(join(ROOT, 'test', 'fixtures', 'parley-transcribe', 'clip.wav'), join(FOLDER, 'clip.wav'));
-    writeFileSync(join(FOLDER, 'index.html'), '<!doctype html><title>parity</title>');
-    node = await measureInNode();
+    node = await measureInNode({ VK_DRIVER_FILES: SWIFTSHADER, PARLEY_ADAPTER: 'SwiftShader' });
     tab = await measureInTab();
   }, 10 * MINUTES);
 
