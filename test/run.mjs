@@ -28,7 +28,7 @@ await withSetup(async () => {
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
   Object.assign(process.env, environment);
-  if (everywhere) ensureFirefox();
+  if (everywhere || rest[0] === 'browsers') ensureFirefox();
   else if (!bench && !real) ensureChromium();
   // The fuzzer asks for the page's files too.
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
@@ -58,7 +58,7 @@ function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes, or want models: only when asked for.
-  const byName = ['audio-memory', 'fuzz', 'invented', 'llama', 'load', 'quantised', 'recognition', 'soak', 'voices'].map(
+  const byName = ['audio-memory', 'browsers', 'fuzz', 'invented', 'llama', 'load', 'quantised', 'recognition', 'soak', 'voices'].map(
     (name) => `${name}.bench.ts`,
   );
   const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));

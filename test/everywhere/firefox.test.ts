@@ -5,9 +5,10 @@ import type { Browser, BrowserContext, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground } from '../browser/chromium.ts';
 import { wordsOf } from '../browser/playground.ts';
+import { rowOfReport } from '../tools/platform-report.ts';
 import { serveFolder } from '../browser/static-server.ts';
 import type { StaticServer } from '../browser/static-server.ts';
-import { ask, click, findFirefox, launchFirefox, openPage, show, upload, waitForState } from './firefox.ts';
+import { ask, click, copyReport, findFirefox, launchFirefox, openPage, show, upload, waitForState } from './firefox.ts';
 
 const FIXTURE = join(ROOT, 'test', 'fixtures', 'parley-transcribe');
 /** All cases take minutes to compile; without, the first sixty are enough to see that the page's self-test works here. Deno, on the same wgpu, runs every kernel. */
@@ -125,6 +126,14 @@ describe.skipIf(findFirefox() === undefined)('the playground in Firefox', () => 
       await click(page, 'main button', 'Stop');
     }
     await picture('device');
+    const report = await copyReport(page);
+    expect(rowOfReport(report)).toMatchObject({
+      where: expect.stringMatching(/^Firefox [\d.]+, /),
+      date: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+      cases: expect.stringMatching(/^(the first )?\d{2,}/),
+      models: 'chat, speech, transcription',
+      speed: expect.stringMatching(/^[\d.]+ tokens\/s$/),
+    });
     expect(await page.$$eval('.failures', (all) => all.map((one) => (one as HTMLElement).innerText))).toEqual([]);
     const verdict = await page.$eval('.device-page header p', (one) => (one as HTMLElement).innerText);
     expect(verdict).toMatch(ALL_CASES ? /^All \d{3,} kernel cases agree/ : /^Stopped after \d{2,} cases, all right so far/);

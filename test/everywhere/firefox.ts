@@ -82,3 +82,14 @@ export async function ask(page: Page, question: string): Promise<string> {
   if (text === undefined) throw new Error(`the answer failed: ${problem}`);
   return text;
 }
+
+/** What the Device page's button copies. */
+export async function copyReport(page: Page): Promise<string> {
+  await page.evaluate(() => {
+    // A page without a person's click may not write to the clipboard.
+    navigator.clipboard.writeText = async (text) => void Object.assign(globalThis, { copied: text });
+  });
+  await click(page, 'main button', 'Copy report');
+  const copied = await page.waitForFunction(() => (globalThis as { copied?: string }).copied);
+  return (await copied.jsonValue())!;
+}

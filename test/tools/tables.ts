@@ -1,7 +1,8 @@
 /**
  * Writes the tables that documents take from the code: `npx tsx test/tools/tables.ts`. The kernels in shaders/README.md come from the
  * declarations and the shaders' header comments, the flags in docs/flags.md from engine/config.ts and server/settings/flags.ts, the models in
- * docs/models.md from engine/model-types.ts, and what is recommended there and in README.md from models/recommended.json. The architecture test
+ * docs/models.md from engine/model-types.ts, what is recommended there and in README.md from models/recommended.json, and where it runs in
+ * docs/platforms.md from docs/platforms.json. The architecture test
  * fails when a document's tables are not what this writes.
  */
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import type { Kernel } from '../../engine/gpu/kernel.ts';
 import { MODEL_TYPES } from '../../engine/model-types.ts';
 import { PRESETS, RECOMMENDED_MODELS, downloadBytes, formatBytes, presetBytes, presetModels } from '../../sources/index.ts';
 import { FLAGS, placeholder } from '../../server/settings/flags.ts';
+import type { PlatformRow } from './platform-report.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const BEGIN = '<!-- table: test/tools/tables.ts -->';
@@ -78,6 +80,16 @@ function modelTable(): string {
   return ['| listener | model_type | read more |', '|---|---|---|', ...rows].join('\n');
 }
 
+/** A row for each place where somebody has tried, or should. */
+function platformTable(): string {
+  const rows = (JSON.parse(readFileSync(join(ROOT, 'docs', 'platforms.json'), 'utf8')) as PlatformRow[]).map((row) => {
+    const { where, adapter, date, cases = 'not run', models = 'not run', speed = 'not measured', note = '' } = row;
+    return `| ${(date === undefined ? [where, '', 'nobody has tried', '', '', '', ''] : [where, adapter, date, cases, models, speed, note]).join(' | ')} |`;
+  });
+  const heads = ['where', 'adapter', 'date', 'kernel cases right', 'models', 'chat', 'how'];
+  return [`| ${heads.join(' | ')} |`, `|${'---|'.repeat(heads.length)}`, ...rows].join('\n');
+}
+
 const TASKS = ['chat', 'speech', 'transcription'] as const;
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
@@ -128,6 +140,7 @@ const TABLES = {
   'README.md': [presetTable],
   'docs/flags.md': [flagTable],
   'docs/models.md': [presetTable, recommendedTable, modelTable],
+  'docs/platforms.md': [platformTable],
   'shaders/README.md': [shaderTable],
 } as const;
 type TableDocument = keyof typeof TABLES;

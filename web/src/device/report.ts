@@ -9,9 +9,16 @@ export function reportText(app: App, facts: DeviceFacts, profile: readonly Profi
   const list = (pairs: readonly (readonly [string, string | number])[]): string =>
     pairs.map(([name, value]) => `- ${name}: ${value}`).join('\n');
   const info = app.loadedInfo.peek();
+  const loaded = Object.entries(app.sessions).flatMap(([task, { state }]) => (state.peek().name === 'ready' ? [task] : []));
+  const rate = app.conversations.current.peek().messages.peek().at(-1)?.stats.peek()?.rate;
   const parts = [
     '## Parley device report',
     `${selfTest.verdict()}`,
+    list([
+      ['date', new Date().toISOString().slice(0, 10)],
+      ['models loaded', loaded.join(', ') || 'none'],
+      ['last answer', rate ? `${rate.toFixed(1)} tokens/s` : 'not told'],
+    ]),
     list(facts.adapter),
     info ? `- kernel family: ${info.adapter.family}\n- features used: ${info.adapter.features.join(', ')}` : '- engine: not loaded',
     `### Features\n${facts.features.join(', ') || 'none'}`,
