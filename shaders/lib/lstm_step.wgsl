@@ -1,9 +1,8 @@
 // One step of an LSTM in workgroup memory: h, c = cell(h, c, inputs[first ...] + W_hh h), gate order i, f, g, o.
 //
-// The kernel declares inputs, weight [H/4][DIRECTIONS][4H] of 4 values along H, and out. `state` has two copies of h: one is read, one written, so there is one
-// barrier a step. An invocation owns the units lane, lane + WG, ...; BLOCK of them share one read of h.
-var<workgroup> state: array<f32, 2 * HIDDEN>;
-var<workgroup> cell: array<f32, HIDDEN>;
+// The kernel declares inputs, weight [H/4][DIRECTIONS][4H] of 4 values along H, out, state and cell: naga, the
+// translator of wgpu, fails where an array is declared before the override of its size. `state` has two copies of h: one is read, one written, so there is
+// one barrier a step. An invocation owns the units lane, lane + WG, ...; BLOCK of them share one read of h.
 
 fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));

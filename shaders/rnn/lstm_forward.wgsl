@@ -5,6 +5,9 @@
 override WG: u32;
 override HIDDEN: u32;
 
+var<workgroup> state: array<f32, 2 * HIDDEN>;
+var<workgroup> cell: array<f32, HIDDEN>;
+
 struct Params {
   steps: u32,
   out_stride: u32,
