@@ -36,12 +36,7 @@ test('a GGUF file is served by its name without the quantisation, with its forma
 });
 
 test.each([
-  [
-    'an architecture that is not known',
-    'llama',
-    'lamma',
-    /its architecture is "lamma"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
-  ],
+  ['an architecture that is not known', 'llama', 'lamma', /its architecture is "lamma"; GGUF files of llama, qwen2, [a-z0-9, -]+ are read/],
   ['a setting that is not', 'llama.block_count', 'llama.block_cound', /llama.block_count is missing/],
   [
     'a tensor that is not',

@@ -145,7 +145,8 @@ const tiny = mkdtempSync(join(tmpdir(), 'parley-disk-'));
 const mount = (...options: string[]): boolean => spawnSync('mount', [...options, 'tmpfs', tiny]).status === 0;
 const isMounted = process.platform === 'linux' && mount('-t', 'tmpfs', '-o', 'size=200k');
 afterAll(() => {
-  if (isMounted) spawnSync('umount', [tiny]);
+  // Lazily: a process that another test started may still hold what it inherited.
+  if (isMounted) spawnSync('umount', ['--lazy', tiny]);
   rmSync(tiny, { recursive: true });
 });
 
