@@ -33,7 +33,7 @@ export function textWeights(loader: WeightLoader): WeightLoader {
 }
 
 /** A checkpoint under other names, [name, name in `from`]; what is not among them is left out. */
-export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
+function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): Checkpoint {
   const stored = (name: string): string => names.get(name) ?? name;
   return {
     names: () => [...names.keys()],
@@ -44,6 +44,15 @@ export function renamed(from: Checkpoint, names: ReadonlyMap<string, string>): C
     readIds: (name) => from.readIds(stored(name)),
     close: () => from.close(),
   };
+}
+
+/** A loader by the names that other families have, made of a checkpoint's own by all of these replacements in turn. */
+export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [RegExp, string])[]): WeightLoader {
+  const { checkpoint } = loader;
+  const names = checkpoint
+    .names()
+    .map((stored) => [usual.reduce((name, [own, other]) => name.replace(own, other), stored), stored] as const);
+  return loader.over(renamed(checkpoint, new Map(names)));
 }
 
 /** A text model's definition for checkpoints of the text model alone and of one that also sees or hears. */

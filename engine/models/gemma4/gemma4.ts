@@ -1,8 +1,7 @@
 import type { DecoderDefinition } from '../decoder.ts';
 import { decoderStack } from '../layers/decoder-stack.ts';
 import { mlpBesideExperts } from '../layers/experts-beside.ts';
-import { renamed, textPart } from '../text-part.ts';
-import type { WeightLoader } from '../weight-loader.ts';
+import { textPart, withUsualNames } from '../text-part.ts';
 import { parseGemma4Config } from './config.ts';
 
 const TEXT = decoderStack({
@@ -27,13 +26,8 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.post_feedforward_layernorm_2\./, '.mlp.experts_post_norm.'],
 ];
 
-function withUsualNames(loader: WeightLoader): WeightLoader {
-  const { checkpoint } = loader;
-  const names = checkpoint
-    .names()
-    .map((stored) => [NAMES.reduce((name, [own, usual]) => name.replace(own, usual), stored), stored] as const);
-  return loader.over(renamed(checkpoint, new Map(names)));
-}
-
 /** Gemma 4 with or without experts, eyes and ears: of models that see and hear, the text part. Shapes and names: MODEL.md. */
-export const GEMMA4: DecoderDefinition = textPart({ ...TEXT, load: (loader, ...rest) => TEXT.load(withUsualNames(loader), ...rest) });
+export const GEMMA4: DecoderDefinition = textPart({
+  ...TEXT,
+  load: (loader, ...rest) => TEXT.load(withUsualNames(loader, NAMES), ...rest),
+});

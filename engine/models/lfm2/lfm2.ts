@@ -10,8 +10,7 @@ import { expertMlp } from '../layers/experts.ts';
 import type { ExpertsConfig } from '../layers/mlp.ts';
 import { shortConv } from '../layers/short-conv.ts';
 import { parseLlamaConfig } from '../llama/config.ts';
-import { renamed } from '../text-part.ts';
-import type { WeightLoader } from '../weight-loader.ts';
+import { withUsualNames } from '../text-part.ts';
 
 /** What Lfm2Config has where a file says nothing (transformers, configuration_lfm2.py). */
 const DEFAULTS = {
@@ -96,13 +95,5 @@ const NAMES: readonly (readonly [RegExp, string])[] = [
   [/\.w2\./, '.down_proj.'],
 ];
 
-function withUsualNames(loader: WeightLoader): WeightLoader {
-  const { checkpoint } = loader;
-  const names = checkpoint
-    .names()
-    .map((stored) => [NAMES.reduce((name, [own, usual]) => name.replace(own, usual), stored), stored] as const);
-  return loader.over(renamed(checkpoint, new Map(names)));
-}
-
 /** LFM2: short convolutions, and attention in some layers; an MLP or experts. Shapes and names: MODEL.md. */
-export const LFM2: DecoderDefinition = { ...STACK, load: (loader, ...rest) => STACK.load(withUsualNames(loader), ...rest) };
+export const LFM2: DecoderDefinition = { ...STACK, load: (loader, ...rest) => STACK.load(withUsualNames(loader, NAMES), ...rest) };
