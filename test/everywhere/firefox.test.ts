@@ -14,6 +14,8 @@ const FIXTURE = join(ROOT, 'test', 'fixtures', 'parley-transcribe');
 /** All cases take minutes to compile; without, the first sixty are enough to see that the page's self-test works here. Deno, on the same wgpu, runs every kernel. */
 const ALL_CASES = process.env['PARLEY_ALL_FLAVOURS'] !== undefined;
 const CAPITAL = 'What is the capital of France?';
+/** Its answer takes long enough that its speed can be measured. */
+const FOX = 'Tell me a short story about a fox.';
 /** Where the last run's pictures of every view lie, for who wants to look. */
 const PICTURES = join(ROOT, '.parley', 'firefox-pictures');
 
@@ -112,6 +114,7 @@ describe.skipIf(findFirefox() === undefined)('the playground in Firefox', () => 
     await waitForState(page, 'chat', 'ready');
     await picture('models');
     await show(page, 'chat');
+    expect(await ask(page, FOX)).toMatch(/fox/);
     expect(await ask(page, CAPITAL)).toMatch(/Paris/);
   });
 

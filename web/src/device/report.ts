@@ -10,7 +10,12 @@ export function reportText(app: App, facts: DeviceFacts, profile: readonly Profi
     pairs.map(([name, value]) => `- ${name}: ${value}`).join('\n');
   const info = app.loadedInfo.peek();
   const loaded = Object.entries(app.sessions).flatMap(([task, { state }]) => (state.peek().name === 'ready' ? [task] : []));
-  const rate = app.conversations.current.peek().messages.peek().at(-1)?.stats.peek()?.rate;
+  // An answer of a few words is over before its speed can be measured.
+  const rate = app.conversations.current
+    .peek()
+    .messages.peek()
+    .findLast(({ stats }) => stats.peek()?.rate)
+    ?.stats.peek()?.rate;
   const parts = [
     '## Parley device report',
     `${selfTest.verdict()}`,
