@@ -1,5 +1,5 @@
 /**
- * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:everywhere`: other browsers and runtimes; `npm run test:real [-- filter ...]`: the
+ * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:everywhere`: other browsers, runtimes and adapters; `npm run test:real [-- filter ...]`: the
  * tests on published weights, which it fetches;
  * `npm run bench [-- name [part of a shape]]`: set-up and benchmarks. The last line of a test run is `N passed, N failed, N skipped`, for CI.
  */
@@ -29,7 +29,7 @@ await withSetup(async () => {
   const { name, environment } = ensureAdapter();
   Object.assign(process.env, environment);
   if (everywhere || rest[0] === 'browsers') ensureFirefox();
-  else if (!bench && !real) ensureChromium();
+  if (!bench && !real) ensureChromium();
   // The fuzzer asks for the page's files too.
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
   console.log(`adapter: ${name}`);
@@ -89,7 +89,7 @@ async function runTests(filters) {
     return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain', '--maxWorkers=1')];
   };
   const main = async () =>
-    (await ended(spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices'], INHERIT))) === 0;
+    (await ended(spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=kernels'], INHERIT))) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));
 }

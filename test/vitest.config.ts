@@ -1,27 +1,40 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowFirst } from './support/slow-first.ts';
 
 /** Files that share a process, which spares each of them the loading of the engine. `decode` measures its process's memory, so it has its own. */
 const PLAIN = ['engine/*', 'server/!(decode)', 'sources/*', 'training/*'].map((files) => `test/${files}.test.ts`);
 
-/** Other browsers and runtimes, which are fetched for them: `npm run test:everywhere`. */
+/** Other browsers, runtimes and adapters, of which some are fetched for them: `npm run test:everywhere`. */
 const EVERYWHERE = 'test/everywhere/*.test.ts';
+
+const KERNELS = 'test/kernels/*.test.ts';
+
+/** For the 2-core machines of CI. */
+const WORKERS = 2;
+
+/**
+ * Threads of Mesa's software driver, so that files side by side share the cores; 0 = it computes in the thread that asks. On two cores a whole model's tests take 10 to 35 %
+ * less of the processor so: their dispatches are too small to be worth waking a thread. Kernel cases keep a thread a core, for workgroups that run at the same time.
+ */
+const share = Math.floor(availableParallelism() / WORKERS);
+const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 
 export default defineConfig({
   test: {
     pool: 'forks',
-    // For the 2-core machines of CI.
-    maxWorkers: 2,
+    maxWorkers: WORKERS,
     sequence: { sequencer: SlowFirst },
     // Against hangs, not a measure of speed: software adapters on a busy machine take their time.
     testTimeout: 300_000,
     hookTimeout: 400_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'plain', include: PLAIN, isolate: false } },
+      { extends: true, test: { name: 'plain', include: PLAIN, isolate: false, env } },
       // One process a file: Dawn devices and worker threads do not mix.
-      { extends: true, test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, EVERYWHERE] } },
-      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE] } },
+      { extends: true, test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, KERNELS, EVERYWHERE], env } },
+      { extends: true, test: { name: 'kernels', include: [KERNELS] } },
+      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env } },
     ],
   },
 });

@@ -16,7 +16,7 @@ import type { Json } from '../../engine/util/json.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { differing, expectClose } from '../support/compare.ts';
 import { DecoderHarness, argmax } from '../support/decoder-harness.ts';
-import { testDevice } from '../support/device.ts';
+import { testDeviceForRanks } from '../support/device.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
 import { answer, greedyAfter, withChat } from '../support/split-chat.ts';
 import type { Answer } from '../support/split-chat.ts';
@@ -52,7 +52,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
 
 let device: Device;
 beforeAll(async () => {
-  device = await testDevice();
+  device = await testDeviceForRanks();
 });
 afterAll(() => device.close());
 

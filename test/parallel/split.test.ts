@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import { testDevice } from '../support/device.ts';
+import { testDeviceForRanks } from '../support/device.ts';
 import { writeRandomCheckpoint } from '../support/random-checkpoint.ts';
 import { answer, greedy, greedyAfter, withChat } from '../support/split-chat.ts';
 import type { Answer } from '../support/split-chat.ts';
@@ -22,7 +22,7 @@ const SPLITS = [
 
 let device: Device;
 beforeAll(async () => {
-  device = await testDevice();
+  device = await testDeviceForRanks();
 });
 afterAll(() => device.close());
 

@@ -1,6 +1,7 @@
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Device } from '../../engine/gpu/device.ts';
 import type { DeviceOptions } from '../../engine/gpu/device.ts';
+import { recycling } from './recycled-devices.ts';
 
 /**
  * A device for tests; PARLEY_ADAPTER picks the adapter by a part of its name. There is no skip: `npm test` installs a software
@@ -9,4 +10,10 @@ import type { DeviceOptions } from '../../engine/gpu/device.ts';
 export async function testDevice(options: DeviceOptions = {}): Promise<Device> {
   const name = process.env['PARLEY_ADAPTER'];
   return Device.create(createNodePlatform(), { ...(name ? { name } : {}), ...options });
+}
+
+/** The same on a platform that gives the devices of closed ranks to those after them, where ranks share a thread. */
+export async function testDeviceForRanks(): Promise<Device> {
+  const name = process.env['PARLEY_ADAPTER'];
+  return Device.create(recycling(createNodePlatform()), name ? { name } : {});
 }

@@ -1,4 +1,4 @@
-/** What the three tasks compute on a device, number by number; the tab and Node are compared by it (test/browser/parity.test.ts). */
+/** What the three tasks compute on a device, number by number; the tab and Node are compared by it (test/everywhere/parity.test.ts). */
 import { floatStorage, resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';

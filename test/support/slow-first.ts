@@ -4,14 +4,15 @@ import type { TestSpecification } from 'vitest/node';
 
 /** Files of a quarter of a minute and more on two cores, the longest first. A machine that has run them before knows their times itself. */
 const SLOW = [
-  'browser/tab-audio',
+  'everywhere/chromium-kernels',
+  'everywhere/two-adapters-server',
+  'everywhere/parity',
   'browser/playground',
-  'parallel/split',
   'browser/own-models',
   'e2e/fuzz',
-  'parallel/two-adapters-server',
+  'parallel/split',
   'models/families',
-  'browser/parity',
+  'browser/tab-audio',
   'models/batch-invariance',
   'models/transcriber',
   'browser/accessibility',

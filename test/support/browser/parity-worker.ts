@@ -1,4 +1,4 @@
-/** The tab's side of test/browser/parity.test.ts: told where the checkpoints and the clip are, answers with what it measured. */
+/** The tab's side of test/everywhere/parity.test.ts: told where the checkpoints and the clip are, answers with what it measured. */
 import { measureParity } from '../parity.ts';
 import { testDevice } from './device.ts';
 

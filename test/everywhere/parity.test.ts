@@ -8,8 +8,8 @@ import { SWIFTSHADER } from '../support/drivers.ts';
 import { askWorker, buildWorkerPage } from '../support/browser/worker-page.ts';
 import { measureInNode } from '../support/parity-process.ts';
 import type { Measured } from '../support/parity-process.ts';
-import { findChromium, launchChromium } from './chromium.ts';
-import { serveFolder } from './static-server.ts';
+import { findChromium, launchChromium } from '../browser/chromium.ts';
+import { serveFolder } from '../browser/static-server.ts';
 
 const MINUTES = 60_000;
 
