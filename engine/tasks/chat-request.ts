@@ -46,9 +46,9 @@ export async function encodePrompt(
 
 /** Throws EngineError for tokens that do not exist. */
 export function checkTokens(tokens: readonly number[], vocabulary: number, param: string): void {
-  const bad = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
-  if (bad === undefined) return;
-  throw new EngineError('invalid_request', `'${param}' names token ${bad}; this model has tokens 0 to ${vocabulary - 1}`, { param });
+  const at = tokens.findIndex((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  if (at < 0) return;
+  throw new EngineError('invalid_request', `'${param}' names token ${tokens[at]}; this model has tokens 0 to ${vocabulary - 1}`, { param });
 }
 
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */

@@ -73,7 +73,9 @@ describe('ChatEngine', () => {
   });
 
   test('refuses a prompt of tokens it does not have, and an empty one, by name', async () => {
-    for (const prompt of [[1e9], []]) await expect(ask({ prompt })).rejects.toMatchObject({ code: 'invalid_request', param: 'prompt' });
+    // A hole is what JavaScript makes of an index that is not there.
+    for (const prompt of [[1e9], [5, undefined as unknown as number], []])
+      await expect(ask({ prompt })).rejects.toMatchObject({ code: 'invalid_request', param: 'prompt' });
   });
 
   test('ends no sooner than it is told to', async () => {
