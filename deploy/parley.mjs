@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+/**
+ * What the image and the systemd unit start: the server in this very process, with nothing installed, built or unpacked first. With a
+ * command (`doctor`, `adapters`, `pull` ...) it is `npx parley`. This file alone says how the server is started where all of it is in place.
+ */
+import { register } from 'tsx/esm/api';
+
+// The first process of a container gets no signal that it does not handle, and the server handles them only once its models are there.
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.on(signal, () => {
+    if (process.listenerCount(signal) === 1) process.exit(143);
+  });
+
+const [command] = process.argv.slice(2);
+if (command === undefined || command.startsWith('-') || command === 'serve') {
+  if (command === 'serve') process.argv.splice(2, 1);
+  register();
+  await import('../server/main.ts');
+} else {
+  await import('../server/parley.mjs');
+}
