@@ -11,10 +11,10 @@ trap '"${podman[@]}" rm --force --ignore --time 0 "$name" > /dev/null; rm -rf "$
 # Loopback of this machine, on ports that are not the usual ones. The limits of processes and descriptors are within what any root may set,
 # and the health check is run by hand below, because podman wants systemd for its timer.
 podman=(podman --runtime runc --cgroup-manager cgroupfs)
-limits=(--network host --ulimit nofile=8192:8192 --ulimit nproc=4096:4096 --no-healthcheck --read-only --read-only-tmpfs=false --cap-drop all
+limits=(--memory 4g --ulimit nofile=8192:8192 --ulimit nproc=4096:4096 --no-healthcheck --read-only --read-only-tmpfs=false --cap-drop all
   --security-opt no-new-privileges --tmpfs /tmp:rw,mode=1777 --tmpfs /home/app/.cache:rw,mode=1777)
 settings=(--env PARLEY_HOST=127.0.0.1 --env PARLEY_PORT=33000 --env PARLEY_SPEECH_PORT=33001 --env PARLEY_TRANSCRIPTION_PORT=33002)
-once() { "${podman[@]}" run --rm "${limits[@]}" "${settings[@]}" "$@"; }
+once() { "${podman[@]}" run --rm --network none "${limits[@]}" "${settings[@]}" "$@"; }
 
 say "user: $(once --entrypoint id "$image" -u) · $(once --entrypoint node "$image" --version) · SBOM: $(once --entrypoint node "$image" -p \
   'const s=require("/parley/sbom.cdx.json"); `${s.bomFormat} ${s.specVersion}, ${s.components.length} components`')"
@@ -26,7 +26,7 @@ once --env PARLEY_ADAPTER=NVIDIA "$image" > "$answers/no-gpu" 2>&1 || status=$?
 say "without the GPU that was asked for: exit code 78, '$(tail -n 1 "$answers/no-gpu")'"
 
 began=$(date +%s.%N)
-"${podman[@]}" run --detach --name "$name" "${limits[@]}" "${settings[@]}" "$image" > /dev/null
+"${podman[@]}" run --detach --name "$name" --network host "${limits[@]}" "${settings[@]}" "$image" > /dev/null
 until [ "$(for port in 33000 33001 33002; do curl --silent --output /dev/null --write-out '%{http_code}' http://127.0.0.1:$port/health; done)" = 200200200 ]; do
   [ "$("${podman[@]}" inspect --format '{{.State.Running}}' "$name")" = true ] || die "the server ended"
   sleep 0.2
