@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { availableParallelism, freemem, totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { formatBytes } from '../../sources/index.ts';
@@ -50,7 +50,7 @@ export async function examine(settings: SourceSettings, ports = standardPorts())
       found: `${process.versions.node} on ${process.platform} ${process.arch}, ${availableParallelism()} processors`,
     } as const,
     await adapter(),
-    memory(freemem(), totalmem()),
+    memory(process.availableMemory(), Math.min(totalmem(), process.constrainedMemory() || Infinity)),
     ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
     await disk(settings),
     // The tools hold this process up, which the wait for an answer must not count.
