@@ -7,12 +7,12 @@ say() { printf '%s\n' "$*"; }
 die() { say "FAILED: $*"; "${podman[@]}" logs "$name" 2>&1 | tail -n 20; exit 1; }
 name=parley-ask-$$
 answers=$(mktemp -d)
-trap '"${podman[@]}" rm --force --ignore --time 0 "$name" > /dev/null; rm -rf "$answers"' EXIT
+trap '"${podman[@]}" rm --force --volumes --ignore --time 0 "$name" > /dev/null; rm -rf "$answers"' EXIT
 # Loopback of this machine, on ports that are not the usual ones. The limits of processes and descriptors are within what any root may set,
 # and the health check is run by hand below, because podman wants systemd for its timer.
 podman=(podman --runtime runc --cgroup-manager cgroupfs)
 limits=(--memory 4g --ulimit nofile=8192:8192 --ulimit nproc=4096:4096 --no-healthcheck --read-only --read-only-tmpfs=false --cap-drop all
-  --security-opt no-new-privileges --tmpfs /tmp:rw,mode=1777 --tmpfs /home/app/.cache:rw,mode=1777)
+  --security-opt no-new-privileges --tmpfs /tmp:rw,mode=1777 --volume /models --volume /home/app/.cache)
 settings=(--env PARLEY_HOST=127.0.0.1 --env PARLEY_PORT=33000 --env PARLEY_SPEECH_PORT=33001 --env PARLEY_TRANSCRIPTION_PORT=33002)
 once() { "${podman[@]}" run --rm --network none "${limits[@]}" "${settings[@]}" "$@"; }
 

@@ -145,7 +145,10 @@ describe('the image', () => {
     const { pod, container } = parts('cpu');
     const writable = container.volumeMounts.flatMap(({ mountPath, readOnly }) => (readOnly ? [] : [mountPath]));
     const { hubCache, ownCache } = sourceSettings(environment);
-    for (const folder of [hubCache, ownCache, environment['MESA_SHADER_CACHE_DIR']!, environment['__GL_SHADER_DISK_CACHE_PATH']!])
+    const caches = ['XDG_CACHE_HOME', 'MESA_SHADER_CACHE_DIR', '__GL_SHADER_DISK_CACHE_PATH', 'npm_config_cache'].map(
+      (name) => environment[name]!,
+    );
+    for (const folder of [hubCache, ownCache, ...caches])
       expect(
         writable.some((mount) => `${folder}/`.startsWith(`${mount}/`)),
         folder,
