@@ -1,17 +1,18 @@
 #!/usr/bin/env node
 /** `npx parley`: its commands, as HELP has them; `serve`, or no command, starts the server, as `npm start` does. */
+import { IS_REPOSITORY } from './setup/layout.mjs';
 import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
-/** Commands that run in this process: the module that has each, and its function. */
+/** Commands that run in this process. */
 const COMMANDS = {
-  adapters: ['./setup/adapters.ts', 'runAdapters'],
-  pull: ['./commands/models.ts', 'runPull'],
-  models: ['./commands/models.ts', 'runModels'],
-  rm: ['./commands/models.ts', 'runRemove'],
-  run: ['./commands/run.ts', 'runPrompt'],
-  bench: ['./commands/bench.ts', 'runBench'],
-  doctor: ['./commands/doctor.ts', 'runDoctor'],
+  adapters: async () => (await import('./setup/adapters.ts')).runAdapters,
+  pull: async () => (await import('./commands/models.ts')).runPull,
+  models: async () => (await import('./commands/models.ts')).runModels,
+  rm: async () => (await import('./commands/models.ts')).runRemove,
+  run: async () => (await import('./commands/run.ts')).runPrompt,
+  bench: async () => (await import('./commands/bench.ts')).runBench,
+  doctor: async () => (await import('./commands/doctor.ts')).runDoctor,
 };
 
 const HELP = `Usage: parley [COMMAND]
@@ -34,10 +35,9 @@ if (Object.hasOwn(COMMANDS, name ?? '')) {
     installPackages({ dev: false });
     // The probes of `adapters` are processes of their own. A driver that the user names is the one to report on.
     if (process.env.VK_DRIVER_FILES === undefined) Object.assign(process.env, unpackedDriver());
-    const { register } = await import('tsx/esm/api');
-    register();
-    const [module, run] = COMMANDS[name];
-    await (await import(module))[run](rest);
+    if (IS_REPOSITORY) (await import('tsx/esm/api')).register();
+    const run = await COMMANDS[name]();
+    await run(rest);
   });
 } else if (name === 'help' || (['--help', '-h'].includes(name ?? '') && rest.length === 0)) {
   process.stdout.write(`${HELP}\n`);

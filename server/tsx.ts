@@ -1,16 +1,20 @@
-/** How child processes and worker threads of the server run TypeScript, whatever the working directory and however this process was started. */
+/**
+ * How child processes and worker threads of the server run its modules, whatever the working directory and however this process was started. The
+ * sources are TypeScript, which takes tsx; in a package they are compiled.
+ */
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { WorkerOptions } from 'node:worker_threads';
 
-const TSX = pathToFileURL(createRequire(import.meta.url).resolve('tsx'));
+const TSX = import.meta.url.endsWith('.ts') ? pathToFileURL(createRequire(import.meta.url).resolve('tsx')) : undefined;
 
 /** Node options for a child process. */
-export const TSX_ARGV: readonly string[] = ['--import', TSX.href];
+export const TSX_ARGV: readonly string[] = TSX ? ['--import', TSX.href] : [];
 
 /** A worker thread that runs the module at `url`. Node 20 does not honour `--import` for workers, so a script registers tsx first. */
 export function startWorker(url: URL, options: WorkerOptions = {}): Worker {
+  if (!TSX) return new Worker(url, { ...options, execArgv: [] });
   const api = new URL('./esm/api/index.mjs', TSX);
   const script = `import(${JSON.stringify(api.href)}).then(({ register }) => { register(); return import(${JSON.stringify(url.href)}); });`;
   return new Worker(script, { ...options, execArgv: [], eval: true });

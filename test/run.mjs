@@ -8,7 +8,8 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { basename, join, sep } from 'node:path';
-import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
+import { ROOT } from '../server/setup/layout.mjs';
+import { buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
 import { ensureAdapter } from '../server/setup/drivers.mjs';
 import { ensureChromium, ensureFirefox } from './setup-browsers.mjs';
 

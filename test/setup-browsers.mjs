@@ -4,7 +4,8 @@
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { CACHE, REMOVE, SetupError, isForbidden, say, shown } from '../server/setup/setup.mjs';
+import { CACHE } from '../server/setup/layout.mjs';
+import { REMOVE, SetupError, isForbidden, say, shown } from '../server/setup/setup.mjs';
 import { hasApt, libraryFolders, osRelease, unpackPackages } from '../server/setup/apt.mjs';
 
 const DRIVERS = join(CACHE, 'drivers');

@@ -31,6 +31,9 @@ export interface NodePlatformOptions {
 const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model'];
 const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_polyfills_on_integer_div_and_mod', 'skip_validation'];
 
+/** In a package the modules are compiled. */
+const IS_SOURCE = import.meta.url.endsWith('.ts');
+
 const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
 
 /**
@@ -244,12 +247,12 @@ async function openByteSource(path: string): Promise<ByteSource> {
   };
 }
 
-/** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first. */
+/** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first, where these are the sources. */
 const BOOT = `
 const { workerData, parentPort } = require('node:worker_threads');
 const { loader, platform, module, toggles } = workerData;
-import(loader).then(async ({ register }) => {
-  register();
+(async () => {
+  if (loader) (await import(loader)).register();
   const { createNodePlatform } = await import(platform);
   const { main } = await import(module);
   const log = (line) => void process.stdout.write(line + '\\n');
@@ -258,7 +261,7 @@ import(loader).then(async ({ register }) => {
     onMessage: (callback) => parentPort.on('message', callback),
     close: () => process.exit(0),
   });
-});`;
+})();`;
 
 /**
  * The same for grammars, without Dawn. Their library (@mlc-ai/web-xgrammar 0.1.27) is a UMD file in a package that says it is ESM: `import` and
@@ -274,14 +277,14 @@ const grammarLibrary = async () => {
   loaded._compile(require('node:fs').readFileSync(library, 'utf8'), library);
   return loaded.exports;
 };
-import(loader).then(async ({ register }) => {
-  register();
+(async () => {
+  if (loader) (await import(loader)).register();
   const { main } = await import(module);
   main({ grammarLibrary }, {
     post: (message) => parentPort.postMessage(message),
     onMessage: (callback) => parentPort.on('message', callback),
   });
-});`;
+})();`;
 
 /** The heap of JavaScript; the library's own memory is bounded by wasm-guard.ts. */
 const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeMb: 256 } };
@@ -289,7 +292,7 @@ const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeM
 const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);
 
 function startWorker(boot: string, data: Readonly<Record<string, string>>, options: WorkerOptions): PlatformWorker {
-  const loader = new URL('./esm/api/index.mjs', pathToFileURL(resolveModule('tsx'))).href;
+  const loader = IS_SOURCE && new URL('./esm/api/index.mjs', pathToFileURL(resolveModule('tsx'))).href;
   const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader, ...data } });
   let why: string | undefined;
   worker.on('error', (error) => (why = error instanceof Error ? (error.stack ?? error.message) : String(error)));

@@ -1,14 +1,16 @@
 /** `parley bench [MODEL]`: how fast a chat model is on this machine, beside what its adapter reaches, and which kernels take the time. */
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { EngineError } from '../../engine/index.ts';
 import type { AdapterReport, ChatRequest, ModelInfo, ProfileEntry } from '../../engine/index.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { measureAdapter } from '../setup/adapters.ts';
+import { BUNDLED as bundledFolder } from '../setup/layout.mjs';
 import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
 
-const BUNDLED = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));
+/** The bundled chat model; a name that no source has where it is not installed. */
+const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');
 
 const HELP = `Usage: parley bench [MODEL] [options]
 

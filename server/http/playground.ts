@@ -12,8 +12,11 @@ interface HeaderRule {
   readonly headers: readonly (readonly [string, string])[];
 }
 
-/** Middleware that answers GET and HEAD of the files in `folder` and leaves every other request to the next one. */
-export function playground(folder: string) {
+/**
+ * Middleware that answers GET and HEAD of the files in `folder`, or in one of the folders that stand for a path `beside` it, and leaves every other
+ * request to the next one.
+ */
+export function playground(folder: string, beside: Readonly<Record<string, readonly string[]>> = {}) {
   const rulesFile = join(folder, '_headers');
   const rules = existsSync(rulesFile) ? parseHeaderRules(readFileSync(rulesFile, 'utf8')) : [];
   const setHeaders = (response: Response, file: string): void => {
@@ -22,7 +25,10 @@ export function playground(folder: string) {
     response.set('cache-control', 'no-cache').vary('accept-encoding');
     for (const { pattern, headers } of rules) if (pattern.test(path)) for (const [name, value] of headers) response.set(name, value);
   };
-  const serve = express.static(folder, { redirect: false, setHeaders });
+  const serve = express.Router();
+  serve.use(express.static(folder, { redirect: false, setHeaders }));
+  for (const [path, others] of Object.entries(beside))
+    for (const other of others) serve.use(path, express.static(other, { redirect: false, index: false, setHeaders }));
   const files = (request: Request, response: Response, next: (error?: unknown) => void): void =>
     void serve(request, response, (error?: unknown) => next(asRefusal(error)));
   return (request: Request, response: Response, next: NextFunction): void => {

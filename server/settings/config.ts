@@ -1,7 +1,6 @@
 /** Settings as the rest of the server uses them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { modelName } from '../../engine/util/model-name.ts';
@@ -16,9 +15,7 @@ import type { Value } from './read.ts';
 import { defined } from '../body/validate.ts';
 import type { VoiceTable } from '../../engine/util/voices.ts';
 import { parseVoiceAliases } from '../speech/voice-aliases.ts';
-
-/** The repository; bundled models and the built playground lie below it, wherever the server is started. */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+import { BUNDLED, PAGE, ROOT } from '../setup/layout.mjs';
 
 export interface ListenerSettings {
   readonly task: Task;
@@ -101,7 +98,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     drainTimeoutMs: settings.drainTimeout * 1000,
     watchdogMs: settings.watchdogTimeout * 1000,
     logLevel,
-    staticFolder: resolve(ROOT, 'dist', 'web'),
+    staticFolder: PAGE,
     shown: shownSettings(settings),
   };
 }
@@ -121,7 +118,7 @@ function withPreset(
 
 /** Whether a model's folder is one of those that this repository brings. */
 export function isBundled(path: string): boolean {
-  return dirname(path) === resolve(ROOT, 'models');
+  return BUNDLED !== undefined && dirname(path) === resolve(BUNDLED, 'models');
 }
 
 /** The tasks in the order of their listeners. */
@@ -173,12 +170,24 @@ function checkSplit(engine: EngineConfig): EngineConfig {
   return engine;
 }
 
-/** A folder or file below the working directory, else below the repository; what is neither stays as it was written, for the engine to say what it looks like. */
+/**
+ * A folder or file below the working directory, else one of those that come with Parley; what is neither stays as it was written, for the engine to
+ * say what it looks like.
+ */
 function modelSource(path: string | undefined, id?: string): (ModelSource & { readonly id: string }) | undefined {
   if (path === undefined || path === 'none') return undefined;
-  const folder = [resolve(path), resolve(ROOT, path)].find((place) => existsSync(place)) ?? path;
+  const places = [resolve(path), resolve(ROOT, path), ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, path)])];
+  const folder = places.find((place) => existsSync(place)) ?? path;
+  if (folder === path && BUNDLED === undefined && BUNDLED_PATHS.includes(path)) throw new SettingsError(NOT_INSTALLED);
   return { path: folder, id: id ?? modelName(folder) };
 }
+
+/** What the flags name where nobody names a model. */
+const BUNDLED_PATHS = FLAGS.flatMap((flag) =>
+  'default' in flag && String(flag.default).startsWith('models/') ? [String(flag.default)] : [],
+);
+const NOT_INSTALLED =
+  'the bundled models are not installed: install the package parley-models beside this one, or name models with --preset or --chat-model, --speech-model and --transcription-model (none leaves a task out)';
 
 /** Three listeners need three ports; 0 takes any free one. */
 function checkPorts(listeners: readonly ListenerSettings[]): void {

@@ -16,7 +16,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { CACHE, SetupError } from './setup.mjs';
+import { CACHE } from './layout.mjs';
+import { SetupError } from './setup.mjs';
 
 const DPKG_STATUS = '/var/lib/dpkg/status';
 

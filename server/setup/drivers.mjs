@@ -8,7 +8,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliDecompressSync } from 'node:zlib';
-import { CACHE, REMOVE, ROOT, SetupError, isForbidden, runNpm, say, shown } from './setup.mjs';
+import { CACHE, ROOT } from './layout.mjs';
+import { REMOVE, SetupError, isForbidden, runNpm, say, shown } from './setup.mjs';
 import { hasApt, libraryFolders, osRelease, replaceFolder, unpackPackages } from './apt.mjs';
 
 const FOLDER = join(CACHE, 'drivers');
@@ -149,7 +150,7 @@ function driverEnvironment(driver, folder) {
 
 /** Asks for adapter and device in a child process, because a bad driver may crash it. */
 function probeAdapter(environment) {
-  const child = spawnSync(process.execPath, [fileURLToPath(new URL('probe-adapter.mjs', import.meta.url))], {
+  const child = spawnSync(process.execPath, [fileURLToPath(new URL('./probe-adapter.mjs', import.meta.url))], {
     cwd: ROOT,
     env: { ...process.env, ...environment },
     encoding: 'utf8',

@@ -6,13 +6,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { outliveReaders } from '../closed-pipe.mjs';
+import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
 
-export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MINIMUM_NODE = [20, 19];
-/** What is fetched, and what tests write. It may be deleted at any time. */
-export const CACHE = join(ROOT, '.parley');
 /** A path as people would type it. */
 export const shown = (path) => relative(process.cwd(), path);
 /** How everything fetched goes away again. */
@@ -45,6 +42,7 @@ export function requireNode() {
 
 /** Runs `npm ci` unless node_modules already holds what the lock file asks for. `dev` adds what only tests need. */
 export function installPackages({ dev }) {
+  if (!IS_REPOSITORY) return;
   const lacking = missingPackages(dev);
   if (lacking.length === 0) return;
   const command = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...(dev ? [] : ['--omit=dev'])];
@@ -76,14 +74,14 @@ function missingPackages(dev) {
 
 /** Builds the playground into dist/web, which is returned, unless that is newer than all it is made of. Without it the listeners still serve. */
 export function buildPlayground() {
+  if (!IS_REPOSITORY) return PAGE;
   // The page's self-test is made of test/.
   const parts = ['web', 'engine', 'sources', 'shaders', 'models', 'test', 'package-lock.json']
     .map((path) => join(ROOT, path))
     .filter(existsSync);
-  const folder = join(ROOT, 'dist', 'web');
-  const page = join(folder, 'index.html');
-  if (!existsSync(join(ROOT, 'web', 'index.html'))) return folder;
-  if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return folder;
+  const page = join(PAGE, 'index.html');
+  if (!existsSync(join(ROOT, 'web', 'index.html'))) return PAGE;
+  if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return PAGE;
   say('building the playground');
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const { status } = spawnSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'error'], {
@@ -91,7 +89,7 @@ export function buildPlayground() {
     stdio: 'inherit',
   });
   if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
-  return folder;
+  return PAGE;
 }
 
 /** Milliseconds since 1970 of the latest change to a file or to anything in a folder. */

@@ -1,7 +1,9 @@
 /** `npm start`: sets up what is missing, then runs the server. Arguments and signals go to the server; see `npm start -- --help`. */
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
-import { ROOT, buildPlayground, installPackages, requireNode, withSetup } from './setup.mjs';
+import { fileURLToPath } from 'node:url';
+import { IS_REPOSITORY, ROOT } from './layout.mjs';
+import { buildPlayground, installPackages, requireNode, withSetup } from './setup.mjs';
 import { ensureAdapter } from './drivers.mjs';
 
 await withSetup(() => {
@@ -17,7 +19,9 @@ await withSetup(() => {
 });
 
 function run(argv) {
-  const server = spawn(process.execPath, ['--import', 'tsx', 'server/main.ts', ...argv], { cwd: ROOT, stdio: 'inherit' });
+  const main = fileURLToPath(new URL('../main.ts', import.meta.url));
+  const how = IS_REPOSITORY ? { argv: ['--import', 'tsx'], cwd: ROOT } : { argv: [], cwd: process.cwd() };
+  const server = spawn(process.execPath, [...how.argv, main, ...argv], { cwd: how.cwd, stdio: 'inherit' });
   // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => server.kill(signal));
   server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync } from 'node:zlib';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { CACHE } from '../../server/setup/setup.mjs';
+import { CACHE } from '../../server/setup/layout.mjs';
 import { aptConfiguration, libraryFolders, osRelease, suiteSource } from '../../server/setup/apt.mjs';
 import { chromiumEnvironment } from '../setup-browsers.mjs';
 import { planDrivers, refusal, unpackSwiftShader, usedLine } from '../../server/setup/drivers.mjs';

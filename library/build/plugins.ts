@@ -1,0 +1,90 @@
+/** Plugins of the build of the package: what the sources find beside themselves, found in the package's own layout. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { basename, dirname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Plugin } from 'vite';
+import { readShaderFiles } from '../../web/shared-shaders.ts';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const HERE = join(ROOT, 'library', 'build');
+
+/** A module named by its address, beside the module that names it: a process or a thread of its own. */
+const MODULE_URL = /new URL\(\s*(?:\/\*[^*]*\*\/\s*)?'(\.{1,2}\/[^']+\.(?:ts|mjs))',\s*import\.meta\.url\)/g;
+const WASM_URL = /new URL\('(\.\/[^']+\.wasm)', import\.meta\.url\)/g;
+
+/** What a module of the sources is called in `dist/node/`, where all lie side by side. */
+export const entryName = (path: string): string =>
+  relative(ROOT, path)
+    .replace(/\.(ts|mjs)$/, '')
+    .split(sep)
+    .join('-');
+
+/** What a thread makes its platform with. */
+export const NODE_PLATFORM = join(ROOT, 'engine', 'platform', 'node.ts');
+
+/** Modules of these folders that run in a process or a thread of their own, by their names in the package. */
+export function threadEntries(folders: readonly string[]): Record<string, string> {
+  const found: Record<string, string> = {};
+  for (const folder of folders) {
+    for (const name of readdirSync(join(ROOT, folder), { recursive: true }).map(String)) {
+      if (!/\.(ts|mjs)$/.test(name) || /(^|[\\/])deno/.test(name)) continue;
+      const file = join(ROOT, folder, name);
+      for (const [, target] of readFileSync(file, 'utf8').matchAll(MODULE_URL)) {
+        const path = join(dirname(file), target!);
+        found[entryName(path)] = path;
+      }
+    }
+  }
+  return found;
+}
+
+/** Addresses of modules and WebAssembly as the package has them, its own layout, and the shaders inlined. */
+export function packageLayout(): Plugin {
+  return {
+    name: 'parley-package-layout',
+    enforce: 'pre',
+    async resolveId(source, importer) {
+      if (!source.endsWith('/layout.mjs') || importer === undefined) return undefined;
+      const resolved = await this.resolve(source, importer, { skipSelf: true });
+      return resolved?.id === join(ROOT, 'server', 'setup', 'layout.mjs') ? join(HERE, 'layout.mjs') : resolved;
+    },
+    transform(code, id) {
+      if (!id.startsWith(ROOT) || id.includes('node_modules')) return undefined;
+      const wasm = [...code.matchAll(WASM_URL)].map(([, path]) => join(dirname(id), path!));
+      for (const path of wasm) this.emitFile({ type: 'asset', fileName: basename(path), source: readFileSync(path) });
+      const moved = code
+        .replace(MODULE_URL, (_, path: string) => `new URL('./${entryName(join(dirname(id), path))}.js', import.meta.url)`)
+        .replace(WASM_URL, (_, path: string) => `new URL('./${basename(path)}', import.meta.url)`);
+      const inlined = id === NODE_PLATFORM ? withEntry(withShaders(moved)) : moved;
+      return inlined === code ? undefined : { code: inlined, map: null };
+    },
+  };
+}
+
+const READ_SHADERS = /function readShaders\(\): ReadonlyMap<string, string> \{\n[\s\S]*?\n\}\n/;
+
+function withShaders(code: string): string {
+  if (!READ_SHADERS.test(code)) throw new Error('engine/platform/node.ts no longer reads its shaders where library/build/plugins.ts looks');
+  const made = `function readShaders(): ReadonlyMap<string, string> {\n  return new Map(${JSON.stringify(readShaderFiles())});\n}\n`;
+  return code.replace(READ_SHADERS, () => made);
+}
+
+/** Threads import the platform by its entry: what it is made of lies in modules whose exports have other names. */
+function withEntry(code: string): string {
+  const own = 'platform: import.meta.url';
+  if (!code.includes(own)) throw new Error('engine/platform/node.ts no longer names itself to threads as library/build/plugins.ts expects');
+  return code.replace(own, `platform: new URL('./${entryName(NODE_PLATFORM)}.js', import.meta.url).href`);
+}
+
+/** The phonemizer as an address: `address` is an expression. The espeak-ng in it has another licence, so it stays a package of its own. */
+export function phonemizerAt(address: string): Plugin {
+  return {
+    name: 'parley-phonemizer',
+    enforce: 'pre',
+    resolveId: (source) => (source === 'phonemizer' ? '\0phonemizer' : undefined),
+    load: (id) =>
+      id === '\0phonemizer'
+        ? `export const phonemize = async (...args) => (await import(/* @vite-ignore */ ${address})).phonemize(...args);`
+        : undefined,
+  };
+}
