@@ -1,6 +1,6 @@
 /** Request fields against zod schemas, with failures as the API's errors: dotted path in `param`, and a code of the contract. */
 import type { z } from 'zod';
-import { HttpError } from '../http/errors.ts';
+import { HttpError, invalidType } from '../http/errors.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -40,7 +40,7 @@ function toError(issue: Issue): HttpError {
     return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
   }
   if (issue.code === 'invalid_type') {
-    return new HttpError(400, 'invalid_type', `'${param}' must be ${article(issue.expected)}, got ${typeName(issue.input)}`, { param });
+    return invalidType(param, article(issue.expected), issue.input);
   }
   const custom = issue.code === 'custom' ? (issue.params?.['code'] as string | undefined) : undefined;
   return new HttpError(400, custom ?? 'invalid_value', `'${param}': ${issue.message}`, { param });
@@ -55,12 +55,6 @@ function pathOf(path: readonly PropertyKey[]): string {
 }
 
 const article = (expected: string): string => (/^[aeiou]/.test(expected) ? `an ${expected}` : `a ${expected}`);
-
-function typeName(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'array';
-  return typeof value;
-}
 
 /** The object without keys whose value is undefined, as `exactOptionalPropertyTypes` wants it. */
 export function defined<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {

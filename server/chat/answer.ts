@@ -1,9 +1,5 @@
 /** An answer from the engine's events, as one JSON body or as chunks; what a choice looks like is its API's business. */
-import { createHash, randomUUID } from 'node:crypto';
-import type { Response } from 'express';
-import type { ChatEvent, FinishReason } from '../../engine/api.ts';
-import type { Job, ListenerContext } from '../http/context.ts';
-import { relay } from '../http/relay.ts';
+import type { ChatEvent, EngineInfo, FinishReason, ModelInfo } from '../../engine/api.ts';
 import type { Delivery } from './sampling-schema.ts';
 
 /** What every body and chunk of one answer has in common. */
@@ -41,40 +37,26 @@ export interface Answer {
 /** The events of one prompt. */
 export type Source = AsyncIterable<ChatEvent>;
 
-/** What an answer of this listener starts from. */
-export function createEnvelope(context: ListenerContext, prefix: string): Envelope {
-  const { adapter } = context.engine.info();
-  const model = context.model();
-  const build = JSON.stringify([model?.id, model?.architecture, model?.parameters, model?.weightBytes, adapter.name, adapter.family]);
+/** What an answer starts from; `fingerprint` stands for the model and what computes it. */
+export function createEnvelope(model: string, fingerprint: string, prefix: string): Envelope {
   return {
-    id: `${prefix}-${randomUUID().replaceAll('-', '')}`,
+    id: `${prefix}-${crypto.randomUUID().replaceAll('-', '')}`,
     created: Math.floor(Date.now() / 1000),
-    model: context.options.modelId,
-    system_fingerprint: `fp_${createHash('sha256').update(build).digest('hex').slice(0, 12)}`,
+    model,
+    system_fingerprint: fingerprint,
   };
 }
 
-/** Passes events through; times the first token and the ones after it, and puts the sums over all prompts in the log line. */
-export function countEvents(context: ListenerContext, job: Job, sources: readonly Source[]): Source[] {
-  const total = { prompt: 0, completion: 0 };
-  return sources.map(async function* (events) {
-    let lastToken = 0;
-    for await (const event of events) {
-      if (event.type === 'start') job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
-      else if (event.type === 'delta') {
-        const now = job.elapsed();
-        if (lastToken === 0) context.metrics.firstOutput(now);
-        else context.metrics.tokens(event.tokens, now - lastToken);
-        lastToken = now;
-      } else job.note({ completion_tokens: (total.completion += event.completionTokens), finish_reason: event.reason });
-      yield event;
-    }
-  });
+/** What a fingerprint is the SHA-256 of: equal where equal requests with a seed get equal answers. */
+export function describeBuild({ adapter }: EngineInfo, model: ModelInfo | undefined): string {
+  return JSON.stringify([model?.id, model?.architecture, model?.parameters, model?.weightBytes, adapter.name, adapter.family]);
 }
 
-/** Sends one JSON body once everything is there. */
-export async function sendWhole(response: Response, sources: readonly Source[], answer: Answer): Promise<void> {
-  const { envelope, objects, choices } = answer;
+/** A fingerprint from the hash of what `describeBuild` gives, in hex. */
+export const fingerprint = (hash: string): string => `fp_${hash.slice(0, 12)}`;
+
+/** The JSON body of an answer, once everything is there. */
+export async function wholeAnswer(sources: readonly Source[], { envelope, objects, choices }: Answer): Promise<object> {
   const usage = new Usage();
   const finished: object[] = [];
   for await (const { source, event } of merge(sources)) {
@@ -84,34 +66,33 @@ export async function sendWhole(response: Response, sources: readonly Source[], 
     if (event.type === 'delta') choices[index]?.take(event);
     else finished[index] = choices[index]?.whole(event.reason, event.stopReason) ?? {};
   }
-  response.json({ ...envelope, object: objects[0], choices: finished, usage });
+  return { ...envelope, object: objects[0], choices: finished, usage: usage.toJSON() };
 }
 
-/** Sends chunks as they come: beginnings, deltas, finishes, usage if asked, [DONE]. */
-export async function sendStream(response: Response, sources: readonly Source[], answer: Answer, job: Job): Promise<void> {
+/** The chunks of an answer as they come: beginnings, deltas, finishes, usage if asked. `undefined`: the engine has begun, and there is nothing to say yet. */
+export async function* answerChunks(sources: readonly Source[], answer: Answer): AsyncGenerator<object | undefined> {
   const { envelope, objects, choices, delivery } = answer;
   const usage = new Usage();
-  await relay(response, job, async (stream) => {
-    const send = (chosen: readonly object[], last = false): Promise<void> =>
-      stream.send({
-        ...envelope,
-        object: objects[1],
-        choices: chosen,
-        ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage : null }),
-      });
-    for await (const { source, event } of merge(sources)) {
-      usage.add(event, source);
-      if (!stream.begun) {
-        stream.begin();
-        for (const beginning of choices.map((choice) => choice.begin())) if (beginning) await send([beginning]);
-      }
-      if (event.type === 'start') continue;
-      const choice = choices[source * (choices.length / sources.length) + event.index];
-      if (!choice) continue;
-      await send([event.type === 'delta' ? choice.take(event) : choice.end(event.reason, event.stopReason)]);
-    }
-    if (delivery.includeUsage) await send([], true);
+  const chunk = (chosen: readonly object[], last = false): object => ({
+    ...envelope,
+    object: objects[1],
+    choices: chosen,
+    ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage.toJSON() : null }),
   });
+  let begun = false;
+  for await (const { source, event } of merge(sources)) {
+    usage.add(event, source);
+    if (!begun) {
+      begun = true;
+      yield undefined;
+      for (const beginning of choices.map((choice) => choice.begin())) if (beginning) yield chunk([beginning]);
+    }
+    if (event.type === 'start') continue;
+    const choice = choices[source * (choices.length / sources.length) + event.index];
+    if (!choice) continue;
+    yield chunk([event.type === 'delta' ? choice.take(event) : choice.end(event.reason, event.stopReason)]);
+  }
+  if (delivery.includeUsage) yield chunk([], true);
 }
 
 /** The events of several sources in the order in which they come. */

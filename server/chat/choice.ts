@@ -1,12 +1,19 @@
 /** A choice of a chat answer: message or delta, thoughts, tool calls, log-probabilities. */
-import { randomBytes } from 'node:crypto';
 import type { FinishReason, TokenLogprob } from '../../engine/api.ts';
 import { finite } from './answer.ts';
-import type { Choice, Delta } from './answer.ts';
+import type { Answer, Choice, Delta, Envelope } from './answer.ts';
+import type { ChatCall } from './schema.ts';
 
 /** Where thoughts go: `reasoning_content` as SGLang and llama.cpp have it, `reasoning` as vLLM and Ollama do. */
 export const REASONING_FIELDS = ['reasoning_content', 'reasoning', 'both'] as const;
 export type ReasoningField = (typeof REASONING_FIELDS)[number];
+
+/** What of a call its answer is made with. */
+export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer {
+  const logprobs = call.request.logprobs !== undefined;
+  const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
+  return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
+}
 
 /** One choice of POST /chat/completions. */
 export class ChatChoice implements Choice {
@@ -69,7 +76,7 @@ export class ChatChoice implements Choice {
       known.arguments += piece;
       return { index, function: { arguments: piece } };
     }
-    const call = { id: `call_${randomBytes(12).toString('hex')}`, name: name ?? '', arguments: piece };
+    const call = { id: `call_${crypto.randomUUID().replaceAll('-', '').slice(0, 24)}`, name: name ?? '', arguments: piece };
     this.#calls[index] = call;
     return { index, id: call.id, type: 'function', function: { name: call.name, arguments: piece } };
   }

@@ -1,6 +1,7 @@
 /** POST /completions: text that goes on from a prompt, as one JSON body or as server-sent events. */
 import type { FinishReason } from '../../engine/api.ts';
-import { countEvents, createEnvelope, finite, sendStream, sendWhole } from './answer.ts';
+import { finite } from './answer.ts';
+import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import type { Choice, Delta } from './answer.ts';
 import type { ListenerContext } from '../http/context.ts';
 import type { ChatLimits } from './schema.ts';
@@ -36,8 +37,8 @@ export function completionRoute(context: ListenerContext, limits: ChatLimits): R
         const events = call.requests.map((one) => context.engine.chat(one, signal));
         const sources = countEvents(context, job, events);
         const objects = ['text_completion', 'text_completion'] as const;
-        const answer = { envelope: createEnvelope(context, 'cmpl'), delivery: call, objects, choices };
-        await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
+        const answer = { envelope: startAnswer(context, 'cmpl'), delivery: call, objects, choices };
+        await sendAnswer(response, sources, answer, job);
       } finally {
         ended.abort();
       }

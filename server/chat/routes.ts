@@ -1,10 +1,10 @@
 /** The chat listener: POST /v1/chat/completions, as one JSON body or as server-sent events, and its neighbours. */
 import type { Express } from 'express';
-import { countEvents, createEnvelope, sendStream, sendWhole } from './answer.ts';
+import { countEvents, sendAnswer, startAnswer } from './send.ts';
 import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions } from '../http/context.ts';
-import { ChatChoice } from './choice.ts';
+import { chatAnswer } from './choice.ts';
 import type { ReasoningField } from './choice.ts';
 import { describeChatBody, parseChatBody } from './schema.ts';
 import type { ChatLimits } from './schema.ts';
@@ -45,11 +45,7 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
-      const logprobs = call.request.logprobs !== undefined;
-      const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
-      const objects = ['chat.completion', 'chat.completion.chunk'] as const;
-      const answer = { envelope: createEnvelope(context, 'chatcmpl'), delivery: call, objects, choices };
-      await (call.stream ? sendStream(response, sources, answer, job) : sendWhole(response, sources, answer));
+      await sendAnswer(response, sources, chatAnswer(call, startAnswer(context, 'chatcmpl'), reasoningField), job);
     }),
   };
 }

@@ -6,7 +6,7 @@ import type { Engine } from '../../engine/protocol.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
-import { HttpError, deviceLost, modelLoading, shuttingDown } from './errors.ts';
+import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
 import { ListenerMetrics } from './metrics.ts';
 import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
@@ -89,12 +89,7 @@ export class ListenerContext {
 
   /** 404 unless `name` is the served id or an alias of it. */
   checkModel(name: string): void {
-    const { models } = this.names;
-    if (models.includes(name)) return;
-    const served = models.map((id) => `'${id}'`).join(', ');
-    throw new HttpError(404, 'model_not_found', `the model '${name.slice(0, 100)}' is not served here; served: ${served}`, {
-      param: 'model',
-    });
+    checkModelName(name, this.names.models);
   }
 
   /** Why this listener cannot take work now, as an error; undefined when it can. */

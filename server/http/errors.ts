@@ -91,14 +91,14 @@ function numbersOf(details: Readonly<Record<string, number | string>>): Record<s
   return Object.fromEntries(Object.entries(details).map(([name, number]) => [NUMBERS.get(name) ?? name, number]));
 }
 
-/** Any thrown value as an HttpError. The message of a bug stays inside: it may quote the request. */
-export function toHttpError(error: unknown): HttpError {
+/** Any thrown value as an HttpError; `say` puts an engine's into the words of whoever reads it. The message of a bug stays inside: it may quote the request. */
+export function toHttpError(error: unknown, say: (error: EngineError) => string = inFlags): HttpError {
   if (error instanceof HttpError) return error;
   if (!(error instanceof EngineError)) return internal(error);
   const { status, code = error.code, headers, param: standard } = ROWS[error.code];
   if (code === 'internal_error') return internal(error);
   const param = error.param === undefined ? standard : fieldOf(error.param);
-  return new HttpError(status, code, inFlags(error), {
+  return new HttpError(status, code, say(error), {
     ...(param !== undefined && { param }),
     ...(headers && { headers }),
     ...(error.details && { details: numbersOf(error.details) }),
@@ -131,6 +131,21 @@ export function shuttingDown(): HttpError {
 /** 400 for a field that should be there. */
 export function missingParameter(param: string): HttpError {
   return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
+}
+
+/** 400 for a field of another type than `expected`, with its article. */
+export function invalidType(param: string, expected: string, value: unknown): HttpError {
+  const found = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  return new HttpError(400, 'invalid_type', `'${param}' must be ${expected}, got ${found}`, { param });
+}
+
+/** 404 unless `name` is one of the names that a model is served under. */
+export function checkModelName(name: string, models: readonly string[]): void {
+  if (models.includes(name)) return;
+  const served = models.map((id) => `'${id}'`).join(', ');
+  throw new HttpError(404, 'model_not_found', `the model '${name.slice(0, 100)}' is not served here; served: ${served}`, {
+    param: 'model',
+  });
 }
 
 /** 400 for a field whose type is right and whose value is not. */

@@ -35,13 +35,16 @@ export async function* countAudio<Event>(
 }
 
 /**
- * Sends what `produce` gives the stream, then [DONE]. Before `produce` has begun the stream a failure is thrown, to be a plain error; after it, it is
+ * Sends events as they come, then [DONE]; `undefined` only begins the stream. A failure before it has begun is thrown, to be a plain error; after it, it is
  * a frame that clients raise as one.
  */
-export async function relay(response: Response, job: Job, produce: (stream: EventStream) => Promise<void>): Promise<void> {
+export async function relay(response: Response, job: Job, events: AsyncIterable<object | undefined>): Promise<void> {
   const stream = new EventStream(response);
   try {
-    await produce(stream);
+    for await (const event of events) {
+      stream.begin();
+      if (event) await stream.send(event);
+    }
   } catch (error) {
     if (!stream.begun) throw error;
     if (response.destroyed) return;

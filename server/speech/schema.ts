@@ -16,16 +16,24 @@ export type SpeechFormat = (typeof FORMATS)[number];
 /** Hz that answers are made in: what every encoder takes. */
 export const SAMPLE_RATES: readonly number[] = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
-export interface SpeechLimits {
-  readonly voices: readonly string[];
-  /** Other names of voices, and the voice or blend that each stands for. */
-  readonly aliases: ReadonlyMap<string, string>;
+/** What the settings say of bodies. */
+export interface SpeechRules {
   /** Characters (code points) of text. */
   readonly maxInput: number;
   readonly defaultFormat: SpeechFormat;
   readonly modelOptional: boolean;
   /** Whether `{text, voice_ref}` is accepted. */
   readonly legacy: boolean;
+}
+
+/** The rules, where they are not said otherwise. */
+export const speechRules = ({ maxInput = 4096, defaultFormat = 'mp3', modelOptional = false, legacy = true }: Partial<SpeechRules>) =>
+  ({ maxInput, defaultFormat, modelOptional, legacy }) satisfies SpeechRules;
+
+export interface SpeechLimits extends SpeechRules {
+  readonly voices: readonly string[];
+  /** Other names of voices, and the voice or blend that each stands for. */
+  readonly aliases: ReadonlyMap<string, string>;
 }
 
 /** `whole`: one body with its length; `chunked`: bytes as they are made; `sse`: base64 in events. */
@@ -82,7 +90,7 @@ export function describeSpeechBody({ maxInput, legacy, ...names }: DescribedLimi
   return legacy ? { oneOf: [current, earlier] } : current;
 }
 
-type DescribedLimits = Pick<SpeechLimits, 'maxInput' | 'legacy'>;
+type DescribedLimits = Pick<SpeechRules, 'maxInput' | 'legacy'>;
 
 /** Checks a body of POST /audio/speech; throws HttpError 400 that names the field. */
 export function parseSpeechBody(body: Readonly<Record<string, unknown>>, limits: SpeechLimits): SpeechCall {

@@ -1,9 +1,8 @@
 /** A whole transcript in each of the formats that clients ask for. */
-import type { Response } from 'express';
 import type { TokenLogprob, TranscriptSegment, TranscriptWord, TranscriptionEvent, TranscriptionRequest } from '../../engine/api.ts';
 import { toSubtitles } from '../../engine/util/subtitles.ts';
 import { englishName } from './schema.ts';
-import type { Granularity, TranscriptFormat } from './schema.ts';
+import type { Granularity, TranscriptFormat, TranscriptionCall } from './schema.ts';
 
 type Part<Type extends TranscriptionEvent['type']> = Extract<TranscriptionEvent, { type: Type }>;
 
@@ -15,28 +14,78 @@ export interface Transcript {
   readonly finish: Part<'finish'>;
 }
 
-/** Sends a transcript as one body; `granularities` are those of verbose_json. */
-export function sendTranscript(
-  response: Response,
-  { format, granularities }: { readonly format: TranscriptFormat; readonly granularities: readonly Granularity[] },
-  transcript: Transcript,
-): void {
-  const { finish, segments } = transcript;
-  const usage = { type: 'duration', seconds: Math.ceil(finish.duration) };
-  if (format === 'text') response.type('text/plain; charset=utf-8').send(`${finish.text}\n`);
-  else if (format === 'srt') response.type('text/plain; charset=utf-8').send(toSubtitles(format, segments));
-  else if (format === 'vtt') response.type('text/vtt; charset=utf-8').send(toSubtitles(format, segments));
-  else if (format === 'verbose_json') response.json({ ...verbose(transcript, granularities), usage });
-  else response.json({ text: finish.text, ...logprobsOf(segments), usage });
+/** Everything that comes of a call. */
+export async function collect(
+  events: AsyncIterable<TranscriptionEvent>,
+  { request: { task = 'transcribe' } }: Pick<TranscriptionCall, 'request'>,
+): Promise<Transcript> {
+  const segments: TranscriptSegment[] = [];
+  let start: Part<'start'> | undefined;
+  let finish: Part<'finish'> | undefined;
+  for await (const event of events) {
+    if (event.type === 'start') start = event;
+    else if (event.type === 'segment') segments.push(event.segment);
+    else finish = event;
+  }
+  if (!start || !finish) throw new TypeError('the engine ended a transcription without its start or finish');
+  return { task, start, segments, finish };
 }
 
+/** A transcript as one body: JSON where it is an object. `granularities` are those of verbose_json. */
+export function shownTranscript(
+  { format, granularities }: { readonly format: TranscriptFormat; readonly granularities: readonly Granularity[] },
+  transcript: Transcript,
+): { readonly type: string; readonly body: string | object } {
+  const { finish, segments } = transcript;
+  const usage = { type: 'duration', seconds: Math.ceil(finish.duration) };
+  const plain = 'text/plain; charset=utf-8';
+  if (format === 'text') return { type: plain, body: `${finish.text}\n` };
+  if (format === 'srt') return { type: plain, body: toSubtitles(format, segments) };
+  if (format === 'vtt') return { type: 'text/vtt; charset=utf-8', body: toSubtitles(format, segments) };
+  if (format === 'verbose_json') return { type: 'application/json', body: { ...verbose(transcript, granularities), usage } };
+  return { type: 'application/json', body: { text: finish.text, ...logprobsOf(segments), usage } };
+}
+
+/**
+ * The events of a stream, `undefined` where there is only a beginning to tell. Deltas concatenate to the final text: space at its start and end is dropped,
+ * so trailing space waits for what follows it.
+ */
+export async function* transcriptEvents(
+  events: AsyncIterable<TranscriptionEvent>,
+  { segments: tellsSegments }: Pick<TranscriptionCall, 'segments'>,
+): AsyncGenerator<object | undefined> {
+  let text = '';
+  let held = '';
+  const segments: TranscriptSegment[] = [];
+  for await (const event of events) {
+    if (event.type === 'start') yield undefined;
+    else if (event.type === 'segment') {
+      segments.push(event.segment);
+      const grown = text === '' ? event.segment.text.trimStart() : held + event.segment.text;
+      const delta = grown.trimEnd();
+      held = grown.slice(delta.length);
+      text += delta;
+      if (delta !== '') yield { type: 'transcript.text.delta', delta, ...logprobsOf([event.segment]) };
+      if (tellsSegments) yield { type: 'transcript.text.segment', ...shownSegment(event.segment) };
+    } else yield { type: 'transcript.text.done', text, ...logprobsOf(segments), usage: tokensOf(event) };
+  }
+}
+
+const tokensOf = ({ inputTokens, outputTokens }: Part<'finish'>): object => ({
+  type: 'tokens',
+  input_tokens: inputTokens,
+  input_token_details: { text_tokens: 0, audio_tokens: inputTokens },
+  output_tokens: outputTokens,
+  total_tokens: inputTokens + outputTokens,
+});
+
 /** Of the tokens of segments, where they were asked for: an object to spread. */
-export function logprobsOf(segments: readonly TranscriptSegment[]): { readonly logprobs?: readonly TokenLogprob[] } {
+function logprobsOf(segments: readonly TranscriptSegment[]): { readonly logprobs?: readonly TokenLogprob[] } {
   return segments.some(({ logprobs }) => logprobs) ? { logprobs: segments.flatMap(({ logprobs = [] }) => logprobs) } : {};
 }
 
 /** A segment as the event of a stream has it: its id is text there, as OpenAI has it. */
-export function shownSegment({ id, start, end, text }: TranscriptSegment): object {
+function shownSegment({ id, start, end, text }: TranscriptSegment): object {
   return { id: `seg_${id}`, start: milliseconds(start), end: milliseconds(end), text };
 }
 

@@ -1,5 +1,5 @@
 /** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
-import type { TranscriptionRequest } from '../../engine/api.ts';
+import type { ModelInfo, TranscriptionRequest } from '../../engine/api.ts';
 import { describeChunking, parseChunking } from './chunking.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import type { Blocks } from '../body/blocks.ts';
@@ -26,9 +26,10 @@ const LANGUAGES =
 
 type Task = NonNullable<TranscriptionRequest['task']>;
 
-export interface TranscriptionCall {
+/** `File` is what holds the bytes. */
+export interface TranscriptionCall<File = Blocks> {
   readonly model: string | undefined;
-  readonly file: Blocks;
+  readonly file: File;
   /** Everything of the request but its samples. */
   readonly request: Omit<TranscriptionRequest, 'samples'>;
   readonly format: TranscriptFormat;
@@ -70,7 +71,10 @@ export function describeTranscriptionForm(names: ModelNames): Json {
 }
 
 /** Checks a form of POST /audio/transcriptions or /audio/translations; throws HttpError 400 that names the field. */
-export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, task }: FormRules): TranscriptionCall {
+export function parseTranscriptionForm<File = Blocks>(
+  { fields, file }: Pick<Form, 'fields'> & { readonly file: File | undefined },
+  { modelOptional, task }: FormRules,
+): TranscriptionCall<File> {
   const one = (name: string): string | undefined => fields.get(name)?.at(-1);
   if (!file) {
     if (one('file') !== undefined)
@@ -98,6 +102,13 @@ export function parseTranscriptionForm({ fields, file }: Form, { modelOptional, 
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
   return { model, file, request, format, granularities, stream, segments };
+}
+
+/** 400 where the model writes only what it hears. */
+export function checkTranslates(modelId: string, model: ModelInfo | undefined): void {
+  if (model?.translates) return;
+  const message = `the model '${modelId}' cannot translate: that needs a multilingual Whisper; /v1/audio/transcriptions transcribes`;
+  throw unsupportedValue('model', message);
 }
 
 function parseFormat(format: string): TranscriptFormat {

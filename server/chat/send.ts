@@ -1,0 +1,37 @@
+/** An answer on its way to a client: counted, and sent as one JSON body or as server-sent events. */
+import { createHash } from 'node:crypto';
+import type { Response } from 'express';
+import type { Job, ListenerContext } from '../http/context.ts';
+import { relay } from '../http/relay.ts';
+import { answerChunks, createEnvelope, describeBuild, fingerprint, wholeAnswer } from './answer.ts';
+import type { Answer, Envelope, Source } from './answer.ts';
+
+/** What an answer of this listener starts from. */
+export function startAnswer(context: ListenerContext, prefix: string): Envelope {
+  const build = describeBuild(context.engine.info(), context.model());
+  return createEnvelope(context.options.modelId, fingerprint(createHash('sha256').update(build).digest('hex')), prefix);
+}
+
+/** Passes events through; times the first token and the ones after it, and puts the sums over all prompts in the log line. */
+export function countEvents(context: ListenerContext, job: Job, sources: readonly Source[]): Source[] {
+  const total = { prompt: 0, completion: 0 };
+  return sources.map(async function* (events) {
+    let lastToken = 0;
+    for await (const event of events) {
+      if (event.type === 'start') job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
+      else if (event.type === 'delta') {
+        const now = job.elapsed();
+        if (lastToken === 0) context.metrics.firstOutput(now);
+        else context.metrics.tokens(event.tokens, now - lastToken);
+        lastToken = now;
+      } else job.note({ completion_tokens: (total.completion += event.completionTokens), finish_reason: event.reason });
+      yield event;
+    }
+  });
+}
+
+/** Sends an answer in the way that was asked for. */
+export async function sendAnswer(response: Response, sources: readonly Source[], answer: Answer, job: Job): Promise<void> {
+  if (!answer.delivery.stream) return void response.json(await wholeAnswer(sources, answer));
+  await relay(response, job, answerChunks(sources, answer));
+}
