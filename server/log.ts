@@ -8,3 +8,9 @@ export type { Logger };
 export function createLog(level: string): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination({ fd: 2, sync: false, minLength: 0 }));
 }
+
+/** A log for a program that Parley is a part of: `line` gets each line, of levels from `info` on. */
+export function createLineLog(line: ((text: string) => void) | undefined): Logger {
+  const level = line ? 'info' : 'silent';
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, { write: (text: string) => line?.(text.trimEnd()) });
+}

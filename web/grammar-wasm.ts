@@ -12,19 +12,19 @@ const FETCHED =
 /**
  * Takes the WebAssembly of @mlc-ai/web-xgrammar out of its script, where it is base64: that takes 100 KB more compressed, and the script has to be parsed and
  * decoded whole. The module `virtual:grammar-wasm` says where the file is; the library reads that from `globalThis.grammarWasm` when it is made. While developing
- * it stays as it is published.
+ * it stays as it is published, and so it does where it `isInline`.
  */
-export function grammarWasm(): Plugin {
-  let isBuild = false;
+export function grammarWasm({ isInline = false } = {}): Plugin {
+  let isFile = false;
   return {
     name: 'grammar-wasm',
     configResolved({ command }) {
-      isBuild = command === 'build';
+      isFile = command === 'build' && !isInline;
     },
     resolveId: (source) => (source === 'virtual:grammar-wasm' ? '\0grammar-wasm' : undefined),
     async load(id) {
       if (id !== '\0grammar-wasm') return undefined;
-      if (!isBuild) return 'export const grammarWasm = undefined;';
+      if (!isFile) return 'export const grammarWasm = undefined;';
       const library = await this.resolve('@mlc-ai/web-xgrammar');
       const inlined = INLINED.exec(await readFile(library!.id, 'utf8'));
       if (!inlined) throw new Error('@mlc-ai/web-xgrammar no longer has its WebAssembly where web/grammar-wasm.ts looks for it');
@@ -32,7 +32,7 @@ export function grammarWasm(): Plugin {
       return `export const grammarWasm = import.meta.ROLLUP_FILE_URL_${file};`;
     },
     transform(code, id) {
-      if (!isBuild || !LIBRARY.test(id)) return undefined;
+      if (!isFile || !LIBRARY.test(id)) return undefined;
       if (!INLINED.test(code) || !code.includes(DECODED))
         throw new Error('@mlc-ai/web-xgrammar reads its WebAssembly otherwise now: see web/grammar-wasm.ts');
       return { code: code.replace(INLINED, 'wasmBinaryFile=globalThis.grammarWasm;').replace(DECODED, FETCHED), map: null };

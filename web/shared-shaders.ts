@@ -14,13 +14,16 @@ export function readShaderFiles(): (readonly [name: string, text: string])[] {
 
 const bare = (text: string): string => text.replace(/\/\/[^\n]*/g, '').split('\n').map((line) => line.trim()).filter((line) => line !== '').join('\n'); // prettier-ignore
 
-/** The module `virtual:shaders`: every .wgsl file by its path below shaders/. Built, they are one file that the engine and the self-test both fetch. */
-export function sharedShaders(): Plugin {
-  let isBuild = false;
+/**
+ * The module `virtual:shaders`: every .wgsl file by its path below shaders/. Built, they are one file that the engine and the self-test both
+ * fetch; `isInline` leaves them in the script.
+ */
+export function sharedShaders({ isInline = false } = {}): Plugin {
+  let isFile = false;
   return {
     name: 'shared-shaders',
     configResolved({ command }) {
-      isBuild = command === 'build';
+      isFile = command === 'build' && !isInline;
     },
     resolveId: (source) => (source === 'virtual:shaders' ? '\0shaders' : undefined),
     load(id) {
@@ -28,7 +31,7 @@ export function sharedShaders(): Plugin {
       const files = readShaderFiles();
       for (const [name] of files) this.addWatchFile(join(FOLDER, name));
       const source = JSON.stringify(Object.fromEntries(files));
-      if (!isBuild) return `export const readShaders = async () => (${source});`;
+      if (!isFile) return `export const readShaders = async () => (${source});`;
       const file = this.emitFile({ type: 'asset', name: 'shaders.json', source });
       return `export const readShaders = async () => (await fetch(import.meta.ROLLUP_FILE_URL_${file})).json();`;
     },

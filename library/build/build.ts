@@ -11,15 +11,32 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { builtinModules } from 'node:module';
 import { join, resolve } from 'node:path';
 import { build } from 'vite';
-import { NODE_PLATFORM, ROOT, entryName, packageLayout, phonemizerAt, threadEntries } from './plugins.ts';
+import { collectPackages, describeLicences } from './licences.ts';
+import { grammarWasm } from '../../web/grammar-wasm.ts';
+import { sharedShaders } from '../../web/shared-shaders.ts';
+import {
+  NODE_PLATFORM,
+  ROOT,
+  entryName,
+  noNode,
+  packageLayout,
+  pageLayout,
+  phonemizerAt,
+  phonemizerBeside,
+  threadEntries,
+} from './plugins.ts';
 
 const OUT = resolve(process.env['PARLEY_PACKAGE_FOLDER'] ?? join(ROOT, 'dist', 'package'));
+const LIBRARY = join(ROOT, 'library');
 const PARLEY = join(OUT, 'parley');
 const MODELS = join(OUT, 'parley-models');
 const NODE = join(PARLEY, 'dist', 'node');
+const BROWSER = join(PARLEY, 'dist', 'browser');
+const TYPES = join(PARLEY, 'dist', 'types');
 const PAGE = join(PARLEY, 'dist', 'page');
 
 interface Manifest {
@@ -43,8 +60,18 @@ const BUILD_ONLY: readonly string[] = ['tsx', 'vite'];
 /** Looked for, and done without. */
 const ABSENT: readonly string[] = ['parley-models'];
 
+/** Folders of the packages that are compiled in; typefaces come by style sheets, which are no modules. */
+const compiled = new Set<string>(
+  Object.keys(root.dependencies)
+    .filter((name) => name.startsWith('@fontsource'))
+    .map((name) => join(ROOT, 'node_modules', name)),
+);
+
 rmSync(OUT, { recursive: true, force: true });
 await buildNode();
+await buildBrowser();
+checkBrowser();
+buildTypes();
 await buildPage();
 copyData();
 writeFileSync(join(PARLEY, 'package.json'), `${JSON.stringify(parleyManifest(), null, 2)}\n`);
@@ -54,6 +81,9 @@ writeFileSync(join(MODELS, 'package.json'), `${JSON.stringify(modelsManifest(), 
 async function buildNode(): Promise<void> {
   const input = {
     parley: join(ROOT, 'server', 'parley.mjs'),
+    index: join(LIBRARY, 'node.ts'),
+    server: join(LIBRARY, 'server.ts'),
+    'ai-sdk': join(LIBRARY, 'ai-sdk.ts'),
     [entryName(NODE_PLATFORM)]: NODE_PLATFORM,
     ...threadEntries(['engine', 'sources', 'server']),
   };
@@ -78,14 +108,83 @@ async function buildNode(): Promise<void> {
   });
 }
 
+/** The library of a page and its workers, with what they need of other packages. */
+async function buildBrowser(): Promise<void> {
+  const input = { index: join(LIBRARY, 'browser.ts'), worker: join(LIBRARY, 'worker.ts'), ...threadEntries(['web/src/worker']) };
+  await build({
+    configFile: false,
+    root: ROOT,
+    logLevel: 'error',
+    publicDir: false,
+    base: './',
+    plugins: [
+      phonemizerBeside(root.dependencies['phonemizer']!),
+      collectPackages(compiled),
+      noNode(),
+      pageLayout(),
+      sharedShaders({ isInline: true }),
+      grammarWasm({ isInline: true }),
+    ],
+    ssr: { target: 'webworker', noExternal: true, external: ['phonemizer'] },
+    build: {
+      ssr: true,
+      ssrEmitAssets: true,
+      outDir: BROWSER,
+      target: 'es2023',
+      minify: true,
+      rollupOptions: {
+        input,
+        preserveEntrySignatures: 'allow-extension',
+        output: { entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js', assetFileNames: '[name]-[hash][extname]' },
+      },
+    },
+  });
+}
+
+/** A page has no Node, and no way to a package by its name; bundlers have one to the phonemizer. */
+function checkBrowser(): void {
+  for (const name of readdirSync(BROWSER).filter((file) => file.endsWith('.js'))) {
+    const code = readFileSync(join(BROWSER, name), 'utf8');
+    for (const [, source] of code.matchAll(/\b(?:from|import)\s*\(?\s*["'`]([^"'`]+)["'`]/g))
+      if (!source!.startsWith('.') && source !== 'phonemizer' && /^(node:|@?[a-z][\w./-]*$)/.test(source!))
+        throw new Error(`dist/browser/${name} imports ${source}, which a page does not find`);
+  }
+}
+
+/** The public types, which stand by themselves. */
+function buildTypes(): void {
+  const all = join(OUT, 'types');
+  const tsc = spawnSync(
+    process.execPath,
+    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', join(LIBRARY, 'build', 'tsconfig.json'), '--outDir', all],
+    {
+      stdio: 'inherit',
+    },
+  );
+  if (tsc.status !== 0) throw new Error('the types could not be written (above)');
+  const needed = ['node', 'server', 'worker', 'ai-sdk'];
+  mkdirSync(TYPES, { recursive: true });
+  for (const name of needed) {
+    const code = readFileSync(join(all, 'library', `${name}.d.ts`), 'utf8').replace(/^import '\.\.\/.*\n/gm, '');
+    const relative = [...code.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path!);
+    for (const path of relative) {
+      const next = /^\.\/([\w-]+)\.ts$/.exec(path)?.[1];
+      if (next === undefined) throw new Error(`${name}.d.ts shows ${path}, which is not public: see library/types.ts`);
+      if (!needed.includes(next)) needed.push(next);
+    }
+    writeFileSync(join(TYPES, `${name}.d.ts`), code.replace(/(from '\.[^']+)\.ts'/g, "$1.js'"));
+  }
+  rmSync(all, { recursive: true });
+}
+
 /** The playground as the server serves it; models and the phonemizer lie beside it, in packages of their own. */
 async function buildPage(): Promise<void> {
   const phonemizer = phonemizerAt("new URL(/* @vite-ignore */ '../phonemizer/phonemizer.js', import.meta.url).href");
   await build({
     configFile: join(ROOT, 'web', 'vite.config.ts'),
     logLevel: 'warn',
-    plugins: [phonemizer],
-    worker: { plugins: () => [phonemizer] },
+    plugins: [phonemizer, collectPackages(compiled)],
+    worker: { plugins: () => [phonemizer, collectPackages(compiled)] },
     build: { outDir: PAGE },
   });
   const built = join(PAGE, 'models');
@@ -104,8 +203,12 @@ async function buildPage(): Promise<void> {
 function copyData(): void {
   for (const name of ['recipes', 'silero-vad']) cpSync(join(ROOT, 'models', name), join(PARLEY, 'models', name), { recursive: true });
   for (const folder of [PARLEY, MODELS]) copyFileSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-  copyFileSync(join(ROOT, 'library', 'README.md'), join(PARLEY, 'README.md'));
+  // Its links are to files that the package has not.
+  const guide = readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8').replace(/\[([^\]]*)\]\((?!https?:)[^)]*\)/g, '$1');
+  writeFileSync(join(PARLEY, 'README.md'), guide);
   copyFileSync(join(ROOT, 'CHANGELOG.md'), join(PARLEY, 'CHANGELOG.md'));
+  copyFileSync(join(ROOT, 'server', 'audio', 'codecs', 'README.md'), join(NODE, 'codecs.md'));
+  writeFileSync(join(PARLEY, 'THIRD-PARTY.md'), describeLicences(compiled));
   writeFileSync(join(MODELS, 'README.md'), MODELS_README);
 }
 
@@ -139,11 +242,26 @@ function parleyManifest(): object {
     license,
     type: 'module',
     bin: { parley: 'dist/node/parley.js' },
-    exports: { './package.json': './package.json' },
+    main: './dist/node/index.js',
+    types: './dist/types/node.d.ts',
+    exports: {
+      '.': {
+        types: './dist/types/node.d.ts',
+        browser: './dist/browser/index.js',
+        default: './dist/node/index.js',
+      },
+      './server': { types: './dist/types/server.d.ts', default: './dist/node/server.js' },
+      './worker': { types: './dist/types/worker.d.ts', default: './dist/browser/worker.js' },
+      './ai-sdk': { types: './dist/types/ai-sdk.d.ts', default: './dist/node/ai-sdk.js' },
+      './package.json': './package.json',
+    },
     engines,
-    sideEffects: false,
+    // The workers are nothing but side effects.
+    sideEffects: ['./dist/browser/worker.js', './dist/browser/*-worker.js', './dist/node/*.js'],
     dependencies,
     optionalDependencies: { 'parley-models': version },
+    peerDependencies: { '@ai-sdk/provider': '^4.0.0' },
+    peerDependenciesMeta: { '@ai-sdk/provider': { optional: true } },
   };
 }
 

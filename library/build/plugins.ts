@@ -1,5 +1,6 @@
 /** Plugins of the build of the package: what the sources find beside themselves, found in the package's own layout. */
 import { readFileSync, readdirSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vite';
@@ -38,6 +39,32 @@ export function threadEntries(folders: readonly string[]): Record<string, string
   return found;
 }
 
+/** Node's own modules in a page: packages ask for them where they find themselves in Node, and nowhere else. */
+export function noNode(): Plugin {
+  return {
+    name: 'parley-no-node',
+    enforce: 'pre',
+    resolveId: (source) => (isBuiltin(source) ? '\0no-node' : undefined),
+    load: (id) => (id === '\0no-node' ? 'export default undefined;' : undefined),
+  };
+}
+
+/** Addresses in a page's modules: its workers lie beside them, and threads that only Node has lie nowhere. */
+export function pageLayout(): Plugin {
+  return {
+    name: 'parley-page-layout',
+    enforce: 'pre',
+    transform(code, id) {
+      if (!id.startsWith(ROOT) || id.includes('node_modules')) return undefined;
+      const inPage = id.startsWith(join(ROOT, 'web'));
+      const moved = code.replace(MODULE_URL, (_, path: string) =>
+        inPage ? `new URL('./${entryName(join(dirname(id), path))}.js', import.meta.url)` : `new URL('about:blank')`,
+      );
+      return moved === code ? undefined : { code: moved, map: null };
+    },
+  };
+}
+
 /** Addresses of modules and WebAssembly as the package has them, its own layout, and the shaders inlined. */
 export function packageLayout(): Plugin {
   return {
@@ -74,6 +101,26 @@ function withEntry(code: string): string {
   const own = 'platform: import.meta.url';
   if (!code.includes(own)) throw new Error('engine/platform/node.ts no longer names itself to threads as library/build/plugins.ts expects');
   return code.replace(own, `platform: new URL('./${entryName(NODE_PLATFORM)}.js', import.meta.url).href`);
+}
+
+/**
+ * The phonemizer by its name, which bundlers resolve, else beside this package as static servers and CDNs of npm have it. The espeak-ng in it has another
+ * licence, so it stays a package of its own.
+ */
+export function phonemizerBeside(version: string): Plugin {
+  const at = (folder: string): string => `'../../../${folder}/dist/phonemizer.js'`;
+  const address = `new URL(/* @vite-ignore */ import.meta.url.includes('/parley@') ? ${at(`phonemizer@${version}`)} : ${at('phonemizer')}, import.meta.url).href`;
+  const beside = `import(/* webpackIgnore: true */ /* @vite-ignore */ ${address})`;
+  return {
+    name: 'parley-phonemizer-beside',
+    enforce: 'pre',
+    resolveId: (source, importer) =>
+      source !== 'phonemizer' ? undefined : importer === '\0phonemizer' ? { id: source, external: true } : '\0phonemizer',
+    load: (id) =>
+      id === '\0phonemizer'
+        ? `const loaded = () => import('phonemizer').catch(() => ${beside});\nexport const phonemize = async (...args) => (await loaded()).phonemize(...args);`
+        : undefined,
+  };
 }
 
 /** The phonemizer as an address: `address` is an expression. The espeak-ng in it has another licence, so it stays a package of its own. */

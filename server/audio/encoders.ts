@@ -1,7 +1,6 @@
 /** Samples of speech to the bytes of a file, piece by piece. Runs in the codec worker. */
 import { Encoder } from '@evan/opus/wasm/index.mjs';
 import { createMp3Encoder } from 'wasm-media-encoders';
-import { Resampler } from '../../engine/audio/resample.ts';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { instantiateCodecs } from './codecs-module.ts';
 import { joinBytes } from './join-bytes.ts';
@@ -9,43 +8,24 @@ import { mp3Info } from './mp3-info.ts';
 import type { Mp3Stream } from './mp3-info.ts';
 import { OggWriter } from './ogg.ts';
 import type { OggPacket } from './ogg.ts';
+import { PCM, resampling } from './pcm.ts';
+import type { Rates, SampleEncoder } from './pcm.ts';
 
 /** How samples become bytes; a WAV file is a header and `pcm`. */
 export type SampleEncoding = 'pcm' | 'mp3' | 'opus' | 'aac' | 'flac';
-
-export interface SampleEncoder {
-  encode(samples: Float32Array): Uint8Array;
-  finish(): Uint8Array;
-  /** After finish(): what the file would have begun with, had its length been known; as many bytes as it did begin with. */
-  head?(): Uint8Array;
-  /** Frees what a collector does not see; harmless after finish(). */
-  close?(): void;
-}
-
-/** Hz of the samples that come, and of the file. */
-export interface Rates {
-  readonly from: number;
-  readonly to: number;
-}
 
 /** Begins a file. */
 export async function createSampleEncoder(encoding: SampleEncoding, { from, to }: Rates): Promise<SampleEncoder> {
   // Opus has five rates of its own, and is played at 48 kHz whatever was put in.
   const rate = encoding === 'opus' && !OPUS_RATES.includes(to) ? OPUS_CLOCK : to;
   const encoder = await create(encoding, rate);
-  if (from === rate) return encoder;
-  const resampler = new Resampler(from, rate);
-  return {
-    ...encoder,
-    encode: (samples) => encoder.encode(resampler.push(samples)),
-    finish: () => joinBytes([encoder.encode(resampler.flush()), encoder.finish()]),
-  };
+  return resampling(encoder, { from, to: rate });
 }
 
 async function create(encoding: SampleEncoding, rate: number): Promise<SampleEncoder> {
   if (encoding === 'mp3') return await createMp3(rate);
   if (encoding === 'opus') return createOpus(rate);
-  if (encoding === 'pcm') return { encode: floatToPcm16, finish: () => new Uint8Array() };
+  if (encoding === 'pcm') return PCM;
   return createInWasm(encoding, rate);
 }
 

@@ -1,7 +1,8 @@
 /** The codec workers as promises. A worker that dies or hangs fails the request it was at, and its encoders, and is replaced; decodings that waited go on. */
 import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
-import type { Rates, SampleEncoding } from './encoders.ts';
+import type { SampleEncoding } from './encoders.ts';
+import type { Rates } from './pcm.ts';
 import type { Decoded } from './decode.ts';
 import { TemporaryFolder } from './temporary-folder.ts';
 import type { Blocks } from '../body/blocks.ts';

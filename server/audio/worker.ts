@@ -4,7 +4,8 @@ import { Blocks } from '../body/blocks.ts';
 import { decodeUpload } from './decode.ts';
 import type { Decoded } from './decode.ts';
 import { createSampleEncoder } from './encoders.ts';
-import type { Rates, SampleEncoder, SampleEncoding } from './encoders.ts';
+import type { SampleEncoding } from './encoders.ts';
+import type { Rates, SampleEncoder } from './pcm.ts';
 import { toHttpError } from '../http/errors.ts';
 
 /** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */

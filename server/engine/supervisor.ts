@@ -28,6 +28,8 @@ export interface SupervisorOptions {
   readonly onGiveUp: (error: EngineError) => void;
   /** Told what the models will take of each device, before they are loaded; engines that follow plan the same. */
   readonly onPlan?: (plan: MemoryPlan) => void;
+  /** Variables of the engine process besides this one's. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Another entry, for tests. */
   readonly entry?: URL;
 }
@@ -160,8 +162,8 @@ class Supervisor {
   }
 
   #start(): void {
-    const { log, watchdogMs = 60_000, start, entry = new URL('./process.ts', import.meta.url) } = this.#options;
-    const run = new EngineRun(entry, { type: 'start', ...start }, log, watchdogMs);
+    const { log, watchdogMs = 60_000, start, entry = new URL('./process.ts', import.meta.url), environment = {} } = this.#options;
+    const run = new EngineRun({ entry, environment }, { type: 'start', ...start }, log, watchdogMs);
     run.onPlan = this.#info ? undefined : this.#options.onPlan;
     this.#run = run;
     run.client.ready.then(
@@ -218,8 +220,14 @@ class EngineRun {
   readonly #log: Logger;
   onPlan: SupervisorOptions['onPlan'];
 
-  constructor(entry: URL, start: StartMessage, log: Logger, watchdogMs: number) {
+  constructor(
+    { entry, environment }: Required<Pick<SupervisorOptions, 'entry' | 'environment'>>,
+    start: StartMessage,
+    log: Logger,
+    watchdogMs: number,
+  ) {
     this.child = fork(fileURLToPath(entry), {
+      env: { ...process.env, ...environment },
       serialization: 'advanced',
       execArgv: [...TSX_ARGV],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -2,7 +2,8 @@
 import type { SpeechEvent } from '../../engine/api.ts';
 import { wavHeader } from '../../engine/audio/wav.ts';
 import { EngineError, fromPlainError, toPlainError } from '../../engine/errors.ts';
-import type { Rates, SampleEncoding } from '../audio/encoders.ts';
+import type { SampleEncoding } from '../audio/encoders.ts';
+import type { Rates } from '../audio/pcm.ts';
 import { joinBytes } from '../audio/join-bytes.ts';
 import type { AudioEncoder } from '../audio/pool.ts';
 import type { SpeechCall, SpeechFormat } from './schema.ts';
@@ -146,7 +147,7 @@ function wholeSender(outlet: Outlet, call: SpeechCall): Sender {
       outlet.begin({ ...headersOf(call, start), 'content-length': String(body.length) });
       outlet.end(body);
     },
-    fail: (error) => (chunked ? chunked.fail(error) : Promise.reject(error as Error)),
+    fail: (error) => (chunked ? chunked.fail(error) : Promise.reject(error)),
   };
 }
 

@@ -8,9 +8,10 @@ import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
-import { TAB_CONTEXT, VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
+import { VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
 import type { ModelManifest } from '../models/manifest.ts';
 import { isStoreAvailable } from '../models/model-store.ts';
+import { TAB_CONFIG, tabMemory } from '../models/tab-config.ts';
 import { StoreError } from '../models/store-error.ts';
 import type { ModelStore } from '../models/model-store.ts';
 import { messagePort } from '../worker/message-port.ts';
@@ -18,17 +19,6 @@ import type { PlacedFile, PlacedModel } from '../worker/model-files.ts';
 import type { LoadMessage } from '../worker/protocol.ts';
 import type { SessionState } from './session-state.ts';
 import { startEngineWorker } from './start-engine-worker.ts';
-
-/** Settings of an engine that shares the machine with a browser: a few conversations, a modest cache. */
-const TAB_CONFIG: Partial<EngineConfig> = {
-  maxRunningRequests: 8,
-  contextLength: TAB_CONTEXT,
-  chunkedPrefillSize: 512,
-  maxQueuedRequests: 32,
-  // The page's longest answer may be longer than what a small model's context leaves.
-  autoTruncateMaxTokens: true,
-};
-const TAB_MEMORY = 2 ** 30;
 
 /** One half of the layers on each of the two graphics cards that a browser can tell apart, or all on one. */
 export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
@@ -119,7 +109,7 @@ export class EngineSession {
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
-    const config: Partial<EngineConfig> = { ...TAB_CONFIG, deviceMemory: tabMemory(manifest), ...this.#settings() };
+    const config: Partial<EngineConfig> = { ...TAB_CONFIG, deviceMemory: tabMemory(manifest.about?.memoryBytes), ...this.#settings() };
     const { port1, port2 } = new MessageChannel();
     const closed = new Promise<void>((resolve) => (this.#close = resolve));
     const { worker, failed, end } = startEngineWorker(`parley ${manifest.task}`, (message) => {
@@ -169,9 +159,6 @@ function placedModel({ id, main, files }: ModelManifest, stored: boolean): Place
   const first = main ?? (files[0]?.name.endsWith('.gguf') ? files[0].name : undefined);
   return { id, files: placed, ...(first !== undefined && { main: first }) };
 }
-
-/** Bytes that a tab's engine may plan with: as much as a large model needs with a conversation or two. */
-const tabMemory = ({ about }: ModelManifest): number => Math.max(TAB_MEMORY, 1.5 * (about?.memoryBytes ?? 0));
 
 /** True when a newer build publishes other bytes under the same id. */
 function isOutdated(stored: ModelManifest, published: ModelManifest): boolean {

@@ -64,10 +64,10 @@ const VAD_FOLDER = 'page:silero-vad';
 
 async function load({ config, model, vad, port }: LoadMessage): Promise<void> {
   const shaders = await bundledShaders();
-  const { file, list } = modelFiles(model, openFile(model.id));
+  const { file, list } = model.base === undefined ? modelFiles(model, openFile(model.id)) : { file: fetchFile, list: undefined };
   const openAny = async (path: string): Promise<SlicedFile | undefined> =>
     vad !== undefined && path.startsWith(VAD_FOLDER) ? (path.endsWith('.safetensors') ? fetchFile(vad) : undefined) : file(path);
-  const platform = createBrowserPlatform({ shaders, file: openAny, list, log, grammarWorker });
+  const platform = createBrowserPlatform({ shaders, file: openAny, ...(list && { list }), log, grammarWorker });
   const source = { [model.task]: { path: modelPath(model), id: model.id }, ...(vad !== undefined && { vad: { path: VAD_FOLDER } }) };
   const engine = await createEngine(platform, resolveConfig({ ...config, ...source }));
   serveEngine(engine, messagePort(port), log);

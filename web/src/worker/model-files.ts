@@ -14,11 +14,14 @@ export interface PlacedModel {
   readonly id: string;
   /** The file that stands for the model; absent: the folder of all. */
   readonly main?: string;
+  /** Address of a folder whose files are fetched when they are wanted, in place of `files`. */
+  readonly base?: string;
   readonly files: readonly PlacedFile[];
 }
 
 /** The path that an engine is given for a model. */
-export function modelPath({ id, main }: PlacedModel): string {
+export function modelPath({ id, main, base }: PlacedModel): string {
+  if (base !== undefined) return base;
   return main === undefined ? id : `${id}/${main}`;
 }
 

@@ -1,0 +1,30 @@
+/** Tool calls of a stream, whose arguments come in pieces, as the parts of the AI SDK. */
+import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type { ChatCompletionChunk } from './types.ts';
+
+type Pieces = NonNullable<ChatCompletionChunk['choices'][number]['delta']['tool_calls']>;
+
+/** Takes the pieces in their order; at the end every call is told whole. */
+export function toolParts() {
+  const calls: { readonly id: string; readonly toolName: string; input: string }[] = [];
+  return {
+    *take(pieces: Pieces): Generator<LanguageModelV4StreamPart> {
+      for (const { index, id, function: called } of pieces) {
+        let call = calls[index];
+        if (!call) {
+          call = calls[index] = { id: id ?? `call_${index}`, toolName: called?.name ?? '', input: '' };
+          yield { type: 'tool-input-start', id: call.id, toolName: call.toolName };
+        }
+        const delta = called?.arguments ?? '';
+        call.input += delta;
+        if (delta !== '') yield { type: 'tool-input-delta', id: call.id, delta };
+      }
+    },
+    *end(): Generator<LanguageModelV4StreamPart> {
+      for (const { id, toolName, input } of calls) {
+        yield { type: 'tool-input-end', id };
+        yield { type: 'tool-call', toolCallId: id, toolName, input };
+      }
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/** Errors in the shape of the OpenAI client's: a class a status, and the fields of the API's error object. */
+
+/** The error object of an answer. */
+export interface ErrorObject {
+  readonly message?: string;
+  readonly type?: string;
+  readonly param?: string | null;
+  readonly code?: string | null;
+  readonly [more: string]: unknown;
+}
+
+/** A call that was refused or failed. `status` is what the HTTP API answers in the same case. */
+export class APIError extends Error {
+  readonly status: number | undefined;
+  readonly error: ErrorObject | undefined;
+  readonly headers: Headers | undefined;
+  readonly code: string | null | undefined;
+  readonly param: string | null | undefined;
+  readonly type: string | undefined;
+  readonly requestID: string | null | undefined = undefined;
+
+  constructor(status: number | undefined, error: ErrorObject | undefined, message?: string, headers?: Headers, cause?: unknown) {
+    const said = error?.message ?? message ?? '(no message)';
+    super(status === undefined ? said : `${status} ${said}`, cause === undefined ? undefined : { cause });
+    this.name = new.target.name;
+    this.status = status;
+    this.error = error;
+    this.headers = headers;
+    this.code = error?.code;
+    this.param = error?.param;
+    this.type = error?.type;
+  }
+}
+
+export class APIUserAbortError extends APIError {
+  constructor({ message }: { readonly message?: string } = {}) {
+    super(undefined, undefined, message ?? 'Request was aborted.');
+  }
+}
+
+export class BadRequestError extends APIError {}
+export class AuthenticationError extends APIError {}
+export class PermissionDeniedError extends APIError {}
+export class NotFoundError extends APIError {}
+export class ConflictError extends APIError {}
+export class UnprocessableEntityError extends APIError {}
+export class RateLimitError extends APIError {}
+export class InternalServerError extends APIError {}
+
+const CLASSES: ReadonlyMap<number, typeof APIError> = new Map([
+  [400, BadRequestError],
+  [401, AuthenticationError],
+  [403, PermissionDeniedError],
+  [404, NotFoundError],
+  [409, ConflictError],
+  [422, UnprocessableEntityError],
+  [429, RateLimitError],
+]);
+
+/** The class that the OpenAI client has for a status. */
+export function errorClass(status: number): typeof APIError {
+  return CLASSES.get(status) ?? (status >= 500 ? InternalServerError : APIError);
+}

@@ -1,0 +1,28 @@
+/** `parley` in Node: models in a process of their own, beside the program that asks them. */
+import { CodecPool } from '../server/audio/pool.ts';
+import { Blocks } from '../server/body/blocks.ts';
+import { createParley } from './parley.ts';
+import { start } from './start.ts';
+import type { LoadOptions, Parley as ParleyInstance, ParleyConstructor } from './types.ts';
+
+export * from './errors.ts';
+export { Stream } from './stream.ts';
+export type * from './types.ts';
+
+/** Loads models into a process of their own. */
+export const Parley: ParleyConstructor = { load };
+export type Parley = ParleyInstance;
+
+async function load(options: LoadOptions): Promise<ParleyInstance> {
+  const { engine, config } = await start(options);
+  const codec = new CodecPool(1);
+  return createParley({
+    engine: (task) => (config[task] ? engine : undefined),
+    encoders: codec,
+    speechFormat: 'mp3',
+    decode: async (bytes) => codec.decode(Blocks.of([bytes])),
+    close: async () => {
+      await Promise.all([engine.close(), codec.close()]);
+    },
+  });
+}

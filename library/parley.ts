@@ -1,0 +1,192 @@
+/** The calls of the OpenAI client, answered by an engine beside the caller: requests are checked and answers are built by what the listeners use, without HTTP. */
+import type { Engine } from '../engine/protocol.ts';
+import { EngineError } from '../engine/errors.ts';
+import type { ModelInfo, SampleFile } from '../engine/api.ts';
+import { VOICE_TABLE, resolveVoices } from '../engine/util/voices.ts';
+import { answerChunks, createEnvelope, describeBuild, fingerprint, wholeAnswer } from '../server/chat/answer.ts';
+import { chatAnswer } from '../server/chat/choice.ts';
+import { parseChatBody } from '../server/chat/schema.ts';
+import { checkModelName, toHttpError } from '../server/http/errors.ts';
+import { nameField, speak } from '../server/speech/speak.ts';
+import type { Encoders } from '../server/speech/speak.ts';
+import { parseSpeechBody, speechRules } from '../server/speech/schema.ts';
+import type { SpeechFormat } from '../server/speech/schema.ts';
+import { collect, shownTranscript, transcriptEvents } from '../server/transcription/formats.ts';
+import { parseTranscriptionForm } from '../server/transcription/schema.ts';
+import { APIUserAbortError, errorClass } from './errors.ts';
+import { formOf, bytesOf } from './form.ts';
+import { responseOutlet } from './outlet.ts';
+import { Stream } from './stream.ts';
+import type { Parley, RequestOptions } from './types.ts';
+
+/** What the calls need of where they run. */
+export interface Host {
+  /** The engine of a task; undefined where no such model was loaded. */
+  engine(task: ModelInfo['task']): Engine | undefined;
+  readonly encoders: Encoders;
+  /** Decodes a recording to what the engine hears; `warnings` say what was wrong with it. */
+  decode(bytes: Uint8Array<ArrayBuffer>): Promise<{ readonly samples: Float32Array | SampleFile; discard(): Promise<void> }>;
+  /** Where speech requests do not say. */
+  readonly speechFormat: SpeechFormat;
+  close(): Promise<void>;
+}
+
+/** Choices that one request may ask for. */
+const MAX_RUNNING = 128;
+
+/** The calls of a host. */
+export function createParley(host: Host): Parley {
+  const tasks = ['chat', 'speech', 'transcription'] as const;
+  const infos = tasks.flatMap((task) => modelOf(host.engine(task), task) ?? []);
+  const close = (): Promise<void> => host.close();
+  return {
+    chat: { completions: { create: createChat(host) as Parley['chat']['completions']['create'] } },
+    audio: {
+      speech: { create: createSpeech(host) },
+      transcriptions: { create: createTranscription(host) as Parley['audio']['transcriptions']['create'] },
+    },
+    models: infos.map(({ id, task, contextLength, voices }) => ({
+      id,
+      task,
+      ...(contextLength !== undefined && { contextLength }),
+      ...(voices && { voices }),
+    })),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const modelOf = (engine: Engine | undefined, task: ModelInfo['task']): ModelInfo | undefined =>
+  engine?.info().models.find((model) => model.task === task);
+
+type Body = object;
+
+/** The engine and the model of a task; throws where there is none, or another was asked for. */
+function served(host: Host, task: ModelInfo['task'], asked: string | undefined): { readonly engine: Engine; readonly model: ModelInfo } {
+  const engine = host.engine(task);
+  const model = modelOf(engine, task);
+  if (!engine || !model) throw new EngineError('unsupported', `no ${task} model was loaded`, { param: 'model' });
+  if (asked !== undefined) checkModelName(asked, [model.id, ...STANDARD_NAMES[task]]);
+  return { engine, model };
+}
+
+/** Names that programs for the OpenAI API ask for, where there is one model anyway. */
+export const STANDARD_NAMES: Readonly<Record<ModelInfo['task'], readonly string[]>> = {
+  chat: [],
+  speech: ['tts-1', 'tts-1-hd'],
+  transcription: ['whisper-1'],
+};
+
+function createChat(host: Host) {
+  return (body: Body, options?: RequestOptions): Promise<unknown> =>
+    calling(options, async (controller) => {
+      const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_RUNNING });
+      const { engine, model } = served(host, 'chat', call.model);
+      const hash = await sha256(describeBuild(engine.info(), model));
+      const answer = chatAnswer(call, createEnvelope(model.id, fingerprint(hash), 'chatcmpl'), 'reasoning_content');
+      const sources = [engine.chat(call.request, controller.signal)];
+      return call.stream ? streamOf(answerChunks(sources, answer), controller) : plain(await wholeAnswer(sources, answer));
+    });
+}
+
+function createSpeech(host: Host) {
+  return (body: Body, options?: RequestOptions): Promise<Response> =>
+    calling(options, async (controller) => {
+      const { engine, model } = served(host, 'speech', undefined);
+      const voices = model.voices ?? [];
+      const rules = speechRules({ modelOptional: true, legacy: false, defaultFormat: host.speechFormat });
+      const call = parseSpeechBody({ ...body }, { ...rules, voices, aliases: resolveVoices(VOICE_TABLE, voices) });
+      served(host, 'speech', call.model);
+      const { outlet, response } = responseOutlet(controller, toApiError);
+      const spoken = speak(nameField(call, engine.synthesize(call.request, controller.signal)), call, host.encoders, outlet);
+      return await Promise.race([response, spoken.then(() => response)]);
+    });
+}
+
+function createTranscription(host: Host) {
+  return (body: Body, options?: RequestOptions): Promise<unknown> =>
+    calling(options, async (controller) => {
+      const { file, ...fields } = body as { readonly file?: unknown };
+      const form = { fields: formOf(fields), file: await bytesOf(file) };
+      const call = parseTranscriptionForm(form, { modelOptional: true, task: 'transcribe' });
+      const { engine } = served(host, 'transcription', call.model);
+      const { samples, discard } = await host.decode(call.file);
+      const events = discarding(engine.transcribe({ ...call.request, samples }, controller.signal), discard);
+      if (call.stream) return streamOf(transcriptEvents(events, call), controller);
+      const { body: shown } = shownTranscript(call, await collect(events, call));
+      return shown;
+    });
+}
+
+/** The same events; what they were made of goes when they end, however they end. */
+async function* discarding<Event>(events: AsyncIterable<Event>, discard: () => Promise<void>): AsyncGenerator<Event> {
+  try {
+    yield* events;
+  } finally {
+    await discard();
+  }
+}
+
+/** As it would have come over HTTP: without what JSON leaves out. */
+const plain = (answer: object): unknown => JSON.parse(JSON.stringify(answer)) as unknown;
+
+async function sha256(text: string): Promise<string> {
+  const bytes = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Runs a call: tied to the caller's signal, and with errors as the API's. */
+async function calling<Answer>(
+  options: RequestOptions | undefined,
+  run: (controller: AbortController) => Promise<Answer>,
+): Promise<Answer> {
+  const controller = new AbortController();
+  const { signal } = options ?? {};
+  const abort = (): void => controller.abort();
+  if (signal?.aborted) throw new APIUserAbortError();
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    const answer = await run(controller);
+    // What is still being read goes on hearing the signal.
+    if (!(answer instanceof Stream) && !(answer instanceof Response)) signal?.removeEventListener('abort', abort);
+    return answer;
+  } catch (error) {
+    signal?.removeEventListener('abort', abort);
+    throw controller.signal.aborted ? new APIUserAbortError() : toApiError(error);
+  }
+}
+
+/** A stream whose first event has come, so that what fails before it is thrown where the call was made. */
+async function streamOf(events: AsyncGenerator<object | undefined>, controller: AbortController): Promise<Stream<object>> {
+  let first: IteratorResult<object | undefined> | undefined = await events.next();
+  async function* items(): AsyncGenerator<object> {
+    try {
+      for (let next = first ?? (await events.next()); !next.done; next = await events.next()) {
+        first = undefined;
+        if (next.value) yield plain(next.value) as object;
+      }
+    } catch (error) {
+      // Whoever ended it knows.
+      if (!controller.signal.aborted) throw toApiError(error);
+    } finally {
+      controller.abort();
+      await events.return(undefined);
+    }
+  }
+  const all = items();
+  return new Stream(() => all, controller);
+}
+
+/** Any failure as the error that the OpenAI client throws for it. */
+export function toApiError(error: unknown): Error {
+  const shown = toHttpError(error, ({ message, remedies }) => [message, ...remedies.map(describeRemedy)].join('; '));
+  const isBug = shown.code === 'internal_error';
+  // The sentence of a bug stays out of HTTP answers; here caller and engine are one program.
+  const said = isBug && error instanceof Error ? { ...shown.body.error, message: error.message } : shown.body.error;
+  return new (errorClass(shown.status))(shown.status, said, undefined, new Headers(shown.headers), error);
+}
+
+function describeRemedy({ does, settings }: EngineError['remedies'][number]): string {
+  const named = settings.map(({ name, value }) => `${name}${value === undefined ? '' : `: ${value}`}`);
+  return `${does} with engine: { ${named.join(' } or engine: { ')} }`;
+}

@@ -1,0 +1,64 @@
+/** `parley/server`: the listeners' apps with models of one's own choice, to be mounted in an Express app or served as they are. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CodecPool } from '../server/audio/pool.ts';
+import { createChatApp } from '../server/chat/routes.ts';
+import { createLineLog } from '../server/log.ts';
+import { createSpeechApp } from '../server/speech/routes.ts';
+import { createTranscriptionApp } from '../server/transcription/routes.ts';
+import { STANDARD_NAMES } from './parley.ts';
+import { start } from './start.ts';
+import type { LoadOptions } from './types.ts';
+
+export * from './errors.ts';
+export type { LoadOptions, LoadProgress } from './types.ts';
+
+/** What `app.use` and `http.createServer` take. */
+export type App = (request: IncomingMessage, response: ServerResponse, next?: (error?: unknown) => void) => void;
+
+export interface AppsOptions extends LoadOptions {
+  /** Asked for as a bearer token. */
+  readonly apiKey?: string;
+  /** Origins of pages that may ask, besides this machine's; `*` = any. */
+  readonly corsOrigins?: readonly string[];
+  /** Names that this server is asked by, besides addresses and names without a dot; `*` = any. */
+  readonly allowedHosts?: readonly string[];
+  /** Bytes of a recording that is uploaded; default 25 MiB. */
+  readonly maxUploadBytes?: number;
+}
+
+/** An app for each kind of model, each with the routes of its listener (docs/api.md). */
+export interface Apps {
+  readonly chat?: App;
+  readonly speech?: App;
+  readonly transcription?: App;
+  /** Ends what runs and frees the device. */
+  close(): Promise<void>;
+}
+
+/** Loads models and gives their apps; rejects with an APIError where one cannot be loaded. */
+export async function loadApps(options: AppsOptions): Promise<Apps> {
+  const { engine, config } = await start(options);
+  const codec = new CodecPool();
+  const { apiKey, corsOrigins = [], allowedHosts = [], maxUploadBytes } = options;
+  const common = {
+    engine,
+    modelOptional: true,
+    origins: { corsOrigins, allowedHosts },
+    log: createLineLog(options.log),
+    vitals: () => ({ restarts: engine.restarts, stalledMs: engine.stalledMs }),
+    ...(apiKey !== undefined && { apiKey }),
+  };
+  const { chat, speech, transcription } = config;
+  const named = (task: 'speech' | 'transcription') => ({ aliases: STANDARD_NAMES[task] });
+  const upload = maxUploadBytes === undefined ? {} : { maxFileBytes: maxUploadBytes };
+  return {
+    ...(chat && { chat: createChatApp({ ...common, modelId: chat.id!, maxRunningRequests: config.maxRunningRequests }) as App }),
+    ...(speech && { speech: createSpeechApp({ ...common, ...named('speech'), modelId: speech.id!, codec }) as App }),
+    ...(transcription && {
+      transcription: createTranscriptionApp({ ...common, ...named('transcription'), ...upload, modelId: transcription.id!, codec }) as App,
+    }),
+    close: async () => {
+      await Promise.all([engine.close(), codec.close()]);
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** An engine in a process of its own, with the models that options name. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { resolveConfig } from '../engine/config.ts';
+import type { EngineConfig, ModelSource } from '../engine/config.ts';
+import { modelName } from '../engine/util/model-name.ts';
+import { superviseEngine } from '../server/engine/supervisor.ts';
+import type { EngineSupervisor } from '../server/engine/supervisor.ts';
+import { createLineLog } from '../server/log.ts';
+import { recommendedSampling } from '../server/settings/sources.ts';
+import { unpackedDriver } from '../server/setup/drivers.mjs';
+import { BUNDLED, ROOT } from '../server/setup/layout.mjs';
+import { resolveSource } from '../sources/node/index.ts';
+import { APIUserAbortError } from './errors.ts';
+import { engineSettings, namedModels, toLoadError } from './load-options.ts';
+import type { Task } from './load-options.ts';
+import type { LoadOptions } from './types.ts';
+
+/** Milliseconds without a sign of progress after which the engine is started again. */
+const WATCHDOG_MS = 60_000;
+
+/** An engine with the models that are named; for `parley/server` too. */
+export async function start(options: LoadOptions): Promise<{ readonly engine: EngineSupervisor; readonly config: EngineConfig }> {
+  const named = namedModels(options);
+  const settings = engineSettings(options);
+  const sources: Partial<Record<Task, ModelSource>> = {};
+  for (const { task, source } of named) sources[task] = await locate(task, source, options);
+  const vad = named.some(({ task }) => task === 'transcription') && { vad: { path: resolve(ROOT, 'models', 'silero-vad') } };
+  const config = resolveConfig({ ...settings, ...sources, ...vad });
+  for (const { task } of named) options.onProgress?.({ task, state: 'loading' });
+  const engine = await startEngine(config, options);
+  for (const { task } of named) options.onProgress?.({ task, state: 'ready' });
+  return { engine, config };
+}
+
+/** Where a model lies; fetches what is not here. */
+async function locate(task: Task, source: string, { onProgress, log, signal }: LoadOptions): Promise<ModelSource> {
+  const places = [resolve(source), ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, source)])];
+  const here = places.find((place) => existsSync(place));
+  if (here !== undefined && !here.endsWith('.json')) return withSampling(task, { path: here, id: modelName(here) }, source);
+  try {
+    const { path, id } = await resolveSource(source, {
+      ...(signal && { signal }),
+      ...(log && { onNote: log }),
+      onProgress: ({ done, total }) => onProgress?.({ task, state: 'fetching', done, ...(total !== undefined && { total }) }),
+    });
+    return withSampling(task, { path, id }, id);
+  } catch (error) {
+    throw signal?.aborted ? new APIUserAbortError() : toLoadError(error, task);
+  }
+}
+
+function withSampling(task: Task, source: ModelSource, name: string): ModelSource {
+  const sampling = task === 'chat' ? recommendedSampling(name) : undefined;
+  return sampling ? { ...source, sampling } : source;
+}
+
+/** Resolves with the engine once it is ready; rejects when it gives up before. */
+async function startEngine(config: EngineConfig, { log, signal }: LoadOptions): Promise<EngineSupervisor> {
+  signal?.throwIfAborted();
+  let refuse: (error: unknown) => void = () => {};
+  const refused = new Promise<never>((_, reject) => (refuse = reject));
+  // Later it is heard by the calls that fail.
+  refused.catch(() => {});
+  const engine = superviseEngine({
+    start: { config, toggles: 'fast' },
+    log: createLineLog(log),
+    watchdogMs: WATCHDOG_MS,
+    onGiveUp: refuse,
+    environment: process.env['VK_DRIVER_FILES'] === undefined ? unpackedDriver() : {},
+  });
+  const abort = (): void => refuse(new APIUserAbortError());
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    await Promise.race([engine.ready, refused]);
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error instanceof APIUserAbortError ? error : toLoadError(error, undefined);
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}

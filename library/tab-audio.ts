@@ -1,0 +1,48 @@
+/** Sound in a page: recordings by the engine's own reader or the browser's decoders, speech as plain samples. */
+import { Resampler } from '../engine/audio/resample.ts';
+import { isWav, parseWav, wavToMono } from '../engine/audio/wav.ts';
+import { EngineError } from '../engine/errors.ts';
+import type { AudioEncoder } from '../server/audio/pool.ts';
+import { createPcmEncoder } from '../server/audio/pcm.ts';
+import { unsupportedValue } from '../server/http/errors.ts';
+import type { Encoders } from '../server/speech/speak.ts';
+
+/** Hz of what a transcription model hears. */
+const RATE = 16_000;
+
+/** A recording as mono samples at 16 kHz. Throws EngineError('invalid_audio') for what is none. */
+export async function decodeSound(bytes: Uint8Array<ArrayBuffer>): Promise<Float32Array> {
+  if (isWav(bytes)) {
+    const wav = parseWav(bytes);
+    const resampler = new Resampler(wav.sampleRate, RATE);
+    const [begin, end] = [resampler.push(wavToMono(wav)), resampler.flush()];
+    const all = new Float32Array(begin.length + end.length);
+    all.set(begin);
+    all.set(end, begin.length);
+    return all;
+  }
+  if (typeof OfflineAudioContext === 'undefined')
+    throw new EngineError('unsupported', 'a worker decodes WAV files only: decode others in the page', { param: 'samples' });
+  const decoded = await new OfflineAudioContext(1, 1, RATE).decodeAudioData(bytes.buffer).catch((cause: unknown) => {
+    throw new EngineError('invalid_audio', 'this browser cannot read the file as sound', { cause });
+  });
+  return mixed(decoded);
+}
+
+function mixed(sound: AudioBuffer): Float32Array {
+  const samples = new Float32Array(sound.length);
+  for (let channel = 0; channel < sound.numberOfChannels; channel++) {
+    const part = sound.getChannelData(channel);
+    for (let i = 0; i < samples.length; i++) samples[i]! += part[i]! / sound.numberOfChannels;
+  }
+  return samples;
+}
+
+/** Encoders of a page: WAV files are a header and samples. */
+export const TAB_ENCODERS: Encoders = {
+  async open(encoding, rates): Promise<AudioEncoder> {
+    if (encoding !== 'pcm') throw unsupportedValue('response_format', `a page makes speech as wav and pcm; ${encoding} is made in Node`);
+    const encoder = createPcmEncoder(rates);
+    return { push: async (samples) => encoder.encode(samples), finish: async () => ({ bytes: encoder.finish() }), discard: () => {} };
+  },
+};

@@ -1,0 +1,17 @@
+/** What an engine in a tab is told, whatever model it has. */
+import type { EngineConfig } from '../../../engine/config.ts';
+import { TAB_CONTEXT } from './manifest.ts';
+
+/** Settings of an engine that shares the machine with a browser: a few conversations, a modest cache. */
+export const TAB_CONFIG: Partial<EngineConfig> = {
+  maxRunningRequests: 8,
+  contextLength: TAB_CONTEXT,
+  chunkedPrefillSize: 512,
+  maxQueuedRequests: 32,
+  // The page's longest answer may be longer than what a small model's context leaves.
+  autoTruncateMaxTokens: true,
+};
+const TAB_MEMORY = 2 ** 30;
+
+/** Bytes that a tab's engine may plan with: as much as a large model needs with a conversation or two. */
+export const tabMemory = (modelBytes = 0): number => Math.max(TAB_MEMORY, 1.5 * modelBytes);
