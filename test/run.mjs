@@ -90,7 +90,9 @@ async function runTests(filters) {
     return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain', '--maxWorkers=1')];
   };
   const main = async () =>
-    (await ended(spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=kernels'], INHERIT))) === 0;
+    (await ended(
+      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=kernels'], INHERIT),
+    )) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));
 }
