@@ -335,6 +335,8 @@ export interface EngineStatus {
   readonly pending: boolean;
   readonly running: number;
   readonly waiting: number;
+  /** Prompt tokens of waiting chats that the prefix cache does not have; of many only an upper bound. */
+  readonly waitingTokens: number;
   readonly gpuBuffers: number;
   readonly gpuBytes: number;
   readonly dispatches: number;

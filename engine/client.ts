@@ -13,6 +13,7 @@ export const EMPTY_STATUS: EngineStatus = {
   pending: false,
   running: 0,
   waiting: 0,
+  waitingTokens: 0,
   gpuBuffers: 0,
   gpuBytes: 0,
   dispatches: 0,

@@ -144,6 +144,7 @@ function createListenerApp(settings: ListenerSettings, config: ServerConfig, { s
     lifecycle,
     vitals: () => ({ restarts: supervisor.restarts, stalledMs: supervisor.stalledMs }),
     settings: config.shown,
+    capacity: config.capacity,
   };
   if (settings.task === 'speech') {
     const { maxInputChars: maxInput, speechDefaultFormat: defaultFormat, legacySpeech: legacy, voiceAliases } = config;

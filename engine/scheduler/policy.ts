@@ -11,7 +11,7 @@ export interface SchedulePolicy {
 export const FCFS: SchedulePolicy = { name: 'fcfs', order: (waiting) => waiting };
 
 /** Beyond this many waiting sequences matching them all costs more than it saves (SGLang's bound). */
-const MAX_MATCHED = 128;
+export const MAX_MATCHED = 128;
 /** A sequence is overtaken at most this often; then nothing that arrived later goes before it. */
 export const MAX_OVERTAKEN = 16;
 

@@ -5,7 +5,7 @@ import { EngineError, assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
 import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
-import { FCFS } from './policy.ts';
+import { FCFS, MAX_MATCHED } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
 import type { PrefillPace } from './prefill-pace.ts';
 import { draftTokens } from './prompt-lookup.ts';
@@ -74,6 +74,12 @@ export class Scheduler {
 
   get numWaiting(): number {
     return this.#waiting.length;
+  }
+
+  /** Tokens of waiting sequences that are not cached; of the many that are not matched with the cache, all tokens. */
+  get numWaitingTokens(): number {
+    const cached = (sequence: Sequence, index: number): number => (index < MAX_MATCHED ? this.#cache.cachedTokens(sequence) : 0);
+    return this.#waiting.reduce((sum, sequence, index) => sum + sequence.tokens.length - cached(sequence, index), 0);
   }
 
   get numRunning(): number {

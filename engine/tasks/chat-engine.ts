@@ -99,6 +99,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     EngineStatus,
     | 'running'
     | 'waiting'
+    | 'waitingTokens'
     | 'kvPagesTotal'
     | 'kvPagesUsed'
     | 'promptTokens'
@@ -108,9 +109,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
     | 'acceptedTokens'
   > {
     const { scheduler, pool } = this.#parts;
-    const { numRunning: running, numWaiting: waiting, numPagesHeld: kvPagesUsed, guesses } = scheduler;
+    const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, guesses } = scheduler;
     const { drafted: draftedTokens, accepted: acceptedTokens } = guesses;
-    return { running, waiting, kvPagesTotal: pool.size, kvPagesUsed, draftedTokens, acceptedTokens, ...this.#counters };
+    return { running, waiting, waitingTokens, kvPagesTotal: pool.size, kvPagesUsed, draftedTokens, acceptedTokens, ...this.#counters };
   }
 
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */

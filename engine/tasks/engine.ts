@@ -174,6 +174,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
       pending: pending.length > 0,
       running: chat?.running ?? 0,
       waiting: chat?.waiting ?? 0,
+      waitingTokens: chat?.waitingTokens ?? 0,
       gpuBuffers: sum('buffers'),
       gpuBytes: sum('bufferBytes'),
       dispatches: sum('dispatches'),

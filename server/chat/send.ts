@@ -1,15 +1,13 @@
 /** An answer on its way to a client: counted, and sent as one JSON body or as server-sent events. */
-import { createHash } from 'node:crypto';
 import type { Response } from 'express';
 import type { Job, ListenerContext } from '../http/context.ts';
 import { relay } from '../http/relay.ts';
-import { answerChunks, createEnvelope, describeBuild, fingerprint, wholeAnswer } from './answer.ts';
+import { answerChunks, createEnvelope, wholeAnswer } from './answer.ts';
 import type { Answer, Envelope, Source } from './answer.ts';
 
 /** What an answer of this listener starts from. */
 export function startAnswer(context: ListenerContext, prefix: string): Envelope {
-  const build = describeBuild(context.engine.info(), context.model());
-  return createEnvelope(context.options.modelId, fingerprint(createHash('sha256').update(build).digest('hex')), prefix);
+  return createEnvelope(context.options.modelId, context.fingerprint(), prefix);
 }
 
 /** Passes events through; times the first token and the ones after it, and puts the sums over all prompts in the log line. */
@@ -18,8 +16,10 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
   return sources.map(async function* (events) {
     let lastToken = 0;
     for await (const event of events) {
-      if (event.type === 'start') job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
-      else if (event.type === 'delta') {
+      if (event.type === 'start') {
+        job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
+        context.metrics.admitted(job.elapsed());
+      } else if (event.type === 'delta') {
         const now = job.elapsed();
         if (lastToken === 0) context.metrics.firstOutput(now);
         else context.metrics.tokens(event.tokens, now - lastToken);

@@ -1,4 +1,4 @@
-/** SGLang's routes around chat: /tokenize, /detokenize, and for administration /flush_cache and /abort_request. */
+/** SGLang's routes around chat: /tokenize, /detokenize, and for administration /abort_request. */
 import type { Request, Response } from 'express';
 import type { ListenerContext } from '../http/context.ts';
 import type { Route } from '../http/route.ts';
@@ -7,6 +7,9 @@ import { readJsonObject } from '../body/json-body.ts';
 import { ABORT_BODY, abortSchema, describeDetokenizeBody, describeTokenizeBody, detokenizeSchema, tokenizeSchema } from './token-schema.ts';
 import { jsonBody } from '../body/describe.ts';
 import { validate } from '../body/validate.ts';
+
+/** The model is not asked for an answer. */
+const NO_ANSWER = { isGeneration: false };
 
 /** /v1/tokenize and /v1/detokenize. */
 export function tokenRoutes(context: ListenerContext): Route[] {
@@ -37,7 +40,7 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           const tokens = await (prompt === undefined ? engine.tokenize({ messages: messages! }) : one(prompt));
           response.json({ tokens, count: tokens.length, ...limit });
         }
-      }),
+      }, NO_ANSWER),
     },
     {
       method: 'post',
@@ -54,17 +57,13 @@ export function tokenRoutes(context: ListenerContext): Route[] {
           : await engine.detokenize(tokens as number[]);
         // vLLM calls it `prompt`, SGLang `text`.
         response.json({ prompt: text, text });
-      }),
+      }, NO_ANSWER),
     },
   ];
 }
 
-/** /v1/flush_cache and /v1/abort_request. */
+/** /v1/abort_request. */
 export function adminRoutes(context: ListenerContext): Route[] {
-  const flush = context.job(async (_request, response) => {
-    await context.engine.flushCache();
-    response.json({ status: 'ok' });
-  });
   const abort = async (request: Request, response: Response): Promise<void> => {
     const { rid, abort_all: all = false } = validate(abortSchema, await readJsonObject(request));
     if (rid === undefined && !all) throw missingParameter('rid');
@@ -74,7 +73,6 @@ export function adminRoutes(context: ListenerContext): Route[] {
   };
   const admin = { method: 'post', tags: ['administration'], access: 'admin-acts' } as const;
   return [
-    { ...admin, path: '/v1/flush_cache', summary: 'Forgets cached prefixes', handler: flush },
     {
       ...admin,
       path: '/v1/abort_request',

@@ -4,15 +4,16 @@
  */
 import express from 'express';
 import type { Express } from 'express';
-import { healthRoutes, informationRoutes, modelRoutes } from './common-routes.ts';
+import { healthRoutes, metricsRoute, modelRoutes } from './common-routes.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError } from './errors.ts';
-import { checkHost, cors, identify, requireAdmin, requireAdminKey, requireKey, sendError } from './middleware.ts';
+import { checkHost, cors, identify, requireAdmin, requireEitherKey, requireKey, sendError } from './middleware.ts';
 import { openApi } from './openapi.ts';
 import { playground } from './playground.ts';
-import { isPrefixed, mount } from './route.ts';
+import { isPrefixed, mount, refuseOtherMethods } from './route.ts';
 import type { Route } from './route.ts';
 import { BESIDE_PAGE } from '../setup/layout.mjs';
+import { workerRoutes } from '../fleet/routes.ts';
 
 /**
  * A listener's app: its own routes and those that all have, mounted by who may call them. What is under /v1 also answers without it, but
@@ -22,7 +23,8 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   const { apiKey, staticFolder } = context.options;
   const routes: readonly Route[] = [
     ...healthRoutes(context),
-    ...informationRoutes(context),
+    metricsRoute(context),
+    ...workerRoutes(context),
     documentRoute(context, () => routes),
     ...modelRoutes(context),
     ...own,
@@ -33,11 +35,15 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   const router = express.Router({ caseSensitive: true });
   if (apiKey !== undefined) router.use(requireKey(apiKey));
   const admin = express.Router({ caseSensitive: true });
+  // Admin routes come before the router that asks for the key; what a worker tells comes there too, because either key opens it.
+  const floor = ({ access }: Route) => (access === 'admin-acts' || access === 'worker' ? admin : router);
   for (const route of routes) {
-    if (route.access === 'admin-acts') mount(admin, route, requireAdmin(context));
-    else if (isPrefixed(route)) mount(router, route);
-    else if (route.access === 'admin-reads') mount(app, route, requireAdminKey(context));
-    else mount(app, route);
+    const guards = route.access === 'admin-acts' ? [requireAdmin(context)] : route.access === 'worker' ? [requireEitherKey(context)] : [];
+    mount(isPrefixed(route) ? floor(route) : app, route, ...guards);
+  }
+  for (const route of routes) {
+    const others = routes.filter((other) => other !== route && other.path === route.path);
+    refuseOtherMethods(isPrefixed(route) ? floor(route) : app, [route, ...others]);
   }
   app.use('/v1', admin, router);
   if (staticFolder !== undefined) app.use(playground(staticFolder, BESIDE_PAGE));

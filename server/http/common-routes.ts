@@ -24,68 +24,60 @@ export function healthRoutes(context: ListenerContext): Route[] {
   return [
     ...['/health', '/healthz', '/v1/health', '/readyz'].map((path) => open(path, 'Whether requests can be served', health)),
     ...['/livez', '/live'].map((path) => open(path, 'Whether the process lives', alive)),
-    ...(context.task === 'chat' ? [open('/health_generate', 'Whether the model generates a token', probe(context, health))] : []),
+    open('/health_generate', 'Whether the model computes', probe(context, health)),
   ];
 }
 
-/** /metrics and /get_server_info. */
-export function informationRoutes({ engine, metrics, options, task }: ListenerContext): Route[] {
-  const info: Handler = (_request, response) => {
-    const { state } = engine.status();
-    const loaded = state === 'loading' ? undefined : engine.info();
-    const model = loaded?.models.find((candidate) => candidate.task === task);
-    response.json({
-      task,
-      served_model_name: options.modelId,
-      state,
-      ...options.settings,
-      adapter: model?.adapter ?? loaded?.adapter ?? null,
-      ...(loaded?.memory && { memory_plan: loaded.memory }),
-      ...(model?.memory && { memory: model.memory }),
-      ...(model?.ranks && { ranks: model.ranks }),
-      status: engine.status(),
-    });
-  };
-  return [
-    {
-      method: 'get',
-      path: '/metrics',
-      summary: 'Prometheus metrics',
-      tags: ['server'],
-      access: 'open',
-      answers: ['text/plain'],
-      handler: async (_request, response) => {
-        const text = await metrics.registry.metrics();
-        response.set('content-type', metrics.registry.contentType).end(text);
-      },
+/** /metrics. */
+export function metricsRoute({ metrics }: ListenerContext): Route {
+  return {
+    method: 'get',
+    path: '/metrics',
+    summary: 'Prometheus metrics',
+    tags: ['server'],
+    access: 'open',
+    answers: ['text/plain'],
+    handler: async (_request, response) => {
+      const text = await metrics.registry.metrics();
+      response.set('content-type', metrics.registry.contentType).end(text);
     },
-    ...['/get_server_info', '/server_info'].map((path): Route => ({
-      method: 'get',
-      path,
-      summary: 'Settings, adapter and counters',
-      tags: ['server'],
-      access: 'admin-reads',
-      handler: info,
-    })),
-  ];
+  };
 }
 
-/** How long the probe's token may take. */
+/** How long the probe's work may take, and how long its success stands for the next ones. */
 const PROBE_MS = 20_000;
+const PROBE_STANDS_MS = 5_000;
 
-/** Answers as `health` does while the model works, and makes it generate one token while it is idle. Probes at the same time share it. */
-function probe({ engine }: ListenerContext, health: Handler): Handler {
-  const generate = async (): Promise<void> => {
+/** Samples of silence, 0.1 s at 16 kHz, that a transcription model is made to hear. */
+const PROBE_SAMPLES = 1600;
+
+/** The least that a listener's model can be asked for. */
+function leastWork(context: ListenerContext, signal: AbortSignal): AsyncIterable<unknown> {
+  const { task, engine } = context;
+  if (task === 'chat') {
     const token: ChatRequest = { messages: [], prompt: [0], sampling: { temperature: 0 }, maxTokens: 1, ignoreEos: true };
-    for await (const _ of engine.chat(token, AbortSignal.timeout(PROBE_MS)));
+    return engine.chat(token, signal);
+  }
+  if (task === 'transcription') return engine.transcribe({ samples: new Float32Array(PROBE_SAMPLES), vad: false }, signal);
+  return engine.synthesize({ text: 'a', voice: context.model()?.voices?.[0] ?? '' }, signal);
+}
+
+/**
+ * Answers as `health` does while the model works, and while it is idle makes it compute the least it can be asked for, no more than every 5 s.
+ * Probes at the same time share it.
+ */
+function probe(context: ListenerContext, health: Handler): Handler {
+  let [running, worked]: [Promise<void> | undefined, number] = [undefined, -Infinity];
+  const compute = async (): Promise<void> => {
+    for await (const _ of leastWork(context, AbortSignal.timeout(PROBE_MS)));
+    worked = performance.now();
   };
-  let running: Promise<void> | undefined;
   return async (request, response) => {
-    const { running: busy, waiting, state } = engine.status();
-    if (state === 'ready' && busy + waiting === 0) {
-      running ??= generate().finally(() => (running = undefined));
+    const isIdle = context.metrics.inFlight === 0 && !context.notReady();
+    if (isIdle && performance.now() - worked > PROBE_STANDS_MS) {
+      running ??= compute().finally(() => (running = undefined));
       await running.catch(() => {
-        throw deviceLost('the model does not generate');
+        throw deviceLost('the model does not compute');
       });
     }
     return health(request, response);
@@ -110,7 +102,10 @@ export function modelRoutes(context: ListenerContext): Route[] {
       id,
       object: 'model',
       created: context.created,
-      owned_by: 'local',
+      // Routers take the protocol of a worker from this.
+      owned_by: 'sglang',
+      root: context.options.modelId,
+      parent: null,
       ...(model?.contextLength !== undefined && { max_model_len: model.contextLength }),
       ...(model?.sampling && { sampling: model.sampling }),
       meta,

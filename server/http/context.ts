@@ -1,4 +1,5 @@
 /** What the routes of a listener share: its engine, model, metrics and life, and the frame around a request that computes. */
+import { createHash } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type { ModelInfo } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
@@ -6,9 +7,11 @@ import type { Engine } from '../../engine/protocol.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
+import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
+import { DEFAULT_CAPACITY, loadOf } from '../fleet/load.ts';
+import type { Capacity, Load, Task } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
-import type { Task } from './metrics.ts';
 import type { OriginRules } from './origin.ts';
 
 export interface AppOptions {
@@ -27,7 +30,9 @@ export interface AppOptions {
   readonly lifecycle?: Lifecycle;
   /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
   readonly vitals?: () => EngineVitals;
-  /** Effective settings for /get_server_info. */
+  /** What the settings let it take at once. */
+  readonly capacity?: Capacity;
+  /** Effective settings for /server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Folder of the built playground, served on `/`. */
   readonly staticFolder?: string;
@@ -70,7 +75,13 @@ export class ListenerContext {
     this.task = task;
     this.engine = options.engine;
     this.options = options;
-    this.metrics = new ListenerMetrics(task, options.modelId, options.engine, () => options.vitals?.().restarts ?? 0);
+    this.metrics = new ListenerMetrics({
+      task,
+      model: options.modelId,
+      engine: options.engine,
+      load: () => this.load(),
+      restarts: () => options.vitals?.().restarts ?? 0,
+    });
     this.lifecycle = options.lifecycle ?? new Lifecycle();
     this.log = (options.log ?? createLog('silent')).child({ listener: task });
   }
@@ -79,6 +90,18 @@ export class ListenerContext {
   model(): ModelInfo | undefined {
     if (this.engine.status().state === 'loading') return undefined;
     return this.engine.info().models.find((model) => model.task === this.task);
+  }
+
+  /** What it has to do right now, and what it can take. */
+  load(): Load {
+    const { capacity = DEFAULT_CAPACITY } = this.options;
+    return loadOf({ task: this.task, status: this.engine.status(), model: this.model(), inFlight: this.metrics.inFlight, capacity });
+  }
+
+  /** Stands for the model and what computes it: equal where equal requests with a seed get equal answers. */
+  fingerprint(): string {
+    const build = describeBuild(this.engine.info(), this.model());
+    return fingerprint(createHash('sha256').update(build).digest('hex'));
   }
 
   /** Every name that a request may call the model by, and whether it must. */
@@ -113,10 +136,14 @@ export class ListenerContext {
     return found.length;
   }
 
-  /** Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. */
-  job(handler: JobHandler): (request: Request, response: Response) => Promise<void> {
+  /**
+   * Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. `isGeneration` = the model is asked for an
+   * answer.
+   */
+  job(handler: JobHandler, { isGeneration = true } = {}): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
       // While the process only prepares to leave, it still takes work.
+      response.locals['isGeneration'] = isGeneration;
       const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
       if (problem) throw problem;
       const started = performance.now();

@@ -18,7 +18,7 @@ export function identify({ log, metrics, lifecycle }: ListenerContext) {
       const status = response.writableFinished ? response.statusCode : 499;
       // The pattern, never the path: a path could carry content.
       const route = response.locals['unmatched'] === true ? 'unmatched' : String(request.route?.path ?? 'unmatched');
-      metrics.finished({ route, status, seconds });
+      metrics.finished({ route, status, seconds, isGeneration: response.locals['isGeneration'] === true });
       const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...response.locals['note'] };
       if (route.startsWith('/health') || route === '/metrics' || route === '/livez') log.debug(entry);
       else log.info(entry);
@@ -82,13 +82,22 @@ function preflight(request: Request, response: Response): void {
 
 type Guard = (request: Request, response: Response, next: NextFunction) => void;
 
-/** 401 without the configured key; a scheme's name has no case. */
-export function requireKey(key: string): Guard {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  const expected = digest(key);
+/** The key of a request; a scheme's name has no case. */
+const givenKey = (request: Request): string | undefined => /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Whether it is one of the keys; takes as long for each that is none. */
+function isKey(given: string | undefined, keys: readonly string[]): boolean {
+  if (given === undefined) return false;
+  return keys.filter((key) => timingSafeEqual(digest(given), digest(key))).length > 0;
+}
+
+/** 401 without one of the keys. */
+export function requireKey(...keys: readonly string[]): Guard {
   return (request, _response, next) => {
-    const given = /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
-    if (given === undefined || !timingSafeEqual(digest(given), expected)) {
+    const given = givenKey(request);
+    if (!isKey(given, keys)) {
       throw new HttpError(401, 'invalid_api_key', 'a valid API key is required: Authorization: Bearer <key>', {
         type: 'authentication_error',
         headers: { 'www-authenticate': `Bearer realm="parley"${given === undefined ? '' : ', error="invalid_token"'}` },
@@ -101,15 +110,22 @@ export function requireKey(key: string): Guard {
 /** The key of the admin routes: their own, else the one for everything. */
 const adminKey = ({ options }: ListenerContext): string | undefined => options.adminKey ?? options.apiKey;
 
-/** For what only tells: the admin key where there is a key at all. */
-export function requireAdminKey(context: ListenerContext): Guard {
+/** For what a router asks of its worker: the key or the admin key, where everybody else needs the key. */
+export function requireEitherKey({ options: { apiKey, adminKey } }: ListenerContext): Guard {
+  if (apiKey === undefined) return (_request, _response, next) => next();
+  return requireKey(apiKey, ...(adminKey === undefined ? [] : [adminKey]));
+}
+
+/** Whether a request comes with what the settings and counters need: the admin key, where there is a key at all. */
+export function mayAdminister(context: ListenerContext, request: Request): boolean {
   const key = adminKey(context);
-  return key === undefined ? (_request, _response, next) => next() : requireKey(key);
+  return key === undefined || isKey(givenKey(request), [key]);
 }
 
 /** For what changes other people's requests: the admin key, or without any key a caller on this machine. */
 export function requireAdmin(context: ListenerContext): Guard {
-  if (adminKey(context) !== undefined) return requireAdminKey(context);
+  const key = adminKey(context);
+  if (key !== undefined) return requireKey(key);
   return (request, _response, next) => {
     if (isLocal(request)) return next();
     const message = 'without --api-key or --admin-key this route answers callers on its own machine only';

@@ -12,7 +12,8 @@ export interface DocumentOptions {
 export function openApi(routes: readonly Route[], { title, hasKey, hasAdminKey }: DocumentOptions): Json {
   const keys = { ...(hasKey && { key: BEARER }), ...(hasAdminKey && { admin: BEARER }) };
   const security = (route: Route): Json => {
-    if (hasAdminKey && route.access?.startsWith('admin')) return { security: [{ admin: [] }] };
+    if (hasAdminKey && route.access === 'admin-acts') return { security: [{ admin: [] }] };
+    if (hasKey && hasAdminKey && route.access === 'worker') return { security: [{ key: [] }, { admin: [] }] };
     return hasKey && route.access === 'open' ? { security: [] } : {};
   };
   const paths = new Map<string, Json>();

@@ -18,10 +18,10 @@ export interface Route {
   readonly summary: string;
   readonly tags: readonly string[];
   /**
-   * Who may call it: `key` (the default) = whoever has the key, if there is one; `open` = everybody; `admin-reads` = whoever has the admin
-   * key, or the key; `admin-acts` = the same, and without any key only callers on this machine.
+   * Who may call it: `key` (the default) = whoever has the key, if there is one; `open` = everybody; `worker` = the same as `key`, and whoever has the
+   * admin key; `admin-acts` = whoever has the admin key, or the key where that is the only one, and without any key only callers on this machine.
    */
-  readonly access?: 'key' | 'open' | 'admin-reads' | 'admin-acts';
+  readonly access?: 'key' | 'open' | 'worker' | 'admin-acts';
   /** JSON Schema of the body, by content type; asked for when the document is, because a loaded model says more. */
   readonly body?: () => Readonly<Record<string, Json>>;
   /** Content types of a 200; default: JSON. */
@@ -34,13 +34,18 @@ const PREFIX = '/v1';
 /** Whether it is part of the API, and so answers under /v1 and without it. */
 export const isPrefixed = ({ path, access }: Route): boolean => path.startsWith(`${PREFIX}/`) && access !== 'open';
 
-/** Mounts a route, with guards before its handler. Any other method of its path is a JSON 405. */
+const mountedPath = (route: Route): string => (isPrefixed(route) ? route.path.slice(PREFIX.length) : route.path);
+
+/** Mounts a route, with guards before its handler. */
 export function mount(router: IRouter, route: Route, ...guards: RequestHandler[]): void {
-  const { method, handler } = route;
-  const path = isPrefixed(route) ? route.path.slice(PREFIX.length) : route.path;
-  const allow = method === 'get' ? 'GET, HEAD, OPTIONS' : 'POST, OPTIONS';
-  router[method](path, ...guards, handler);
-  router.all(path, (request) => {
+  router[route.method](mountedPath(route), ...guards, route.handler);
+}
+
+/** Any other method than those of the routes of a path is a JSON 405. */
+export function refuseOtherMethods(router: IRouter, routes: readonly [Route, ...Route[]]): void {
+  const methods = new Set(routes.map(({ method }) => method));
+  const allow = [...(methods.has('get') ? ['GET', 'HEAD'] : []), ...(methods.has('post') ? ['POST'] : []), 'OPTIONS'].join(', ');
+  router.all(mountedPath(routes[0]), (request) => {
     throw new HttpError(405, 'method_not_allowed', `${request.method} is not allowed here; allowed: ${allow}`, { headers: { allow } });
   });
 }

@@ -6,7 +6,7 @@ import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { PRESETS, presetModels } from '../../sources/index.ts';
 import type { RecommendedModel } from '../../sources/index.ts';
-import type { Task } from '../http/metrics.ts';
+import type { Capacity, Task } from '../fleet/load.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
 import type { SettingKey, Settings } from './flags.ts';
@@ -31,6 +31,7 @@ export interface ServerConfig {
   readonly engine: EngineConfig;
   /** Whether the operator named a context length, instead of taking the default. */
   readonly contextAsked: boolean;
+  readonly capacity: Capacity;
   readonly toggles: Settings['dawnToggles'];
   readonly host: string;
   /** One for each task that has a model. */
@@ -81,6 +82,12 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     preset,
     engine: checkSplit({ ...engineSettings(settings), ...defined(sources), ...(vad && { vad: { path: vad.path } }) }),
     contextAsked: given.has('contextLength'),
+    capacity: {
+      maxRunningRequests: settings.maxRunningRequests,
+      maxQueuedRequests: settings.maxQueuedRequests,
+      ppSize: splitOf(settings).ppSize,
+      ...(settings.chunkedPrefillSize !== 'auto' && { maxPrefillTokens: settings.chunkedPrefillSize }),
+    },
     toggles: settings.dawnToggles,
     host,
     listeners,

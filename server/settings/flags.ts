@@ -76,7 +76,7 @@ const SERVER_SETTINGS = defineSettings({
     type: 'string',
     group: 'Listeners',
     value: 'KEY',
-    help: 'key of /flush_cache, /abort_request and /get_server_info; default: {apiKey}; with neither, the first two answer this machine only',
+    help: 'key of /flush_cache, /abort_request and /server_info; default: {apiKey}; with neither, the first two answer this machine only',
   },
   corsOrigin: {
     type: 'list',

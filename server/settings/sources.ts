@@ -5,7 +5,7 @@ import { modelName } from '../../engine/util/model-name.ts';
 import { recommendedByName } from '../../sources/index.ts';
 import { resolveSource } from '../../sources/node/index.ts';
 import type { ResolveOptions, Resolved } from '../../sources/node/index.ts';
-import type { Task } from '../http/metrics.ts';
+import type { Task } from '../fleet/load.ts';
 import { TASKS } from './config.ts';
 import type { ServerConfig } from './config.ts';
 

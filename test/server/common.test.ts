@@ -213,19 +213,25 @@ describe('neighbours', () => {
     expect((await send(`${chat}/metrics`)).text).toContain('parley_engine_restarts_total{model_name="parley-chat"} 3');
   });
 
-  test('health_generate has the idle model generate one token, and leaves a busy one to its work', async () => {
-    const { engine, chat, speech } = await startListeners();
-    expect((await send(`${chat}/health_generate`)).json).toEqual({ status: 'ok' });
+  test('health_generate has the idle model compute the least it can, not twice within 5 s, and leaves a busy one to its work', async () => {
+    const started = await startListeners();
+    const { engine, speech } = started;
+    for (let i = 0; i < 2; i++)
+      await eachOf(started, async (base) => expect((await send(`${base}/health_generate`)).json).toEqual({ status: 'ok' }));
     expect(engine.chats).toMatchObject([{ maxTokens: 1 }]);
-    engine.options = { delay: 200 };
-    const answer = postJson(chat + ROUTES.chat, GOOD);
-    await expect.poll(() => engine.chats.length).toBe(2);
-    expect((await send(`${chat}/health_generate`)).status).toBe(200);
-    expect(engine.chats).toHaveLength(2);
+    expect(engine.speeches).toMatchObject([{ voice: 'aus-female-1' }]);
+    expect(engine.transcriptions).toMatchObject([{ vad: false }]);
+    const other = await startListeners({ delay: 1e6 });
+    const answer = postJson(other.chat + ROUTES.chat, GOOD, { 'x-request-id': 'a' });
+    await expect.poll(() => other.engine.chats.length).toBe(1);
+    expect((await send(`${other.chat}/health_generate`)).status).toBe(200);
+    expect(other.engine.chats).toHaveLength(1);
+    await postJson(`${other.chat}/abort_request`, { rid: 'a' });
     await answer;
-    engine.options = { failAfter: 0, failWith: new EngineError('internal', 'no') };
-    expect((await send(`${chat}/health_generate`)).json).toEqual(errorBody('device_lost', 'server_error'));
-    expect((await send(`${speech}/health_generate`)).status).toBe(404);
+    other.engine.options = { failAfter: 0, failWith: new EngineError('internal', 'no') };
+    expect((await send(`${other.chat}/health_generate`)).json).toEqual(errorBody('device_lost', 'server_error'));
+    expect((await send(`${other.chat}/health`)).status).toBe(200);
+    expect((await send(`${speech}/health`)).status).toBe(200);
   });
 
   test("models lists this listener's model and its aliases only", async () => {
@@ -238,7 +244,9 @@ describe('neighbours', () => {
       id: 'parley-chat',
       object: 'model',
       created: expect.any(Number),
-      owned_by: 'local',
+      owned_by: 'sglang',
+      root: 'parley-chat',
+      parent: null,
       max_model_len: 1024,
       meta: { architecture: 'llama', parameters: 1000, weight_bytes: 4000 },
     });

@@ -113,7 +113,7 @@ describe('/openapi.json', () => {
     for (const path of ['/health', '/metrics', '/openapi.json']) expect(paths[path]!['get']!.security).toEqual([]);
     for (const path of ['/v1/models', '/get_server_info']) expect(paths[path]!['get']!.security).toBeUndefined();
     const both = await documentOf((await startListeners({}, { apiKey: 'k', adminKey: 'a' })).chat);
-    expect(both.paths['/get_server_info']!['get']!.security).toEqual([{ admin: [] }]);
+    expect(both.paths['/get_server_info']!['get']!.security).toEqual([{ key: [] }, { admin: [] }]);
     expect(both.paths['/v1/flush_cache']!['post']!.security).toEqual([{ admin: [] }]);
     expect(both.paths['/v1/tokenize']!['post']!.security).toBeUndefined();
   });

@@ -1,4 +1,4 @@
-/** /tokenize, /detokenize, /flush_cache and /abort_request. */
+/** /tokenize, /detokenize, and what administers: /flush_cache and /abort_request. */
 import { networkInterfaces } from 'node:os';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createChatApp } from '../../server/chat/routes.ts';
@@ -51,7 +51,26 @@ describe('administration', () => {
     const { chat, engine } = await startListeners();
     expect((await send(`${chat}/flush_cache`, { method: 'POST' })).json).toEqual({ status: 'ok' });
     expect(engine.flushes).toBe(1);
-    expect((await send(`${chat}/flush_cache`)).status).toBe(405);
+    expect((await send(`${chat}/flush_cache`)).status).toBe(200);
+    expect(engine.flushes).toBe(2);
+    // A GET can be made by a picture in a page of another site.
+    const picture = await send(`${chat}/flush_cache`, { headers: { 'sec-fetch-site': 'cross-site' } });
+    expect([picture.status, picture.json.error.code]).toEqual([403, 'origin_not_allowed']);
+    expect((await send(`${chat}/flush_cache`, { method: 'DELETE' })).headers['allow']).toBe('GET, HEAD, POST, OPTIONS');
+    expect(engine.flushes).toBe(2);
+  });
+
+  test('flushes nothing while a request runs, and waits for its end where it may', async () => {
+    const { chat, engine } = await startListeners({ delay: 1e6 });
+    const running = postJson(chat + CHAT_PATH, GOOD_CHAT, { 'x-request-id': 'a' });
+    await until(() => engine.chats.length === 1);
+    const { status, json } = await postJson(`${chat}/flush_cache`, {});
+    expect([status, json.error.code]).toEqual([400, 'requests_running']);
+    expect((await postJson(`${chat}/flush_cache?timeout=soon`, {})).json.error.param).toBe('timeout');
+    const waiting = postJson(`${chat}/flush_cache?timeout=600`, {});
+    expect((await postJson(`${chat}/abort_request`, { rid: 'a' })).json).toEqual({ aborted: 1 });
+    expect((await waiting).status).toBe(200);
+    expect([(await running).status, engine.flushes]).toEqual([400, 1]);
   });
 
   test('ends one running request by its id, and then all', async () => {

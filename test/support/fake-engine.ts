@@ -5,6 +5,7 @@ import type {
   ChatRequest,
   EngineInfo,
   EngineStatus,
+  MemoryUse,
   ProfileEntry,
   SampleFile,
   SpeechEvent,
@@ -29,10 +30,21 @@ export const VOICES: readonly string[] = [
   'vulcan',
 ];
 
+/** 64 pages of 16 tokens. */
+const FAKE_MEMORY: MemoryUse = { deviceBytes: 1e6, source: 'as set', fraction: 0.8, otherBytes: 0, weightBytes: 4000, activationBytes: 0, kvBytes: 1024, kvPages: 64, pageSize: 16, kvCacheDtype: 'f16' }; // prettier-ignore
+
 export const FAKE_INFO: EngineInfo = {
   adapter: { name: 'fake adapter', vendor: 'test', architecture: 'none', software: true, family: 'cpu', features: [], limits: {} },
   models: [
-    { id: 'parley-chat', task: 'chat', architecture: 'llama', parameters: 1000, weightBytes: 4000, contextLength: 1024 },
+    {
+      id: 'parley-chat',
+      task: 'chat',
+      architecture: 'llama',
+      parameters: 1000,
+      weightBytes: 4000,
+      contextLength: 1024,
+      memory: FAKE_MEMORY,
+    },
     { id: 'parley-speech', task: 'speech', architecture: 'kokoro', parameters: 1000, weightBytes: 4000, voices: VOICES, sampleRate: 24000 },
     { id: 'parley-transcribe', task: 'transcription', architecture: 'whisper', parameters: 1000, weightBytes: 4000 },
   ],
@@ -82,6 +94,8 @@ export class FakeEngine extends Refusing implements Engine {
   handedOut = 0;
   closed = false;
   flushes = 0;
+  /** What its status says besides. */
+  load: Partial<EngineStatus> = {};
   #running = 0;
 
   constructor(options: FakeOptions = {}) {
@@ -97,7 +111,14 @@ export class FakeEngine extends Refusing implements Engine {
   }
 
   status(): EngineStatus {
-    return { ...EMPTY_STATUS, state: this.state, running: this.#running, pending: this.#running > 0, generatedTokens: this.handedOut };
+    return {
+      ...EMPTY_STATUS,
+      ...this.load,
+      state: this.state,
+      running: this.#running,
+      pending: this.#running > 0,
+      generatedTokens: this.handedOut,
+    };
   }
 
   chat(request: ChatRequest, signal: AbortSignal): AsyncIterable<ChatEvent> {

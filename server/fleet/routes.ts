@@ -1,0 +1,174 @@
+/**
+ * What routers ask of a worker, on every listener: SGLang's `/server_info`, `/model_info`, `/v1/loads`, `/get_load` and `/flush_cache`, and vLLM's
+ * `/is_sleeping`. Routers parse these into typed fields, and one of a wrong type loses them all, so what is unknown is left out, never null.
+ * docs/fleet.md says who asks for what.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Request, Response } from 'express';
+import { VERSION } from '../version.ts';
+import type { ListenerContext } from '../http/context.ts';
+import { HttpError, invalidValue } from '../http/errors.ts';
+import { mayAdminister } from '../http/middleware.ts';
+import type { Handler, Route } from '../http/route.ts';
+
+/** The routes; all but /flush_cache are answered from this process's memory. */
+export function workerRoutes(context: ListenerContext): Route[] {
+  const reads = (path: string, summary: string, handler: Handler): Route => ({
+    method: 'get',
+    path,
+    summary,
+    tags: ['worker'],
+    access: 'worker',
+    handler,
+  });
+  return [
+    ...['/server_info', '/get_server_info'].map((path) => reads(path, 'The worker as routers register it', serverInfo(context))),
+    ...['/model_info', '/get_model_info'].map((path) => reads(path, 'The model as routers register it', modelInfo(context))),
+    reads('/v1/loads', 'What runs, what waits and what there is room for', loads(context)),
+    reads('/get_load', 'The same in short', getLoad(context)),
+    reads('/is_sleeping', 'Whether the model is put away, which it never is', (_request, response) =>
+      response.json({ is_sleeping: false }),
+    ),
+    ...flushRoutes(context),
+  ];
+}
+
+/** SGLang's names, then for whoever may administer every setting, the adapter, the memory and the counters. */
+function serverInfo(context: ListenerContext): Handler {
+  const { engine, options, task } = context;
+  return (request, response) => {
+    const status = engine.status();
+    const loaded = status.state === 'loading' ? undefined : engine.info();
+    const model = context.model();
+    const { total } = context.load();
+    response.json({
+      task,
+      state: status.state,
+      version: VERSION,
+      model_path: options.modelId,
+      tokenizer_path: options.modelId,
+      served_model_name: options.modelId,
+      ...splitInfo(context),
+      ...(model?.contextLength !== undefined && { context_length: model.contextLength }),
+      ...(task === 'chat' && total > 0 && { max_total_tokens: total }),
+      max_running_requests: context.load().maxRunning,
+      ...(options.capacity?.maxPrefillTokens !== undefined && { max_prefill_tokens: options.capacity.maxPrefillTokens }),
+      is_embedding: false,
+      disaggregation_mode: 'null',
+      enable_http2: false,
+      ...weightVersion(context),
+      ...(mayAdminister(context, request) && {
+        ...options.settings,
+        adapter: model?.adapter ?? loaded?.adapter ?? null,
+        ...(loaded?.memory && { memory_plan: loaded.memory }),
+        ...(model?.memory && { memory: model.memory }),
+        ...(model?.ranks && { ranks: model.ranks }),
+        status,
+      }),
+    });
+  };
+}
+
+/** What runs, whatever was asked for: the parts that the model is split into. */
+function splitInfo(context: ListenerContext): Record<string, number> {
+  const parts = context.model()?.ranks?.length ?? 1;
+  const pp = parts === 1 ? 1 : (context.options.capacity?.ppSize ?? 1);
+  return { dp_size: 1, tp_size: parts / pp, pp_size: pp };
+}
+
+const weightVersion = (context: ListenerContext) => (context.model() ? { weight_version: context.fingerprint() } : {});
+
+function modelInfo(context: ListenerContext): Handler {
+  const { options, task } = context;
+  return (_request, response) => {
+    const model = context.model();
+    response.json({
+      model_path: options.modelId,
+      tokenizer_path: options.modelId,
+      // Routers take what does not generate for embeddings.
+      is_generation: true,
+      has_image_understanding: false,
+      has_audio_understanding: task === 'transcription',
+      ...(model && { model_type: model.architecture, architectures: [model.architecture] }),
+      ...weightVersion(context),
+    });
+  };
+}
+
+/** All parts, whichever `include` names: readers take what they know. */
+function loads(context: ListenerContext): Handler {
+  return (_request, response) => {
+    const load = context.load();
+    response.json({
+      timestamp: new Date().toISOString(),
+      version: VERSION,
+      dp_rank_count: 1,
+      loads: [
+        {
+          dp_rank: 0,
+          num_running_reqs: load.running,
+          num_waiting_reqs: load.waiting,
+          num_waiting_uncached_tokens: load.waitingTokens,
+          num_total_reqs: load.running + load.waiting,
+          num_used_tokens: load.used,
+          max_total_num_tokens: load.total,
+          token_usage: load.usage,
+          gen_throughput: context.metrics.throughput(),
+          cache_hit_rate: load.hitRate,
+          utilization: Math.min(1, load.running / load.maxRunning),
+          max_running_requests: load.maxRunning,
+        },
+      ],
+    });
+  };
+}
+
+function getLoad(context: ListenerContext): Handler {
+  return (_request, response) => {
+    const { running, waiting, used, waitingTokens } = context.load();
+    response.json([{ dp_rank: 0, num_reqs: running + waiting, num_waiting_reqs: waiting, num_tokens: used + waitingTokens }]);
+  };
+}
+
+const FLUSH_POLL_MS = 20;
+/** Seconds that a caller of /flush_cache may wait. */
+const MAX_FLUSH_WAIT = 600;
+
+/** SGLang's rule: 200 where nothing runs, else 400, after at most `?timeout=` seconds. The audio listeners have no cache, and say so by 200. */
+function flushRoutes(context: ListenerContext): Route[] {
+  const flush = async (request: Request, response: Response): Promise<void> => {
+    const { timeout = '0' } = request.query;
+    const seconds = typeof timeout === 'string' ? Number(timeout) : NaN;
+    if (!(seconds >= 0 && seconds <= MAX_FLUSH_WAIT))
+      throw invalidValue('timeout', `'timeout' must be seconds from 0 to ${MAX_FLUSH_WAIT}`);
+    const until = performance.now() + seconds * 1000;
+    while (context.metrics.inFlight > 0 && performance.now() < until && !response.destroyed) await sleep(FLUSH_POLL_MS);
+    if (context.metrics.inFlight > 0) {
+      throw new HttpError(
+        400,
+        'requests_running',
+        `the cache is flushed while nothing runs; running or waiting: ${context.metrics.inFlight}`,
+      );
+    }
+    const problem = context.notReady();
+    if (problem) throw problem;
+    if (context.task === 'chat') await context.engine.flushCache();
+    response.json({ status: 'ok' });
+  };
+  const admin = { path: '/v1/flush_cache', tags: ['administration'], access: 'admin-acts' } as const;
+  return [
+    { ...admin, method: 'post', summary: 'Forgets cached prefixes', handler: flush },
+    {
+      ...admin,
+      method: 'get',
+      summary: 'The same; not for pages of other sites',
+      handler: (request, response) => {
+        // A page can make its visitor's browser send a GET, but not without saying so.
+        if (!['same-origin', 'none', undefined].includes(request.get('sec-fetch-site'))) {
+          throw new HttpError(403, 'origin_not_allowed', 'a page of another site may not flush the cache', { type: 'permission_error' });
+        }
+        return flush(request, response);
+      },
+    },
+  ];
+}
