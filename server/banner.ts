@@ -9,8 +9,9 @@ import type { ServerConfig } from './settings/config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
 export function describeStart(config: ServerConfig, { adapter, models }: EngineInfo, ports: readonly number[], seconds: number): string {
+  const { tls } = config;
   const host = ['0.0.0.0', '::', '127.0.0.1'].includes(config.host) ? 'localhost' : config.host;
-  const url = (port: number): string => `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const url = (port: number): string => `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
   const lines = [`adapter        ${adapter.name}${adapter.software ? ' (software: runs on the CPU)' : ''}`];
   for (const [index, { task, modelId }] of config.listeners.entries()) {
     const model = models.find((candidate) => candidate.task === task);
@@ -23,7 +24,11 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
   for (const note of [...toys(config), ...sharedAdapters(config, models), ...shortContext(config, models)])
     lines.push(`note           ${note}`);
-  const isOpen = config.apiKey === undefined && !['127.0.0.1', '::1', 'localhost'].includes(config.host);
+  const isOpen =
+    config.apiKey === undefined &&
+    !config.keys &&
+    tls?.files.clientCa === undefined &&
+    !['127.0.0.1', '::1', 'localhost'].includes(config.host);
   if (isOpen) lines.push('note           other machines can reach this without a key; see --host and --api-key');
   lines.push(`ready after ${seconds.toFixed(1)} s; Ctrl-C stops`);
   return lines.join('\n');

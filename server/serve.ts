@@ -1,8 +1,10 @@
 /** The whole server: starts its parts, says so, and takes them down in order. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Express } from 'express';
 import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
+import { KeyRing, readKeys } from './access/keys.ts';
+import { readTls } from './access/tls.ts';
 import type { AppOptions } from './http/context.ts';
 import { describeMemoryPlan, describeStart } from './banner.ts';
 import { createChatApp } from './chat/routes.ts';
@@ -50,7 +52,8 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   const log = createLog(config.logLevel);
   const parts = startParts(config, log, engineEntry);
   const stop = stopper(config, log, parts);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.onSignal());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.onSignal());
+  process.on('SIGHUP', () => (config.keys || config.tls ? renew(config, log, parts) : stop.onSignal()));
   try {
     await parts.listenAll();
   } catch (error) {
@@ -59,6 +62,24 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   }
   await parts.supervisor.ready;
   print(describeStart(config, parts.supervisor.info(), parts.ports(), (performance.now() - started) / 1000));
+}
+
+/** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. */
+function renew({ keys, tls }: ServerConfig, log: Logger, parts: Parts): void {
+  const read = (path: string): string => readFileSync(path, 'utf8');
+  try {
+    if (keys) parts.keys?.replace(readKeys(keys.path, read));
+    if (tls) {
+      const renewed = readTls(tls.files, read);
+      for (const listener of parts.listeners) listener.renewTls(renewed);
+    }
+    log.warn('the files of keys and certificates were read again');
+  } catch (error) {
+    log.error(
+      { why: error instanceof Error ? error.message : String(error) },
+      'a file of keys or certificates is not taken; the one before stays',
+    );
+  }
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -81,6 +102,7 @@ interface Parts {
   readonly supervisor: EngineSupervisor;
   readonly lifecycle: Lifecycle;
   readonly codec: CodecPool;
+  readonly keys: KeyRing | undefined;
   readonly listeners: Listener[];
   listenAll(): Promise<void>;
   /** Ports by the order of config.listeners. */
@@ -101,6 +123,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
   const lifecycle = new Lifecycle();
   removeAbandoned();
   const codec = new CodecPool();
+  const keys = config.keys && new KeyRing(config.keys.rows);
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({
     start: { config: config.engine, toggles: config.toggles },
@@ -114,14 +137,15 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     ...(engineEntry && { entry: engineEntry }),
   });
   const listenOne = async (settings: ListenerSettings): Promise<Listener> => {
-    const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, log });
+    const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, keys, log });
     const timeout = settings.task === 'transcription' ? { requestTimeoutMs: UPLOAD_TIMEOUT_MS } : {};
-    return listen(app, { host: config.host, port: settings.port, ...timeout });
+    return listen(app, { host: config.host, port: settings.port, ...timeout, ...defined({ tls: config.tls?.options }) });
   };
   return {
     supervisor,
     lifecycle,
     codec,
+    keys,
     listeners,
     listenAll: async () => {
       for (const settings of config.listeners) listeners.push(await listenOne(settings));
@@ -130,15 +154,15 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
   };
 }
 
-type Shared = Pick<Parts, 'supervisor' | 'lifecycle' | 'codec'> & { readonly log: Logger };
+type Shared = Pick<Parts, 'supervisor' | 'lifecycle' | 'codec' | 'keys'> & { readonly log: Logger };
 
-function createListenerApp(settings: ListenerSettings, config: ServerConfig, { supervisor, lifecycle, codec, log }: Shared): Express {
+function createListenerApp(settings: ListenerSettings, config: ServerConfig, { supervisor, lifecycle, codec, keys, log }: Shared): Express {
   const options: AppOptions = {
     engine: supervisor,
     modelId: settings.modelId,
     aliases: settings.aliases,
     modelOptional: config.modelOptional,
-    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey }),
+    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey, keys }),
     origins: config.origins,
     log,
     lifecycle,

@@ -3,6 +3,8 @@
 interface Described {
   /** Heading it stands under; a setting without one is not offered to operators. */
   readonly group?: string;
+  /** Another name that is taken for it. */
+  readonly aka?: string;
   /** What it does, for whoever sets it. `{name}` is another setting, which the reader's interface spells as it spells that one. */
   readonly help: string;
   /** What the value is, in a word. */

@@ -15,16 +15,27 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
   const total = { prompt: 0, completion: 0 };
   return sources.map(async function* (events) {
     let lastToken = 0;
+    let [charged, ended] = [0, 0];
     for await (const event of events) {
       if (event.type === 'start') {
         job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
         context.metrics.admitted(job.elapsed());
+        job.charge(event.promptTokens);
       } else if (event.type === 'delta') {
         const now = job.elapsed();
         if (lastToken === 0) context.metrics.firstOutput(now);
         else context.metrics.tokens(event.tokens, now - lastToken);
         lastToken = now;
-      } else job.note({ completion_tokens: (total.completion += event.completionTokens), finish_reason: event.reason });
+        // As they come, so that who leaves has been charged.
+        job.charge(event.tokens);
+        charged += event.tokens;
+      } else {
+        job.note({ completion_tokens: (total.completion += event.completionTokens), finish_reason: event.reason });
+        // Tokens without text have no delta; of several choices the last to end brings what is left.
+        ended += event.completionTokens;
+        job.charge(Math.max(0, ended - charged));
+        charged = Math.max(charged, ended);
+      }
       yield event;
     }
   });

@@ -8,7 +8,7 @@ import type { Request, Response } from 'express';
 import { VERSION } from '../version.ts';
 import type { ListenerContext } from '../http/context.ts';
 import { HttpError, invalidValue } from '../http/errors.ts';
-import { mayAdminister } from '../http/middleware.ts';
+import { mayAdminister } from '../access/guards.ts';
 import type { Handler, Route } from '../http/route.ts';
 
 /** The routes; all but /flush_cache are answered from this process's memory. */

@@ -4,10 +4,11 @@
  */
 import express from 'express';
 import type { Express } from 'express';
+import { hasKey, requireAdmin, requireEitherKey, requireKey } from '../access/guards.ts';
 import { healthRoutes, metricsRoute, modelRoutes } from './common-routes.ts';
 import type { ListenerContext } from './context.ts';
 import { HttpError } from './errors.ts';
-import { checkHost, cors, identify, requireAdmin, requireEitherKey, requireKey, sendError } from './middleware.ts';
+import { checkHost, cors, identify, sendError } from './middleware.ts';
 import { openApi } from './openapi.ts';
 import { playground } from './playground.ts';
 import { isPrefixed, mount, refuseOtherMethods } from './route.ts';
@@ -20,7 +21,7 @@ import { workerRoutes } from '../fleet/routes.ts';
  * there the files of the playground come first.
  */
 export function createApp(context: ListenerContext, own: readonly Route[]): Express {
-  const { apiKey, staticFolder } = context.options;
+  const { staticFolder } = context.options;
   const routes: readonly Route[] = [
     ...healthRoutes(context),
     metricsRoute(context),
@@ -33,7 +34,7 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   app.disable('x-powered-by').disable('etag').set('query parser', 'simple');
   app.use(identify(context), checkHost(context), cors(context));
   const router = express.Router({ caseSensitive: true });
-  if (apiKey !== undefined) router.use(requireKey(apiKey));
+  router.use(requireKey(context));
   const admin = express.Router({ caseSensitive: true });
   // Admin routes come before the router that asks for the key; what a worker tells comes there too, because either key opens it.
   const floor = ({ access }: Route) => (access === 'admin-acts' || access === 'worker' ? admin : router);
@@ -56,7 +57,7 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
 }
 
 function documentRoute({ task, options }: ListenerContext, routes: () => readonly Route[]): Route {
-  const document = { title: `Parley: ${task}`, hasKey: options.apiKey !== undefined, hasAdminKey: options.adminKey !== undefined };
+  const document = { title: `Parley: ${task}`, hasKey: hasKey(options), hasAdminKey: options.adminKey !== undefined };
   return {
     method: 'get',
     path: '/openapi.json',

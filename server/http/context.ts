@@ -4,6 +4,8 @@ import type { Request, Response } from 'express';
 import type { ModelInfo } from '../../engine/api.ts';
 import { EngineError } from '../../engine/errors.ts';
 import type { Engine } from '../../engine/protocol.ts';
+import type { KeyRing } from '../access/keys.ts';
+import { KeyUse } from '../access/limits.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
@@ -23,6 +25,8 @@ export interface AppOptions {
   /** Whether a request may leave `model` out. */
   readonly modelOptional?: boolean;
   readonly apiKey?: string;
+  /** Keys with names and limits, besides apiKey. */
+  readonly keys?: KeyRing;
   /** Key of the admin routes instead of apiKey. */
   readonly adminKey?: string;
   readonly origins?: OriginRules;
@@ -52,11 +56,19 @@ export interface Job {
   readonly signal: AbortSignal;
   /** Seconds since the request arrived. */
   elapsed(): number;
+  /** Counts tokens against the limit of the request's key. */
+  charge(tokens: number): void;
   /** Adds counts to the request's log line; never content. */
   note(fields: Readonly<Record<string, string | number | boolean>>): void;
 }
 
 export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
+
+/** Whose key a request came with, as the check of keys found it; undefined = nobody's in particular. */
+export function keyUseOf(response: Response): KeyUse | undefined {
+  const use: unknown = response.locals['keyUse'];
+  return use instanceof KeyUse ? use : undefined;
+}
 
 /** The shared parts, handed to the function that adds a listener's own routes. */
 export class ListenerContext {
@@ -146,6 +158,9 @@ export class ListenerContext {
       response.locals['isGeneration'] = isGeneration;
       const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
       if (problem) throw problem;
+      const use = keyUseOf(response);
+      const leave = use?.enter();
+      if (use) response.set(use.headers());
       const started = performance.now();
       const controller = new AbortController();
       const end = this.lifecycle.begin(controller);
@@ -156,6 +171,7 @@ export class ListenerContext {
       try {
         await handler(request, response, {
           signal: controller.signal,
+          charge: (tokens) => use?.charge(tokens),
           elapsed: () => (performance.now() - started) / 1000,
           note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
         });
@@ -167,6 +183,7 @@ export class ListenerContext {
         this.#jobs.delete(controller);
         this.metrics.inFlight--;
         end();
+        leave?.();
       }
     };
   }

@@ -1,8 +1,11 @@
 /** One listening socket with limits on slow and broken clients, and a close that drains. */
 import { STATUS_CODES, createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Server as TlsServer } from 'node:https';
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { TlsOptions } from '../access/tls.ts';
 import { HttpError } from './errors.ts';
 
 const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
@@ -19,30 +22,33 @@ export interface ListenOptions {
   readonly port: number;
   /** Time to receive a whole request; uploads need longer than the rest. */
   readonly requestTimeoutMs?: number;
+  /** Serve HTTPS. */
+  readonly tls?: TlsOptions;
 }
 
 export interface Listener {
   readonly port: number;
   /** Stops listening; resolves when every request has been answered and every socket is closed. */
   drain(): Promise<void>;
+  /** New connections get another certificate. */
+  renewTls(tls: TlsOptions): void;
   /** Closes every socket now. */
   destroy(): void;
 }
 
 /** Starts a server for the app; rejects if the address cannot be had. */
-export async function listen(app: RequestListener, { host, port, requestTimeoutMs = 120_000 }: ListenOptions): Promise<Listener> {
-  const server = createServer(
-    {
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
-      requestTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
-      noDelay: true,
-      // Missing ones are refused by the app, which answers with the JSON error.
-      requireHostHeader: false,
-    },
-    app,
-  );
+export async function listen(app: RequestListener, { host, port, requestTimeoutMs = 120_000, tls }: ListenOptions): Promise<Listener> {
+  const options = {
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_MS, requestTimeoutMs / 2),
+    noDelay: true,
+    // Missing ones are refused by the app, which answers with the JSON error.
+    requireHostHeader: false,
+  };
+  const secure = tls && createTlsServer({ ...options, ...tls, handshakeTimeout: HEADERS_MS }, app);
+  const server: Server | TlsServer = secure ?? createServer(options, app);
   server.maxConnections = MAX_CONNECTIONS;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
@@ -59,12 +65,13 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
   return {
     port: (server.address() as AddressInfo).port,
     drain: () => drain(server, silent),
+    renewTls: (renewed) => secure?.setSecureContext({ ...renewed }),
     destroy: () => server.closeAllConnections(),
   };
 }
 
 /** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */
-async function bind(server: Server, port: number, host: string): Promise<void> {
+async function bind(server: Server | TlsServer, port: number, host: string): Promise<void> {
   const bindTo = async (address: string): Promise<void> =>
     new Promise((resolve, reject) => {
       const fail = (error: Error): void => reject(Object.assign(error, { address: host }));
@@ -81,21 +88,23 @@ async function bind(server: Server, port: number, host: string): Promise<void> {
   });
 }
 
-/** Connections that have not asked anything yet; Node does not count those as idle. */
-function trackSilent(server: Server): ReadonlySet<Socket> {
-  const silent = new Set<Socket>();
+/** Connections that have not asked anything yet; Node does not count those as idle. By their other end: with TLS a request has another socket. */
+function trackSilent(server: Server | TlsServer): ReadonlyMap<string, Socket> {
+  const silent = new Map<string, Socket>();
+  const endOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
   server.on('connection', (socket: Socket) => {
-    silent.add(socket);
-    socket.on('close', () => silent.delete(socket));
+    const end = endOf(socket);
+    silent.set(end, socket);
+    socket.on('close', () => silent.get(end) === socket && silent.delete(end));
   });
-  server.on('request', (request) => silent.delete(request.socket));
+  server.on('request', (request) => silent.delete(endOf(request.socket)));
   return silent;
 }
 
-async function drain(server: Server, silent: ReadonlySet<Socket>): Promise<void> {
+async function drain(server: Server | TlsServer, silent: ReadonlyMap<string, Socket>): Promise<void> {
   const sweep = setInterval(() => {
     server.closeIdleConnections();
-    for (const socket of silent) socket.destroy();
+    for (const socket of silent.values()) socket.destroy();
   }, SWEEP_MS);
   await new Promise<void>((resolve) => server.close(() => resolve()));
   clearInterval(sweep);

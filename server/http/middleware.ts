@@ -1,9 +1,9 @@
-/** The layers every request passes: identity and log line, host, origin and key checks, and the JSON error at the end. */
-import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+/** The layers every request passes: identity and log line, host and origin checks, and the JSON error at the end. */
+import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
-import { DEFAULT_ORIGIN_RULES, isHostAllowed, isLoopback, isOriginAllowed } from './origin.ts';
+import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
 
 /** Request id, common headers, and one log line and one count when the answer is over. */
 export function identify({ log, metrics, lifecycle }: ListenerContext) {
@@ -52,7 +52,8 @@ export function checkHost({ options: { origins = DEFAULT_ORIGIN_RULES } }: Liste
   };
 }
 
-const EXPOSED = 'x-request-id, retry-after, retry-after-ms, x-should-retry, content-disposition, x-speech-seed, x-parley-warning';
+const EXPOSED =
+  'x-request-id, retry-after, retry-after-ms, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, content-disposition, x-speech-seed, x-parley-warning';
 
 /** CORS headers for allowed origins, every preflight answered, and 403 for writes by pages of other origins. */
 export function cors({ options: { origins = DEFAULT_ORIGIN_RULES } }: ListenerContext) {
@@ -79,65 +80,6 @@ function preflight(request: Request, response: Response): void {
   if (asked !== undefined) response.set('access-control-allow-headers', asked);
   if (request.get('access-control-request-private-network') === 'true') response.set('access-control-allow-private-network', 'true');
 }
-
-type Guard = (request: Request, response: Response, next: NextFunction) => void;
-
-/** The key of a request; a scheme's name has no case. */
-const givenKey = (request: Request): string | undefined => /^bearer +(.*)$/i.exec(request.get('authorization') ?? '')?.[1];
-
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-
-/** Whether it is one of the keys; takes as long for each that is none. */
-function isKey(given: string | undefined, keys: readonly string[]): boolean {
-  if (given === undefined) return false;
-  return keys.filter((key) => timingSafeEqual(digest(given), digest(key))).length > 0;
-}
-
-/** 401 without one of the keys. */
-export function requireKey(...keys: readonly string[]): Guard {
-  return (request, _response, next) => {
-    const given = givenKey(request);
-    if (!isKey(given, keys)) {
-      throw new HttpError(401, 'invalid_api_key', 'a valid API key is required: Authorization: Bearer <key>', {
-        type: 'authentication_error',
-        headers: { 'www-authenticate': `Bearer realm="parley"${given === undefined ? '' : ', error="invalid_token"'}` },
-      });
-    }
-    next();
-  };
-}
-
-/** The key of the admin routes: their own, else the one for everything. */
-const adminKey = ({ options }: ListenerContext): string | undefined => options.adminKey ?? options.apiKey;
-
-/** For what a router asks of its worker: the key or the admin key, where everybody else needs the key. */
-export function requireEitherKey({ options: { apiKey, adminKey } }: ListenerContext): Guard {
-  if (apiKey === undefined) return (_request, _response, next) => next();
-  return requireKey(apiKey, ...(adminKey === undefined ? [] : [adminKey]));
-}
-
-/** Whether a request comes with what the settings and counters need: the admin key, where there is a key at all. */
-export function mayAdminister(context: ListenerContext, request: Request): boolean {
-  const key = adminKey(context);
-  return key === undefined || isKey(givenKey(request), [key]);
-}
-
-/** For what changes other people's requests: the admin key, or without any key a caller on this machine. */
-export function requireAdmin(context: ListenerContext): Guard {
-  const key = adminKey(context);
-  if (key !== undefined) return requireKey(key);
-  return (request, _response, next) => {
-    if (isLocal(request)) return next();
-    const message = 'without --api-key or --admin-key this route answers callers on its own machine only';
-    throw new HttpError(403, 'loopback_only', message, { type: 'permission_error' });
-  };
-}
-
-/** What a proxy adds says that the caller is somebody else, and cannot be trusted to say who. */
-const FORWARDED = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip'];
-
-const isLocal = (request: Request): boolean =>
-  isLoopback(request.socket.remoteAddress ?? '') && FORWARDED.every((name) => request.get(name) === undefined);
 
 /** Headers of what would have been answered; the error is another body. */
 const OF_THE_ANSWER = ['content-disposition', 'content-encoding', 'content-type', 'accept-ranges', 'etag', 'last-modified'];

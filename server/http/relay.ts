@@ -11,6 +11,8 @@ export interface AudioCount<Event> {
   isOutput(event: Event): boolean;
   /** Seconds of sound, of the last event; undefined of the others. */
   seconds(event: Event): number | undefined;
+  /** Tokens that the call took, of the last event. */
+  tokens(event: Event): number;
 }
 
 /** The same events; the time to the first output and the seconds of sound go to the metrics and the log line. */
@@ -18,7 +20,7 @@ export async function* countAudio<Event>(
   context: ListenerContext,
   job: Job,
   events: AsyncIterable<Event>,
-  { isOutput, seconds: secondsOf }: AudioCount<Event>,
+  { isOutput, seconds: secondsOf, tokens }: AudioCount<Event>,
 ): AsyncGenerator<Event> {
   let first = true;
   for await (const event of events) {
@@ -27,6 +29,7 @@ export async function* countAudio<Event>(
       first = false;
       context.metrics.firstOutput(job.elapsed());
     } else if (seconds !== undefined) {
+      job.charge(tokens(event));
       context.metrics.audio(seconds, job.elapsed());
       job.note({ audio_seconds: Number(seconds.toFixed(3)) });
     }

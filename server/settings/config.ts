@@ -6,6 +6,10 @@ import type { EngineConfig, ModelSource } from '../../engine/config.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { PRESETS, presetModels } from '../../sources/index.ts';
 import type { RecommendedModel } from '../../sources/index.ts';
+import { readKeys } from '../access/keys.ts';
+import type { KeyRow } from '../access/limits.ts';
+import { readTls } from '../access/tls.ts';
+import type { TlsFiles, TlsOptions } from '../access/tls.ts';
 import type { Capacity, Task } from '../fleet/load.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
@@ -38,6 +42,9 @@ export interface ServerConfig {
   readonly listeners: readonly ListenerSettings[];
   readonly apiKey: string | undefined;
   readonly adminKey: string | undefined;
+  /** The file of keys, and what is in it. */
+  readonly keys: { readonly path: string; readonly rows: readonly KeyRow[] } | undefined;
+  readonly tls: { readonly files: TlsFiles; readonly options: TlsOptions } | undefined;
   readonly origins: OriginRules;
   readonly modelOptional: boolean;
   readonly reasoningField: Settings['reasoningField'];
@@ -93,6 +100,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     listeners,
     apiKey,
     adminKey,
+    keys: keysOf(settings.apiKeys, read),
+    tls: tlsOf(settings, read),
     origins: { corsOrigins: settings.corsOrigin, allowedHosts: settings.allowedHosts },
     modelOptional,
     reasoningField,
@@ -131,9 +140,30 @@ export function isBundled(path: string): boolean {
 /** The tasks in the order of their listeners. */
 export const TASKS = ['chat', 'speech', 'transcription'] as const;
 
+/** The rows of the file of keys, if one is named. */
+function keysOf(path: string | undefined, read: (path: string) => string): ServerConfig['keys'] {
+  return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, read)) };
+}
+
+function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings, read: (path: string) => string): ServerConfig['tls'] {
+  if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
+  if (cert === undefined || key === undefined) throw new SettingsError('TLS needs both --tls-cert and --tls-key');
+  const files = { cert, key, ...defined({ clientCa }) };
+  return { files, options: orRefuse(() => readTls(files, read)) };
+}
+
+/** What goes wrong with a file is a mistake in the settings. */
+function orRefuse<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new SettingsError(error instanceof Error ? error.message : String(error));
+  }
+}
+
 /** Every setting by its flag's name, without keys and what only the start needs. */
 function shownSettings(settings: Settings): Readonly<Record<string, Value>> {
-  const hidden: readonly SettingKey[] = ['apiKey', 'adminKey', 'config', 'help'];
+  const hidden: readonly SettingKey[] = ['apiKey', 'adminKey', 'apiKeys', 'tlsKey', 'config', 'help'];
   return Object.fromEntries(
     FLAGS.filter(({ key }) => !hidden.includes(key)).flatMap(({ key, name }) => {
       const value = settings[key];

@@ -72,12 +72,27 @@ const SERVER_SETTINGS = defineSettings({
   speechPort: { type: 'int', default: 3001, min: 0, max: 65535, group: 'Listeners', value: 'N', help: 'speech listener' },
   transcriptionPort: { type: 'int', default: 3002, min: 0, max: 65535, group: 'Listeners', value: 'N', help: 'transcription listener' },
   apiKey: { type: 'string', group: 'Listeners', value: 'KEY', help: 'require Authorization: Bearer KEY (better given as PARLEY_API_KEY)' },
-  adminKey: {
+  apiKeys: {
     type: 'string',
     group: 'Listeners',
-    value: 'KEY',
-    help: 'key of /flush_cache, /abort_request and /server_info; default: {apiKey}; with neither, the first two answer this machine only',
+    value: 'FILE',
+    help: 'JSON file of keys with names and limits (docs/api.md), besides {apiKey}; read again at SIGHUP',
   },
+  adminKey: {
+    type: 'string',
+    aka: 'admin-api-key',
+    group: 'Listeners',
+    value: 'KEY',
+    help: 'key of /flush_cache, /abort_request and /server_info; default: {apiKey}; with neither, the first two answer this machine only. --admin-api-key, as in SGLang, is the same',
+  },
+  tlsCert: {
+    type: 'string',
+    group: 'Listeners',
+    value: 'FILE',
+    help: 'serve HTTPS with this certificate (PEM, with its chain); read again at SIGHUP',
+  },
+  tlsKey: { type: 'string', group: 'Listeners', value: 'FILE', help: "the certificate's private key (PEM)" },
+  tlsClientCa: { type: 'string', group: 'Listeners', value: 'FILE', help: 'let in only clients with a certificate that these sign (PEM)' },
   corsOrigin: {
     type: 'list',
     default: [],

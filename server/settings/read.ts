@@ -31,7 +31,7 @@ export function givenSettings(
 ): ReadonlyMap<SettingKey, unknown> {
   const given = parseArgv(argv);
   for (const flag of FLAGS) {
-    const text = env[environmentName(flag.name)];
+    const text = env[environmentName(flag.name)] ?? (flag.aka === undefined ? undefined : env[environmentName(flag.aka)]);
     if (text !== undefined && !given.has(flag.key)) given.set(flag.key, text);
   }
   const file = given.get('config');
@@ -42,7 +42,7 @@ export function givenSettings(
 const environmentName = (name: string): string => `PARLEY_${name.toUpperCase().replaceAll('-', '_')}`;
 
 function flagNamed(name: string, where: string): Flag {
-  const flag = FLAGS.find((candidate) => candidate.name === name);
+  const flag = FLAGS.find((candidate) => candidate.name === name || candidate.aka === name);
   if (!flag) throw new SettingsError(`${where}: there is no such setting; see --help`);
   return flag;
 }

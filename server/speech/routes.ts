@@ -82,6 +82,7 @@ function describeAlias(name: string, voice: string): Readonly<Record<string, unk
 const COUNT: AudioCount<SpeechEvent> = {
   isOutput: ({ type }) => type === 'audio',
   seconds: (event) => (event.type === 'finish' ? event.seconds : undefined),
+  tokens: (event) => (event.type === 'finish' ? event.inputTokens : 0),
 };
 
 /** Where an answer goes: a client's connection. */

@@ -77,6 +77,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
 const COUNT: AudioCount<TranscriptionEvent> = {
   isOutput: ({ type }) => type === 'segment',
   seconds: (event) => (event.type === 'finish' ? event.duration : undefined),
+  tokens: (event) => (event.type === 'finish' ? event.inputTokens + event.outputTokens : 0),
 };
 
 async function sendWhole(response: Response, events: AsyncIterable<TranscriptionEvent>, call: TranscriptionCall, job: Job): Promise<void> {

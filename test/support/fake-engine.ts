@@ -97,6 +97,7 @@ export class FakeEngine extends Refusing implements Engine {
   /** What its status says besides. */
   load: Partial<EngineStatus> = {};
   #running = 0;
+  readonly #released = new AbortController();
 
   constructor(options: FakeOptions = {}) {
     super();
@@ -161,6 +162,11 @@ export class FakeEngine extends Refusing implements Engine {
     return [];
   }
 
+  /** Every call goes on without its delays. */
+  release(): void {
+    this.#released.abort();
+  }
+
   async close(): Promise<void> {
     this.closed = true;
   }
@@ -174,7 +180,7 @@ export class FakeEngine extends Refusing implements Engine {
       for (const event of events) {
         const wait = delays ? (delays[Math.min(count, delays.length - 1)] ?? 0) : delay;
         if (failAfter === count++) throw failWith;
-        if (wait) await pause(wait, signal);
+        if (wait) await pause(wait, AbortSignal.any([signal, this.#released.signal]));
         if (signal.aborted) throw new EngineError('aborted', 'aborted');
         this.handedOut++;
         yield event;
@@ -255,6 +261,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       resolve();
     };
     const timer = setTimeout(done, ms);
+    if (signal.aborted) return done();
     signal.addEventListener('abort', done, { once: true });
   });
 }

@@ -1,0 +1,88 @@
+/** The file of keys (--api-keys): who may use the listeners, under which name in the log, and how much. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { KeyUse } from './limits.ts';
+import type { KeyRow } from './limits.ts';
+
+const count = z.number().int().min(1).optional();
+
+const KEY_ROW = z
+  .strictObject({
+    name: z.string().min(1).max(100),
+    key: z.string().min(1).optional(),
+    key_sha256: z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hexadecimal digits').optional(), // prettier-ignore
+    requests_per_minute: count,
+    tokens_per_minute: count,
+    concurrent: count,
+  })
+  .refine(({ key, key_sha256: hash }) => (key === undefined) !== (hash === undefined), {
+    message: "expected 'key' or 'key_sha256', and not both",
+  });
+
+const KEY_FILE = z.strictObject({ keys: z.array(KEY_ROW).min(1) });
+
+export const digestOf = (key: string): Buffer => createHash('sha256').update(key).digest();
+
+/** The rows of a file's text; throws an Error of one sentence, which never quotes a key. */
+export function parseKeys(text: string): readonly KeyRow[] {
+  const { success, data, error } = KEY_FILE.safeParse(parsed(text));
+  if (!success) {
+    const [issue] = error.issues;
+    throw new Error(`${issue!.path.length > 0 ? `'${issue!.path.join('.')}': ` : ''}${issue!.message}`);
+  }
+  const rows = data.keys.map((row) => ({
+    name: row.name,
+    digest: row.key === undefined ? Buffer.from(row.key_sha256!, 'hex') : digestOf(row.key),
+    ...(row.requests_per_minute !== undefined && { requestsPerMinute: row.requests_per_minute }),
+    ...(row.tokens_per_minute !== undefined && { tokensPerMinute: row.tokens_per_minute }),
+    ...(row.concurrent !== undefined && { concurrent: row.concurrent }),
+  }));
+  rows.forEach((row, index) => {
+    const same = rows.slice(0, index).find(({ name, digest }) => name === row.name || digest.equals(row.digest));
+    if (same) throw new Error(`'keys.${index}': '${row.name}' has the name or the key of '${same.name}'; each needs its own`);
+  });
+  return rows;
+}
+
+/** The rows of a file; throws an Error of one sentence that names it. */
+export function readKeys(path: string, read: (path: string) => string): readonly KeyRow[] {
+  try {
+    return parseKeys(read(path));
+  } catch (error) {
+    throw new Error(`--api-keys ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // What JSON.parse says quotes the text, and so a key.
+    throw new Error('it is not valid JSON');
+  }
+}
+
+/** The keys in use, shared by the listeners. */
+export class KeyRing {
+  #uses: readonly KeyUse[];
+
+  constructor(rows: readonly KeyRow[]) {
+    this.#uses = rows.map((row) => new KeyUse(row));
+  }
+
+  /** Takes another file's rows; who stays, by name, has what is left of his minute. */
+  replace(rows: readonly KeyRow[]): void {
+    const before = new Map(this.#uses.map((use) => [use.name, use]));
+    this.#uses = rows.map((row) => {
+      const use = before.get(row.name);
+      use?.allow(row);
+      return use ?? new KeyUse(row);
+    });
+  }
+
+  /** Whose key it is; every key is compared, so that the time tells nothing. */
+  find(key: string): KeyUse | undefined {
+    const digest = digestOf(key);
+    return this.#uses.filter((use) => timingSafeEqual(use.digest, digest))[0];
+  }
+}

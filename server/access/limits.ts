@@ -1,0 +1,136 @@
+/** What a key has used of what it may use: requests and tokens a minute, and requests at once. */
+import { HttpError } from '../http/errors.ts';
+
+const MINUTE_MS = 60_000;
+
+/** A line of the file, with the key only as its digest. */
+export interface KeyRow {
+  readonly name: string;
+  /** SHA-256. */
+  readonly digest: Buffer;
+  readonly requestsPerMinute?: number;
+  readonly tokensPerMinute?: number;
+  readonly concurrent?: number;
+}
+
+/** Fills evenly up to a minute's worth. What is taken beyond it is owed: tokens are known only afterwards. */
+class Bucket {
+  #limit: number;
+  #level: number;
+  #at: number;
+
+  constructor(limit: number, now: number) {
+    [this.#limit, this.#level, this.#at] = [limit, limit, now];
+  }
+
+  get limit(): number {
+    return this.#limit;
+  }
+
+  /** Another limit; what was used stays used. */
+  change(limit: number, now: number): void {
+    this.level(now);
+    this.#level += limit - this.#limit;
+    this.#limit = limit;
+  }
+
+  level(now: number): number {
+    this.#level = Math.min(this.#limit, this.#level + ((now - this.#at) * this.#limit) / MINUTE_MS);
+    this.#at = now;
+    return this.#level;
+  }
+
+  take(amount: number, now: number): void {
+    this.#level = this.level(now) - amount;
+  }
+
+  /** Milliseconds until there is so much. */
+  wait(amount: number, now: number): number {
+    return Math.max(0, ((amount - this.level(now)) * MINUTE_MS) / this.#limit);
+  }
+}
+
+/** One key's use. */
+export class KeyUse {
+  readonly name: string;
+  #digest: Buffer;
+  #concurrent: number | undefined;
+  #running = 0;
+  #requests: Bucket | undefined;
+  #tokens: Bucket | undefined;
+  readonly #now: () => number;
+
+  /** `now` in milliseconds. */
+  constructor(row: KeyRow, now = () => performance.now()) {
+    this.name = row.name;
+    this.#digest = row.digest;
+    this.#now = now;
+    this.allow(row);
+  }
+
+  get digest(): Buffer {
+    return this.#digest;
+  }
+
+  /** Takes the limits and the key of another row for the same name. */
+  allow({ digest, concurrent, requestsPerMinute, tokensPerMinute }: KeyRow): void {
+    this.#digest = digest;
+    this.#concurrent = concurrent;
+    this.#requests = this.#changed(this.#requests, requestsPerMinute);
+    this.#tokens = this.#changed(this.#tokens, tokensPerMinute);
+  }
+
+  #changed(bucket: Bucket | undefined, limit: number | undefined): Bucket | undefined {
+    if (limit === undefined) return undefined;
+    bucket?.change(limit, this.#now());
+    return bucket ?? new Bucket(limit, this.#now());
+  }
+
+  /** A request begins: 429 where the key may not now. Call the result when it is over. */
+  enter(): () => void {
+    const now = this.#now();
+    const [forRequest, forTokens] = [this.#requests?.wait(1, now) ?? 0, this.#tokens?.wait(1, now) ?? 0];
+    if (forRequest > 0) throw this.#refusal('requests', `${this.#requests!.limit} requests a minute`, forRequest);
+    if (forTokens > 0) throw this.#refusal('tokens', `${this.#tokens!.limit} tokens a minute`, forTokens);
+    if (this.#concurrent !== undefined && this.#running >= this.#concurrent) throw this.#refusal('requests', `${this.#concurrent} requests at once`, 1000); // prettier-ignore
+    this.#requests?.take(1, now);
+    this.#running++;
+    let over = false;
+    return () => {
+      if (!over) this.#running--;
+      over = true;
+    };
+  }
+
+  /** Tokens that a request turned out to take. */
+  charge(tokens: number): void {
+    this.#tokens?.take(tokens, this.#now());
+  }
+
+  /** OpenAI's headers, of the limits that the key has. */
+  headers(): Readonly<Record<string, string>> {
+    const now = this.#now();
+    const of = (name: string, bucket: Bucket | undefined) =>
+      bucket && {
+        [`x-ratelimit-limit-${name}`]: String(bucket.limit),
+        [`x-ratelimit-remaining-${name}`]: String(Math.max(0, Math.floor(bucket.level(now)))),
+        [`x-ratelimit-reset-${name}`]: duration(bucket.wait(bucket.limit, now)),
+      };
+    return { ...of('requests', this.#requests), ...of('tokens', this.#tokens) };
+  }
+
+  #refusal(type: 'requests' | 'tokens', limit: string, waitMs: number): HttpError {
+    const headers = { ...this.headers(), 'retry-after': String(Math.ceil(waitMs / 1000)), 'retry-after-ms': String(Math.ceil(waitMs)) };
+    return new HttpError(429, 'rate_limit_exceeded', `the key '${this.name}' may make ${limit}; try again in ${duration(waitMs)}`, {
+      type,
+      headers,
+    });
+  }
+}
+
+/** As OpenAI writes it: 6m0s, 1.5s, 20ms. */
+function duration(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms)}ms`;
+  const seconds = Math.ceil(ms / 100) / 10;
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`;
+}

@@ -1,0 +1,127 @@
+/** HTTPS by files: served, asked for a client's certificate, renewed, and drained like HTTP. */
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request as httpsRequest } from 'node:https';
+import type { RequestOptions } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
+import { expect, onTestFinished, test } from 'vitest';
+import { readTls } from '../../server/access/tls.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { parseServerConfig } from '../../server/settings/config.ts';
+import { CHAT_PATH, GOOD_CHAT } from '../support/chat-body.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
+import { JSON_TYPE, until } from '../support/listeners.ts';
+import { spawnAt, whenReady } from '../support/server-process.ts';
+
+const FOLDER = new URL('../fixtures/tls/', import.meta.url);
+const fixture = (name: string): string => new URL(name, FOLDER).pathname;
+const read = (path: string): string => readFileSync(path, 'utf8');
+const ca = read(fixture('ca.pem'));
+const filesOf = (name: string) => ({ cert: fixture(`${name}.pem`), key: fixture(`${name}.key`) });
+
+/** Status, body and whose certificate it was. */
+async function ask(port: number, path: string, { body, ...options }: RequestOptions & { readonly body?: string } = {}) {
+  const request = httpsRequest({
+    host: '127.0.0.1',
+    port,
+    path,
+    ca,
+    agent: false,
+    method: body === undefined ? 'GET' : 'POST',
+    ...options,
+  });
+  request.end(body);
+  const [response] = await once(request, 'response');
+  const subject = (response.socket as TLSSocket).getPeerCertificate().subject.CN;
+  let text = '';
+  for await (const chunk of response) text += String(chunk);
+  return { status: response.statusCode as number, text, subject };
+}
+
+async function serve(engine: FakeEngine, clientCa?: string): Promise<Listener> {
+  const tls = readTls({ ...filesOf('server'), ...(clientCa !== undefined && { clientCa }) }, read);
+  const listener = await listen(createChatApp({ engine, modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0, tls });
+  onTestFinished(() => listener.destroy());
+  return listener;
+}
+
+test('answers HTTPS, and takes another certificate for new connections', async () => {
+  const listener = await serve(new FakeEngine());
+  expect(await ask(listener.port, '/health')).toEqual({ status: 200, text: '{"status":"ok"}', subject: 'server' });
+  listener.renewTls(readTls(filesOf('renewed'), read));
+  expect((await ask(listener.port, '/health')).subject).toBe('renewed');
+});
+
+test('with a list of signers lets in clients with a certificate of theirs only', async () => {
+  const listener = await serve(new FakeEngine(), fixture('ca.pem'));
+  await expect(ask(listener.port, '/health')).rejects.toThrow();
+  const { cert, key } = filesOf('client');
+  expect((await ask(listener.port, '/health', { cert: read(cert), key: read(key) })).status).toBe(200);
+});
+
+test('a drain lets an answer end, closes what is idle, and what has never asked', async () => {
+  const engine = new FakeEngine({ delay: 1e6 });
+  const listener = await serve(engine);
+  const agent = new Agent({ keepAlive: true });
+  onTestFinished(() => agent.destroy());
+  expect((await ask(listener.port, '/health', { agent })).status).toBe(200);
+  const answer = ask(listener.port, CHAT_PATH, { agent, headers: JSON_TYPE, body: JSON.stringify(GOOD_CHAT) });
+  await until(() => engine.chats.length === 1);
+  const drained = listener.drain();
+  const ended = ask(listener.port, '/health').then(() => 'answered', () => 'refused'); // prettier-ignore
+  expect(await ended).toBe('refused');
+  engine.release();
+  expect((await answer).status).toBe(200);
+  await drained;
+});
+
+test('settings that do not fit are refused in one sentence', () => {
+  const config =
+    (...argv: string[]) =>
+    () =>
+      parseServerConfig(argv, {});
+  expect(config('--tls-cert', fixture('server.pem'))).toThrow(/^TLS needs both --tls-cert and --tls-key$/);
+  expect(config('--tls-cert', fixture('server.pem'), '--tls-key', fixture('client.key'))).toThrow(/cannot be used together/);
+  expect(config('--tls-cert', fixture('none.pem'), '--tls-key', fixture('client.key'))).toThrow(/^--tls-cert .*none.pem: /);
+  expect(config('--api-keys', fixture('server.pem'))).toThrow(/^--api-keys .*server.pem: it is not valid JSON$/);
+  expect(parseServerConfig(['--admin-api-key', 'root'], {}).adminKey).toBe('root');
+  expect(parseServerConfig([], { PARLEY_ADMIN_API_KEY: 'root' }).adminKey).toBe('root');
+});
+
+test('SIGHUP reads keys and certificates again; a broken file changes nothing', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-tls-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [cert, key, keys] = ['server.pem', 'server.key', 'keys.json'].map((name) => join(folder, name)) as [string, string, string];
+  const put = (name: string, secret: string): void => {
+    copyFileSync(fixture(`${name}.pem`), cert);
+    copyFileSync(fixture(`${name}.key`), key);
+    writeFileSync(keys, JSON.stringify({ keys: [{ name: 'alice', key: secret }] }));
+  };
+  put('server', 'old');
+  const argv = ['--tls-cert', cert, '--tls-key', key, '--api-keys', keys];
+  const spawned = spawnAt(new URL('../support/serve-fake.ts', import.meta.url), argv);
+  onTestFinished(() => void spawned.child.kill('SIGKILL'));
+  await whenReady(spawned);
+  const { child, lines } = spawned;
+  const port = Number(/^chat\s+https:\/\/[^:]+:(\d+)\/v1/.exec(lines.find((line) => line.startsWith('chat')) ?? '')?.[1]);
+  const models = (secret: string) => ask(port, '/v1/models', { headers: { authorization: `Bearer ${secret}` } });
+  expect(await models('old')).toMatchObject({ status: 200, subject: 'server' });
+  const renewed = async (word: string): Promise<void> => {
+    const before = lines.filter((line) => line.includes(word)).length;
+    child.kill('SIGHUP');
+    await until(() => lines.filter((line) => line.includes(word)).length > before);
+  };
+  put('renewed', 'new');
+  await renewed('were read again');
+  expect(await models('new')).toMatchObject({ status: 200, subject: 'renewed' });
+  expect((await models('old')).status).toBe(401);
+  writeFileSync(keys, '{');
+  await renewed('is not taken');
+  expect((await models('new')).status).toBe(200);
+  child.kill('SIGTERM');
+  expect(await spawned.exit).toBe(0);
+});
