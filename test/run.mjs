@@ -59,10 +59,23 @@ function runBenches([name = '', ...rest]) {
   const folder = join(ROOT, 'test', 'bench');
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes, or want models: only when asked for.
-  const byName = ['audio-memory', 'browsers', 'fuzz', 'invented', 'llama', 'load', 'quantised', 'recognition', 'soak', 'voices'].map(
-    (name) => `${name}.bench.ts`,
-  );
-  const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : file.startsWith(name)));
+  const byName = [
+    'audio-memory',
+    'browsers',
+    'fleet',
+    'fleet-soak',
+    'fuzz',
+    'invented',
+    'llama',
+    'load',
+    'probes',
+    'quantised',
+    'recognition',
+    'soak',
+    'voices',
+  ].map((name) => `${name}.bench.ts`);
+  const isAsked = (file) => (known.includes(`${name}.bench.ts`) ? file === `${name}.bench.ts` : file.startsWith(name));
+  const chosen = known.filter((file) => (name === '' ? !byName.includes(file) : isAsked(file)));
   if (chosen.length === 0) {
     console.error(`no benchmark is named ${name}; there are: ${known.map((file) => file.replace('.bench.ts', '')).join(', ')}`);
     return 1;
