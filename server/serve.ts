@@ -27,6 +27,7 @@ import { pulling } from './settings/pulling.ts';
 import { resolveModels } from './settings/sources.ts';
 import { createSpeechApp } from './speech/routes.ts';
 import { createTranscriptionApp } from './transcription/routes.ts';
+import type { Tracer } from './trace/types.ts';
 import { defined } from './body/validate.ts';
 
 /** Exit codes; 0 = drained. */
@@ -50,7 +51,8 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   });
   const started = performance.now();
   const log = createLog(config.logLevel);
-  const parts = startParts(config, log, engineEntry);
+  const tracer = await tracerOf(env, log);
+  const parts = startParts(config, { log, tracer, engineEntry });
   const stop = stopper(config, log, parts);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.onSignal());
   process.on('SIGHUP', () => (config.keys || config.tls ? renew(config, log, parts) : stop.onSignal()));
@@ -103,6 +105,7 @@ interface Parts {
   readonly lifecycle: Lifecycle;
   readonly codec: CodecPool;
   readonly keys: KeyRing | undefined;
+  readonly tracer: Tracer | undefined;
   readonly listeners: Listener[];
   listenAll(): Promise<void>;
   /** Ports by the order of config.listeners. */
@@ -119,7 +122,19 @@ export function exitCodeOf({ code }: EngineError): number {
   return EXIT_BY_CODE[code] ?? EXIT.crash;
 }
 
-function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefined): Parts {
+/** Traces where a collector is named; its module is loaded only then. */
+async function tracerOf(env: NodeJS.ProcessEnv, log: Logger): Promise<Tracer | undefined> {
+  if (!env['OTEL_EXPORTER_OTLP_ENDPOINT'] || env['OTEL_SDK_DISABLED'] === 'true') return undefined;
+  return (await import('./trace/tracer.ts')).createTracer(env, log);
+}
+
+interface Outside {
+  readonly log: Logger;
+  readonly tracer: Tracer | undefined;
+  readonly engineEntry: URL | undefined;
+}
+
+function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside): Parts {
   const lifecycle = new Lifecycle();
   removeAbandoned();
   const codec = new CodecPool();
@@ -137,7 +152,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     ...(engineEntry && { entry: engineEntry }),
   });
   const listenOne = async (settings: ListenerSettings): Promise<Listener> => {
-    const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, keys, log });
+    const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, keys, tracer, log });
     const timeout = settings.task === 'transcription' ? { requestTimeoutMs: UPLOAD_TIMEOUT_MS } : {};
     return listen(app, { host: config.host, port: settings.port, ...timeout, ...defined({ tls: config.tls?.options }) });
   };
@@ -146,6 +161,7 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
     lifecycle,
     codec,
     keys,
+    tracer,
     listeners,
     listenAll: async () => {
       for (const settings of config.listeners) listeners.push(await listenOne(settings));
@@ -154,15 +170,19 @@ function startParts(config: ServerConfig, log: Logger, engineEntry: URL | undefi
   };
 }
 
-type Shared = Pick<Parts, 'supervisor' | 'lifecycle' | 'codec' | 'keys'> & { readonly log: Logger };
+type Shared = Pick<Parts, 'supervisor' | 'lifecycle' | 'codec' | 'keys' | 'tracer'> & { readonly log: Logger };
 
-function createListenerApp(settings: ListenerSettings, config: ServerConfig, { supervisor, lifecycle, codec, keys, log }: Shared): Express {
+function createListenerApp(
+  settings: ListenerSettings,
+  config: ServerConfig,
+  { supervisor, lifecycle, codec, keys, tracer, log }: Shared,
+): Express {
   const options: AppOptions = {
     engine: supervisor,
     modelId: settings.modelId,
     aliases: settings.aliases,
     modelOptional: config.modelOptional,
-    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey, keys }),
+    ...defined({ apiKey: config.apiKey, adminKey: config.adminKey, keys, tracer }),
     origins: config.origins,
     log,
     lifecycle,
@@ -194,7 +214,7 @@ function stopper(config: ServerConfig, log: Logger, parts: Parts): Stopper {
   let signalled: number | undefined;
   const now = async (code: number): Promise<void> => {
     for (const listener of parts.listeners) listener.destroy();
-    await Promise.all([parts.supervisor.close(), parts.codec.close()]);
+    await Promise.all([parts.supervisor.close(), parts.codec.close(), parts.tracer?.flush()]);
     process.exit(code);
   };
   return {

@@ -20,9 +20,11 @@ export function countEvents(context: ListenerContext, job: Job, sources: readonl
       if (event.type === 'start') {
         job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
         context.metrics.admitted(job.elapsed());
+        job.mark('admitted');
         job.charge(event.promptTokens);
       } else if (event.type === 'delta') {
         const now = job.elapsed();
+        job.mark('first');
         if (lastToken === 0) context.metrics.firstOutput(now);
         else context.metrics.tokens(event.tokens, now - lastToken);
         lastToken = now;

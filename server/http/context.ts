@@ -11,6 +11,7 @@ import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
 import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
+import type { Tracer } from '../trace/types.ts';
 import { DEFAULT_CAPACITY, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load, Task } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
@@ -32,6 +33,7 @@ export interface AppOptions {
   readonly origins?: OriginRules;
   readonly log?: Logger;
   readonly lifecycle?: Lifecycle;
+  readonly tracer?: Tracer;
   /** What is known of the engine besides its status: how often it was started again, and how long its GPU work has stood still. */
   readonly vitals?: () => EngineVitals;
   /** What the settings let it take at once. */
@@ -58,6 +60,8 @@ export interface Job {
   elapsed(): number;
   /** Counts tokens against the limit of the request's key. */
   charge(tokens: number): void;
+  /** This moment, for traces. */
+  mark(moment: 'admitted' | 'first'): void;
   /** Adds counts to the request's log line; never content. */
   note(fields: Readonly<Record<string, string | number | boolean>>): void;
 }
@@ -164,6 +168,8 @@ export class ListenerContext {
       const started = performance.now();
       const controller = new AbortController();
       const end = this.lifecycle.begin(controller);
+      const marks: { admitted?: number; first?: number } = {};
+      response.locals['traced'] = { begun: started, marks };
       const onClose = (): void => controller.abort();
       response.on('close', onClose);
       this.#jobs.set(controller, String(response.get('x-request-id')));
@@ -172,6 +178,7 @@ export class ListenerContext {
         await handler(request, response, {
           signal: controller.signal,
           charge: (tokens) => use?.charge(tokens),
+          mark: (moment) => void (marks[moment] ??= performance.now()),
           elapsed: () => (performance.now() - started) / 1000,
           note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
         });

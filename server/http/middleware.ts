@@ -6,7 +6,7 @@ import { HttpError, toHttpError } from './errors.ts';
 import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
 
 /** Request id, common headers, and one log line and one count when the answer is over. */
-export function identify({ log, metrics, lifecycle }: ListenerContext) {
+export function identify({ log, metrics, lifecycle, options: { tracer, modelId } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const started = performance.now();
     const given = request.get('x-request-id');
@@ -19,6 +19,21 @@ export function identify({ log, metrics, lifecycle }: ListenerContext) {
       // The pattern, never the path: a path could carry content.
       const route = response.locals['unmatched'] === true ? 'unmatched' : String(request.route?.path ?? 'unmatched');
       metrics.finished({ route, status, seconds, isGeneration: response.locals['isGeneration'] === true });
+      const { traced, note = {} } = response.locals;
+      if (tracer && traced && response.locals['isGeneration'] === true) {
+        const [ended, traceparent] = [performance.now(), request.get('traceparent')];
+        tracer.request({
+          route,
+          method: request.method,
+          model: modelId,
+          status,
+          traceparent,
+          begun: traced.begun,
+          ...traced.marks,
+          ended,
+          note,
+        });
+      }
       const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...response.locals['note'] };
       if (route.startsWith('/health') || route === '/metrics' || route === '/livez') log.debug(entry);
       else log.info(entry);

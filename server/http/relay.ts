@@ -27,6 +27,7 @@ export async function* countAudio<Event>(
     const seconds = secondsOf(event);
     if (first && isOutput(event)) {
       first = false;
+      job.mark('first');
       context.metrics.firstOutput(job.elapsed());
     } else if (seconds !== undefined) {
       job.charge(tokens(event));

@@ -1,0 +1,161 @@
+/**
+ * OpenTelemetry traces of requests to the models, sent as OTLP over HTTP in JSON. Loaded only where OTEL_EXPORTER_OTLP_ENDPOINT is set. Names, counts and times;
+ * never what was asked or answered.
+ */
+import { randomBytes } from 'node:crypto';
+import { VERSION } from '../version.ts';
+import type { Logger } from '../log.ts';
+import { NAMES, OPERATIONS } from './names.ts';
+import type { RequestTimes, Tracer } from './types.ts';
+
+const FLUSH_MS = 1_000;
+/** Spans that wait for the collector; more are dropped. */
+const MAX_WAITING = 4096;
+const EXPORT_MS = 10_000;
+const [SERVER, INTERNAL] = [2, 1];
+
+type Value = string | number | readonly string[];
+
+/** OTLP's JSON of a span. */
+interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly object[];
+  readonly status: { readonly code?: number };
+}
+
+export interface TracerOptions {
+  /** Of the collector, without /v1/traces. */
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly serviceName: string;
+  readonly log: Logger;
+}
+
+/** A tracer by OpenTelemetry's own variables. */
+export function createTracer(env: Readonly<Record<string, string | undefined>>, log: Logger): OtlpTracer {
+  const pairs = (env['OTEL_EXPORTER_OTLP_HEADERS'] ?? '').split(',').flatMap((pair) => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=(.*)$/.exec(pair) ?? [];
+    return name === undefined ? [] : [[name, decodeURIComponent(value!.trim())] as const];
+  });
+  const endpoint = (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '').replace(/\/+$/, '');
+  return new OtlpTracer({ endpoint, headers: Object.fromEntries(pairs), serviceName: env['OTEL_SERVICE_NAME'] ?? 'parley', log });
+}
+
+export class OtlpTracer implements Tracer {
+  readonly #options: TracerOptions;
+  #waiting: Span[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isFailing = false;
+
+  constructor(options: TracerOptions) {
+    this.#options = options;
+  }
+
+  request(times: RequestTimes): void {
+    const context = parentOf(times.traceparent);
+    if (context && !context.isSampled) return;
+    if (this.#waiting.length >= MAX_WAITING) return;
+    this.#waiting.push(...spansOf(times, context));
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+  }
+
+  /** Sends what waits; a collector that is not there costs the traces and a line in the log. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const spans = this.#waiting.splice(0);
+    if (spans.length === 0) return;
+    const { endpoint, headers, serviceName, log } = this.#options;
+    const resource = { attributes: attributesOf({ 'service.name': serviceName, 'service.version': VERSION }) };
+    const body = JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ scope: { name: 'parley', version: VERSION }, spans }] }] });
+    try {
+      const signal = AbortSignal.timeout(EXPORT_MS);
+      const answer = await fetch(`${endpoint}/v1/traces`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body,
+        signal,
+      });
+      await answer.arrayBuffer();
+      if (!answer.ok) throw new Error(`the collector answered ${answer.status}`);
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) log.warn({ why: error instanceof Error ? error.message : String(error) }, 'traces could not be sent');
+      this.#isFailing = true;
+    }
+  }
+}
+
+interface Parent {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly isSampled: boolean;
+}
+
+/** W3C's header; undefined where there is none, or it is not right. */
+function parentOf(header: string | undefined): Parent | undefined {
+  const [, traceId, spanId, flags] = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/.exec(header ?? '') ?? [];
+  if (traceId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId!)) return undefined;
+  return { traceId, spanId: spanId!, isSampled: (Number.parseInt(flags!, 16) & 1) === 1 };
+}
+
+/** The request, and within it what the engine did: until it was admitted, until the first token, and from there to the end. */
+function spansOf({ route, method, model, status, begun, admitted, first, ended, note }: RequestTimes, parent: Parent | undefined): Span[] {
+  const operation = OPERATIONS[route] ?? route;
+  const traceId = parent?.traceId ?? randomBytes(16).toString('hex');
+  const root = randomBytes(8).toString('hex');
+  const failed = status >= 400;
+  const common = { traceId, status: {} };
+  const at = (ms: number): string => String(BigInt(Math.round((performance.timeOrigin + ms) * 1000)) * 1000n);
+  const within = (name: string, from: number | undefined, to: number | undefined): Span[] =>
+    from === undefined || to === undefined
+      ? []
+      : [{ ...common, spanId: randomBytes(8).toString('hex'), parentSpanId: root, name, kind: INTERNAL, startTimeUnixNano: at(from), endTimeUnixNano: at(to), attributes: [] }]; // prettier-ignore
+  const attributes = attributesOf({
+    [NAMES.operation]: operation,
+    [NAMES.provider]: 'parley',
+    [NAMES.requestModel]: model,
+    [NAMES.method]: method,
+    [NAMES.route]: route,
+    [NAMES.status]: status,
+    [NAMES.inputTokens]: note['prompt_tokens'],
+    [NAMES.outputTokens]: note['completion_tokens'] ?? note['output_tokens'],
+    [NAMES.finishReasons]: typeof note['finish_reason'] === 'string' ? [note['finish_reason']] : undefined,
+    [NAMES.audioSeconds]: note['audio_seconds'],
+    [NAMES.error]: failed ? (note['code'] ?? String(status)) : undefined,
+  });
+  return [
+    {
+      ...common,
+      spanId: root,
+      ...(parent && { parentSpanId: parent.spanId }),
+      name: `${operation} ${model}`,
+      kind: SERVER,
+      startTimeUnixNano: at(begun),
+      endTimeUnixNano: at(ended),
+      attributes,
+      status: failed ? { code: 2 } : {},
+    },
+    ...within('queue', admitted === undefined ? undefined : begun, admitted),
+    ...within('prefill', admitted, first),
+    ...within('decode', admitted === undefined ? undefined : first, ended),
+  ];
+}
+
+function attributesOf(values: Readonly<Record<string, unknown>>): object[] {
+  return Object.entries(values).flatMap(([key, value]) => (isValue(value) ? [{ key, value: encoded(value) }] : []));
+}
+
+const isValue = (value: unknown): value is Value => typeof value === 'string' || typeof value === 'number' || Array.isArray(value);
+
+function encoded(value: Value): object {
+  if (typeof value === 'string') return { stringValue: value };
+  if (typeof value === 'number') return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
+  return { arrayValue: { values: value.map((one) => encoded(one)) } };
+}

@@ -1,0 +1,92 @@
+/** OpenTelemetry traces, as a collector gets them. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createLog } from '../../server/log.ts';
+import { createTracer } from '../../server/trace/tracer.ts';
+import { GOOD, ROUTES } from '../support/each-listener.ts';
+import { postJson, send, startListeners } from '../support/listeners.ts';
+
+interface Span {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
+  readonly status: { readonly code?: number };
+}
+
+/** A collector that keeps what it is sent. */
+async function collector() {
+  const got: { readonly url: string; readonly key: unknown; readonly text: string }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      got.push({ url: request.url!, key: request.headers['x-key'], text: Buffer.concat(chunks).toString() });
+      response.end('{}');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const spans = (): readonly Span[] =>
+    got.flatMap(({ text }) => (JSON.parse(text) as { readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly Span[] }[] }[] }).resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans))); // prettier-ignore
+  return { got, spans, endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+const attribute = ({ attributes }: Span, key: string): unknown => Object.values(attributes.find((one) => one.key === key)?.value ?? {})[0];
+
+test('a chat is a request with a queue, a prefill and a decode, in the trace of its caller, without a word of it', async () => {
+  const { got, spans, endpoint } = await collector();
+  const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20b' }, createLog('silent'));
+  const { chat, speech } = await startListeners({ words: ['secret', ' answer'] }, { tracer });
+  const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
+  const from = (flags: string) => ({ traceparent: `00-${traceId}-00f067aa0ba902b7-${flags}` });
+  const question = { ...GOOD, messages: [{ role: 'user', content: 'a secret question' }] };
+  await postJson(chat + ROUTES.chat, question, from('01'));
+  await postJson(chat + ROUTES.chat, question, from('00'));
+  await postJson(chat + ROUTES.chat, { messages: [] });
+  await postJson(speech + ROUTES.speech, { model: 'tts-1', input: 'secret', voice: 'oni' });
+  await send(`${chat}/health`);
+  // The answer of a request has gone out before its trace is written.
+  await expect.poll(async () => (await tracer.flush(), spans().length)).toBe(6);
+  const [root, ...parts] = spans().filter((span) => span.traceId === traceId);
+  expect(root).toMatchObject({ name: 'chat parley-chat', kind: 2, parentSpanId: '00f067aa0ba902b7', status: {} });
+  expect(parts.map(({ name, parentSpanId }) => [name, parentSpanId])).toEqual(
+    ['queue', 'prefill', 'decode'].map((name) => [name, root!.spanId]),
+  );
+  // One after the other, from the beginning to the end.
+  expect(parts.map((span) => span.startTimeUnixNano)).toEqual([
+    root!.startTimeUnixNano,
+    ...parts.slice(0, 2).map((span) => span.endTimeUnixNano),
+  ]);
+  expect(parts[2]!.endTimeUnixNano).toBe(root!.endTimeUnixNano);
+  for (const [key, value] of [
+    ['gen_ai.operation.name', 'chat'],
+    ['gen_ai.request.model', 'parley-chat'],
+    ['gen_ai.usage.input_tokens', '10'],
+    ['gen_ai.usage.output_tokens', '2'],
+    ['http.response.status_code', '200'],
+  ] as const)
+    // prettier-ignore
+    expect([key, attribute(root!, key)]).toEqual([key, value]);
+  const refused = spans().find(({ status }) => status.code === 2)!;
+  expect([refused.parentSpanId, attribute(refused, 'error.type')]).toEqual([undefined, 'invalid_value']);
+  expect(spans().map(({ name }) => name)).toContain('speech parley-speech');
+  expect(got[0]).toMatchObject({ url: '/v1/traces', key: 'a b' });
+  expect(got.map(({ text }) => text).join('')).not.toContain('secret');
+});
+
+test('a collector that is not there holds nothing up', async () => {
+  const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }, createLog('silent'));
+  const { chat } = await startListeners({}, { tracer });
+  expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
+  await expect.poll(() => tracer.flush()).toBeUndefined();
+});
