@@ -33,11 +33,11 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
   // A chunked upload does not say how much it brings.
   const size = Number(request.get('content-length') ?? maxBytes);
   if (size > maxBytes) throw tooLarge(maxFileBytes);
-  let stop = (_error: Error): void => {};
-  const stopped = new Promise<never>((_resolve, reject) => (stop = reject));
-  const upload = budget.open(request.socket.remoteAddress ?? '', size, { resume: () => request.resume(), stop: (error) => stop(error) });
+  const parser = new FormParser(boundary, maxFileBytes);
+  const reader = { resume: () => void request.resume(), stop: (error: HttpError) => parser.onError(error) };
+  const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
   try {
-    const form = await Promise.race([collect(request, new FormParser(boundary, maxFileBytes), upload, maxBytes), stopped]);
+    const form = await collect(request, parser, upload, maxBytes);
     upload.complete();
     return { form, upload };
   } catch (error) {

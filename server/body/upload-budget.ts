@@ -105,6 +105,8 @@ export class UploadBudget {
 
   /** @internal Counts bytes that came; whether the upload may go on. */
   take(upload: Upload, bytes: number): boolean {
+    // What still comes of an upload that was given up is not kept.
+    if (!this.#uploads.has(upload)) return false;
     upload.received += bytes;
     upload.credit -= bytes;
     upload.lastByte = this.#now();

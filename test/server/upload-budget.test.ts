@@ -133,6 +133,24 @@ describe('the budget', () => {
     expect(held.stopped?.code).toBe('request_timeout');
   });
 
+  test('counts nothing of an upload that was given up', () => {
+    const { clock, budget, open } = rig({ stallMs: 1000 });
+    const idle = [1, 2, 3].map(() => open('1.1.1.1', 2 * MIB));
+    for (const { upload } of idle) pour(upload, (15 / 8) * MIB);
+    const late = open('1.1.1.1', 2 * MIB);
+    expect(pour(late.upload)).toBe(false);
+    clock.now = 1000;
+    budget.sweep();
+    const gone = idle.find(({ stopped }) => stopped)!;
+    const { held } = budget;
+    const ofPool = late.upload.pool.held;
+    expect(gone.upload.take(64 << 10)).toBe(false);
+    expect([budget.held, late.upload.pool.held]).toEqual([held, ofPool]);
+    gone.upload.close();
+    expect(pour(late.upload)).toBe(true);
+    expect(late.upload.pool.held).toBe(budget.held);
+  });
+
   test('has room for so many uploads; an idle one goes for the next, and one address has half', () => {
     const { clock, open } = rig({ maxUploads: 4, stallMs: 1000 });
     const two = [open('1.1.1.1', MIB), open('1.1.1.1', MIB)];
@@ -199,6 +217,16 @@ test('idle sockets that have filled the budget make room', async () => {
   idleUploads(transcription, 28, 24 * MIB);
   const large = writeWav(new Float32Array(6 * MIB), 16000);
   expect((await postForm(transcription + PATH, form(large))).status).toBe(200);
+});
+
+test('what still comes of uploads that were given up takes no room', async () => {
+  const { transcription } = await startListeners({}, { uploadLimits: { maxBytes: 128 * MIB, stallMs: 100 } });
+  const sockets = idleUploads(transcription, 12, 12 * MIB);
+  // The server reads on behind the answer that ends them, so that they get to read it.
+  for (const socket of sockets) socket.once('data', () => socket.write(Buffer.alloc(12 * MIB)));
+  const large = form(writeWav(new Float32Array(6 * MIB), 16000));
+  const answers = await Promise.all([large, large, large].map((parts) => postForm(transcription + PATH, parts)));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
 test.skipIf(process.platform !== 'linux')(
