@@ -248,10 +248,11 @@ class EngineRun {
       child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
     });
     this.client = connectEngine(this.#port());
-    this.#watchdog = new Watchdog(this.client, watchdogMs, (why) => {
+    const kill = (why: string): void => {
       this.#killedBecause = `killed: ${why}`;
       child.kill('SIGKILL');
-    });
+    };
+    this.#watchdog = new Watchdog(this.client, () => child.connected, watchdogMs, kill);
     void this.client.ready.then(
       () => {
         this.isReady = true;
@@ -305,6 +306,7 @@ class EngineRun {
 /** Calls `kill` once when a ready engine stands still. */
 class Watchdog {
   readonly #client: EngineClient;
+  readonly #isConnected: () => boolean;
   readonly #limitMs: number;
   readonly #kill: (why: string) => void;
   readonly #timer: NodeJS.Timeout;
@@ -312,8 +314,9 @@ class Watchdog {
   #lastProgress = -1;
   #progressAt = performance.now();
 
-  constructor(client: EngineClient, limitMs: number, kill: (why: string) => void) {
+  constructor(client: EngineClient, isConnected: () => boolean, limitMs: number, kill: (why: string) => void) {
     this.#client = client;
+    this.#isConnected = isConnected;
     this.#limitMs = limitMs;
     this.#kill = kill;
     this.#timer = setInterval(() => this.#tick(), WATCH_INTERVAL_MS);
@@ -346,7 +349,8 @@ class Watchdog {
 
   #problem(state: EngineStatus['state'], now: number): string | undefined {
     const seconds = Math.round(this.#limitMs / 1000);
-    if (state === 'lost') return 'the GPU device was lost';
+    // A process that is dying closes its connection a moment before it is known how it ended.
+    if (state === 'lost' && this.#isConnected()) return 'the GPU device was lost';
     if (now - this.#progressAt > this.#limitMs) return `no GPU progress for ${seconds} s`;
     return now - this.#client.lastHeard > this.#limitMs ? `no sign of life for ${seconds} s` : undefined;
   }

@@ -129,6 +129,12 @@ test('a crash at start is tried again, a few times', async () => {
   expect(failures[0]).toMatchObject({ code: 'device_lost', message: expect.stringContaining('signal SIGKILL') });
 });
 
+test('a process that closes its connection before it ends is said to have ended as it did', async () => {
+  const { failures } = start('leave');
+  await until(() => failures.length === 1);
+  expect(failures[0]).toMatchObject({ code: 'device_lost', message: expect.stringContaining('exit code 3') });
+});
+
 test('close() ends the process, also while it loads', async () => {
   for (const wait of [true, false]) {
     const { supervisor } = start('ok');

@@ -44,6 +44,13 @@ runEngineProcess(async ({ config }, log) => {
     throw new EngineError('unsupported', 'config.json: hidden_act is "gelu", expected "silu"');
   }
   if (adapter === 'crash') process.kill(process.pid, 'SIGKILL');
+  if (adapter === 'leave') {
+    process.removeAllListeners('disconnect');
+    // Not while Node still hands over the message that got here.
+    setImmediate(() => process.disconnect());
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    process.exit(3);
+  }
   if (adapter === 'stall') return new StalledEngine({ delay: 1e6 });
   if (adapter === 'lose') return new LosingEngine({ delay: 1e6 });
   if (adapter === 'hang') return new HangingEngine();
