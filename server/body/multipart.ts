@@ -34,7 +34,11 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
   const size = Number(request.get('content-length') ?? maxBytes);
   if (size > maxBytes) throw tooLarge(maxFileBytes);
   const parser = new FormParser(boundary, maxFileBytes);
-  const reader = { resume: () => void request.resume(), stop: (error: HttpError) => parser.onError(error) };
+  const reader = {
+    pause: () => void request.pause(),
+    resume: () => void request.resume(),
+    stop: (error: HttpError) => parser.onError(error),
+  };
   const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
   try {
     const form = await collect(request, parser, upload, maxBytes);

@@ -6,6 +6,8 @@ import { HttpError } from '../http/errors.ts';
 
 /** Bytes an upload is given ahead: what a socket hands over at once. */
 const GRANT = 64 << 10;
+/** How long uploads are read before all else that came meanwhile has its turn. */
+const TURN_MS = 2;
 
 export interface UploadLimits {
   /**
@@ -26,7 +28,9 @@ export const UPLOAD_LIMITS: UploadLimits = { maxBytes: 512 << 20, maxUploads: 10
 
 /** What the budget tells the reader of an upload. */
 export interface UploadReader {
-  /** There is room again: go on reading. */
+  /** Read no further for now. */
+  pause(): void;
+  /** There is room again, or it is its turn: go on reading. */
   resume(): void;
   /** The upload is given up. */
   stop(error: HttpError): void;
@@ -49,6 +53,9 @@ export class UploadBudget {
   readonly #listening: { readonly upload: Upload; readonly bytes: number; readonly start: () => void }[] = [];
   readonly #now: () => number;
   #sweeper: NodeJS.Timeout | undefined;
+  /** When the event loop, in its present round, began to read uploads. */
+  #turnSince: number | undefined;
+  #turnIsOver = false;
 
   /** `now` = a clock in milliseconds. */
   constructor(limits: Partial<UploadLimits> = {}, now: () => number = () => performance.now()) {
@@ -113,6 +120,7 @@ export class UploadBudget {
     if (upload.credit < 0) this.#hold(upload, -upload.credit);
     upload.credit = Math.max(0, upload.credit);
     this.#goOn(upload);
+    this.#spendTurn();
     return !upload.waiting;
   }
 
@@ -170,6 +178,28 @@ export class UploadBudget {
 
   #receiving(): Upload[] {
     return [...this.#uploads].filter((upload) => !upload.whole);
+  }
+
+  /** Once uploads have had their time in a round of the event loop, none is read until the next: a round would else read a piece of each, however many there are. */
+  #spendTurn(): void {
+    const now = this.#now();
+    if (this.#turnSince === undefined) {
+      this.#turnSince = now;
+      setImmediate(() => this.#endTurn());
+    } else if (!this.#turnIsOver && now - this.#turnSince >= TURN_MS) {
+      this.#turnIsOver = true;
+      for (const { reader } of this.#receiving()) reader.pause();
+    }
+  }
+
+  #endTurn(): void {
+    const wasOver = this.#turnIsOver;
+    this.#turnSince = undefined;
+    this.#turnIsOver = false;
+    if (!wasOver) return;
+    // They are read in the order in which they are resumed.
+    const next = this.#receiving().filter(({ waiting }) => !waiting);
+    for (const { reader } of next.sort((a, b) => a.lastByte - b.lastByte)) reader.resume();
   }
 
   #hold(upload: Upload, bytes: number): void {

@@ -20,8 +20,12 @@ function rig(limits: Partial<UploadLimits> = {}) {
   const clock = { now: 0 };
   const budget = new UploadBudget({ maxBytes: 16 * MIB, ...limits }, () => clock.now);
   const open = (address: string, size: number) => {
-    const seen: { upload?: Upload; resumed: number; stopped?: HttpError } = { resumed: 0 };
-    const upload = budget.open(address, size, { resume: () => void seen.resumed++, stop: (error) => void (seen.stopped = error) });
+    const seen: { upload?: Upload; paused: number; resumed: number; stopped?: HttpError } = { paused: 0, resumed: 0 };
+    const upload = budget.open(address, size, {
+      pause: () => void seen.paused++,
+      resume: () => void seen.resumed++,
+      stop: (error) => void (seen.stopped = error),
+    });
     onTestFinished(() => upload.close());
     return Object.assign(seen, { upload });
   };
@@ -149,6 +153,22 @@ describe('the budget', () => {
     gone.upload.close();
     expect(pour(late.upload)).toBe(true);
     expect(late.upload.pool.held).toBe(budget.held);
+  });
+
+  test('lets all else have its turn once uploads were read for a while, and then reads on', async () => {
+    const { clock, open } = rig();
+    const uploads = [1, 2, 3].map(() => open('1.1.1.1', MIB));
+    for (const [i, { upload }] of uploads.entries()) {
+      clock.now = i;
+      upload.take(1);
+    }
+    expect(uploads.map(({ paused, resumed }) => [paused, resumed])).toEqual(Array(3).fill([1, 0]));
+    uploads[0]!.upload.take(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(uploads.map(({ paused, resumed }) => [paused, resumed])).toEqual(Array(3).fill([1, 1]));
+    uploads[0]!.upload.take(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(uploads.map(({ paused, resumed }) => [paused, resumed])).toEqual(Array(3).fill([1, 1]));
   });
 
   test('has room for so many uploads; an idle one goes for the next, and one address has half', () => {
