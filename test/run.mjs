@@ -11,7 +11,7 @@ import { basename, join, sep } from 'node:path';
 import { ROOT } from '../server/setup/layout.mjs';
 import { buildPlayground, installPackages, requireNode, withSetup } from '../server/setup/setup.mjs';
 import { ensureAdapter } from '../server/setup/drivers.mjs';
-import { ensureChromium, ensureFirefox } from './setup-browsers.mjs';
+import { ensureBrowsers } from './setup-browsers.mjs';
 
 const VITEST = 'vitest/vitest.mjs';
 /** A command in this process's terminal. */
@@ -26,13 +26,14 @@ await withSetup(async () => {
   const real = first === '--real';
   const everywhere = first === '--everywhere';
   requireNode();
+  const wanted = [...(bench || real ? [] : ['chromium']), ...(everywhere || rest[0] === 'browsers' ? ['firefox'] : [])];
+  const browsers = ensureBrowsers(wanted);
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
   Object.assign(process.env, environment);
-  if (everywhere || rest[0] === 'browsers') ensureFirefox();
-  if (!bench && !real) ensureChromium();
   // The fuzzer asks for the page's files too.
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
+  await browsers;
   console.log(`adapter: ${name}`);
   if (everywhere) process.exitCode = runVitest(['--project=everywhere', ...rest]);
   else process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));

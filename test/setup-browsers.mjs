@@ -2,8 +2,11 @@
  * Browsers for the tests: the system's, else on Debian ones unpacked into .parley/, with what they need. Plain Node, because `npm test` calls it before
  * anything is installed.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { CACHE } from '../server/setup/layout.mjs';
 import { REMOVE, SetupError, isForbidden, say, shown } from '../server/setup/setup.mjs';
 import { hasApt, libraryFolders, osRelease, unpackPackages } from '../server/setup/apt.mjs';
@@ -31,6 +34,8 @@ const FIREFOX = {
   size: '100 MB',
   skipped: 'the tests in it will skip',
 };
+
+const BROWSERS = { chromium: CHROMIUM, firefox: FIREFOX };
 
 /**
  * Path of a Chromium, or undefined: then browser tests skip and say so. PARLEY_CHROMIUM overrides.
@@ -66,8 +71,11 @@ export function firefoxEnvironment(path) {
   return { ...process.env, ...ownEnvironment(FIREFOX, path, given) };
 }
 
-export const ensureChromium = () => ensure(CHROMIUM);
-export const ensureFirefox = () => ensure(FIREFOX);
+/** Fetches the named browsers where there are none and apt has them; a process of its own each, because nothing else waits for them. Resolves when all have ended. */
+export async function ensureBrowsers(names) {
+  const children = names.map((name) => spawn(process.execPath, [fileURLToPath(import.meta.url), name], { stdio: 'inherit' }));
+  await Promise.all(children.map((child) => once(child, 'close')));
+}
 
 function find({ variable, names, folder, executable }) {
   if (process.env[variable]) return process.env[variable];
@@ -107,3 +115,5 @@ function ensure(browser) {
     say(`no ${title}: ${error.message}. So ${skipped}`);
   }
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) for (const name of process.argv.slice(2)) ensure(BROWSERS[name]);
