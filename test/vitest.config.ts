@@ -2,8 +2,17 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowFirst } from './support/slow-first.ts';
 
-/** Files that share a process, which spares each of them the loading of the engine. `decode` measures its process's memory, so it has its own. */
-const PLAIN = ['engine/*', 'server/!(decode)', 'sources/*', 'training/*'].map((files) => `test/${files}.test.ts`);
+/** Files that share a process, which spares each of them the loading of the engine: none opens a device. `decode` measures its process's memory, so it has its own. */
+const WITHOUT_DEVICES = [
+  'architecture',
+  'docs',
+  'examples-library',
+  'browser/{failure,find-model,hub-token}',
+  'fuzz/*',
+  'models/{lfm2,olmo,phi3}',
+  'parallel/rank-port',
+];
+const PLAIN = [...WITHOUT_DEVICES, 'engine/*', 'server/!(decode)', 'sources/*', 'training/*'].map((files) => `test/${files}.test.ts`);
 
 /** Other browsers, runtimes and adapters, of which some are fetched for them: `npm run test:everywhere`. */
 const EVERYWHERE = 'test/everywhere/*.test.ts';
