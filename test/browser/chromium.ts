@@ -18,7 +18,8 @@ const QUIET = [
   '--disable-component-update',
   '--disable-sync',
 ];
-const WEBGPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+/** Without its watchdog, Chromium's GPU process is not ended where a software adapter waits for the processors. */
+const WEBGPU = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--disable-gpu-watchdog'];
 
 /** A headless browser; `webgpu: false` is one whose pages find no adapter. */
 export async function launchChromium({ webgpu = true, args = [] as readonly string[] } = {}): Promise<Browser> {

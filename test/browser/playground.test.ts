@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
-import { ask, expectNamedControls, greedyContext, longestTask, openPage, waitForState } from './playground.ts';
+import { ask, beginAnswer, expectNamedControls, greedyContext, longestTask, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
 import type { StaticServer } from './static-server.ts';
 
@@ -104,9 +104,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     });
 
     test('stop, regenerate, edit and branch do what they say', async () => {
-      await page.fill('.composer textarea', FOX);
-      await page.press('.composer textarea', 'Enter');
-      await page.waitForSelector('.message.assistant[data-status="writing"]');
+      await beginAnswer(page, FOX);
       await page.keyboard.press('Escape');
       await page.waitForSelector('.message.assistant[data-status="stopped"]');
       const stopped = await page.locator('.message.assistant .markdown').innerText();
@@ -262,9 +260,7 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
   test('when the GPU is lost the conversation stays and one click brings the answer', async () => {
     const page = await openPage(context, server.url);
     await ask(page, CAPITAL);
-    await page.fill('.composer textarea', FOX);
-    await page.press('.composer textarea', 'Enter');
-    await page.waitForSelector('.message.assistant[data-status="writing"]');
+    await beginAnswer(page, FOX);
     const crash: CDPSession = await browser.newBrowserCDPSession();
     // The command's answer is lost with the process it ends.
     crash.send('Browser.crashGpuProcess').catch(() => undefined);

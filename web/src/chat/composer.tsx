@@ -13,6 +13,7 @@ interface Props {
 
 export function Composer({ conversation, voice, onSend }: Props) {
   const area = useRef<HTMLTextAreaElement>(null);
+  // For what is shown; a key that comes before the next rendering asks the conversation itself.
   const running = conversation.running.value;
   // The text stays in the element, so that typing renders nothing. It is there with the element, before the first paint.
   useLayoutEffect(() => {
@@ -34,7 +35,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
       class="composer"
       onSubmit={(event) => {
         event.preventDefault();
-        if (running) conversation.stop();
+        if (conversation.running.peek()) conversation.stop();
         else submit();
       }}
     >
@@ -51,7 +52,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
           event.preventDefault();
-          if (!running) submit();
+          if (!conversation.running.peek()) submit();
         }}
       />
       <div class="row spread">
