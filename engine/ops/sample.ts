@@ -1,14 +1,25 @@
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
+import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { ceilDiv } from '../util/math.ts';
+import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { isQuad } from './linear.ts';
 
 const WG = 64;
 
 /** Logits one workgroup of the first argmax stage looks at. */
 const ARGMAX_BLOCK = 1024;
+
+/**
+ * Of a large vocabulary on a GPU: logits that one workgroup sorts, by how many invocations; slices that are worth it, and how many there may be, as a workgroup has an
+ * invocation for each; and rows whose sorted logits are there at a time.
+ */
+const SLICE = 1024;
+const SORT_LANES = 128;
+const SLICES = { least: 5, most: 256 } as const;
+const SLICED_ROWS = 16;
 
 /** Bit of a host token that says "the token sampled last for this slot" (resolveTokens). */
 export const FROM_DEVICE = 0x80000000;
@@ -51,9 +62,25 @@ export const SAMPLE_THRESHOLD = defineKernel({
   overrides: { WG: 'u32', BITS: 'u32' },
 });
 
+export const SORT_SLICES = defineKernel({
+  file: 'sample/sort_slices.wgsl',
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/reduce.wgsl'],
+  consts: ['WG', 'EACH'],
+  bindings: { logits: 'read', rows: 'read', sorted: 'write', stats: 'write' },
+  params: { vocabulary: 'u32', stride: 'u32', first_row: 'u32', size: 'u32' },
+});
+
+export const SLICE_THRESHOLD = defineKernel({
+  file: 'sample/slice_threshold.wgsl',
+  fragments: () => ['lib/sampling_row.wgsl'],
+  bindings: { sorted: 'read', stats: 'read', rows: 'read', thresholds: 'write' },
+  params: { vocabulary: 'u32', slices: 'u32', first_row: 'u32', size: 'u32', width: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
 export const ARGMAX_BLOCKS = defineKernel({
   file: 'sample/argmax_blocks.wgsl',
-  fragments: () => ['lib/sampling_row.wgsl', 'lib/gumbel.wgsl'],
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/gumbel.wgsl', 'lib/best_of_lanes.wgsl'],
   bindings: { logits: 'read', rows: 'read', thresholds: 'read', best: 'write' },
   params: { vocabulary: 'u32', stride: 'u32', first: 'u32' },
   overrides: { WG: 'u32', BLOCK: 'u32', NOISE: 'bool' },
@@ -61,9 +88,9 @@ export const ARGMAX_BLOCKS = defineKernel({
 
 export const ARGMAX_REDUCE = defineKernel({
   file: 'sample/argmax_reduce.wgsl',
-  fragments: () => ['lib/sampling_row.wgsl'],
+  fragments: () => ['lib/sampling_row.wgsl', 'lib/best_of_lanes.wgsl'],
   bindings: { best: 'read', rows: 'read', sampled: 'write', last_tokens: 'update' },
-  params: { rows: 'u32', blocks: 'u32' },
+  params: { blocks: 'u32' },
   overrides: { WG: 'u32' },
 });
 
@@ -75,10 +102,7 @@ export interface BestBlocksArgs {
   readonly first: number;
   /** [B, SAMPLING_ROW_WORDS] u32, from writeSamplingRow. */
   readonly settings: Tensor;
-  /** [B] f32: scratch. */
-  readonly thresholds: Tensor;
-  /** [B, sampleBlocks(V), 2] u32: scratch. */
-  readonly best: Tensor;
+  readonly scratch: SampleScratch;
   readonly rows: number;
   /** Every row is greedy: no noise, no thresholds. */
   readonly greedy: boolean;
@@ -91,32 +115,92 @@ export interface SampleArgs extends Omit<BestBlocksArgs, 'first'> {
   readonly lastTokens: Tensor;
 }
 
-/** Blocks of the first argmax stage: the size of its scratch. */
+/** What sampling writes down for itself. */
+export interface SampleScratch {
+  /** [B] f32: the smallest logit that a row's cuts keep. */
+  readonly thresholds: Tensor;
+  /** [B, blocks, 2] u32: the best token of every block of logits. */
+  readonly best: Tensor;
+  /** Where a vocabulary is cut into slices for its thresholds, of as many rows as are cut at a time: [rows, slices, logits of one, 2] u32 and [rows, slices, 4] f32. */
+  readonly slices?: { readonly sorted: Tensor; readonly stats: Tensor; readonly rows: number };
+}
+
+/** Scratch for at most so many rows of a vocabulary. */
+export function sampleScratch(device: Device, vocabulary: number, rows: number): SampleScratch {
+  const thresholds = device.tensor('thresholds', 'f32', [rows]);
+  const best = device.tensor('argmax blocks', 'u32', [rows, sampleBlocks(vocabulary), 2]);
+  if (!isSliced(device.caps, vocabulary)) return { thresholds, best };
+  const together = Math.min(rows, SLICED_ROWS);
+  const { slice, count } = sliceVocabulary(vocabulary);
+  return {
+    thresholds,
+    best,
+    slices: {
+      sorted: device.tensor('sorted logits', 'u32', [together, count, slice, 2]),
+      stats: device.tensor('slices of logits', 'f32', [together, count, 4]),
+      rows: together,
+    },
+  };
+}
+
+/** Blocks of the first argmax stage. */
 export function sampleBlocks(vocabulary: number): number {
   return ceilDiv(vocabulary, ARGMAX_BLOCK);
 }
 
+/** A workgroup a row leaves a GPU idle, and walks a large vocabulary for milliseconds. A software adapter has as many workgroups as cores, and sorting costs it more. */
+function isSliced({ family }: Caps, vocabulary: number): boolean {
+  return family !== 'cpu' && sliceVocabulary(vocabulary).count >= SLICES.least;
+}
+
+function sliceVocabulary(vocabulary: number): { readonly slice: number; readonly count: number } {
+  const slice = SLICE * nextPowerOfTwo(ceilDiv(vocabulary, SLICE * SLICES.most));
+  return { slice, count: ceilDiv(vocabulary, slice) };
+}
+
 /** Thresholds of top-k, top-p and min-p, and the best token of every block of logits. */
-export function bestBlocks(rec: Recorder, { logits, vocabulary, first, settings, thresholds, best, rows, greedy }: BestBlocksArgs): void {
-  const cpu = rec.caps.family === 'cpu';
-  const params = { vocabulary, stride: logits.shape[1]! };
-  if (!greedy) {
+export function bestBlocks(rec: Recorder, args: BestBlocksArgs): void {
+  const { logits, vocabulary, first, settings, scratch, rows, greedy } = args;
+  if (!greedy) findThresholds(rec, args);
+  const variant = { overrides: { WG: argmaxLanes(rec.caps), BLOCK: ARGMAX_BLOCK, NOISE: greedy ? 0 : 1 } };
+  const bindings = { logits, rows: settings, thresholds: scratch.thresholds, best: scratch.best };
+  rec.dispatch(ARGMAX_BLOCKS, variant, bindings, { vocabulary, stride: logits.shape[1]!, first }, [sampleBlocks(vocabulary), rows]);
+}
+
+function findThresholds(rec: Recorder, { logits, vocabulary, settings, scratch: { thresholds, slices }, rows }: BestBlocksArgs): void {
+  const stride = logits.shape[1]!;
+  if (!slices) {
     // Histograms of the first two take 8 KiB: few wide lanes with coarse rounds on a GPU, one SIMD register with fine rounds on a CPU. SwiftShader clears workgroup
     // memory word by word in the code it compiles: 2048 words took it longer than all other kernels of a chat model.
+    const cpu = rec.caps.family === 'cpu';
     const overrides = isQuad(rec.caps) ? { WG: 4, BITS: 4 } : cpu ? { WG: 8, BITS: 8 } : { WG: 128, BITS: 4 };
-    rec.dispatch(SAMPLE_THRESHOLD, { overrides }, { logits, rows: settings, thresholds }, params, [rows]);
+    rec.dispatch(SAMPLE_THRESHOLD, { overrides }, { logits, rows: settings, thresholds }, { vocabulary, stride }, [rows]);
+    return;
   }
-  const variant = { overrides: { WG: cpu ? 8 : 128, BLOCK: ARGMAX_BLOCK, NOISE: greedy ? 0 : 1 } };
-  rec.dispatch(ARGMAX_BLOCKS, variant, { logits, rows: settings, thresholds, best }, { ...params, first }, [
-    sampleBlocks(vocabulary),
-    rows,
-  ]);
+  const { sorted, stats } = slices;
+  const { slice, count } = sliceVocabulary(vocabulary);
+  for (let row = 0; row < rows; row += slices.rows) {
+    const together = Math.min(slices.rows, rows - row);
+    const sortVariant = { consts: { WG: SORT_LANES, EACH: slice / SORT_LANES } };
+    rec.dispatch(SORT_SLICES, sortVariant, { logits, rows: settings, sorted, stats }, { vocabulary, stride, first_row: row, size: slice }, [
+      count,
+      together,
+    ]);
+    const searchVariant = { overrides: { WG: SLICES.most } };
+    const params = { vocabulary, slices: count, first_row: row, size: slice, width: nextPowerOfTwo(count) };
+    rec.dispatch(SLICE_THRESHOLD, searchVariant, { sorted, stats, rows: settings, thresholds }, params, [together]);
+  }
+}
+
+/** Lanes that look for the best of a row's logits, or of its blocks. */
+export function argmaxLanes({ family }: Caps): number {
+  return family === 'cpu' ? 8 : 128;
 }
 
 /** One token a row: temperature, then top-k, top-p, min-p over the whole vocabulary, then a draw; or the largest logit. */
 export function sample(rec: Recorder, args: SampleArgs): void {
-  const { vocabulary, settings, best, sampled, lastTokens, rows } = args;
+  const { vocabulary, settings, scratch, sampled, lastTokens, rows } = args;
   bestBlocks(rec, { ...args, first: 0 });
-  const reduced = { best, rows: settings, sampled, last_tokens: lastTokens };
-  rec.dispatch(ARGMAX_REDUCE, { overrides: { WG } }, reduced, { rows, blocks: sampleBlocks(vocabulary) }, [ceilDiv(rows, WG)]);
+  const reduced = { best: scratch.best, rows: settings, sampled, last_tokens: lastTokens };
+  rec.dispatch(ARGMAX_REDUCE, { overrides: { WG: argmaxLanes(rec.caps) } }, reduced, { blocks: sampleBlocks(vocabulary) }, [rows]);
 }

@@ -3,9 +3,7 @@ import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { ceilDiv } from '../util/math.ts';
-
-const WG = 64;
+import { argmaxLanes } from './sample.ts';
 
 /** 4-byte words of a row's best token: value (f32), token. */
 export const BEST_WORDS = 2;
@@ -16,8 +14,9 @@ export const CANDIDATE_WORDS = 4;
 
 export const SHARD_BEST = defineKernel({
   file: 'sample/shard_best.wgsl',
+  fragments: () => ['lib/best_of_lanes.wgsl'],
   bindings: { best: 'read', local: 'write', out: 'update' },
-  params: { rows: 'u32', blocks: 'u32', first: 'u32' },
+  params: { blocks: 'u32', first: 'u32' },
   overrides: { WG: 'u32' },
 });
 
@@ -37,7 +36,7 @@ export interface ShardBestArgs {
 /** The best token of the slice for every row. */
 export function shardBest(rec: Recorder, { best, local, out, rows, blocks, first }: ShardBestArgs): void {
   assert(out.shape[0]! >= rows * BEST_WORDS, `shard_best: ${rows} rows into ${out.shape[0]} words`);
-  rec.dispatch(SHARD_BEST, { overrides: { WG } }, { best, local, out }, { rows, blocks, first }, [ceilDiv(rows, WG)]);
+  rec.dispatch(SHARD_BEST, { overrides: { WG: argmaxLanes(rec.caps) } }, { best, local, out }, { blocks, first }, [rows]);
 }
 
 export const SHARD_CANDIDATES = defineKernel({

@@ -7,7 +7,8 @@ import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { logprobs } from '../ops/logits.ts';
-import { bestBlocks, sampleBlocks } from '../ops/sample.ts';
+import { bestBlocks, sampleBlocks, sampleScratch } from '../ops/sample.ts';
+import type { SampleScratch } from '../ops/sample.ts';
 import { SAMPLING_ROW_WORDS, writeCuts } from '../ops/sampling-row.ts';
 import { candidateWords, shardBest, shardCandidates } from '../ops/shard-sample.ts';
 import { NO_CUTS } from '../sampling.ts';
@@ -24,8 +25,7 @@ export class ShardSampler {
   readonly #layout: ShardLayout;
   readonly #words: Uint32Array;
   readonly #settings: Tensor;
-  readonly #thresholds: Tensor;
-  readonly #best: Tensor;
+  readonly #scratch: SampleScratch;
   readonly #local: Tensor;
   readonly #filtered: Tensor;
   readonly #reported: Tensor;
@@ -40,10 +40,8 @@ export class ShardSampler {
     this.#maxRows = maxRows;
     this.#layout = new ShardLayout(maxRows);
     this.#words = new Uint32Array(maxRows * SAMPLING_ROW_WORDS);
-    const blocks = sampleBlocks(slice.to - slice.from);
     this.#settings = device.tensor('shard sampling settings', 'u32', [maxRows, SAMPLING_ROW_WORDS]);
-    this.#thresholds = device.tensor('shard thresholds', 'f32', [maxRows]);
-    this.#best = device.tensor('shard argmax blocks', 'u32', [maxRows, blocks, 2]);
+    this.#scratch = sampleScratch(device, slice.to - slice.from, maxRows);
     this.#local = device.tensor('shard best tokens', 'u32', [maxRows]);
     this.#filtered = device.tensor('filtered rows', 'u32', [maxRows]);
     this.#reported = device.tensor('reported rows', 'u32', [maxRows]);
@@ -70,8 +68,9 @@ export class ShardSampler {
     const vocabulary = to - from;
     const { greedy, filteredCount, candidatesAt, logprobsAt } = this.#layout;
     const { out } = this;
-    const [settings, thresholds, best, local] = [this.#settings, this.#thresholds, this.#best, this.#local];
-    bestBlocks(rec, { logits, vocabulary, first: from, settings, thresholds, best, rows, greedy });
+    const [settings, scratch, local] = [this.#settings, this.#scratch, this.#local];
+    const { thresholds, best } = scratch;
+    bestBlocks(rec, { logits, vocabulary, first: from, settings, scratch, rows, greedy });
     shardBest(rec, { best, local, out, rows, blocks: sampleBlocks(vocabulary), first: from });
     if (filteredCount > 0) {
       const listed = { indices: this.#filtered, thresholds, out, at: candidatesAt, count: filteredCount, capacity: SHARD_CANDIDATE_LIMIT };

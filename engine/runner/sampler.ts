@@ -1,7 +1,8 @@
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { resolveTokens, sample, sampleBlocks } from '../ops/sample.ts';
+import { resolveTokens, sample, sampleScratch } from '../ops/sample.ts';
+import type { SampleScratch } from '../ops/sample.ts';
 import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 
 /** Draws the next tokens on the device and keeps them there for the next step; the host reads 4 bytes a sequence. */
@@ -9,8 +10,7 @@ export class Sampler {
   readonly #device: Device;
   readonly #vocabulary: number;
   readonly #settings: Tensor;
-  readonly #thresholds: Tensor;
-  readonly #best: Tensor;
+  readonly #scratch: SampleScratch;
   /** Last token by block table row; one more takes what padding and verified guesses sample. */
   readonly #lastTokens: Tensor;
   /** [B] u32: this step's tokens, a row each. */
@@ -21,8 +21,7 @@ export class Sampler {
     this.#device = device;
     this.#vocabulary = vocabulary;
     this.#settings = device.tensor('sampling settings', 'u32', [rows, SAMPLING_ROW_WORDS]);
-    this.#thresholds = device.tensor('thresholds', 'f32', [rows]);
-    this.#best = device.tensor('argmax blocks', 'u32', [rows, sampleBlocks(vocabulary), 2]);
+    this.#scratch = sampleScratch(device, vocabulary, rows);
     this.#lastTokens = device.tensor('last tokens', 'u32', [maxRunning + 1]);
     this.sampled = device.tensor('sampled', 'u32', [rows]);
   }
@@ -42,8 +41,7 @@ export class Sampler {
       logits,
       vocabulary: this.#vocabulary,
       settings: this.#settings,
-      thresholds: this.#thresholds,
-      best: this.#best,
+      scratch: this.#scratch,
       sampled: this.sampled,
       lastTokens: this.#lastTokens,
       rows,

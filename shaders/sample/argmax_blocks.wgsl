@@ -23,8 +23,6 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> best: array<vec2<u32>>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-var<workgroup> lane_best: array<vec2<u32>, WG>;
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = rows[group.y];
@@ -51,17 +49,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       }
     }
   }
-  lane_best[lane] = vec2<u32>(bitcast<u32>(top), token);
-  workgroupBarrier();
-  if (lane > 0u) {
-    return;
+  let chosen = best_of_lanes(lane, vec2<u32>(bitcast<u32>(top), token));
+  if (lane == 0u) {
+    best[group.y * groups.x + group.x] = chosen;
   }
-  for (var i = 1u; i < WG; i++) {
-    let value = bitcast<f32>(lane_best[i].x);
-    if (value > top || (value == top && lane_best[i].y < token)) {
-      top = value;
-      token = lane_best[i].y;
-    }
-  }
-  best[group.y * groups.x + group.x] = vec2<u32>(bitcast<u32>(top), token);
 }

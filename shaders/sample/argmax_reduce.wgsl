@@ -1,12 +1,11 @@
 // sampled[b] = token of the best block of row b (argmax_blocks.wgsl); last_tokens[slot of b] gets it too, where the next step's
-// embedding reads it. Ties go to the smaller token; a row of NaN gives token 0. One invocation a row. Reference: test/reference/sample.ts.
+// embedding reads it. Ties go to the smaller token; a row of NaN gives token 0. One workgroup a row. Reference: test/reference/sample.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;
 const NOBODY = 0xffffffffu;
 
 struct Params {
-  rows: u32,
   blocks: u32,
 }
 
@@ -17,21 +16,14 @@ struct Params {
 @group(0) @binding(4) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  if (id.x >= params.rows) {
-    return;
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  var mine = vec2<u32>(bitcast<u32>(LOWEST), NOBODY);
+  for (var i = lane; i < params.blocks; i += WG) {
+    mine = better(mine, best[group.x * params.blocks + i]);
   }
-  var top = LOWEST;
-  var token = NOBODY;
-  for (var i = 0u; i < params.blocks; i++) {
-    let candidate = best[id.x * params.blocks + i];
-    let value = bitcast<f32>(candidate.x);
-    if (value > top) {
-      top = value;
-      token = candidate.y;
-    }
+  let token = best_of_lanes(lane, mine).y;
+  if (lane == 0u) {
+    sampled[group.x] = select(token, 0u, token == NOBODY);
+    last_tokens[rows[group.x].slot] = select(token, 0u, token == NOBODY);
   }
-  token = select(token, 0u, token == NOBODY);
-  sampled[id.x] = token;
-  last_tokens[rows[id.x].slot] = token;
 }

@@ -1,12 +1,11 @@
 // The best token of a slice of the vocabulary, row by row, from the blocks of argmax_blocks.wgsl: out[2 b] = (value bits, token of the vocabulary), and
-// local[b] = the token within the slice, 0 when there is none. Ties go to the smaller token. One invocation a row. Reference: test/reference/sample.ts.
+// local[b] = the token within the slice, 0 when there is none. Ties go to the smaller token. One workgroup a row. Reference: test/reference/sample.ts.
 override WG: u32;
 
 const LOWEST = -3.4e38;
 const NOBODY = 0xffffffffu;
 
 struct Params {
-  rows: u32,
   blocks: u32,
   first: u32,
 }
@@ -17,22 +16,16 @@ struct Params {
 @group(0) @binding(3) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-  let row = id.x;
-  if (row >= params.rows) {
-    return;
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let row = group.x;
+  var mine = vec2<u32>(bitcast<u32>(LOWEST), NOBODY);
+  for (var i = lane; i < params.blocks; i += WG) {
+    mine = better(mine, best[row * params.blocks + i]);
   }
-  var top = LOWEST;
-  var token = NOBODY;
-  for (var i = 0u; i < params.blocks; i++) {
-    let candidate = best[row * params.blocks + i];
-    let value = bitcast<f32>(candidate.x);
-    if (value > top) {
-      top = value;
-      token = candidate.y;
-    }
+  let chosen = best_of_lanes(lane, mine);
+  if (lane == 0u) {
+    local[row] = select(chosen.y, 0u, chosen.y == NOBODY);
+    out[2u * row] = chosen.x;
+    out[2u * row + 1u] = select(params.first + chosen.y, NOBODY, chosen.y == NOBODY);
   }
-  local[row] = select(token, 0u, token == NOBODY);
-  out[2u * row] = bitcast<u32>(top);
-  out[2u * row + 1u] = select(params.first + token, NOBODY, token == NOBODY);
 }

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { FROM_DEVICE, bestBlocks, gatherRows, resolveTokens, sample, sampleBlocks } from '../../engine/ops/sample.ts';
+import { FROM_DEVICE, bestBlocks, gatherRows, resolveTokens, sample, sampleBlocks, sampleScratch } from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS, readSeed, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
 import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { BEST_WORDS, shardBest } from '../../engine/ops/shard-sample.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import type { Rng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/sample.ts';
 import { testDevice } from '../support/device.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
@@ -50,14 +51,24 @@ function sampleCase(
           lastTokens: { dtype: 'u32', shape: [rows.length + 1], initial: new Array<number>(rows.length + 1).fill(99) },
         },
         run(rec, t, device) {
-          const thresholds = device.tensor('thresholds', 'f32', [rows.length]);
-          const best = device.tensor('best', 'u32', [rows.length, sampleBlocks(vocabulary), 2]);
-          sample(rec, { logits: t['logits']!, vocabulary, settings: t['settings']!, thresholds, best, sampled: t['sampled']!, lastTokens: t['lastTokens']!, rows: rows.length, greedy }); // prettier-ignore
+          const scratch = sampleScratch(device, vocabulary, rows.length);
+          sample(rec, { logits: t['logits']!, vocabulary, settings: t['settings']!, scratch, sampled: t['sampled']!, lastTokens: t['lastTokens']!, rows: rows.length, greedy }); // prettier-ignore
         },
         expected: { sampled: tokens, lastTokens },
       };
     },
   };
+}
+
+/** Few values, each of many logits: a cut falls within equal ones, which all stay. */
+function tiedCase(vocabulary: number): KernelCase {
+  const whole = sampleCase(vocabulary, vocabulary, SETTINGS);
+  return { ...whole, name: `sample keeps ties at a cut of ${vocabulary} columns`, build: (rng) => whole.build(coarse(rng)) };
+}
+
+/** The same numbers, rounded. */
+function coarse(rng: Rng): Rng {
+  return { ...rng, normal: () => Math.round(rng.normal() * 4) / 4 };
 }
 
 const resolveCase: KernelCase = {
@@ -107,11 +118,9 @@ function shardCase(columns: number, first: number, rows: number): KernelCase {
         outputs: { local: { dtype: 'u32', shape: [rows] }, out: { dtype: 'u32', shape: [rows * BEST_WORDS] } },
         run(rec, t, device) {
           const blocks = sampleBlocks(columns);
-          const thresholds = device.tensor('thresholds', 'f32', [rows]);
-          const scratch = device.tensor('best', 'u32', [rows, blocks, 2]);
-          const common = { rows, first, best: scratch };
-          bestBlocks(rec, { ...common, logits: t['logits']!, vocabulary: columns, settings: t['settings']!, thresholds, greedy: true });
-          shardBest(rec, { ...common, local: t['local']!, out: t['out']!, blocks });
+          const scratch = sampleScratch(device, columns, rows);
+          bestBlocks(rec, { logits: t['logits']!, vocabulary: columns, settings: t['settings']!, scratch, rows, first, greedy: true });
+          shardBest(rec, { rows, first, best: scratch.best, local: t['local']!, out: t['out']!, blocks });
         },
         expected: { local: best, out: best.flatMap((token, b) => [bits[b * columns + token]!, first + token]) },
       };
@@ -135,6 +144,17 @@ const cases: KernelCase[] = [
 ];
 describeKernels('sample', cases);
 
+/** A large vocabulary is cut into slices on GPUs: the last of them with one logit, or some; more rows than are cut at a time; slices of 1024 logits, and of 2048. */
+const sliced: KernelCase[] = [
+  sampleCase(4097, 4100, SETTINGS),
+  sampleCase(6000, 6000, SETTINGS, [-3.4e38, -1e30]),
+  sampleCase(5121, 5124, [...SETTINGS, ...SETTINGS]),
+  sampleCase(128_256, 128_256, [SETTINGS[3]!, {}, SETTINGS[13]!]),
+  sampleCase(262_208, 262_208, [SETTINGS[4]!, SETTINGS[11]!]),
+  tiedCase(8192),
+];
+describeKernels('sample over slices', sliced, { every: true });
+
 describe('sampling', () => {
   let device: Device;
   beforeAll(async () => {
@@ -152,8 +172,7 @@ describe('sampling', () => {
       logits: device.upload('logits', 'f32', [rows.length, vocabulary], all),
       vocabulary,
       settings: device.upload('settings', 'u32', [rows.length, SAMPLING_ROW_WORDS], words(rows)),
-      thresholds: device.tensor('thresholds', 'f32', [rows.length]),
-      best: device.tensor('best', 'u32', [rows.length, sampleBlocks(vocabulary), 2]),
+      scratch: sampleScratch(device, vocabulary, rows.length),
       sampled,
       lastTokens: device.tensor('last', 'u32', [1]),
       rows: rows.length,
@@ -193,5 +212,25 @@ describe('sampling', () => {
     const together = await draws(logits, many);
     for (const i of [0, 13, 39]) expect((await draws(logits, [many[i]!]))[0]).toBe(together[i]);
     expect(new Set(together).size).toBeGreaterThan(25);
+  });
+
+  test('on a GPU a row of a large vocabulary draws alone what it draws among others, in two dispatches if greedy, and in four', async () => {
+    device.pretend(['software']);
+    const rng = createRng(7);
+    const logits = Float32Array.from({ length: 9000 }, () => 3 * rng.normal());
+    const rows = Array.from({ length: 19 }, (_, i) => ({ ...GREEDY, ...SETTINGS[i % SETTINGS.length]!, position: i, seed: i }));
+    const together = await draws(logits, rows);
+    for (const i of [2, 5, 18]) expect((await draws(logits, [rows[i]!]))[0]).toBe(together[i]);
+    const dispatches = (greedy: boolean): number => {
+      const scratch = sampleScratch(device, 128_256, 4);
+      const [settings, sampled] = [device.tensor('settings', 'u32', [4, SAMPLING_ROW_WORDS]), device.tensor('sampled', 'u32', [4])];
+      const tensors = { logits: device.tensor('logits', 'f32', [4, 128_256]), lastTokens: device.tensor('last', 'u32', [1]) };
+      const plan = device.capture('sampling', (rec) =>
+        sample(rec, { ...tensors, vocabulary: 128_256, settings, scratch, sampled, rows: 4, greedy }),
+      );
+      return plan.steps.length;
+    };
+    expect([dispatches(true), dispatches(false)]).toEqual([2, 4]);
+    device.pretend([]);
   });
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { MAX_TOP_LOGPROBS } from '../../engine/ops/logits.ts';
-import { sample, sampleBlocks } from '../../engine/ops/sample.ts';
+import { sample, sampleScratch } from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
 import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { ShardLayout, vocabularySlice } from '../../engine/parallel/shard-layout.ts';
@@ -50,8 +50,7 @@ describe.each(FLAVOURS)('sharded sampling ($title)', ({ disable }) => {
       logits: device.upload('logits', 'f32', [rows, vocabulary], logits),
       vocabulary,
       settings: device.upload('settings', 'u32', [rows, SAMPLING_ROW_WORDS], step.settings),
-      thresholds: device.tensor('thresholds', 'f32', [rows]),
-      best: device.tensor('best', 'u32', [rows, sampleBlocks(vocabulary), 2]),
+      scratch: sampleScratch(device, vocabulary, rows),
       sampled,
       lastTokens: device.tensor('last', 'u32', [rows + 1]),
       rows,

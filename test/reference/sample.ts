@@ -27,7 +27,7 @@ export const SETTINGS: readonly Partial<SamplingRow>[] = [
 
 /** Probabilities after temperature, top-k, top-p, min-p and top-n-sigma; ties at a cut are kept. */
 export function distribution(logits: ArrayLike<number>, { temperature, topK, topP, minP, topNSigma }: Sampling): Float64Array {
-  const top = Math.max(...Array.from(logits));
+  const top = logits[argmax(logits)]!;
   const weights = Float64Array.from(logits, (logit) => Math.exp((logit - top) / temperature));
   const order = Array.from(weights.keys()).sort((a, b) => logits[b]! - logits[a]!);
   let least = -Infinity;
