@@ -189,6 +189,7 @@ function createListenerApp(
     vitals: () => ({ restarts: supervisor.restarts, stalledMs: supervisor.stalledMs }),
     settings: config.shown,
     capacity: config.capacity,
+    logRequests: config.logRequests,
   };
   if (settings.task === 'speech') {
     const { maxInputChars: maxInput, speechDefaultFormat: defaultFormat, legacySpeech: legacy, voiceAliases } = config;

@@ -12,19 +12,19 @@ export function startAnswer(context: ListenerContext, prefix: string): Envelope 
 
 /** Passes events through; times the first token and the ones after it, and puts the sums over all prompts in the log line. */
 export function countEvents(context: ListenerContext, job: Job, sources: readonly Source[]): Source[] {
-  const total = { prompt: 0, completion: 0 };
+  const total = { prompt: 0, cached: 0, completion: 0 };
   return sources.map(async function* (events) {
     let lastToken = 0;
     let [charged, ended] = [0, 0];
     for await (const event of events) {
       if (event.type === 'start') {
-        job.note({ prompt_tokens: (total.prompt += event.promptTokens) });
+        job.note({ prompt_tokens: (total.prompt += event.promptTokens), cached_tokens: (total.cached += event.cachedTokens) });
         context.metrics.admitted(job.elapsed());
-        job.mark('admitted');
+        job.enter('prefill');
         job.charge(event.promptTokens);
       } else if (event.type === 'delta') {
         const now = job.elapsed();
-        job.mark('first');
+        job.enter('decode');
         if (lastToken === 0) context.metrics.firstOutput(now);
         else context.metrics.tokens(event.tokens, now - lastToken);
         lastToken = now;

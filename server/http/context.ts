@@ -11,7 +11,7 @@ import { createLog } from '../log.ts';
 import type { Logger } from '../log.ts';
 import { describeBuild, fingerprint } from '../chat/answer.ts';
 import { HttpError, checkModelName, deviceLost, modelLoading, shuttingDown } from './errors.ts';
-import type { Tracer } from '../trace/types.ts';
+import type { Phase, Tracer } from '../trace/types.ts';
 import { DEFAULT_CAPACITY, loadOf } from '../fleet/load.ts';
 import type { Capacity, Load, Task } from '../fleet/load.ts';
 import { ListenerMetrics } from './metrics.ts';
@@ -40,6 +40,8 @@ export interface AppOptions {
   readonly capacity?: Capacity;
   /** Effective settings for /server_info. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** One line a request, whatever the log's level. */
+  readonly logRequests?: boolean;
   /** Folder of the built playground, served on `/`. */
   readonly staticFolder?: string;
 }
@@ -60,10 +62,16 @@ export interface Job {
   elapsed(): number;
   /** Counts tokens against the limit of the request's key. */
   charge(tokens: number): void;
-  /** This moment, for traces. */
-  mark(moment: 'admitted' | 'first'): void;
+  /** What begins now and ends what was before it, for traces; a phase that was entered already goes on. */
+  enter(phase: Phase): void;
   /** Adds counts to the request's log line; never content. */
   note(fields: Readonly<Record<string, string | number | boolean>>): void;
+}
+
+/** How a request is framed. */
+export interface JobOptions {
+  readonly isGeneration?: boolean;
+  readonly begins?: Phase;
 }
 
 export type JobHandler = (request: Request, response: Response, job: Job) => Promise<void>;
@@ -82,6 +90,8 @@ export class ListenerContext {
   readonly metrics: ListenerMetrics;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
+  /** Takes the line of a request, whatever the level of `log`. */
+  readonly requestLog: Logger;
   /** Unix seconds; `created` of the model. */
   readonly created = Math.floor(Date.now() / 1000);
   /** Running jobs and their request ids, which clients may choose and so repeat. */
@@ -100,6 +110,8 @@ export class ListenerContext {
     });
     this.lifecycle = options.lifecycle ?? new Lifecycle();
     this.log = (options.log ?? createLog('silent')).child({ listener: task });
+    const isForced = options.logRequests === true && !this.log.isLevelEnabled('info');
+    this.requestLog = isForced ? this.log.child({}, { level: 'info' }) : this.log;
   }
 
   /** This listener's model as the engine reports it; undefined until it is loaded. */
@@ -154,9 +166,12 @@ export class ListenerContext {
 
   /**
    * Frames a computing request: refuses it while the engine is not ready, ties it to its client, and counts it. `isGeneration` = the model is asked for an
-   * answer.
+   * answer; `begins` = the phase of its trace before the handler says another.
    */
-  job(handler: JobHandler, { isGeneration = true } = {}): (request: Request, response: Response) => Promise<void> {
+  job(
+    handler: JobHandler,
+    { isGeneration = true, begins = 'queue' }: JobOptions = {},
+  ): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
       // While the process only prepares to leave, it still takes work.
       response.locals['isGeneration'] = isGeneration;
@@ -168,8 +183,8 @@ export class ListenerContext {
       const started = performance.now();
       const controller = new AbortController();
       const end = this.lifecycle.begin(controller);
-      const marks: { admitted?: number; first?: number } = {};
-      response.locals['traced'] = { begun: started, marks };
+      const phases = new Map<Phase, number>([[begins, started]]);
+      response.locals['traced'] = { begun: started, phases };
       const onClose = (): void => controller.abort();
       response.on('close', onClose);
       this.#jobs.set(controller, String(response.get('x-request-id')));
@@ -178,7 +193,7 @@ export class ListenerContext {
         await handler(request, response, {
           signal: controller.signal,
           charge: (tokens) => use?.charge(tokens),
-          mark: (moment) => void (marks[moment] ??= performance.now()),
+          enter: (phase) => void (phases.has(phase) || phases.set(phase, performance.now())),
           elapsed: () => (performance.now() - started) / 1000,
           note: (fields) => void (response.locals['note'] = { ...response.locals['note'], ...fields }),
         });

@@ -62,6 +62,8 @@ export class ListenerMetrics {
       labelNames,
       registers,
     });
+    // From the beginning, so that the first one counts in a rate.
+    for (const counter of [this.#generations, this.#aborted]) counter.inc(this.#labels, 0);
     const histogram = (name: string, help: string, buckets: number[]): Histogram<'model_name'> =>
       new Histogram({ name, help, labelNames, buckets, registers });
     this.#latency = histogram('sglang:e2e_request_latency_seconds', 'Request to last byte', LATENCY_BUCKETS);

@@ -5,8 +5,11 @@ import type { ListenerContext } from './context.ts';
 import { HttpError, toHttpError } from './errors.ts';
 import { DEFAULT_ORIGIN_RULES, isHostAllowed, isOriginAllowed } from './origin.ts';
 
+/** What is asked every few seconds, by probes, scrapers and routers: in the log at its level `debug` only. */
+const POLLED = /^(?:\/v1)?\/(?:health\w*|readyz|livez?|metrics|loads|get_load|is_sleeping)$/;
+
 /** Request id, common headers, and one log line and one count when the answer is over. */
-export function identify({ log, metrics, lifecycle, options: { tracer, modelId } }: ListenerContext) {
+export function identify({ log, requestLog, metrics, lifecycle, options: { tracer, modelId } }: ListenerContext) {
   return (request: Request, response: Response, next: NextFunction): void => {
     const started = performance.now();
     const given = request.get('x-request-id');
@@ -28,15 +31,14 @@ export function identify({ log, metrics, lifecycle, options: { tracer, modelId }
           model: modelId,
           status,
           traceparent,
-          begun: traced.begun,
-          ...traced.marks,
+          ...traced,
           ended,
           note,
         });
       }
       const entry = { id, method: request.method, route, status, ms: Math.round(seconds * 1000), ...response.locals['note'] };
-      if (route.startsWith('/health') || route === '/metrics' || route === '/livez') log.debug(entry);
-      else log.info(entry);
+      if (POLLED.test(route)) log.debug(entry);
+      else requestLog.info(entry);
     });
     next();
   };

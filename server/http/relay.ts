@@ -3,12 +3,15 @@ import type { Response } from 'express';
 import type { Job, ListenerContext } from './context.ts';
 import { toHttpError } from './errors.ts';
 import type { HttpError } from './errors.ts';
+import type { Phase } from '../trace/types.ts';
 import { EventStream } from './sse.ts';
 
 /** What is counted of a call that makes or hears sound. */
 export interface AudioCount<Event> {
   /** Whether this is something for the reader. */
   isOutput(event: Event): boolean;
+  /** What the event begins, for traces. */
+  phase(event: Event): Phase | undefined;
   /** Seconds of sound, of the last event; undefined of the others. */
   seconds(event: Event): number | undefined;
   /** Tokens that the call took, of the last event. */
@@ -20,14 +23,14 @@ export async function* countAudio<Event>(
   context: ListenerContext,
   job: Job,
   events: AsyncIterable<Event>,
-  { isOutput, seconds: secondsOf, tokens }: AudioCount<Event>,
+  { isOutput, phase: phaseOf, seconds: secondsOf, tokens }: AudioCount<Event>,
 ): AsyncGenerator<Event> {
   let first = true;
   for await (const event of events) {
-    const seconds = secondsOf(event);
+    const [seconds, phase] = [secondsOf(event), phaseOf(event)];
+    if (phase !== undefined) job.enter(phase);
     if (first && isOutput(event)) {
       first = false;
-      job.mark('first');
       context.metrics.firstOutput(job.elapsed());
     } else if (seconds !== undefined) {
       job.charge(tokens(event));

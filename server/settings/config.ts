@@ -58,6 +58,7 @@ export interface ServerConfig {
   readonly drainTimeoutMs: number;
   readonly watchdogMs: number;
   readonly logLevel: Settings['logLevel'];
+  readonly logRequests: boolean;
   /** Built playground, served by the chat listener if it is there. */
   readonly staticFolder: string;
   /** What /get_server_info shows: every setting by its flag's name, without the keys. */
@@ -82,8 +83,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
   if (listeners.length === 0) throw new SettingsError('there is no model to serve: all three are none');
   checkPorts(listeners);
   const vad = modelSource(settings.vadModel);
-  const { help, host, apiKey, adminKey, modelOptional, reasoningField, legacySpeech, speechDefaultFormat, maxInputChars, logLevel } =
-    settings;
+  const { help, host, apiKey, adminKey, modelOptional, reasoningField, legacySpeech, speechDefaultFormat, maxInputChars } = settings;
   return {
     help,
     preset,
@@ -113,7 +113,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     drainDelayMs: settings.drainDelay * 1000,
     drainTimeoutMs: settings.drainTimeout * 1000,
     watchdogMs: settings.watchdogTimeout * 1000,
-    logLevel,
+    logLevel: settings.logLevel,
+    logRequests: settings.logRequests,
     staticFolder: PAGE,
     shown: shownSettings(settings),
   };

@@ -192,6 +192,12 @@ const SERVER_SETTINGS = defineSettings({
     group: 'Process',
     help: 'JSON lines on stderr; info has one line a request',
   },
+  logRequests: {
+    type: 'boolean',
+    default: false,
+    group: 'Process',
+    help: 'one line a request at every {logLevel}: route, status, times and counts, nothing of what was asked or answered',
+  },
   config: {
     type: 'string',
     group: 'Process',

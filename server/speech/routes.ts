@@ -81,6 +81,7 @@ function describeAlias(name: string, voice: string): Readonly<Record<string, unk
 
 const COUNT: AudioCount<SpeechEvent> = {
   isOutput: ({ type }) => type === 'audio',
+  phase: ({ type }) => (type === 'start' ? 'synthesis' : undefined),
   seconds: (event) => (event.type === 'finish' ? event.seconds : undefined),
   tokens: (event) => (event.type === 'finish' ? event.inputTokens : 0),
 };

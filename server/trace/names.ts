@@ -4,7 +4,9 @@ export const NAMES = {
   provider: 'gen_ai.provider.name',
   requestModel: 'gen_ai.request.model',
   inputTokens: 'gen_ai.usage.input_tokens',
+  cachedTokens: 'gen_ai.usage.cache_read.input_tokens',
   outputTokens: 'gen_ai.usage.output_tokens',
+  outputType: 'gen_ai.output.type',
   finishReasons: 'gen_ai.response.finish_reasons',
   method: 'http.request.method',
   route: 'http.route',
@@ -20,4 +22,13 @@ export const OPERATIONS: Readonly<Record<string, string>> = {
   '/audio/speech': 'speech',
   '/audio/transcriptions': 'transcription',
   '/audio/translations': 'translation',
+};
+
+/** What a route answers with. */
+export const OUTPUTS: Readonly<Record<string, string>> = {
+  '/chat/completions': 'text',
+  '/completions': 'text',
+  '/audio/speech': 'speech',
+  '/audio/transcriptions': 'text',
+  '/audio/translations': 'text',
 };

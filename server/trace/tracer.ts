@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { VERSION } from '../version.ts';
 import type { Logger } from '../log.ts';
-import { NAMES, OPERATIONS } from './names.ts';
+import { NAMES, OPERATIONS, OUTPUTS } from './names.ts';
 import type { RequestTimes, Tracer } from './types.ts';
 
 const FLUSH_MS = 1_000;
@@ -105,18 +105,29 @@ function parentOf(header: string | undefined): Parent | undefined {
   return { traceId, spanId: spanId!, isSampled: (Number.parseInt(flags!, 16) & 1) === 1 };
 }
 
-/** The request, and within it what the engine did: until it was admitted, until the first token, and from there to the end. */
-function spansOf({ route, method, model, status, begun, admitted, first, ended, note }: RequestTimes, parent: Parent | undefined): Span[] {
+/** The request, and within it what the engine did: phase after phase. A request that was refused has none. */
+function spansOf({ route, method, model, status, begun, phases, ended, note }: RequestTimes, parent: Parent | undefined): Span[] {
   const operation = OPERATIONS[route] ?? route;
   const traceId = parent?.traceId ?? randomBytes(16).toString('hex');
   const root = randomBytes(8).toString('hex');
   const failed = status >= 400;
   const common = { traceId, status: {} };
   const at = (ms: number): string => String(BigInt(Math.round((performance.timeOrigin + ms) * 1000)) * 1000n);
-  const within = (name: string, from: number | undefined, to: number | undefined): Span[] =>
-    from === undefined || to === undefined
-      ? []
-      : [{ ...common, spanId: randomBytes(8).toString('hex'), parentSpanId: root, name, kind: INTERNAL, startTimeUnixNano: at(from), endTimeUnixNano: at(to), attributes: [] }]; // prettier-ignore
+  const begins = phases.size > 1 ? [...phases] : [];
+  const within = begins.map(([name, from], i): Span => {
+    const spanId = randomBytes(8).toString('hex');
+    const to = begins[i + 1]?.[1] ?? ended;
+    return {
+      ...common,
+      spanId,
+      parentSpanId: root,
+      name,
+      kind: INTERNAL,
+      startTimeUnixNano: at(from),
+      endTimeUnixNano: at(to),
+      attributes: [],
+    };
+  });
   const attributes = attributesOf({
     [NAMES.operation]: operation,
     [NAMES.provider]: 'parley',
@@ -124,7 +135,9 @@ function spansOf({ route, method, model, status, begun, admitted, first, ended, 
     [NAMES.method]: method,
     [NAMES.route]: route,
     [NAMES.status]: status,
+    [NAMES.outputType]: OUTPUTS[route],
     [NAMES.inputTokens]: note['prompt_tokens'],
+    [NAMES.cachedTokens]: note['cached_tokens'],
     [NAMES.outputTokens]: note['completion_tokens'] ?? note['output_tokens'],
     [NAMES.finishReasons]: typeof note['finish_reason'] === 'string' ? [note['finish_reason']] : undefined,
     [NAMES.audioSeconds]: note['audio_seconds'],
@@ -142,9 +155,7 @@ function spansOf({ route, method, model, status, begun, admitted, first, ended, 
       attributes,
       status: failed ? { code: 2 } : {},
     },
-    ...within('queue', admitted === undefined ? undefined : begun, admitted),
-    ...within('prefill', admitted, first),
-    ...within('decode', admitted === undefined ? undefined : first, ended),
+    ...within,
   ];
 }
 

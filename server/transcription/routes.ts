@@ -35,30 +35,35 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
   const maxBytes = Math.max(UPLOAD_LIMITS.maxBytes, 4 * maxFileBytes);
   const budget = new UploadBudget({ maxBytes, ...options.uploadLimits });
   const handle = (task: 'transcribe' | 'translate') =>
-    context.job(async (request, response, job) => {
-      const { form, upload } = await readForm(request, maxFileBytes, budget);
-      try {
-        const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
-        if (call.model !== undefined) context.checkModel(call.model);
-        if (task === 'translate') checkTranslates(options.modelId, context.model());
-        job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
-        await upload.hear(decodedBytes(call.file), job.signal);
-        const { samples, warnings, discard } = await options.codec.decode(call.file);
+    context.job(
+      async (request, response, job) => {
+        const { form, upload } = await readForm(request, maxFileBytes, budget);
         try {
-          upload.settle(sampleBytes(samples));
-          warn(response, warnings);
-          const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
-          const events = countAudio(context, job, heard, COUNT);
-          await (call.stream
-            ? relay(response, job, transcriptEvents(noted(response, events, job), call))
-            : sendWhole(response, events, call, job));
+          const call = parseTranscriptionForm(form, { modelOptional: options.modelOptional ?? false, task });
+          if (call.model !== undefined) context.checkModel(call.model);
+          if (task === 'translate') checkTranslates(options.modelId, context.model());
+          job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
+          job.enter('unpack');
+          await upload.hear(decodedBytes(call.file), job.signal);
+          const { samples, warnings, discard } = await options.codec.decode(call.file);
+          try {
+            upload.settle(sampleBytes(samples));
+            warn(response, warnings);
+            job.enter('encode');
+            const heard = context.engine.transcribe({ ...call.request, samples }, job.signal);
+            const events = countAudio(context, job, heard, COUNT);
+            await (call.stream
+              ? relay(response, job, transcriptEvents(noted(response, events, job), call))
+              : sendWhole(response, events, call, job));
+          } finally {
+            await discard();
+          }
         } finally {
-          await discard();
+          upload.close();
         }
-      } finally {
-        upload.close();
-      }
-    });
+      },
+      { begins: 'receive' },
+    );
   const route = (task: 'transcribe' | 'translate', path: string, summary: string): Route => ({
     method: 'post',
     path,
@@ -76,6 +81,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
 
 const COUNT: AudioCount<TranscriptionEvent> = {
   isOutput: ({ type }) => type === 'segment',
+  phase: ({ type }) => (type === 'segment' ? 'decode' : undefined),
   seconds: (event) => (event.type === 'finish' ? event.duration : undefined),
   tokens: (event) => (event.type === 'finish' ? event.inputTokens + event.outputTokens : 0),
 };

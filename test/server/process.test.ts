@@ -142,8 +142,11 @@ test('--help prints the settings and ends with 0', async () => {
   expect(lines[0]).toMatch(/^Usage: npm start/);
 });
 
-test('logs carry counts and codes, never content', async () => {
-  const { child, exit, urls, lines } = await startServer('--log-level', 'trace');
+test.each([
+  ['--log-level', 'trace'],
+  ['--log-requests', '--log-level', 'silent'],
+])('logs carry counts and codes, never content: %s', async (...flags) => {
+  const { child, exit, urls, lines } = await startServer(...flags);
   const secret = 'canary-4711';
   await postJson(`${urls['chat']}/chat/completions`, { ...CHAT, messages: [{ role: 'user', content: secret }], user: secret });
   await postJson(`${urls['chat']}/chat/completions`, { ...CHAT, model: secret });
@@ -157,6 +160,17 @@ test('logs carry counts and codes, never content', async () => {
   expect(text).toMatch(/"status":404,.*"code":"model_not_found"/);
   expect(text).toMatch(/"route":"unmatched","status":404/);
   expect(text).toMatch(/"route":"\/audio\/speech","status":200,.*"characters":11/);
+});
+
+test('--log-requests is one line a request, without those that are asked every few seconds', async () => {
+  const { child, exit, urls, lines } = await startServer('--log-requests');
+  const root = urls['chat']!.replace(/\/v1$/, '');
+  for (const path of ['/health', '/readyz', '/live', '/metrics', '/v1/loads', '/get_load', '/v1/models']) await send(root + path);
+  await postJson(`${urls['chat']}/chat/completions`, CHAT);
+  child.kill('SIGTERM');
+  expect(await exit).toBe(0);
+  const routes = lines.flatMap((line) => (line.startsWith('{') ? [(JSON.parse(line) as { readonly route?: string }).route] : []));
+  expect(routes).toEqual(['/models', '/chat/completions']);
 });
 
 test('a bug in the engine is a 500 to the client and a stack in the log', async () => {

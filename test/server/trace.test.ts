@@ -3,10 +3,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeWav } from '../../engine/audio/wav.ts';
 import { createLog } from '../../server/log.ts';
 import { createTracer } from '../../server/trace/tracer.ts';
 import { GOOD, ROUTES } from '../support/each-listener.ts';
-import { postJson, send, startListeners } from '../support/listeners.ts';
+import { postForm, postJson, send, startListeners } from '../support/listeners.ts';
+import { tone } from '../support/wav-file.ts';
 
 interface Span {
   readonly traceId: string;
@@ -43,6 +45,10 @@ async function collector() {
 
 const attribute = ({ attributes }: Span, key: string): unknown => Object.values(attributes.find((one) => one.key === key)?.value ?? {})[0];
 
+/** Names of a request's parts. */
+const phasesOf = (spans: readonly Span[], request: Span): string[] =>
+  spans.filter(({ parentSpanId }) => parentSpanId === request.spanId).map(({ name }) => name);
+
 test('a chat is a request with a queue, a prefill and a decode, in the trace of its caller, without a word of it', async () => {
   const { got, spans, endpoint } = await collector();
   const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'x-key=a%20b' }, createLog('silent'));
@@ -56,7 +62,7 @@ test('a chat is a request with a queue, a prefill and a decode, in the trace of 
   await postJson(speech + ROUTES.speech, { model: 'tts-1', input: 'secret', voice: 'oni' });
   await send(`${chat}/health`);
   // The answer of a request has gone out before its trace is written.
-  await expect.poll(async () => (await tracer.flush(), spans().length)).toBe(6);
+  await expect.poll(async () => (await tracer.flush(), spans().length)).toBe(8);
   const [root, ...parts] = spans().filter((span) => span.traceId === traceId);
   expect(root).toMatchObject({ name: 'chat parley-chat', kind: 2, parentSpanId: '00f067aa0ba902b7', status: {} });
   expect(parts.map(({ name, parentSpanId }) => [name, parentSpanId])).toEqual(
@@ -71,7 +77,9 @@ test('a chat is a request with a queue, a prefill and a decode, in the trace of 
   for (const [key, value] of [
     ['gen_ai.operation.name', 'chat'],
     ['gen_ai.request.model', 'parley-chat'],
+    ['gen_ai.output.type', 'text'],
     ['gen_ai.usage.input_tokens', '10'],
+    ['gen_ai.usage.cache_read.input_tokens', '0'],
     ['gen_ai.usage.output_tokens', '2'],
     ['http.response.status_code', '200'],
   ] as const)
@@ -79,9 +87,22 @@ test('a chat is a request with a queue, a prefill and a decode, in the trace of 
     expect([key, attribute(root!, key)]).toEqual([key, value]);
   const refused = spans().find(({ status }) => status.code === 2)!;
   expect([refused.parentSpanId, attribute(refused, 'error.type')]).toEqual([undefined, 'invalid_value']);
-  expect(spans().map(({ name }) => name)).toContain('speech parley-speech');
+  expect(spans().filter(({ parentSpanId }) => parentSpanId === refused.spanId)).toEqual([]);
+  const spoken = spans().find(({ name }) => name === 'speech parley-speech')!;
+  expect([attribute(spoken, 'gen_ai.output.type'), ...phasesOf(spans(), spoken)]).toEqual(['speech', 'queue', 'synthesis']);
   expect(got[0]).toMatchObject({ url: '/v1/traces', key: 'a b' });
   expect(got.map(({ text }) => text).join('')).not.toContain('secret');
+});
+
+test('a transcription is received, unpacked, encoded and decoded', async () => {
+  const { spans, endpoint } = await collector();
+  const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'));
+  const { transcription } = await startListeners({}, { tracer });
+  expect((await postForm(transcription + ROUTES.transcription, [['model', 'whisper-1'], ['file', writeWav(tone(440, 16_000, 0.5), 16_000)]])).status).toBe(200); // prettier-ignore
+  await expect.poll(async () => (await tracer.flush(), spans().length)).toBe(5);
+  const [request] = spans();
+  expect(request).toMatchObject({ name: 'transcription parley-transcribe', kind: 2 });
+  expect(phasesOf(spans(), request!)).toEqual(['receive', 'unpack', 'encode', 'decode']);
 });
 
 test('a collector that is not there holds nothing up', async () => {

@@ -206,6 +206,8 @@ test('metrics have the names that routers look for: one series each, with a valu
     }
   }
   const { text } = await send(`${started.chat}/metrics`);
+  for (const name of ['num_requests_total', 'num_aborted_requests_total'])
+    expect(text).toContain(`sglang:${name}{model_name="parley-chat"} 0`);
   expect(text).toContain('sglang:cache_config_info{model_name="parley-chat",page_size="16",num_pages="64"} 1');
   expect(text).toContain('vllm:cache_config_info{model_name="parley-chat",block_size="16",num_gpu_blocks="64"} 1');
   expect(text).toContain('sglang:token_usage{model_name="parley-chat"} 0.25');
