@@ -325,6 +325,15 @@ export interface EngineInfo {
   readonly models: readonly ModelInfo[];
   /** By device, the chat model's first; those of a split chat model plan for themselves (ModelInfo.ranks). */
   readonly memory?: readonly MemoryPlan[];
+  readonly kernels?: KernelReport;
+}
+
+/** What the self-test at start found. */
+export interface KernelReport {
+  /** Pipelines that gave what plain loops give. */
+  readonly tested: number;
+  /** Kernels that failed, and those that do their work now. */
+  readonly replaced: readonly { readonly kernel: string; readonly by: string; readonly why: string }[];
 }
 
 /** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */

@@ -8,7 +8,12 @@ import { TASKS, isBundled } from './settings/config.ts';
 import type { ServerConfig } from './settings/config.ts';
 
 /** Adapter, base URLs and models; `ports` in the order of config.listeners. */
-export function describeStart(config: ServerConfig, { adapter, models }: EngineInfo, ports: readonly number[], seconds: number): string {
+export function describeStart(
+  config: ServerConfig,
+  { adapter, models, kernels }: EngineInfo,
+  ports: readonly number[],
+  seconds: number,
+): string {
   const { tls } = config;
   const host = ['0.0.0.0', '::', '127.0.0.1'].includes(config.host) ? 'localhost' : config.host;
   const url = (port: number): string => `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -24,6 +29,8 @@ export function describeStart(config: ServerConfig, { adapter, models }: EngineI
   if (chat >= 0 && existsSync(config.staticFolder)) lines.push(`playground     ${url(ports[chat] ?? 0)}/`);
   for (const note of [...toys(config), ...sharedAdapters(config, models), ...shortContext(config, models)])
     lines.push(`note           ${note}`);
+  for (const { kernel, by, why } of kernels?.replaced ?? [])
+    lines.push(`self-test      kernel ${kernel} ${why}; ${by} takes its place, which may be slower`);
   const isOpen =
     config.apiKey === undefined &&
     !config.keys &&

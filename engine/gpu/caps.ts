@@ -12,6 +12,8 @@ export interface Caps {
   readonly maxBufferBytes: number;
   readonly maxWorkgroupBytes: number;
   readonly maxInvocations: number;
+  /** Kernels and fragments that are not used here, by name, because they failed (ops/replaceable.ts). */
+  readonly avoid: ReadonlySet<string>;
 }
 
 /** What an adapter may lack; every kernel has a path without. Without `software` a software adapter gets the kernels that GPUs get. */

@@ -18,6 +18,8 @@ import type { DType, TypedArray } from './tensor.ts';
 export interface DeviceOptions extends AdapterRequest {
   /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
   readonly disable?: readonly OptionalFeature[];
+  /** Kernels and fragments to do without. */
+  readonly avoid?: readonly string[];
 }
 
 const WANTED_LIMITS = [
@@ -46,6 +48,8 @@ export class Device implements BufferOwner {
   readonly lost: Promise<string>;
   /** Uncaptured validation errors: always a bug of ours. */
   readonly errors: string[] = [];
+  /** Labels of pipelines that the self-test has run. */
+  readonly tested = new Set<string>();
   readonly uniformAlignment: number;
   readonly #adapterCaps: Caps;
   #caps: Caps;
@@ -76,7 +80,7 @@ export class Device implements BufferOwner {
       lastProgress: performance.now(), pending: 0,
     }; // prettier-ignore
     this.uniformAlignment = gpu.limits.minUniformBufferOffsetAlignment;
-    this.pipelines = new PipelineCache(gpu, shaders, this.stats);
+    this.pipelines = new PipelineCache(gpu, shaders, this.stats, info.name);
     this.staging = new StagingRing(this);
     this.profiler = new Profiler(this);
     this.lost = gpu.lost.then((reason) => (this.#closed ? 'closed' : `${reason.reason}: ${reason.message}`));
@@ -112,6 +116,7 @@ export class Device implements BufferOwner {
       maxBufferBytes: gpu.limits.maxBufferSize,
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
+      avoid: new Set(options.avoid),
     };
     const offers = { subgroups, timestamps, software: !options.disable?.includes('software') };
     const caps = capsWithout(

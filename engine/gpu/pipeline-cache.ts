@@ -1,5 +1,6 @@
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from './caps.ts';
+import { KernelFault } from './kernel-fault.ts';
 import { assembleWgsl, variantLabel } from './kernel.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import type { ParamsSlot } from './params.ts';
@@ -17,6 +18,7 @@ interface Layout {
 interface KernelState {
   readonly layout: Layout;
   readonly pipelines: Map<string, GPUComputePipeline>;
+  readonly variants: Map<string, Variant>;
   readonly compiling: Map<string, Promise<void>>;
 }
 
@@ -25,16 +27,18 @@ export class PipelineCache {
   readonly #gpu: GPUDevice;
   readonly #shaders: ReadonlyMap<string, string>;
   readonly #stats: DeviceStats;
+  readonly #adapter: string;
   readonly #kernels = new Map<Kernel, KernelState>();
   readonly #layouts = new Map<string, Layout>();
   /** Buffer id -> the cached bind groups that hold it. */
   readonly #users = new Map<string, Set<{ readonly layout: Layout; readonly key: string }>>();
   #uniformIds = 0;
 
-  constructor(gpu: GPUDevice, shaders: ReadonlyMap<string, string>, stats: DeviceStats) {
+  constructor(gpu: GPUDevice, shaders: ReadonlyMap<string, string>, stats: DeviceStats, adapter: string) {
     this.#gpu = gpu;
     this.#shaders = shaders;
     this.#stats = stats;
+    this.#adapter = adapter;
   }
 
   nextUniformId(): number {
@@ -48,7 +52,7 @@ export class PipelineCache {
     let pipeline = state.pipelines.get(key);
     if (!pipeline) {
       pipeline = this.#gpu.createComputePipeline(this.#descriptor(kernel, variant, state, key));
-      this.#add(state, key, pipeline);
+      this.#add(state, key, variant, pipeline);
     }
     return pipeline;
   }
@@ -60,9 +64,10 @@ export class PipelineCache {
     if (state.pipelines.has(key) || state.compiling.has(key)) return key;
     const descriptor = this.#descriptor(kernel, variant, state, key);
     const done = this.#gpu.createComputePipelineAsync(descriptor).then(
-      (pipeline) => this.#add(state, key, pipeline),
+      (pipeline) => this.#add(state, key, variant, pipeline),
       async (error: unknown) => {
-        throw new EngineError('internal', await explain(key, descriptor.compute.module, error), { cause: error });
+        const why = await explain(descriptor.compute.module, error);
+        throw new KernelFault(this.#adapter, [{ kernel, variant, why }], error);
       },
     );
     state.compiling.set(key, done);
@@ -78,6 +83,11 @@ export class PipelineCache {
         state.compiling.clear();
       }
     }
+  }
+
+  /** Every pipeline there is. */
+  *compiled(): Generator<{ readonly label: string; readonly kernel: Kernel; readonly variant: Variant }> {
+    for (const [kernel, { variants }] of this.#kernels) for (const [label, variant] of variants) yield { label, kernel, variant };
   }
 
   bindGroup(kernel: Kernel, tensors: Readonly<Record<string, Tensor>>, params: ParamsSlot): GPUBindGroup {
@@ -114,15 +124,16 @@ export class PipelineCache {
     this.#users.delete(bufferId);
   }
 
-  #add(state: KernelState, key: string, pipeline: GPUComputePipeline): void {
+  #add(state: KernelState, key: string, variant: Variant, pipeline: GPUComputePipeline): void {
     if (!state.pipelines.has(key)) this.#stats.pipelines++;
+    state.variants.set(key, variant);
     state.pipelines.set(key, pipeline);
   }
 
   #state(kernel: Kernel): KernelState {
     const known = this.#kernels.get(kernel);
     if (known) return known;
-    const state: KernelState = { layout: this.#layout(kernel), pipelines: new Map(), compiling: new Map() };
+    const state: KernelState = { layout: this.#layout(kernel), pipelines: new Map(), variants: new Map(), compiling: new Map() };
     this.#kernels.set(kernel, state);
     return state;
   }
@@ -154,8 +165,8 @@ export class PipelineCache {
   }
 }
 
-async function explain(label: string, module: GPUShaderModule, error: unknown): Promise<string> {
+async function explain(module: GPUShaderModule, error: unknown): Promise<string> {
   const { messages } = await module.getCompilationInfo();
   const lines = messages.map((m) => `  line ${m.lineNum}:${m.linePos} ${m.type}: ${m.message}`);
-  return [`kernel ${label} does not compile: ${String(error)}`, ...lines].join('\n');
+  return [`does not compile: ${String(error)}`, ...lines].join('\n');
 }

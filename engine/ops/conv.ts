@@ -8,6 +8,7 @@ import type { Range } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { isQuad } from './linear.ts';
+import { avoids } from './replaceable.ts';
 import { packLinear } from './pack-linear.ts';
 import { floatFragment } from './weight.ts';
 import type { TapLayout } from './pack-floats.ts';
@@ -287,7 +288,8 @@ function dispatchConv(
   const part = matrix.parts[0] as LinearPart;
   const { caps } = rec;
   const lanes = caps.subgroupMinSize;
-  const broadcast = caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === 8;
+  const broadcast =
+    caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === 8 && !avoids(caps, 'conv1d_broadcast');
   const shape = caps.family === 'cpu' ? CPU : GPU;
   const wg = broadcast ? lanes : shape.wg;
   const tileN = Math.min(shape.tileN, ceilDiv(columns, wg));
@@ -298,7 +300,7 @@ function dispatchConv(
     stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
     out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
-  if (isQuad(caps)) {
+  if (isQuad(caps) && !avoids(caps, 'conv1d_quad')) {
     const variant = { storage: part.dtype, overrides: fused, subgroups: true };
     rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(g.rows, QUAD_TILE), ceilDiv(columns, QUAD_TILE)]);
   } else if (broadcast) {

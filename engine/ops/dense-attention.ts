@@ -5,6 +5,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { isQuad } from './linear.ts';
+import { avoids } from './replaceable.ts';
 
 const PARAMS = {
   queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
@@ -87,7 +88,7 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
     v_stride4: stride(v), v_column4: (v.column ?? 0) / 4, out_stride4: stride({ tensor: out }), d4, lanes: shape.lanes, scale: scale * Math.LOG2E,
   }; // prettier-ignore
   const bindings = { q: q.tensor, k: k.tensor, v: v.tensor, out };
-  if (!tiled && queries > 1 && isQuad(rec.caps)) {
+  if (!tiled && queries > 1 && isQuad(rec.caps) && !avoids(rec.caps, 'dense_quad')) {
     const variant = { consts: { D4: d4 }, subgroups: true };
     rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads]);
     return;
@@ -115,7 +116,7 @@ export function denseTileRows(caps: Caps, headDim: number): number {
 function tileShape(caps: Caps, queries: number, d4: number): TileShape {
   const lanes = caps.subgroupMinSize;
   if (caps.family === 'cpu') {
-    const register = caps.subgroups && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
+    const register = caps.subgroups && !avoids(caps, 'lanes_subgroup') && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
     // As many keys for one query as for several: the order of a row's sums depends on it.
     if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: lanes === 8 ? 4 : 1, subgroups: true };
     return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };

@@ -10,6 +10,7 @@ import type { WeightType } from '../weights/storage.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
+import { avoids } from './replaceable.ts';
 import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight } from './weight.ts';
 
@@ -76,6 +77,8 @@ export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: 
  * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s).
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
+/** Of a GPU whose own kernels failed. */
+const GPU_TILE = { wg: 64, tileN: 2 } as const;
 /** Rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but is one more kernel to compile for each type before the first answer. */
 const FEW_ROWS = 2;
 /** Columns of a workgroup of LINEAR_QUAD. */
@@ -145,25 +148,26 @@ function multiply(
     const { storage, consts } = weightVariant(dtype, quads);
     return { storage, consts: { ...own, ...consts }, overrides };
   };
-  if (isQuad(caps)) {
+  const forGPU = caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
+  if (isQuad(caps) && !avoids(caps, 'linear_quad')) {
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [
       ceilDiv(n, QUAD_COLUMNS),
       ceilDiv(m, rows),
     ]);
-  } else if (shuffles && m <= FEW_ROWS && k4 % lanes === 0) {
+  } else if (shuffles && m <= FEW_ROWS && k4 % lanes === 0 && !avoids(caps, 'linear_rows')) {
     const tileN = m === 1 ? 2 * CPU.tileN : CPU.tileN;
     const chosen = variant({ LANES: lanes, TILE_N: tileN, ROWS: m }, lanes);
     rec.dispatch(LINEAR_ROWS, { ...chosen, subgroups: true }, bindings, params, [ceilDiv(n, lanes * tileN), 1]);
-  } else if (shuffles && m > 1) {
+  } else if (shuffles && m > 1 && !avoids(caps, 'linear_broadcast')) {
     const blocks = rowBlocks(dtype, m, lanes);
     const chosen = variant({ LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks });
     rec.dispatch(LINEAR_BROADCAST, { ...chosen, subgroups: true }, bindings, params, [
       ceilDiv(n, lanes * CPU.tileN),
       ceilDiv(m, lanes * blocks),
     ]);
-  } else if (caps.family === 'cpu') {
-    const { wg, tileN } = CPU;
+  } else if (!forGPU) {
+    const { wg, tileN } = caps.family === 'cpu' ? CPU : GPU_TILE;
     const tileM = m === 1 ? 1 : CPU.tileM;
     const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
     rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [

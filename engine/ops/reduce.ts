@@ -1,5 +1,6 @@
 import type { Caps } from '../gpu/caps.ts';
 import type { Variant } from '../gpu/kernel.ts';
+import { avoids } from './replaceable.ts';
 
 /**
  * The choice between lib/reduce.wgsl and lib/reduce_subgroup.wgsl for kernels that reduce over a workgroup: subgroups only where
@@ -10,7 +11,8 @@ export function reduceVariant(
   columns: number,
 ): { readonly wg: number; readonly variant: Pick<Variant, 'subgroups' | 'consts'> } {
   const wg = caps.family === 'cpu' ? 8 : columns <= 64 ? 64 : columns <= 1024 ? 128 : 256;
-  const fixed = caps.subgroups && caps.subgroupMinSize === caps.subgroupMaxSize && wg % caps.subgroupMinSize === 0;
+  const usable = caps.subgroups && !avoids(caps, 'reduce_subgroup');
+  const fixed = usable && caps.subgroupMinSize === caps.subgroupMaxSize && wg % caps.subgroupMinSize === 0;
   return { wg, variant: fixed ? { subgroups: true, consts: { SUBGROUP: caps.subgroupMinSize } } : {} };
 }
 

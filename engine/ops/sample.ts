@@ -6,6 +6,7 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { isQuad } from './linear.ts';
+import { avoids } from './replaceable.ts';
 
 const WG = 64;
 
@@ -149,8 +150,9 @@ export function sampleBlocks(vocabulary: number): number {
 }
 
 /** A workgroup a row leaves a GPU idle, and walks a large vocabulary for milliseconds. A software adapter has as many workgroups as cores, and sorting costs it more. */
-function isSliced({ family }: Caps, vocabulary: number): boolean {
-  return family !== 'cpu' && sliceVocabulary(vocabulary).count >= SLICES.least;
+function isSliced(caps: Caps, vocabulary: number): boolean {
+  if (caps.family === 'cpu' || avoids(caps, 'sort_slices') || avoids(caps, 'slice_threshold')) return false;
+  return sliceVocabulary(vocabulary).count >= SLICES.least;
 }
 
 function sliceVocabulary(vocabulary: number): { readonly slice: number; readonly count: number } {

@@ -2,6 +2,7 @@
 import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
+import { selfTest } from './self-test.ts';
 
 export interface WarmUp {
   /** Records each kind of work that requests will bring. The next is asked for when one has run, so that it may upload what it needs. */
@@ -16,8 +17,8 @@ export interface WarmUp {
 }
 
 /**
- * Compiles the kernels of all the work and runs each kind once, so that no request waits for a compiler; then tries the model out. Throws
- * EngineError('invalid_model') when what comes out is not finite.
+ * Compiles the kernels of all the work and runs each kind once, so that no request waits for a compiler; tests them; then tries the model out. Throws
+ * KernelFault where a kernel is at fault, and EngineError('invalid_model') when what comes out is not finite.
  */
 export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
   const others = [...sizes].map((record) => ({ record, variants: device.compile(record) }));
@@ -29,6 +30,7 @@ export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmU
   for (const { record, variants } of others.reverse()) {
     if ([...variants].some((variant) => !ran.has(variant))) await run(record);
   }
+  await selfTest(device);
   const bad = await tryOut?.();
   if (bad === undefined) return;
   throw new EngineError('invalid_model', `${bad}: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] });

@@ -4,7 +4,10 @@ import { chatAdapters } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, namingModel } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
+import { KernelFault } from '../gpu/kernel-fault.ts';
 import type { ModelTask } from '../model-types.ts';
+import { REPLACEABLE, replaceableOf } from '../ops/replaceable.ts';
+import type { Replaceable } from '../ops/replaceable.ts';
 import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
@@ -21,7 +24,39 @@ export async function createEngine(
   /** Told what the models will take of each device, before they are loaded. */
   planned?: (plan: MemoryPlan) => void,
 ): Promise<Engine> {
-  const devices = new TaskDevices(platform, config);
+  const avoided = new Map<Replaceable, string>();
+  for (;;) {
+    try {
+      return await loadEngine(platform, config, avoided, planned);
+    } catch (error) {
+      if (!(error instanceof KernelFault)) throw error;
+      // What is loaded was shaped for the kernels that failed: all is loaded again without them.
+      for (const [name, why] of replacements(error, avoided)) {
+        avoided.set(name, why);
+        platform.log(`self-test: ${name} ${why}; ${REPLACEABLE[name]} takes its place`);
+      }
+    }
+  }
+}
+
+/** What to do without for every fault, and why; throws the fault where something has nothing in its place. */
+function replacements(fault: KernelFault, avoided: ReadonlyMap<Replaceable, string>): Map<Replaceable, string> {
+  const found = new Map<Replaceable, string>();
+  for (const { kernel, variant, why } of fault.faults) {
+    const name = replaceableOf(kernel, variant, new Set(avoided.keys()));
+    if (name === undefined) throw fault;
+    found.set(name, why);
+  }
+  return found;
+}
+
+async function loadEngine(
+  platform: Platform,
+  config: EngineConfig,
+  avoided: ReadonlyMap<Replaceable, string>,
+  planned: ((plan: MemoryPlan) => void) | undefined,
+): Promise<Engine> {
+  const devices = new TaskDevices(platform, config, [...avoided.keys()]);
   try {
     const prepare = async <T>(task: ModelTask, kind: Kind<T>): Promise<PreparedTask<T> | undefined> => {
       const source = config[task];
@@ -44,7 +79,7 @@ export async function createEngine(
     const transcription = await load(prepared.transcription);
     const speech = await load(prepared.speech);
     const chat = await load<ChatEngine>(prepared.chat);
-    const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()]);
+    const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], avoided);
     return Object.assign(engine, engine.operations());
   } catch (error) {
     devices.close();
@@ -82,12 +117,14 @@ async function planDevices(
 class TaskDevices {
   readonly #platform: Platform;
   readonly #config: EngineConfig;
+  readonly #avoid: readonly Replaceable[];
   readonly #byTask = new Map<ModelTask, Device>();
   readonly #byName = new Map<string | undefined, Device>();
 
-  constructor(platform: Platform, config: EngineConfig) {
+  constructor(platform: Platform, config: EngineConfig, avoid: readonly Replaceable[]) {
     this.#platform = platform;
     this.#config = config;
+    this.#avoid = avoid;
   }
 
   /** In the order they were opened. */
@@ -97,7 +134,8 @@ class TaskDevices {
 
   async of(task: ModelTask): Promise<Device> {
     const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
-    const device = this.#byName.get(name) ?? (await Device.create(this.#platform, name === undefined ? {} : { name }));
+    const device =
+      this.#byName.get(name) ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
     this.#byName.set(name, device);
     this.#byTask.set(task, device);
     return device;
@@ -123,12 +161,14 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
   readonly #devices: TaskDevices;
   readonly #tasks: Tasks;
   readonly #memory: readonly MemoryPlan[];
+  readonly #avoided: ReadonlyMap<Replaceable, string>;
   #state: EngineStatus['state'] = 'ready';
 
-  constructor(devices: TaskDevices, tasks: Tasks, memory: readonly MemoryPlan[]) {
+  constructor(devices: TaskDevices, tasks: Tasks, memory: readonly MemoryPlan[], avoided: ReadonlyMap<Replaceable, string>) {
     this.#devices = devices;
     this.#tasks = tasks;
     this.#memory = memory;
+    this.#avoided = avoided;
     // The tasks live and die together: with one of several devices gone, the engine is built anew.
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
@@ -151,7 +191,9 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
       const own = this.#devices.get(info.task)!.info;
       return own === adapter ? [info] : [{ ...info, adapter: own }];
     });
-    return { adapter, models, memory: this.#memory };
+    const replaced = [...this.#avoided].map(([kernel, why]) => ({ kernel, by: REPLACEABLE[kernel], why }));
+    const tested = this.#devices.all.reduce((sum, device) => sum + device.tested.size, 0);
+    return { adapter, models, memory: this.#memory, kernels: { tested, replaced } };
   }
 
   /** The chat model's device, or the first there is. */

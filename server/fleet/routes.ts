@@ -61,6 +61,7 @@ function serverInfo(context: ListenerContext): Handler {
         ...options.settings,
         adapter: model?.adapter ?? loaded?.adapter ?? null,
         ...(loaded?.memory && { memory_plan: loaded.memory }),
+        ...(loaded?.kernels && { kernels: loaded.kernels }),
         ...(model?.memory && { memory: model.memory }),
         ...(model?.ranks && { ranks: model.ranks }),
         status,

@@ -57,6 +57,15 @@ describe('ranks that share an adapter', () => {
   });
 });
 
+describe('kernels that failed the self-test', () => {
+  test('are named, with what takes their place', () => {
+    const replaced = [{ kernel: 'linear_rows', by: 'linear_tile', why: 'does not compile' }];
+    const info: EngineInfo = { ...FAKE_INFO, kernels: { tested: 12, replaced } };
+    const banner = describeStart(parseServerConfig([], {}), info, [3000, 3001, 3002], 1);
+    expect(banner).toContain('self-test      kernel linear_rows does not compile; linear_tile takes its place, which may be slower');
+  });
+});
+
 describe('bundled models', () => {
   test('all three: the preset for any machine, with what it fetches', () => {
     expect(allNotes([])).toEqual([

@@ -1,0 +1,32 @@
+/** Kernels, and fragments of kernels, that an adapter can do without, and what takes their place (README.md, "Choosing kernels"). */
+import type { Caps } from '../gpu/caps.ts';
+import type { Kernel, Variant } from '../gpu/kernel.ts';
+
+/** By the file's name: what is faster where it works, and what every adapter must have. Products for GPUs fall back together, because a row has the same bits in each. */
+export const REPLACEABLE = {
+  linear_rows: 'linear_tile',
+  linear_broadcast: 'linear_tile',
+  linear_quad: 'linear_tile',
+  linear_split: 'linear_tile',
+  linear_block: 'linear_tile',
+  conv1d_broadcast: 'conv1d_tile',
+  conv1d_quad: 'conv1d_tile',
+  dense_quad: 'dense',
+  sort_slices: 'sample_threshold',
+  slice_threshold: 'sample_threshold',
+  lanes_subgroup: 'lanes',
+  reduce_subgroup: 'reduce',
+} as const;
+
+export type Replaceable = keyof typeof REPLACEABLE;
+
+/** Whether an adapter does without it. */
+export function avoids({ avoid }: Caps, name: Replaceable): boolean {
+  return avoid.has(name);
+}
+
+/** What to do without when a pipeline of this variant is at fault; undefined = there is nothing in its place, or it was replaced and its replacement is at fault. */
+export function replaceableOf(kernel: Kernel, variant: Variant, avoided: ReadonlySet<string>): Replaceable | undefined {
+  const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
+  return [kernel.name, ...fragments].find((name): name is Replaceable => name in REPLACEABLE && !avoided.has(name));
+}

@@ -1,0 +1,69 @@
+/** The cases of the self-test that speech and transcription have more than chat: convolutions, and attention without pages. */
+import type { Kernel } from '../gpu/kernel.ts';
+import { CONV1D_BROADCAST, CONV1D_QUAD, CONV1D_TILE, conv1d, packConv1d } from '../ops/conv.ts';
+import { DENSE_ATTENTION, DENSE_ATTENTION_QUAD, denseAttention } from '../ops/dense-attention.ts';
+import { fromF16, toF16 } from '../util/f16.ts';
+import type { FloatType } from '../weights/storage.ts';
+import * as plain from './plain.ts';
+import { activationOf } from './workbench.ts';
+import type { CheckMaker } from './workbench.ts';
+
+const [ROWS, CHANNELS, TAPS] = [21, 12, 3] as const;
+
+/** Three taps, whose first and last positions hang over. */
+const checkConv: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+  // The narrowest tile is taken for few columns.
+  const columns = (consts['LANES'] ?? overrides['WG'] ?? 8) * (consts['TILE_N'] ?? 1);
+  const shape = { outChannels: columns, inChannels: CHANNELS, kernel: TAPS };
+  const floats = bench.floats([columns, CHANNELS, TAPS], 0.2).values;
+  const [x, bias, residual] = [bench.floats([ROWS, CHANNELS]), bench.floats([columns]), bench.floats([ROWS, columns])];
+  const [hasBias, hasResidual] = [overrides['HAS_BIAS'] === 1, overrides['HAS_RESIDUAL'] === 1];
+  const weight = packConv1d(bench.device, 'check', floats, shape, hasBias ? bias.values : undefined, storage as FloatType);
+  for (const tensor of [...weight.matrix.parts.map((part) => part.weight), ...(weight.bias ? [weight.bias] : [])]) bench.keep(tensor);
+  const out = bench.out([ROWS, columns]);
+  const activation = activationOf(overrides['ACTIVATION']);
+  const values = storage === 'f16' ? fromF16(toF16(floats)) : floats;
+  // Row l of the product: what the taps of position l see, channel by channel.
+  const seen = Float32Array.from({ length: ROWS * CHANNELS * TAPS }, (_, i) => {
+    const [l, c, t] = [Math.floor(i / (CHANNELS * TAPS)), Math.floor(i / TAPS) % CHANNELS, i % TAPS];
+    return x.values[(l + t - 1) * CHANNELS + c] ?? 0;
+  });
+  return {
+    record: (rec) =>
+      void conv1d(rec, { x: x.tensor, weight, out, padding: 1, activation, ...(hasResidual && { residual: residual.tensor }) }),
+    out,
+    expected: plain
+      .linear(seen, values, ROWS, columns, CHANNELS * TAPS)
+      .map(
+        (sum, i) => plain.activation(activation, sum + (hasBias ? bias.values[i % columns]! : 0)) + (hasResidual ? residual.values[i]! : 0),
+      ),
+    tolerance: 1e-6,
+  };
+};
+
+const [KEYS, HEADS] = [37, 2] as const;
+
+const checkDense: CheckMaker = ({ consts = {} }, bench) => {
+  const headDim = 4 * consts['D4']!;
+  const queries = consts['QUERIES'] === 1 ? 1 : 5;
+  const width = HEADS * headDim;
+  const [q, k, v] = [bench.floats([queries, width]), bench.floats([KEYS, width]), bench.floats([KEYS, width])];
+  const out = bench.out([queries, width]);
+  const head = (values: Float32Array, index: number): number[] => [...values].filter((_, i) => Math.floor((i % width) / headDim) === index);
+  const columns = Array.from({ length: HEADS }, (_, h) => [head(k.values, h), head(v.values, h)] as const);
+  const expected = Array.from({ length: queries * HEADS }, (_, i) => {
+    const [keys, values] = columns[i % HEADS]!;
+    return [...plain.attend(q.values.subarray(i * headDim, (i + 1) * headDim), keys, values, KEYS)];
+  }).flat();
+  const given = { q: { tensor: q.tensor }, k: { tensor: k.tensor }, v: { tensor: v.tensor }, out, heads: HEADS, headDim };
+  return { record: (rec) => denseAttention(rec, { ...given, over: { queries, keys: KEYS } }), out, expected, tolerance: 1e-8 };
+};
+
+/** By kernel. */
+export const AUDIO_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
+  [CONV1D_TILE, checkConv],
+  [CONV1D_BROADCAST, checkConv],
+  [CONV1D_QUAD, checkConv],
+  [DENSE_ATTENTION, checkDense],
+  [DENSE_ATTENTION_QUAD, checkDense],
+];

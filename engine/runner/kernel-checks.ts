@@ -1,0 +1,241 @@
+/** One small case for each kernel that models live on, made for a pipeline that is there: what the self-test runs. */
+import type { Kernel } from '../gpu/kernel.ts';
+import { GATE_MUL, gateMul } from '../ops/activation.ts';
+import { EMBEDDING, embedding } from '../ops/embedding.ts';
+import { NO_SLOT, createKVCache, ropeKVStore } from '../ops/kv.ts';
+import type { KVType } from '../ops/kv.ts';
+import { LINEAR_BLOCK, LINEAR_BROADCAST, LINEAR_QUAD, LINEAR_ROWS, LINEAR_SPLIT, LINEAR_TILE, linear } from '../ops/linear.ts';
+import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
+import { ATTENTION_SPLIT, PAGED_ATTENTION, pagedAttention } from '../ops/paged-attention.ts';
+import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
+import { ARGMAX_BLOCKS, SAMPLE_THRESHOLD, SLICE_THRESHOLD, sample, sampleScratch } from '../ops/sample.ts';
+import { SAMPLING_ROW_WORDS, writeSamplingRow } from '../ops/sampling-row.ts';
+import { GREEDY_SAMPLING } from '../sampling.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { WeightType } from '../weights/storage.ts';
+import { AUDIO_CHECKS } from './audio-checks.ts';
+import * as plain from './plain.ts';
+import { activationOf, checkedMatrix } from './workbench.ts';
+import type { CheckMaker } from './workbench.ts';
+
+/** Rows with which `linear` takes a variant. */
+const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string, number>>) => number])[] = [
+  [LINEAR_TILE, ({ TILE_M }) => (TILE_M === 1 ? 1 : 4)],
+  [LINEAR_ROWS, ({ ROWS }) => ROWS!],
+  [LINEAR_BROADCAST, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 1 ? 3 : 2 * LANES!)],
+  [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
+  [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
+  [LINEAR_BLOCK, ({ TILE_M }) => 1 + (TILE_M === 1 ? 8 : 8 * TILE_M!)],
+];
+
+const COLUMNS = 40;
+
+function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, number>>) => number): CheckMaker {
+  return ({ storage, consts = {}, overrides = {} }, bench) => {
+    const m = rowsOf(consts);
+    // What chunks of K need; and a quad more than whole loads, where those have a kernel or a variant of their own.
+    const isOdd =
+      !isBlockType(storage as WeightType) && (kernel === LINEAR_TILE || (kernel === LINEAR_SPLIT && consts['BLOCK_QUADS'] === 1));
+    const k = (consts['CHUNK_QUADS'] === 64 ? 2048 : 256) + (isOdd ? 4 : 0);
+    const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, COLUMNS, k);
+    const x = bench.floats([m, k]);
+    const bias = bench.floats([COLUMNS]);
+    const residual = bench.floats([m, COLUMNS]);
+    const out = bench.out([m, COLUMNS]);
+    const activation = activationOf(overrides['ACTIVATION']);
+    const [hasBias, hasResidual] = [overrides['HAS_BIAS'] === 1, overrides['HAS_RESIDUAL'] === 1];
+    const expected = plain
+      .linear(x.values, values, m, COLUMNS, k)
+      .map(
+        (sum, i) => plain.activation(activation, sum + (hasBias ? bias.values[i % COLUMNS]! : 0)) + (hasResidual ? residual.values[i]! : 0),
+      );
+    const given = { ...(hasBias && { bias: bias.tensor }), ...(hasResidual && { residual: residual.tensor }) };
+    return {
+      record(rec) {
+        fill(rec);
+        linear(rec, { x: x.tensor, weight, out, activation, ...given });
+      },
+      out,
+      expected,
+      tolerance: 1e-6,
+    };
+  };
+}
+
+const checkEmbedding: CheckMaker = ({ storage, overrides = {} }, bench) => {
+  if (overrides['HAS_POSITIONS'] === 1 || overrides['CLEAR'] === 1) return undefined;
+  const { weight: table, values, fill } = checkedMatrix(bench, storage as WeightType, COLUMNS, 256);
+  const chosen = [3, 0, COLUMNS - 1, 3];
+  const out = bench.out([chosen.length, 256]);
+  const ids = bench.words(chosen);
+  return {
+    record(rec) {
+      fill(rec);
+      embedding(rec, { ids, table, out });
+    },
+    out,
+    expected: chosen.flatMap((id) => [...values.subarray(id * 256, (id + 1) * 256)]),
+    tolerance: 1e-10,
+  };
+};
+
+/** Columns for which norms take a workgroup of a size. */
+const NORM_COLUMNS: Readonly<Record<number, number>> = { 8: 200, 64: 64, 128: 200, 256: 1100 };
+const EPS = 1e-5;
+
+const checkRmsNorm: CheckMaker = ({ overrides = {} }, bench) => {
+  const columns = NORM_COLUMNS[overrides['WG']!] ?? 64;
+  const hasResidual = overrides['HAS_RESIDUAL'] === 1;
+  const [x, weight, residual, out] = [bench.floats([3, columns]), bench.floats([columns]), bench.floats([3, columns]), bench.out([3, columns])]; // prettier-ignore
+  return {
+    record: (rec) => rmsNorm(rec, { x: x.tensor, weight: weight.tensor, out, eps: EPS, ...(hasResidual && { residual: residual.tensor }) }),
+    out,
+    expected: plain.rmsNorm(x.values, weight.values, 3, columns, EPS).map((value, i) => value + (hasResidual ? residual.values[i]! : 0)),
+    tolerance: 1e-9,
+  };
+};
+
+const checkLayerNorm: CheckMaker = ({ overrides = {} }, bench) => {
+  const columns = NORM_COLUMNS[overrides['WG']!] ?? 64;
+  const [x, weight, bias, out] = [bench.floats([3, columns]), bench.floats([columns]), bench.floats([columns]), bench.out([3, columns])];
+  return {
+    record: (rec) => layerNorm(rec, { x: x.tensor, weight: weight.tensor, bias: bias.tensor, out, eps: EPS }),
+    out,
+    expected: plain.layerNorm(x.values, weight.values, bias.values, 3, columns, EPS),
+    tolerance: 1e-9,
+  };
+};
+
+const checkGate: CheckMaker = ({ overrides = {} }, bench) => {
+  const activation = activationOf(overrides['ACTIVATION']);
+  const [rows, columns] = [3, 72];
+  const gateUp = bench.floats([rows, 2 * columns]);
+  const out = bench.out([rows, columns]);
+  const at = (i: number): number => Math.floor(i / columns) * 2 * columns + (i % columns);
+  return {
+    record: (rec) => gateMul(rec, { gateUp: gateUp.tensor, out, activation }),
+    out,
+    expected: Float64Array.from({ length: rows * columns }, (_, i) => plain.activation(activation, gateUp.values[at(i)]!) * gateUp.values[at(i) + columns]!), // prettier-ignore
+    tolerance: 1e-8,
+  };
+};
+
+/** Positions of the sequence that attention is tried with: beyond one page, and beyond one part where parts are put together. */
+const POSITIONS = 45;
+/** Of int8 pages, which round. */
+const KV_TOLERANCE: Readonly<Record<KVType, number>> = { f32: 1e-8, f16: 1e-6, int8: 1e-3 };
+
+/** Rotation, the writing of pages and attention over them: as a decode or a tile of a prompt has them. */
+const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+  const { PAGE = 16, D4 = 8, GROUP = 1, SHARES = 1, QUERIES = 1 } = consts;
+  const dtype = (storage ?? 'f32') as KVType;
+  if (overrides['HAS_SINK'] === 1) return undefined;
+  const { device } = bench;
+  const [heads, headDim, tileRows] = [GROUP * SHARES, 4 * D4, QUERIES / GROUP];
+  const isSplit = overrides['PARTIAL'] === 1;
+  const softCap = overrides['HAS_CAP'] === 1 ? 2 : undefined;
+  const positions = POSITIONS + (isSplit ? ATTENTION_SPLIT : 0);
+  const rows = Math.min(tileRows, POSITIONS);
+  const width = (heads + 2) * headDim;
+  const rope = { theta: 10_000, headDim, scaling: undefined };
+  const cosSin = bench.keep(ropeTable(device, rope, positions));
+  const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim }], pageSize: PAGE, dtype }, Math.ceil(positions / PAGE));
+  for (const { k, v, plan } of kv.layers) for (const tensor of [k, v, ...(plan ? [plan] : [])]) bench.keep(tensor);
+  const qkv = bench.floats([positions, width]);
+  const last = bench.keep(device.upload('check', 'f32', [rows, width], qkv.values.slice(-rows * width)));
+  const [allQueries, q, out] = [0, 0, 0].map((_, i) => bench.out([i === 0 ? positions : rows, heads * (headDim + (i < 2 && dtype === 'int8' ? 4 : 0))])); // prettier-ignore
+  const count = (length: number, from = 0): number[] => Array.from({ length }, (_, i) => from + i);
+  const [everywhere, lastPositions] = [bench.words(count(positions)), bench.words(count(rows, positions - rows))];
+  const nowhere = bench.words(new Array<number>(rows).fill(NO_SLOT));
+  const blockTable = bench.words(count(kv.pages), [1, kv.pages]);
+  const tiles = bench.words([0, rows, 0, positions - rows], [1, 4]);
+  const parts = 2;
+  const split = isSplit && { split: { partials: bench.out([rows * heads * parts, headDim + 4]), positions: lastPositions, parts, rows } };
+  return {
+    record(rec) {
+      const common = { cosSin, kv, layer: 0, heads };
+      ropeKVStore(rec, { ...common, qkv: qkv.tensor, positions: everywhere, slots: everywhere, q: allQueries!, rows: positions });
+      ropeKVStore(rec, { ...common, qkv: last, positions: lastPositions, slots: nowhere, q: q!, rows });
+      const scores = softCap === undefined ? {} : { softCap };
+      pagedAttention(rec, {
+        q: q!,
+        kv,
+        layer: 0,
+        blockTable,
+        tiles,
+        firstTile: 0,
+        tileCount: 1,
+        tileRows,
+        out: out!,
+        heads,
+        scores,
+        ...split,
+      });
+    },
+    out: out!,
+    expected: plainAttention(qkv.values, positions, rows, heads, Float32Array.from(ropeFrequencies(rope)), softCap),
+    tolerance: KV_TOLERANCE[dtype],
+  };
+};
+
+/** Of the last rows of a sequence with one head of keys, from its merged projection. */
+function plainAttention(
+  qkv: Float32Array,
+  positions: number,
+  rows: number,
+  heads: number,
+  frequencies: Float32Array,
+  softCap?: number,
+): number[] {
+  const headDim = 2 * frequencies.length;
+  const head = (position: number, index: number): Float32Array =>
+    qkv.subarray((position * (heads + 2) + index) * headDim).subarray(0, headDim);
+  const keys = Array.from({ length: positions }, (_, s) => [...plain.rotate(head(s, heads), s, frequencies)]).flat();
+  const values = Array.from({ length: positions }, (_, s) => [...head(s, heads + 1)]).flat();
+  return Array.from({ length: rows * heads }, (_, i) => {
+    const position = positions - rows + Math.floor(i / heads);
+    return [...plain.attend(plain.rotate(head(position, i % heads), position, frequencies), keys, values, position + 1, softCap)];
+  }).flat();
+}
+
+/** Rows that have one choice: the largest logit, and those whose cuts leave no other. */
+function checkSampling(vocabulary: number): CheckMaker {
+  return ({ overrides = {} }, bench) => {
+    const { device } = bench;
+    const rows = [GREEDY_SAMPLING, { ...GREEDY_SAMPLING, temperature: 1, topK: 1 }, { ...GREEDY_SAMPLING, temperature: 0.5, topP: 1e-6 }];
+    // With noise the argmax is in the case of what finds the thresholds.
+    if (overrides['NOISE'] === 1) return undefined;
+    const greedy = overrides['NOISE'] === 0;
+    const words = new Uint32Array(rows.length * SAMPLING_ROW_WORDS);
+    rows.forEach((row, i) => writeSamplingRow(words, i, { ...(greedy ? GREEDY_SAMPLING : row), choice: 0, position: 5, slot: i }));
+    const logits = bench.floats([rows.length, vocabulary], 3);
+    const scratch = sampleScratch(device, vocabulary, rows.length);
+    for (const tensor of [scratch.thresholds, scratch.best, ...(scratch.slices ? [scratch.slices.sorted, scratch.slices.stats] : [])]) bench.keep(tensor); // prettier-ignore
+    const settings = bench.words([...words], [rows.length, SAMPLING_ROW_WORDS]);
+    const [sampled, lastTokens] = [bench.words([0, 0, 0]), bench.words([0, 0, 0])];
+    return {
+      record: (rec) =>
+        sample(rec, { logits: logits.tensor, vocabulary, settings, scratch, sampled, lastTokens, rows: rows.length, greedy }),
+      out: sampled,
+      expected: rows.map((_, b) => {
+        const row = logits.values.subarray(b * vocabulary, (b + 1) * vocabulary);
+        return row.indexOf(row.reduce((a, c) => Math.max(a, c)));
+      }),
+      tolerance: 0,
+    };
+  };
+}
+
+/** By kernel. Those that come with another are in its case. */
+export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, CheckMaker>([
+  ...LINEAR_TAKES.map(([kernel, rowsOf]) => [kernel, checkLinear(kernel, rowsOf)] as const),
+  [EMBEDDING, checkEmbedding],
+  [RMS_NORM, checkRmsNorm],
+  [LAYER_NORM, checkLayerNorm],
+  [GATE_MUL, checkGate],
+  [PAGED_ATTENTION, checkAttention],
+  [ARGMAX_BLOCKS, checkSampling(1500)],
+  [SAMPLE_THRESHOLD, checkSampling(1500)],
+  [SLICE_THRESHOLD, checkSampling(5000)],
+  ...AUDIO_CHECKS,
+]);

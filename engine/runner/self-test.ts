@@ -1,0 +1,43 @@
+/** Runs the kernels that loaded models take on small cases with known results, before a request meets them (README.md, "Choosing kernels"). */
+import type { Device } from '../gpu/device.ts';
+import { viewAs } from '../gpu/device.ts';
+import { KernelFault } from '../gpu/kernel-fault.ts';
+import type { Fault } from '../gpu/kernel-fault.ts';
+import type { TypedArray } from '../gpu/tensor.ts';
+import { KERNEL_CHECKS } from './kernel-checks.ts';
+import { Workbench } from './workbench.ts';
+
+/** Throws KernelFault where a pipeline of the device that has not been tested yet computes wrong numbers. All cases are one submission. */
+export async function selfTest(device: Device): Promise<void> {
+  const bench = new Workbench(device);
+  const rec = device.record('self-test');
+  const running = [...device.pipelines.compiled()].flatMap(({ label, kernel, variant }) => {
+    const make = KERNEL_CHECKS.get(kernel);
+    if (!make || device.tested.has(label)) return [];
+    const check = make(variant, bench);
+    if (!check) return [];
+    device.tested.add(label);
+    check.record(rec);
+    return [{ kernel, variant, ...check, result: rec.readback(check.out) }];
+  });
+  rec.submit();
+  const faults: Fault[] = [];
+  for (const { kernel, variant, out, expected, tolerance, result } of running) {
+    const off = difference(viewAs(out.dtype, await result.data(), out.size), expected);
+    // Not smaller, so that what is no number is a fault.
+    if (!(off <= tolerance))
+      faults.push({ kernel, variant, why: `gives wrong results (off by ${off.toPrecision(2)}; ${tolerance} may be)` });
+  }
+  bench.clear();
+  if (faults.length > 0) throw new KernelFault(device.info.name, faults);
+}
+
+/** Sum of squared differences over the sum of squares. */
+function difference(actual: TypedArray, expected: ArrayLike<number>): number {
+  let [squares, all] = [0, 0];
+  for (let i = 0; i < expected.length; i++) {
+    squares += (actual[i]! - expected[i]!) ** 2;
+    all += expected[i]! ** 2;
+  }
+  return squares === 0 ? 0 : squares / all;
+}

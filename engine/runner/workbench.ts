@@ -1,0 +1,118 @@
+/** Small tensors with known contents for the cases of the self-test. */
+import type { Device } from '../gpu/device.ts';
+import type { Variant } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ACTIVATIONS } from '../ops/activation.ts';
+import type { Activation } from '../ops/activation.ts';
+import { packBlocks } from '../ops/pack-blocks.ts';
+import { emptyLinear, packLinear } from '../ops/pack-linear.ts';
+import type { LinearWeight } from '../ops/weight.ts';
+import { f32ToF16Bits, fromF16, toF16 } from '../util/f16.ts';
+import { createRng } from '../util/rng.ts';
+import type { Rng } from '../util/rng.ts';
+import { widenBlocks } from '../weights/block-format.ts';
+import type { BlockFormat } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
+import type { BlockType } from '../weights/block-types.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { WeightType } from '../weights/storage.ts';
+
+/** A case that takes one pipeline. */
+export interface KernelCheck {
+  record(rec: Recorder): void;
+  readonly out: Tensor;
+  readonly expected: ArrayLike<number>;
+  /** Sum of squared differences over that of squares. */
+  readonly tolerance: number;
+}
+
+/** Makes a check for a variant; undefined where no small case takes it. */
+export type CheckMaker = (variant: Variant, bench: Workbench) => KernelCheck | undefined;
+
+/** Tensors of one check, which go when it is over. */
+export class Workbench {
+  readonly device: Device;
+  readonly rng: Rng = createRng(1);
+  readonly #made: Tensor[] = [];
+
+  constructor(device: Device) {
+    this.device = device;
+  }
+
+  floats(shape: readonly number[], scale = 1): { readonly values: Float32Array; readonly tensor: Tensor } {
+    const values = Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, () => this.rng.normal() * scale);
+    return { values, tensor: this.keep(this.device.upload('check', 'f32', shape, values)) };
+  }
+
+  words(values: readonly number[], shape: readonly number[] = [values.length]): Tensor {
+    return this.keep(this.device.upload('check', 'u32', shape, Uint32Array.from(values)));
+  }
+
+  /** Of NaN, so that what is not written shows. */
+  out(shape: readonly number[]): Tensor {
+    const count = shape.reduce((a, b) => a * b, 1);
+    return this.keep(this.device.upload('check out', 'f32', shape, new Float32Array(count).fill(NaN)));
+  }
+
+  keep(tensor: Tensor): Tensor {
+    this.#made.push(tensor);
+    return tensor;
+  }
+
+  clear(): void {
+    this.device.destroy(...this.#made.splice(0));
+  }
+}
+
+/** A matrix [n, k] of any type, and the values that it stands for; `fill` records what puts it on the device. */
+export function checkedMatrix(
+  bench: Workbench,
+  dtype: WeightType,
+  n: number,
+  k: number,
+): { weight: LinearWeight; values: Float32Array; fill(rec: Recorder): void } {
+  const { device, rng } = bench;
+  if (!isBlockType(dtype)) {
+    const floats = Float32Array.from({ length: n * k }, () => rng.normal() / Math.sqrt(k));
+    const weight = packLinear(device, 'check', floats, n, k, dtype);
+    for (const part of weight.parts) bench.keep(part.weight);
+    return { weight, values: dtype === 'f16' ? fromF16(toF16(floats)) : floats, fill: () => undefined };
+  }
+  const weight = emptyLinear(device, 'check', n, k, dtype);
+  const bytes = someBlocks(rng, dtype, n * k);
+  const values = new Float32Array(n * k);
+  widenBlocks(BLOCK_FORMATS[dtype], bytes, values);
+  const raw = bench.keep(device.upload('check', 'u32', [Math.ceil(bytes.length / 4)], wordsOf(bytes)));
+  const flags = bench.words([0]);
+  const part = weight.parts[0]!;
+  bench.keep(part.weight);
+  const fill = (rec: Recorder): void =>
+    packBlocks(rec, { raw, width: k, firstRow: 0, rows: n, column: 0, columns: k, part, outColumn: 0, flags, tensor: 0 });
+  return { weight, values, fill };
+}
+
+function wordsOf(bytes: Uint8Array): Uint32Array {
+  const padded = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
+  padded.set(bytes);
+  return new Uint32Array(padded.buffer);
+}
+
+/** Stored blocks with random codes and scales of a moderate size. */
+function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array {
+  const { values, bytes, scales, places }: BlockFormat = BLOCK_FORMATS[type];
+  const out = Uint8Array.from({ length: (count / values) * bytes }, () => rng.integer(256));
+  const view = new DataView(out.buffer);
+  for (let at = 0; at < out.length; at += bytes) {
+    if (scales === 'exponent') out[at + places.scale] = 122 + rng.integer(4);
+    // One for all rows.
+    else if (scales === 'row') view.setFloat32(at + places.scale, 0.01, true);
+    else for (const place of [places.scale, places.offset]) if (place !== undefined) view.setUint16(at + place, f32ToF16Bits(0.001 + rng.uniform() * 0.01), true); // prettier-ignore
+  }
+  return out;
+}
+
+/** The activation that an override stands for. */
+export function activationOf(number: number | undefined): Activation {
+  return (Object.keys(ACTIVATIONS) as Activation[]).find((name) => ACTIVATIONS[name] === number) ?? 'none';
+}

@@ -1,0 +1,148 @@
+/** The self-test at start: what is right passes without another pipeline, what is wrong is named and replaced, or the start refused. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { ChatRequest, EngineInfo } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { OptionalFeature } from '../../engine/gpu/caps.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import type { Recorder } from '../../engine/gpu/recorder.ts';
+import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
+import { denseAttention } from '../../engine/ops/dense-attention.ts';
+import { linear } from '../../engine/ops/linear.ts';
+import { rmsNorm } from '../../engine/ops/norm.ts';
+import { emptyLinear } from '../../engine/ops/pack-linear.ts';
+import { sample, sampleScratch } from '../../engine/ops/sample.ts';
+import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { Platform } from '../../engine/platform/platform.ts';
+import { selfTest } from '../../engine/runner/self-test.ts';
+import { createEngine } from '../../engine/tasks/engine.ts';
+import { testDevice } from '../support/device.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const REQUEST: ChatRequest = {
+  messages: [{ role: 'user', content: 'Tell me a short story about a fox.' }],
+  sampling: { temperature: 0 },
+  maxTokens: 12,
+};
+
+/** A platform whose drivers spoil kernels: `spoil` has, by file, what becomes of its text. */
+function spoiled(lines: string[], spoil: Readonly<Record<string, (text: string) => string>>): Platform {
+  const platform = createNodePlatform({ log: (line) => lines.push(line) });
+  return {
+    ...platform,
+    shaders: async () => new Map([...(await platform.shaders())].map(([path, text]) => [path, spoil[path]?.(text) ?? text])),
+  };
+}
+
+interface Start {
+  readonly info: EngineInfo;
+  readonly answer: string;
+  readonly lines: readonly string[];
+}
+
+async function start(spoil: Readonly<Record<string, (text: string) => string>>): Promise<Start> {
+  const lines: string[] = [];
+  const adapter = process.env['PARLEY_ADAPTER'];
+  const config = resolveConfig({ chat: { path: FOLDER }, maxRunningRequests: 2, contextLength: 128, ...(adapter && { adapter }) });
+  const engine = await createEngine(spoiled(lines, spoil), config);
+  try {
+    let answer = '';
+    for await (const event of engine.chat(REQUEST, new AbortController().signal)) if (event.type === 'delta') answer += event.text;
+    return { info: engine.info(), answer, lines };
+  } finally {
+    await engine.close();
+  }
+}
+
+const once = (text: string, from: string, to: string): string => {
+  expect(text).toContain(from);
+  return text.replace(from, to);
+};
+
+describe('the self-test of a chat model', () => {
+  let right: Start;
+
+  test('finds nothing where nothing is wrong', async () => {
+    right = await start({});
+    expect(right.info.kernels?.replaced).toEqual([]);
+    expect(right.info.kernels?.tested).toBeGreaterThan(8);
+  });
+
+  test('replaces kernels that give wrong results, all at one go, names them, and answers as ever', async () => {
+    const { info, answer, lines } = await start({
+      // The last of a lane's channels is lost.
+      'linear/linear_rows.wgsl': (text) => once(text, 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,'),
+      'lib/reduce_subgroup.wgsl': (text) => once(text, 'let part = subgroupAdd(value);', 'let part = 1.01 * subgroupAdd(value);'),
+    });
+    expect(info.kernels?.replaced.toSorted((a, b) => a.kernel.localeCompare(b.kernel))).toMatchObject([
+      { kernel: 'linear_rows', by: 'linear_tile', why: expect.stringContaining('gives wrong results') as string },
+      { kernel: 'reduce_subgroup', by: 'reduce' },
+    ]);
+    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(2);
+    expect(answer).toBe(right.answer);
+  });
+
+  test('replaces a kernel that the driver does not compile', async () => {
+    const { info, answer } = await start({ 'linear/linear_broadcast.wgsl': (text) => `${text}\nfn broken() -> u32 { return 1.5; }` });
+    expect(info.kernels?.replaced).toMatchObject([{ kernel: 'linear_broadcast', by: 'linear_tile' }]);
+    expect(answer).toBe(right.answer);
+  });
+
+  test('refuses to start, in one line, where nothing can take the place of what is wrong', async () => {
+    const spoil = { 'activation/gate_mul.wgsl': (text: string) => once(text, 'activate4(gate_up[at]) *', 'gate_up[at] *') };
+    await expect(start(spoil)).rejects.toThrow(/cannot run Parley: kernel gate_mul .* gives wrong results/);
+    const store = { 'lib/linear_store.wgsl': (text: string) => once(text, 'out[at] = y;', 'out[at] = 1.001 * y;') };
+    await expect(start(store)).rejects.toThrow(/cannot run Parley: kernel linear_tile .* gives wrong results/);
+  });
+});
+
+/** What a model's steps dispatch, in small. */
+function dispatchSome(device: Device): (rec: Recorder) => void {
+  const [n, k] = [64, 2048];
+  const [x, out, residual] = [
+    device.tensor('x', 'f32', [40, k]),
+    device.tensor('out', 'f32', [40, n]),
+    device.tensor('residual', 'f32', [40, n]),
+  ];
+  const [halves, blocks] = [emptyLinear(device, 'halves', n, k, 'f16'), emptyLinear(device, 'blocks', n, k, 'Q4_K')];
+  const [weight, normed] = [device.tensor('weight', 'f32', [k]), device.tensor('normed', 'f32', [40, k])];
+  const vocabulary = 5000;
+  const scratch = sampleScratch(device, vocabulary, 2);
+  const settings = device.tensor('settings', 'u32', [2, SAMPLING_ROW_WORDS]);
+  const sampling = { logits: device.tensor('logits', 'f32', [2, vocabulary]), vocabulary, scratch, settings, sampled: device.tensor('sampled', 'u32', [2]), lastTokens: device.tensor('last', 'u32', [2]), rows: 2 }; // prettier-ignore
+  const conv = packConv1d(device, 'conv', new Float32Array(64 * 8 * 3), { outChannels: 64, inChannels: 8, kernel: 3 });
+  const [sound, heard] = [device.tensor('sound', 'f32', [40, 8]), device.tensor('heard', 'f32', [40, 64])];
+  return (rec) => {
+    for (const rows of [1, 2, 3, 16, 40]) linear(rec, { x, weight: halves, out, rows });
+    for (const rows of [1, 40]) linear(rec, { x, weight: blocks, out, rows, residual });
+    rmsNorm(rec, { x, weight, out: normed, eps: 1e-5 });
+    for (const greedy of [true, false]) sample(rec, { ...sampling, greedy });
+    conv1d(rec, { x: sound, weight: conv, out: heard, padding: 1, activation: 'gelu' });
+    for (const queries of [1, 16]) {
+      denseAttention(rec, { q: { tensor: out }, k: { tensor: out, column: 0 }, v: { tensor: residual }, out: heard, heads: 2, headDim: 32, over: { queries, keys: 40 } }); // prettier-ignore
+    }
+  };
+}
+
+describe.each([
+  ['the adapter as it is', []],
+  ['an adapter without subgroups', ['subgroups']],
+  ['a GPU', ['software']],
+] as const satisfies readonly (readonly [string, readonly OptionalFeature[]])[])('the cases of %s', (_, disable) => {
+  test('pass, and take the pipelines that are there', async () => {
+    const device = await testDevice({ disable });
+    const labels = device.compile(dispatchSome(device));
+    await device.pipelines.settled();
+    const pipelines = device.stats.pipelines;
+    await selfTest(device);
+    expect(device.errors).toEqual([]);
+    // Quantised matrices come through the kernel that packs them.
+    const added = [...device.pipelines.compiled()].map(({ label }) => label).filter((label) => !labels.has(label));
+    expect(added.filter((label) => !label.startsWith('pack_blocks'))).toEqual([]);
+    expect(pipelines + added.length).toBe(device.stats.pipelines);
+    expect(device.tested.size).toBeGreaterThan(labels.size - 4);
+    device.close();
+  });
+});
