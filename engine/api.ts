@@ -334,6 +334,16 @@ export interface KernelReport {
   readonly tested: number;
   /** Kernels that failed, and those that do their work now. */
   readonly replaced: readonly { readonly kernel: string; readonly by: string; readonly why: string }[];
+  /** What was measured, now or at an earlier start; absent where there was nothing to choose. */
+  readonly tuned?: readonly TunedKernel[];
+}
+
+/** What was chosen for a class of shapes. */
+export interface TunedKernel {
+  readonly shape: string;
+  readonly chosen: string;
+  /** By candidate, the one that is taken without a measurement first; absent where an earlier start measured. */
+  readonly microseconds?: Readonly<Record<string, number>>;
 }
 
 /** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */

@@ -130,6 +130,12 @@ export const ENGINE_SETTINGS = defineSettings({
     value: 'N',
     help: 'last tokens compared at most',
   },
+  autotune: {
+    type: 'boolean',
+    default: true,
+    group: 'Device',
+    help: 'measure at the start which kernels are fastest on a GPU, 3 s at most, and keep it for the next start; software adapters have nothing to measure',
+  },
   adapter: {
     type: 'string',
     group: 'Device',

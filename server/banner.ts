@@ -31,6 +31,13 @@ export function describeStart(
     lines.push(`note           ${note}`);
   for (const { kernel, by, why } of kernels?.replaced ?? [])
     lines.push(`self-test      kernel ${kernel} ${why}; ${by} takes its place, which may be slower`);
+  const tuned = kernels?.tuned ?? [];
+  const gains = tuned.filter(({ chosen, microseconds = {} }) => chosen !== (Object.keys(microseconds)[0] ?? chosen)).length;
+  const earlier = tuned.filter(({ microseconds }) => !microseconds).length;
+  if (tuned.length > 0)
+    lines.push(
+      `autotune       ${tuned.length} shapes of products: ${earlier} known from earlier, ${gains} measured now to gain by another kernel`,
+    );
   const isOpen =
     config.apiKey === undefined &&
     !config.keys &&

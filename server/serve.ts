@@ -1,6 +1,7 @@
 /** The whole server: starts its parts, says so, and takes them down in order. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sourceSettings } from '../sources/node/index.ts';
 import type { Express } from 'express';
 import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
 import { KeyRing, readKeys } from './access/keys.ts';
@@ -141,7 +142,7 @@ function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside)
   const keys = config.keys && new KeyRing(config.keys.rows);
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({
-    start: { config: config.engine, toggles: config.toggles },
+    start: { config: config.engine, toggles: config.toggles, cache: sourceSettings(process.env).ownCache },
     log,
     watchdogMs: config.watchdogMs,
     onPlan: (plan) => print(describeMemoryPlan(plan)),

@@ -14,6 +14,8 @@ export interface Caps {
   readonly maxInvocations: number;
   /** Kernels and fragments that are not used here, by name, because they failed (ops/replaceable.ts). */
   readonly avoid: ReadonlySet<string>;
+  /** What was measured to be best, by class of shapes (gpu/tuning.ts). */
+  readonly tuned: ReadonlyMap<string, string>;
 }
 
 /** What an adapter may lack; every kernel has a path without. Without `software` a software adapter gets the kernels that GPUs get. */

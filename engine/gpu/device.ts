@@ -14,6 +14,7 @@ import type { Plan } from './recorder.ts';
 import { StagingRing } from './staging.ts';
 import { Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
+import type { Chooser } from './tunable.ts';
 
 export interface DeviceOptions extends AdapterRequest {
   /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
@@ -50,6 +51,10 @@ export class Device implements BufferOwner {
   readonly errors: string[] = [];
   /** Labels of pipelines that the self-test has run. */
   readonly tested = new Set<string>();
+  /** `caps.tuned`. */
+  readonly tuned: Map<string, string>;
+  /** Measures what ops offer it, where anything is to be measured. */
+  tuning: Chooser<Recorder> | undefined;
   readonly uniformAlignment: number;
   readonly #adapterCaps: Caps;
   #caps: Caps;
@@ -68,10 +73,12 @@ export class Device implements BufferOwner {
     info: AdapterInfo,
     shaders: ReadonlyMap<string, string>,
     waits: QueueWaits,
+    tuned: Map<string, string>,
   ) {
     this.platform = platform;
     this.gpu = gpu;
     this.waits = waits;
+    this.tuned = tuned;
     this.#adapterCaps = caps;
     this.#caps = caps;
     this.info = info;
@@ -105,6 +112,7 @@ export class Device implements BufferOwner {
     const { info } = adapter;
     const software = isSoftware(adapter);
     platform.deviceCreated(software);
+    const tuned = new Map<string, string>();
     const offered: Caps = {
       subgroups: true,
       subgroupMinSize: info.subgroupMinSize ?? 4,
@@ -117,6 +125,7 @@ export class Device implements BufferOwner {
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
       avoid: new Set(options.avoid),
+      tuned,
     };
     const offers = { subgroups, timestamps, software: !options.disable?.includes('software') };
     const caps = capsWithout(
@@ -134,7 +143,7 @@ export class Device implements BufferOwner {
     };
     const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(gpu.queue)]);
     if (nudge) platform.log('WebGPU answers on a timer here: empty submissions make it answer at once');
-    return new Device(platform, gpu, caps, adapterInfo, shaders, new QueueWaits(gpu.queue, { nudge }));
+    return new Device(platform, gpu, caps, adapterInfo, shaders, new QueueWaits(gpu.queue, { nudge }), tuned);
   }
 
   /** What ops choose their variants by. */

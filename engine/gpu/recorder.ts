@@ -9,6 +9,7 @@ import type { Profiler } from './profiler.ts';
 import type { Readback, StagingRing } from './staging.ts';
 import type { DispatchStep, Step } from './step.ts';
 import type { DType, Tensor } from './tensor.ts';
+import type { Chooser } from './tunable.ts';
 
 /** A captured sequence of dispatches with its own params: replayed without running the JavaScript that made it. */
 export interface Plan {
@@ -28,6 +29,8 @@ export interface RecordingDevice extends BufferOwner {
   readonly pipelines: PipelineCache;
   readonly staging: StagingRing;
   readonly profiler: Profiler;
+  /** Asked by ops in dry recordings. */
+  readonly tuning: Chooser<Recorder> | undefined;
   /** A tensor that nothing keeps between two dispatches: Device.scratch. */
   scratch(label: string, dtype: DType, size: number): Tensor;
 }

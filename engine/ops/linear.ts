@@ -4,12 +4,16 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { BindingsOf, ParamsOf } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import type { Trial, TrialDevice } from '../gpu/tunable.ts';
 import { BLOCK } from '../weights/block-format.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
+import { createRng } from '../util/rng.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
+import { productRows, productShapes } from './product-shapes.ts';
+import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
 import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight } from './weight.ts';
@@ -85,8 +89,6 @@ const FEW_ROWS = 2;
 const QUAD_COLUMNS = 16;
 /** Invocations along each side of LINEAR_BLOCK's tile. */
 const BLOCK_SIDE = 16;
-/** Of LINEAR_SPLIT: rows at most, invocations beside each other, groups of them, and columns of each. Their sums take 16 KiB, which every adapter has. */
-const SPLIT = { rows: 8, lanes: 32, slices: 8, tileN: 2 } as const;
 
 /** Quads of K that GPUs sum before they add the sum to those before it: so many that all of LINEAR_SPLIT's groups have some. Of all kernels for GPUs alike. */
 function chunkQuads(k4: number): number {
@@ -174,15 +176,64 @@ function multiply(
       ceilDiv(n, wg * tileN),
       ceilDiv(m, tileM),
     ]);
-  } else if (m <= SPLIT.rows) {
-    const { lanes: LANES, slices: SLICES, tileN: TILE_N } = SPLIT;
+  } else {
+    multiplyOnGPU(rec, dtype, overrides, bindings, params);
+  }
+}
+
+type Overrides = Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>;
+type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
+type Params = ParamsOf<typeof LINEAR_TILE.spec>;
+
+/** As was measured to be best for products of this class, or else the first way for so many rows. */
+function multiplyOnGPU(rec: Recorder, dtype: WeightType, overrides: Overrides, bindings: Bindings, params: Params): void {
+  const { m, n, k4 } = params;
+  const shapes = productShapes(m);
+  const rows = productRows(m);
+  const key = `product ${dtype}, ${rows} x ${4 * k4} x ${n}`;
+  const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
+  if (rec.mode === 'dry') {
+    const make = (device: TrialDevice): Trial<Recorder> => {
+      const noise = (columns: number): Tensor => {
+        const rng = createRng(columns);
+        return device.upload(
+          'trial',
+          'f32',
+          [rows, columns],
+          Float32Array.from({ length: rows * columns }, () => rng.uniform() - 0.5),
+        );
+      };
+      const [x, residual, out] = [noise(4 * k4), noise(params.out_stride), device.tensor('trial out', 'f32', [rows, params.out_stride])];
+      const given = { ...bindings, x, residual, out };
+      const record = (trial: Recorder, name: string): void =>
+        dispatchShape(trial, named(name), dtype, overrides, given, { ...params, m: rows });
+      return { record, out, tensors: [x, residual, out] };
+    };
+    rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), make });
+  }
+  dispatchShape(rec, named(rec.caps.tuned.get(key)), dtype, overrides, bindings, params);
+}
+
+function dispatchShape(
+  rec: Recorder,
+  shape: ProductShape,
+  dtype: WeightType,
+  overrides: Overrides,
+  bindings: Bindings,
+  params: Params,
+): void {
+  const { m, n, k4 } = params;
+  const variant = (own: Readonly<Record<string, number>>, quads = 1) => {
+    const { storage, consts } = weightVariant(dtype, quads);
+    return { storage, consts: { ...own, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
+  };
+  if (shape.kind === 'split') {
+    const { lanes: LANES, slices: SLICES, tileN: TILE_N } = shape;
     // Several loads are under way at once where they are known to be there.
-    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m), CHUNK_QUADS: chunkQuads(k4) }, k4 % 4 === 0 ? 4 : 1);
+    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m) }, k4 % 4 === 0 ? 4 : 1);
     rec.dispatch(LINEAR_SPLIT, chosen, bindings, params, [ceilDiv(n, LANES * TILE_N), 1]);
   } else {
-    // Few rows leave no room of a tile empty.
-    const TILE_M = m <= BLOCK_SIDE ? 1 : m <= 2 * BLOCK_SIDE ? 2 : 4;
-    const chosen = variant({ TILE_M, CHUNK_QUADS: chunkQuads(k4) });
-    rec.dispatch(LINEAR_BLOCK, chosen, bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
+    const { tileM: TILE_M } = shape;
+    rec.dispatch(LINEAR_BLOCK, variant({ TILE_M }), bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
   }
 }

@@ -2,7 +2,7 @@
 import { EngineError } from '../errors.ts';
 import { tabMemory } from './memory.ts';
 import { requestNavigatorAdapter } from './navigator-gpu.ts';
-import type { ByteSource, Platform, PlatformWorker } from './platform.ts';
+import type { ByteSource, KeptTexts, Platform, PlatformWorker } from './platform.ts';
 
 /** What can be read by slices: a Blob, or what stands for a file elsewhere. */
 export interface SlicedFile {
@@ -48,9 +48,29 @@ export function createBrowserPlatform(options: BrowserPlatformOptions): Platform
     ...(list && { list: async (path: string) => list(path) }),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
+    ...('storage' in globalThis.navigator && { kept: ORIGIN_TEXTS }),
     ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),
   };
 }
+
+/** In the origin's own file system, which only this origin reads. */
+const ORIGIN_TEXTS: KeptTexts = {
+  async read(name) {
+    try {
+      const folder = await navigator.storage.getDirectory();
+      return await (await (await folder.getFileHandle(name)).getFile()).text();
+    } catch {
+      // Not there, or the browser keeps nothing for this page: both are read as nothing.
+      return undefined;
+    }
+  },
+  async write(name, text) {
+    const folder = await navigator.storage.getDirectory();
+    const writable = await (await folder.getFileHandle(name, { create: true })).createWritable();
+    await writable.write(text);
+    await writable.close();
+  },
+};
 
 /** Browsers do not say when a worker ends; they say when its script cannot be loaded or fails. */
 function platformWorker(worker: Worker): PlatformWorker {

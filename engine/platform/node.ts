@@ -1,7 +1,7 @@
 /** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { open as openFile, readdir, stat } from 'node:fs/promises';
+import { mkdir, open as openFile, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
@@ -15,7 +15,7 @@ import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, pars
 import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
-import type { AdapterRequest, ByteSource, Platform, PlatformWorker } from './platform.ts';
+import type { AdapterRequest, ByteSource, KeptTexts, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {
   /**
@@ -26,6 +26,8 @@ export interface NodePlatformOptions {
   readonly log?: (line: string) => void;
   /** How to wait for a software adapter: a timer lets the rest of the process run, sleeping blocks the thread but is some 10 times finer. */
   readonly wait?: 'timer' | 'sleep';
+  /** Folder for what is measured once and used again (Platform.kept); absent = nothing is kept. */
+  readonly cache?: string | undefined;
 }
 
 const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model'];
@@ -103,6 +105,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     list: listFolder,
     join,
     memory: (adapter) => adapterMemory(adapter, SYSTEM),
+    ...(options.cache !== undefined && { kept: keptIn(options.cache) }),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     // The environment chooses drivers while an adapter is opened: askDawn.
     startWorker: (url) =>
@@ -206,6 +209,19 @@ function readShaders(): ReadonlyMap<string, string> {
     files.set(relative(SHADERS, path).split(sep).join('/'), readFileSync(path, 'utf8'));
   }
   return files;
+}
+
+/** A file is written whole beside the one it replaces, so that another process reads either. */
+function keptIn(folder: string): KeptTexts {
+  return {
+    read: (name) => readFile(join(folder, name), 'utf8').catch(() => undefined),
+    async write(name, text) {
+      await mkdir(folder, { recursive: true });
+      const beside = join(folder, `${name}.${process.pid}`);
+      await writeFile(beside, text);
+      await rename(beside, join(folder, name));
+    },
+  };
 }
 
 async function listFolder(path: string): Promise<readonly string[] | undefined> {

@@ -36,6 +36,12 @@ export interface WorkerPort {
   close(): void;
 }
 
+export interface KeptTexts {
+  read(name: string): Promise<string | undefined>;
+  /** Rejects where nothing can be written. */
+  write(name: string, text: string): Promise<void>;
+}
+
 export interface Platform {
   readonly name: 'node' | 'deno' | 'browser';
   /** Throws EngineError('no_adapter') that lists what is there. */
@@ -69,6 +75,8 @@ export interface Platform {
    * millisecond there. Absent where ranks of a split model share one thread.
    */
   startWorker?(url: URL): PlatformWorker;
+  /** Small texts that outlast the process, by a file's name; absent where nothing is kept. What cannot be read, or is not there, is undefined. */
+  readonly kept?: KeptTexts;
   /** One line for the operator. */
   log(line: string): void;
 }

@@ -21,17 +21,34 @@ export interface WarmUp {
  * KernelFault where a kernel is at fault, and EngineError('invalid_model') when what comes out is not finite.
  */
 export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
-  const others = [...sizes].map((record) => ({ record, variants: device.compile(record) }));
+  const others = await choosing(device, [...sizes]);
   const ran = new Set<string>();
   const run = async (record: (rec: Recorder) => void): Promise<void> => {
+    if (device.tuning) await choosing(device, [record]);
     for (const variant of await device.warmUp(record)) ran.add(variant);
   };
   for await (const record of work) await run(record);
-  for (const { record, variants } of others.reverse()) {
+  for (const { record, variants } of others.toReversed()) {
     if ([...variants].some((variant) => !ran.has(variant))) await run(record);
   }
   await selfTest(device);
   const bad = await tryOut?.();
   if (bad === undefined) return;
   throw new EngineError('invalid_model', `${bad}: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] });
+}
+
+interface Recorded {
+  readonly record: (rec: Recorder) => void;
+  readonly variants: ReadonlySet<string>;
+}
+
+/** Starts to compile what is recorded; where kernels are chosen by measurement, those that were chosen. */
+async function choosing(device: Device, records: readonly ((rec: Recorder) => void)[]): Promise<readonly Recorded[]> {
+  const compile = (): readonly Recorded[] => records.map((record) => ({ record, variants: device.compile(record) }));
+  const first = compile();
+  if (!device.tuning?.hasOffers) return first;
+  await device.pipelines.settled();
+  await selfTest(device);
+  await device.tuning.settle();
+  return compile();
 }

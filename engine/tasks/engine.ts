@@ -1,5 +1,5 @@
 /** Puts the three tasks on their devices, which may be one, and answers for their common state. */
-import type { EngineInfo, EngineStatus, MemoryPlan, ProfileEntry } from '../api.ts';
+import type { EngineInfo, EngineStatus, KernelReport, MemoryPlan, ProfileEntry, TunedKernel } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, namingModel } from '../errors.ts';
@@ -11,6 +11,7 @@ import type { Replaceable } from '../ops/replaceable.ts';
 import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
+import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
 import { ChatEngine } from './chat-engine.ts';
 import { planDevice } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
@@ -79,7 +80,10 @@ async function loadEngine(
     const transcription = await load(prepared.transcription);
     const speech = await load(prepared.speech);
     const chat = await load<ChatEngine>(prepared.chat);
-    const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], avoided);
+    const tuned: TunedKernel[] = [];
+    for (const device of devices.all) tuned.push(...(await endTuning(device)));
+    const kernels = reportKernels(devices, avoided, tuned);
+    const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], kernels);
     return Object.assign(engine, engine.operations());
   } catch (error) {
     devices.close();
@@ -134,8 +138,9 @@ class TaskDevices {
 
   async of(task: ModelTask): Promise<Device> {
     const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
-    const device =
-      this.#byName.get(name) ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
+    const known = this.#byName.get(name);
+    const device = known ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
+    if (!known && this.#config.autotune) await beginTuning(device);
     this.#byName.set(name, device);
     this.#byTask.set(task, device);
     return device;
@@ -151,6 +156,12 @@ class TaskDevices {
   }
 }
 
+function reportKernels(devices: TaskDevices, avoided: ReadonlyMap<Replaceable, string>, tuned: readonly TunedKernel[]): KernelReport {
+  const replaced = [...avoided].map(([kernel, why]) => ({ kernel, by: REPLACEABLE[kernel], why }));
+  const tested = devices.all.reduce((sum, device) => sum + device.tested.size, 0);
+  return { tested, replaced, ...(tuned.length > 0 && { tuned }) };
+}
+
 interface Tasks {
   readonly chat: ChatEngine | undefined;
   readonly speech: Synthesizer | undefined;
@@ -161,14 +172,14 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
   readonly #devices: TaskDevices;
   readonly #tasks: Tasks;
   readonly #memory: readonly MemoryPlan[];
-  readonly #avoided: ReadonlyMap<Replaceable, string>;
+  readonly #kernels: KernelReport;
   #state: EngineStatus['state'] = 'ready';
 
-  constructor(devices: TaskDevices, tasks: Tasks, memory: readonly MemoryPlan[], avoided: ReadonlyMap<Replaceable, string>) {
+  constructor(devices: TaskDevices, tasks: Tasks, memory: readonly MemoryPlan[], kernels: KernelReport) {
     this.#devices = devices;
     this.#tasks = tasks;
     this.#memory = memory;
-    this.#avoided = avoided;
+    this.#kernels = kernels;
     // The tasks live and die together: with one of several devices gone, the engine is built anew.
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
@@ -191,9 +202,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
       const own = this.#devices.get(info.task)!.info;
       return own === adapter ? [info] : [{ ...info, adapter: own }];
     });
-    const replaced = [...this.#avoided].map(([kernel, why]) => ({ kernel, by: REPLACEABLE[kernel], why }));
-    const tested = this.#devices.all.reduce((sum, device) => sum + device.tested.size, 0);
-    return { adapter, models, memory: this.#memory, kernels: { tested, replaced } };
+    return { adapter, models, memory: this.#memory, kernels: this.#kernels };
   }
 
   /** The chat model's device, or the first there is. */

@@ -1,7 +1,7 @@
 /** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
 import { existsSync } from 'node:fs';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
-import { resolveSource } from '../../sources/node/index.ts';
+import { resolveSource, sourceSettings } from '../../sources/node/index.ts';
 import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
@@ -55,7 +55,11 @@ export async function startChat(
   const config = resolveConfig({ chat, ...limits, ...(adapter !== undefined && { adapter }) });
   let giveUp = (_error: EngineError): void => {};
   const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
-  const engine = superviseEngine({ start: { config, toggles: 'default' }, log: createLog('silent'), onGiveUp: (error) => giveUp(error) });
+  const engine = superviseEngine({
+    start: { config, toggles: 'default', cache: sourceSettings(process.env).ownCache },
+    log: createLog('silent'),
+    onGiveUp: (error) => giveUp(error),
+  });
   try {
     await Promise.race([engine.ready, failed]);
     return engine;

@@ -13,6 +13,8 @@ export interface StartMessage {
   readonly config: EngineConfig;
   /** Dawn's toggles: see engine/platform/node.ts. */
   readonly toggles: 'default' | 'fast';
+  /** Folder for what is measured once: see engine/platform/node.ts. */
+  readonly cache?: string | undefined;
 }
 
 /** What the child sends instead of the host's `hello` when the engine cannot be built; it exits after that. */

@@ -16,6 +16,6 @@ function yieldingOnSoftware(platform: Platform): Platform {
   return { ...platform, deviceCreated };
 }
 
-runEngineProcess(({ config, toggles }, log, planned) =>
-  createEngine(yieldingOnSoftware(createNodePlatform({ toggles, log })), resolveConfig(config), planned),
+runEngineProcess(({ config, toggles, cache }, log, planned) =>
+  createEngine(yieldingOnSoftware(createNodePlatform({ toggles, log, cache })), resolveConfig(config), planned),
 );

@@ -1,0 +1,103 @@
+/** Chooses among kernels that give the same bits by how long they take on the adapter at hand (README.md, "Choosing kernels"). */
+import type { Device } from './device.ts';
+import type { Recorder } from './recorder.ts';
+import { timeSteps } from './stopwatch.ts';
+import type { Tensor } from './tensor.ts';
+import type { Choice, Chooser, Tunable } from './tunable.ts';
+
+export interface TuningOptions {
+  /** What was chosen at earlier starts with these kernels on this adapter. */
+  readonly known?: Readonly<Record<string, string>>;
+  /** Milliseconds of the device for so many repetitions. */
+  readonly time?: (device: Device, record: (rec: Recorder) => void, repeats: number) => Promise<number>;
+  readonly now?: () => number;
+}
+
+/** In all, whatever there is to choose. */
+const BUDGET_MS = 3000;
+const REPEATS = 16;
+/** What a candidate must gain for it to be more than noise. */
+const GAIN = 0.95;
+
+/** The choices of one device. */
+export class Tuning implements Chooser<Recorder> {
+  readonly choices = new Map<string, Choice>();
+  readonly #device: Device;
+  readonly #options: TuningOptions;
+  readonly #offered = new Map<string, Tunable<Recorder>>();
+  #spentMs = 0;
+
+  constructor(device: Device, options: TuningOptions = {}) {
+    this.#device = device;
+    this.#options = options;
+  }
+
+  /** Says that a model does this. Ops call it while they are recorded dry. */
+  offer(tunable: Tunable<Recorder>): void {
+    const { key, candidates } = tunable;
+    if (candidates.length < 2 || this.choices.has(key) || this.#offered.has(key)) return;
+    const known = this.#options.known?.[key];
+    if (known !== undefined && candidates.includes(known)) this.#choose(key, { chosen: known });
+    else this.#offered.set(key, tunable);
+  }
+
+  get hasOffers(): boolean {
+    return this.#offered.size > 0;
+  }
+
+  /** Measures what was offered; what there is no time for stays as it is, and is measured at the next start. */
+  async settle(): Promise<void> {
+    const { now = () => performance.now() } = this.#options;
+    for (const [key, tunable] of this.#offered) {
+      if (this.#spentMs >= BUDGET_MS) break;
+      const from = now();
+      this.#choose(key, await this.#measure(tunable));
+      this.#spentMs += now() - from;
+    }
+    this.#offered.clear();
+  }
+
+  #choose(key: string, choice: Choice): void {
+    this.choices.set(key, choice);
+    this.#device.tuned.set(key, choice.chosen);
+  }
+
+  async #measure({ candidates, make }: Tunable<Recorder>): Promise<Choice> {
+    const device = this.#device;
+    const { time = timeSteps } = this.#options;
+    const { record, out, tensors } = make(device);
+    try {
+      const labels = candidates.map((candidate) => device.compile((rec) => record(rec, candidate)));
+      await device.pipelines.settled();
+      const microseconds: Record<string, number> = {};
+      const wrong: string[] = [];
+      let expected: Uint32Array | undefined;
+      for (const [i, candidate] of candidates.entries()) {
+        const bits = await resultBits(device, (rec) => record(rec, candidate), out);
+        expected ??= bits;
+        if (bits.every((word, at) => word === expected![at])) {
+          microseconds[candidate] = ((await time(device, (rec) => record(rec, candidate), REPEATS)) / REPEATS) * 1000;
+        } else {
+          wrong.push(candidate);
+          // Nothing uses it: no fault for the self-test.
+          for (const label of labels[i]!) device.tested.add(label);
+        }
+      }
+      const [first = ''] = candidates;
+      const best = Object.entries(microseconds).reduce((a, b) => (b[1] < a[1] ? b : a));
+      const chosen = best[1] < GAIN * microseconds[first]! ? best[0] : first;
+      return { chosen, microseconds, ...(wrong.length > 0 && { wrong }) };
+    } finally {
+      device.destroy(...tensors);
+    }
+  }
+}
+
+async function resultBits(device: Device, record: (rec: Recorder) => void, out: Tensor): Promise<Uint32Array> {
+  device.write(out, new Float32Array(out.size).fill(NaN));
+  const rec = device.record('trial');
+  record(rec);
+  const result = rec.readback(out);
+  rec.submit();
+  return new Uint32Array(await result.data());
+}

@@ -1,0 +1,86 @@
+/** What was measured on an adapter, kept for the next start. */
+import type { TunedKernel } from '../api.ts';
+import type { Device } from '../gpu/device.ts';
+import { Tuning } from '../gpu/tuning.ts';
+import type { TuningOptions } from '../gpu/tuning.ts';
+import { productShapes } from '../ops/product-shapes.ts';
+
+/** In the platform's cache. */
+const FILE = 'kernels.json';
+/** Rows of which each has candidates of its own. */
+const CANDIDATE_ROWS = [1, 8, 16, 32, 64];
+
+type Kept = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** Gives a device something to measure with, and what was measured on the same adapter with the same kernels. */
+export async function beginTuning(device: Device, options: Pick<TuningOptions, 'time' | 'now'> = {}): Promise<void> {
+  const known = (await readKept(device))[await keyOf(device)];
+  device.tuning = new Tuning(device, { ...options, ...(known && { known }) });
+}
+
+/** Keeps what is new, and says what was chosen. */
+export async function endTuning(device: Device): Promise<readonly TunedKernel[]> {
+  const { tuning, platform } = device;
+  device.tuning = undefined;
+  if (!tuning || tuning.choices.size === 0) return [];
+  const all = [...tuning.choices];
+  const measured = all.filter(([, { microseconds }]) => microseconds !== undefined);
+  for (const [key, { wrong = [] }] of measured) {
+    if (wrong.length > 0) platform.log(`autotune: ${key}: ${wrong.join(' and ')} gave other bits and cannot be chosen`);
+  }
+  const fromDefault = measured.filter(([, { chosen, microseconds = {} }]) => chosen !== Object.keys(microseconds)[0]);
+  platform.log(
+    `autotune: ${measured.length} shapes measured, ${fromDefault.length} of them gain; ${all.length - measured.length} known from earlier`,
+  );
+  if (measured.length > 0) await keep(device, Object.fromEntries(all.map(([key, { chosen }]) => [key, chosen])));
+  return all.map(([shape, { chosen, microseconds }]) => ({ shape, chosen, ...(microseconds && { microseconds }) }));
+}
+
+async function keep(device: Device, choices: Readonly<Record<string, string>>): Promise<void> {
+  const { platform } = device;
+  const kept = await readKept(device);
+  const key = await keyOf(device);
+  try {
+    await platform.kept?.write(FILE, JSON.stringify({ ...kept, [key]: { ...kept[key], ...choices } }));
+  } catch (error) {
+    platform.log(`autotune: what was measured cannot be kept: ${String(error)}`);
+  }
+}
+
+/** A file that is not as it should be is as none. */
+async function readKept({ platform }: Device): Promise<Kept> {
+  const text = await platform.kept?.read(FILE);
+  if (text === undefined) return {};
+  try {
+    const found: unknown = JSON.parse(text);
+    if (isKept(found)) return found;
+  } catch {
+    // Said below.
+  }
+  platform.log(`autotune: ${FILE} in the cache is damaged; all is measured anew`);
+  return {};
+}
+
+function isKept(value: unknown): value is Kept {
+  const isTable = (table: unknown): table is object => typeof table === 'object' && table !== null && !Array.isArray(table);
+  if (!isTable(value)) return false;
+  return Object.values(value).every((row) => isTable(row) && Object.values(row).every((chosen) => typeof chosen === 'string'));
+}
+
+/** The adapter, whose name Dawn ends with its driver's version, and the kernels: another text or another candidate, and what was measured says nothing. */
+async function keyOf({ info, platform }: Device): Promise<string> {
+  const { name, vendor, architecture } = info;
+  const candidates = CANDIDATE_ROWS.map((rows) => productShapes(rows).map((shape) => shape.name));
+  const text = JSON.stringify([[...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1)), candidates]);
+  return [vendor, architecture, name, fingerprint(text)].join(' | ');
+}
+
+/** Two FNV-1a hashes of 32 bits. */
+function fingerprint(text: string): string {
+  let [a, b] = [0x811c9dc5, 0x01000193];
+  for (let i = 0; i < text.length; i++) {
+    a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
+    b = Math.imul(b ^ text.charCodeAt(text.length - 1 - i), 0x85ebca6b);
+  }
+  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
+}
