@@ -5,6 +5,8 @@ export interface Caps {
   readonly subgroups: boolean;
   readonly subgroupMinSize: number;
   readonly subgroupMaxSize: number;
+  /** A kernel can say how large its subgroups are, between the two. */
+  readonly subgroupSizeControl: boolean;
   readonly timestamps: boolean;
   readonly software: boolean;
   readonly family: AdapterInfo['family'];
@@ -27,7 +29,7 @@ export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): C
   const lacks = new Set(features);
   return {
     ...caps,
-    ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1 }),
+    ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1, subgroupSizeControl: false }),
     ...(lacks.has('timestamps') && { timestamps: false }),
     ...(lacks.has('software') && { software: false, family: 'generic' }),
   };

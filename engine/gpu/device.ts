@@ -35,6 +35,10 @@ const WANTED_LIMITS = [
   'minStorageBufferOffsetAlignment',
 ] as const;
 
+/** Features that only Dawn has; the second has no kernel yet and is reported. */
+const SIZE_CONTROL = 'subgroup-size-control';
+const SUBGROUP_MATRIX = 'chromium-experimental-subgroup-matrix';
+
 /** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
 export class Device implements BufferOwner {
   readonly gpu: GPUDevice;
@@ -106,6 +110,9 @@ export class Device implements BufferOwner {
     const requiredFeatures: GPUFeatureName[] = [];
     if (subgroups) requiredFeatures.push('subgroups');
     if (timestamps) requiredFeatures.push('timestamp-query');
+    const sizeControl = subgroups && adapter.features.has(SIZE_CONTROL);
+    const experimental = [...(sizeControl ? [SIZE_CONTROL] : []), ...(adapter.features.has(SUBGROUP_MATRIX) ? [SUBGROUP_MATRIX] : [])];
+    requiredFeatures.push(...(experimental as GPUFeatureName[]));
     const requiredLimits: Record<string, number> = {};
     for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];
     const gpu = await adapter.requestDevice({ label: 'parley', requiredFeatures, requiredLimits });
@@ -117,6 +124,7 @@ export class Device implements BufferOwner {
       subgroups: true,
       subgroupMinSize: info.subgroupMinSize ?? 4,
       subgroupMaxSize: info.subgroupMaxSize ?? 128,
+      subgroupSizeControl: sizeControl,
       timestamps: true,
       software,
       family: software ? 'cpu' : 'generic',

@@ -29,6 +29,8 @@ export interface Variant {
   readonly consts?: Readonly<Record<string, number>>;
   readonly overrides?: Readonly<Record<string, number>>;
   readonly subgroups?: boolean;
+  /** What subgroups are told to be, where the adapter would choose; a kernel with subgroups only. */
+  readonly subgroupSize?: number | undefined;
   /** Storage of weights or KV pages; `fragments` picks the file that unpacks it (lib/weight_f16.wgsl ...). */
   readonly storage?: string;
 }
@@ -57,7 +59,8 @@ export function variantLabel(kernel: Kernel, variant: Variant): string {
   let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
   for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;
-  return variant.subgroups ? `${label} subgroups` : label;
+  const size = variant.subgroupSize === undefined ? '' : ` of ${variant.subgroupSize}`;
+  return variant.subgroups ? `${label} subgroups${size}` : label;
 }
 
 /** The module's text: directives, consts, fragments, file. */
@@ -65,11 +68,14 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
   const { spec } = kernel;
   const parts: string[] = [];
   if (variant.subgroups) parts.push('enable subgroups;');
+  if (variant.subgroupSize !== undefined) parts.push('enable subgroup_size_control;');
   for (const [name, value] of Object.entries(variant.consts ?? {})) parts.push(`const ${name}: u32 = ${value}u;`);
   for (const path of [...(spec.fragments?.(variant) ?? []), spec.file]) {
     const text = shaders.get(path);
     if (text === undefined) throw new EngineError('internal', `kernel ${kernel.name}: shaders/${path} is missing`);
-    parts.push(text);
+    parts.push(
+      variant.subgroupSize === undefined ? text : text.replace(/^@compute\b/m, `@compute @subgroup_size(${variant.subgroupSize})`),
+    );
   }
   return parts.join('\n');
 }

@@ -1,9 +1,28 @@
 import type { Caps } from '../gpu/caps.ts';
+import type { Variant } from '../gpu/kernel.ts';
 import { avoids } from './replaceable.ts';
 
-/** Lanes of a workgroup whose invocations hand each other values, and whether they are one subgroup that can shuffle. */
-export function lanesOf(caps: Caps): { readonly lanes: number; readonly subgroups: boolean } {
-  const { subgroupMinSize: size, subgroupMaxSize } = caps;
-  const fixed = caps.subgroups && size === subgroupMaxSize && size <= 32 && !avoids(caps, 'lanes_subgroup');
-  return { lanes: fixed ? size : caps.family === 'cpu' ? 8 : 32, subgroups: fixed };
+/** Lanes that most hardware has in a subgroup, and that kernels of one subgroup are shaped for. */
+const USUAL = 32;
+
+export type SubgroupVariant = Pick<Variant, 'subgroups' | 'subgroupSize'>;
+
+/** Subgroups whose size is known: all are alike, or a kernel says how large they are; undefined where neither holds. */
+export function fixedSubgroups({
+  subgroups,
+  subgroupMinSize: least,
+  subgroupMaxSize: most,
+  subgroupSizeControl,
+}: Caps): { readonly size: number; readonly variant: SubgroupVariant } | undefined {
+  if (!subgroups) return undefined;
+  if (least === most) return { size: least, variant: { subgroups: true } };
+  const size = Math.max(least, Math.min(USUAL, most));
+  return subgroupSizeControl ? { size, variant: { subgroups: true, subgroupSize: size } } : undefined;
+}
+
+/** Lanes of a workgroup whose invocations hand each other values, and the variant in which they are one subgroup that can shuffle. */
+export function lanesOf(caps: Caps): { readonly lanes: number; readonly variant: SubgroupVariant } {
+  const fixed = avoids(caps, 'lanes_subgroup') || avoids(caps, 'lane_sums_subgroup') ? undefined : fixedSubgroups(caps);
+  if (fixed && fixed.size <= USUAL) return { lanes: fixed.size, variant: fixed.variant };
+  return { lanes: caps.family === 'cpu' ? 8 : USUAL, variant: {} };
 }

@@ -116,7 +116,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
   const pages = kv.layers[layer]!;
   const { kvHeads, headDim } = pages;
   assert(heads % kvHeads === 0 && headDim % 8 === 0, `paged_attention: ${heads} heads over ${kvHeads} of ${headDim}`);
-  const { lanes, subgroups } = lanesOf(rec.caps);
+  const { lanes, variant: subgroups } = lanesOf(rec.caps);
   const d4 = headDim / 4;
   const slices = ceilDiv(d4, lanes);
   const shares = headShares(heads / kvHeads, slices);
@@ -146,7 +146,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     sinks: sinks ?? q,
     out: split?.partials ?? out,
   };
-  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0, ...sink }, subgroups };
+  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0, ...sink }, ...subgroups };
   rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads * shares, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(

@@ -90,13 +90,13 @@ const MOST_COLUMNS4 = { cpu: 1, generic: 2 } as const;
 
 /** Lanes that share a key, and groups of four value channels of a workgroup. */
 function deltaVariant(caps: Caps, keyDim: number) {
-  const { lanes, subgroups } = lanesOf(caps);
+  const { lanes, variant: subgroups } = lanesOf(caps);
   const d4 = keyDim / 4;
   const slices = ceilDiv(d4, lanes);
   const columns4 = Math.max(1, Math.min(MOST_COLUMNS4[caps.family], Math.floor(MAX_VECTORS / 4 / slices)));
   return {
     columns4,
-    variant: { subgroups, consts: { LANES: lanes, D4: d4, SLICES: slices, COLUMNS4: columns4, SUMS: 1 + 2 * columns4 } },
+    variant: { ...subgroups, consts: { LANES: lanes, D4: d4, SLICES: slices, COLUMNS4: columns4, SUMS: 1 + 2 * columns4 } },
   };
 }
 

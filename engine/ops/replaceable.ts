@@ -15,6 +15,7 @@ export const REPLACEABLE = {
   sort_slices: 'sample_threshold',
   slice_threshold: 'sample_threshold',
   lanes_subgroup: 'lanes',
+  lane_sums_subgroup: 'lane_sums',
   reduce_subgroup: 'reduce',
 } as const;
 

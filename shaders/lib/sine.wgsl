@@ -7,7 +7,8 @@ struct Reduced {
 
 fn reduced_sine(x: f32) -> Reduced {
   let k = round(x * 0.318309886183790672);
-  let r = ((x - k * 3.140625) - k * 0.0009677410125732422) + k * 8.742278012618954e-8;
+  // By fma: a compiler that may reorder sums (Metal's does by default) would take k pi together and lose what the parts keep.
+  let r = fma(k, 8.742278012618954e-8, fma(k, -0.0009677410125732422, fma(k, -3.140625, x)));
   let z = r * r;
   let p = fma(z, fma(z, fma(z, fma(z, fma(z, 1.6059043836821613e-10, -2.5052108385441719e-8), 2.7557319223985891e-6), -1.9841269841269841e-4), 8.3333333333333333e-3), -0.16666666666666667);
   return Reduced(fma(r * z, p, r), (u32(abs(k)) & 1u) == 1u);
