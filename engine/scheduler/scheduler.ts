@@ -69,13 +69,12 @@ export class Scheduler {
     const { pageSize, prefixCache, stateSlots, promptLookup } = options;
     assert(stateSlots === undefined || !promptLookup, 'guesses cannot be taken out of a state again');
     const slots = stateSlots === undefined ? undefined : new PagePool(stateSlots);
-    const windows = options.windows && { pool: new PagePool(options.windows.pages), pages: pagesBefore(options.windows.window, pageSize) };
-    const prefixes = prefixCache ? new RadixCache(pageSize, slots, windows) : undefined;
+    const { windows, prefillChunk: chunk } = options;
+    const windowPool = new PagePool(windows?.pages ?? 0);
+    const kept = windows && { pool: windowPool, pages: pagesBefore(windows.window, pageSize) };
+    const prefixes = prefixCache ? new RadixCache(pageSize, slots, kept) : undefined;
     this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes);
-    if (windows) {
-      const sizes = { window: options.windows!.window, chunk: options.prefillChunk };
-      this.#windows = new SequenceWindows(windows.pool, table.windows!, pageSize, sizes, prefixes);
-    }
+    this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
     this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states, this.#windows);
     this.#options = options;
     this.#pages = pool.size;
