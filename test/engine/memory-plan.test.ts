@@ -50,7 +50,7 @@ test('never more than the running sequences can use, or than one binding holds',
 
 test('layers with windows get what running sequences can hold at once, half of a short memory, and never more pages than the others', () => {
   const [layer] = F16.layers;
-  const kv = { ...F16, layers: [layer!, ...Array.from({ length: 3 }, () => ({ ...layer!, window: 100 }))] };
+  const kv = { ...F16, layers: [layer, ...Array.from({ length: 3 }, () => ({ ...layer, window: 100 }))] };
   // 8 KiB a page of a layer. Of a window 7 pages before a row and the one that it fills, for each of 10 sequences, and a chunk of 64.
   const sizes = { kv, maxRunning: 10, context: 8000, prefillChunk: 64 };
   const roomy = plan(sizes);
@@ -61,7 +61,7 @@ test('layers with windows get what running sequences can hold at once, half of a
   expect(short).toMatchObject({ windowPages: 21, kvPages: 128 - 3 * 21 });
   expect(describeMemory(short)).toMatch(/65 KV pages, 21 for windows, of 16 tokens/);
   // What is left for the others would be fewer: there are as many of both.
-  const wide = { ...kv, layers: [...Array.from({ length: 9 }, () => layer!), kv.layers[1]!] };
+  const wide = { ...kv, layers: [...Array.from({ length: 9 }, () => layer), kv.layers[1]!] };
   expect(plan({ ...sizes, kv: wide, weights: 46 * MIB })).toMatchObject({ windowPages: 25, kvPages: 25 });
   // Where all layers have windows, the others' pages cost nothing.
   expect(plan({ ...sizes, kv: { ...kv, layers: kv.layers.slice(1) } })).toMatchObject({
