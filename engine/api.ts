@@ -300,6 +300,8 @@ export interface MemoryUse {
   readonly activationBytes: number;
   readonly kvBytes: number;
   readonly kvPages: number;
+  /** Of the layers that see a window only, where there are such: their pages are let go behind it. `kvPages` are those of the others then. */
+  readonly windowPages?: number;
   /** Tokens a page. */
   readonly pageSize: number;
   readonly kvCacheDtype: string;

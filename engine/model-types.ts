@@ -33,6 +33,8 @@ export const MODEL_TYPES = {
   gemma2: { task: 'chat', family: 'gemma' },
   gemma3: { task: 'chat', family: 'gemma' },
   gemma3_text: { task: 'chat', family: 'gemma' },
+  gemma3n: { task: 'chat', family: 'gemma3n' },
+  gemma3n_text: { task: 'chat', family: 'gemma3n' },
   gemma4: { task: 'chat', family: 'gemma4' },
   gemma4_text: { task: 'chat', family: 'gemma4' },
   arcee: { task: 'chat', family: 'arcee' },

@@ -11,14 +11,17 @@ export interface DirtyRange {
 export class BlockTable {
   readonly rows: number;
   readonly columns: number;
+  /** The same of the pages of layers that see a window only, of a model that has any: its rows go with these. */
+  readonly windows: BlockTable | undefined;
   readonly #pages: Uint32Array;
   readonly #freeRows: number[];
   /** First and one past the last changed column by row. */
   readonly #dirty = new Map<number, { from: number; to: number }>();
 
-  constructor(rows: number, columns: number) {
+  constructor(rows: number, columns: number, { windows = false } = {}) {
     this.rows = rows;
     this.columns = columns;
+    this.windows = windows ? new BlockTable(rows, columns) : undefined;
     this.#pages = new Uint32Array(rows * columns);
     this.#freeRows = Array.from({ length: rows }, (_, i) => rows - 1 - i);
   }

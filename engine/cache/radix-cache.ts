@@ -12,55 +12,19 @@
  * Of a model with recurrent layers a prefix is of use only where the state behind it was kept as well: nodes have one at the end of their edge or none, and
  * `match` goes no further than the last state on its path. The tree is a holder of the slots of its states and lets them go with their nodes, or
  * before them, least recently used first.
+ *
+ * Of a model with layers that see a window only, nodes have those layers' pages beside the others, each or none: a prefix is of use up to where all pages of the window before
+ * its end are there. The tree lets go of such pages alone, least recently used first, when they are asked for.
  */
 import { assert } from '../errors.ts';
 import type { PagePool } from './page-pool.ts';
-
-/** What `match` found; `lock` it before anything else may evict. */
-export interface PrefixMatch {
-  /** Pages of the longest cached prefix, in order. */
-  readonly pages: readonly number[];
-  /** Its length in tokens, a multiple of the page size. */
-  readonly length: number;
-  /** The last node of the path; opaque to callers. */
-  readonly node: RadixNode;
-  /** Slot of the state behind it; undefined without states, and where nothing was found. */
-  readonly state: number | undefined;
-  /** Tokens whose pages the tree has: more than `length` where no state was kept. */
-  readonly known: number;
-}
-
-/** Result of `insert`. */
-export interface Insertion {
-  /** Pages of the prefix that the tree had already; the caller frees those of its own that stand for the same tokens. */
-  readonly known: number;
-  /** The node at the end of the inserted tokens. */
-  readonly node: RadixNode;
-}
-
-export class RadixNode {
-  parent: RadixNode | undefined;
-  /** Tokens of the edge from the parent; a multiple of the page size. */
-  tokens: Uint32Array;
-  pages: number[];
-  readonly children = new Map<string, RadixNode>();
-  /** Sequences that read this node or one below it. */
-  locks = 0;
-  /** Logical time of the last use. */
-  used = 0;
-  /** Slot of the state behind the last token. */
-  state: number | undefined;
-
-  constructor(parent: RadixNode | undefined, tokens: Uint32Array, pages: number[]) {
-    this.parent = parent;
-    this.tokens = tokens;
-    this.pages = pages;
-  }
-}
+import { RadixNode } from './radix-node.ts';
+import type { Insertion, Path, PrefixMatch, WindowPages, Windows } from './radix-node.ts';
 
 export class RadixCache {
   readonly pageSize: number;
   readonly #states: PagePool | undefined;
+  readonly #windows: Windows | undefined;
   /** Nodes with a state. */
   readonly #stateful = new Set<RadixNode>();
   readonly #roots = new Map<string, RadixNode>();
@@ -68,10 +32,11 @@ export class RadixCache {
   #pages = 0;
   #locked = 0;
 
-  /** `states`: the slots for states, of a model with recurrent layers. */
-  constructor(pageSize: number, states?: PagePool) {
+  /** `states`: the slots for states, of a model with recurrent layers; `windows` of one with layers that see a window only. */
+  constructor(pageSize: number, states?: PagePool, windows?: Windows) {
     this.pageSize = pageSize;
     this.#states = states;
+    this.#windows = windows;
   }
 
   /** Pages the tree holds. */
@@ -89,22 +54,34 @@ export class RadixCache {
    * the match and by marking the path as used.
    */
   match(tokens: ArrayLike<number>, salt = '', limit = tokens.length): PrefixMatch {
-    const { pages, node: last } = this.#walk(tokens, salt, limit);
+    const { pages, windows, node: last } = this.#walk(tokens, salt, limit);
     const known = pages.length * this.pageSize;
-    if (!this.#states) return { pages, length: known, node: last, state: undefined, known };
     let node = last;
-    let count = pages.length;
-    while (node.parent && node.state === undefined) {
+    let count = this.#states ? pages.length : this.#reach(windows, pages.length);
+    while (this.#states && node.parent && (node.state === undefined || this.#reach(windows, count) < count)) {
       count -= node.pages.length;
       node = node.parent;
     }
-    return { pages: pages.slice(0, count), length: count * this.pageSize, node, state: node.state, known };
+    const length = count * this.pageSize;
+    if (!this.#states && length < known) ({ node } = this.#walk(tokens, salt, length));
+    const before = windows.slice(Math.max(0, count - (this.#windows?.pages ?? 0)), count);
+    return { pages: pages.slice(0, count), length, node, state: node.state, windows: before.map((page) => page!), known };
+  }
+
+  /** Of the first `count` pages of a path those up to the last behind which a window is whole. */
+  #reach(windows: readonly (number | undefined)[], count: number): number {
+    if (!this.#windows) return count;
+    const whole = (end: number): boolean => windows.slice(Math.max(0, end - this.#windows!.pages), end).every((page) => page !== undefined);
+    let reach = count;
+    while (!whole(reach)) reach--;
+    return reach;
   }
 
   /** The path of the longest prefix whose pages the tree has, ending at a node. */
-  #walk(tokens: ArrayLike<number>, salt: string, limit: number): { readonly pages: number[]; readonly node: RadixNode } {
+  #walk(tokens: ArrayLike<number>, salt: string, limit: number): Path {
     let node = this.#root(salt);
     const pages: number[] = [];
+    const windows: (number | undefined)[] = [];
     const time = ++this.#clock;
     node.used = time;
     for (;;) {
@@ -115,9 +92,10 @@ export class RadixCache {
       node = shared < child.pages.length ? this.#split(child, shared) : child;
       node.used = time;
       pages.push(...node.pages);
+      windows.push(...node.windows);
       if (shared < child.pages.length || node !== child) break;
     }
-    return { pages, node };
+    return { pages, windows, node };
   }
 
   /** Length in tokens of what `match` would find; changes nothing (the scheduler orders its queue with it). */
@@ -125,34 +103,73 @@ export class RadixCache {
     let node = this.#roots.get(salt);
     let length = 0;
     let usable = 0;
+    const windows: (number | undefined)[] = [];
     while (node && length + this.pageSize <= limit) {
       const child = node.children.get(this.#key(tokens, length));
       if (!child) break;
       const shared = this.#sharedPages(child, tokens, length, limit);
       length += shared * this.pageSize;
+      windows.push(...child.windows.slice(0, shared));
       if (shared < child.pages.length) break;
       node = child;
-      if (node.state !== undefined) usable = length;
+      if (node.state !== undefined && this.#reach(windows, windows.length) === windows.length) usable = length;
     }
-    return this.#states ? usable : length;
+    return this.#states ? usable : this.#reach(windows, length / this.pageSize) * this.pageSize;
   }
 
   /**
    * Gives the tree the pages of `tokens` (both cut to whole pages). Of the first `known` pages the tree keeps its own; the rest are
-   * adopted and belong to it from now on.
+   * adopted and belong to it from now on. Of the pages of windows it becomes a holder, where it has none.
    */
-  insert(tokens: ArrayLike<number>, pages: readonly number[], salt = ''): Insertion {
+  insert(tokens: ArrayLike<number>, pages: readonly number[], salt = '', windows?: WindowPages): Insertion {
     const count = Math.floor(tokens.length / this.pageSize);
     assert(pages.length >= count, `insert: ${pages.length} pages for ${tokens.length} tokens of ${this.pageSize} a page`);
     const { pages: found, node } = this.#walk(tokens, salt, tokens.length);
     const [known, length] = [found.length, found.length * this.pageSize];
+    if (windows) this.#keepWindows(node, known, windows);
     if (known === count) return { known, node };
     const rest = Uint32Array.from({ length: (count - known) * this.pageSize }, (_, i) => tokens[length + i]!);
     const leaf = new RadixNode(node, rest, pages.slice(known, count));
     leaf.used = this.#clock;
+    if (this.#windows) leaf.windows = leaf.pages.map(() => undefined);
     node.children.set(this.#key(rest, 0), leaf);
     this.#pages += leaf.pages.length;
+    if (windows) this.#keepWindows(leaf, count, windows);
     return { known, node: leaf };
+  }
+
+  /** Gives the nodes of a path, which ends behind page `end`, the pages of windows that they lack. */
+  #keepWindows(last: RadixNode, end: number, { first, pages }: WindowPages): void {
+    for (let node = last; node.parent && end > first; node = node.parent) {
+      end -= node.pages.length;
+      for (let i = Math.max(0, first - end); i < node.windows.length; i++) {
+        const page = pages[end + i - first];
+        if (page === undefined || node.windows[i] !== undefined) continue;
+        this.#windows!.pool.cache(page);
+        node.windows[i] = page;
+      }
+    }
+  }
+
+  /** Lets go of `count` pages of windows that nobody else holds, as far as there are as many: of the least recently used, the first ones first. */
+  dropWindows(count: number): void {
+    let left = count;
+    // Of a path that was used at once what lies above goes first: it is of use to those alone who part from it.
+    for (const node of this.#nodes().sort((a, b) => a.used - b.used)) {
+      for (let i = 0; i < node.windows.length && left > 0; i++) {
+        const page = node.windows[i];
+        if (page === undefined || !this.#windows!.pool.isIdle(page)) continue;
+        this.#windows!.pool.uncache(page);
+        node.windows[i] = undefined;
+        left--;
+      }
+      if (left === 0) return;
+    }
+  }
+
+  /** Every page of windows that the tree holds. */
+  windowPages(): number[] {
+    return this.#nodes().flatMap(({ windows }) => windows.filter((page) => page !== undefined));
   }
 
   /** Gives a node the state behind it, which the tree holds from now on too, unless it has one. */
@@ -203,6 +220,8 @@ export class RadixCache {
       this.#pages -= leaf.pages.length;
       parent?.children.delete(this.#key(leaf.tokens, 0));
       this.#forgetState(leaf);
+      for (const page of leaf.windows) if (page !== undefined) this.#windows!.pool.uncache(page);
+      leaf.windows = [];
       leaf.parent = undefined;
       if (parent && parent.parent && parent.children.size === 0 && parent.locks === 0) insertByUse(leaves, parent);
     }
@@ -229,6 +248,8 @@ export class RadixCache {
         node.tokens.length === node.pages.length * this.pageSize,
         `edge of ${node.tokens.length} tokens with ${node.pages.length} pages`,
       );
+      const windows = this.#windows ? node.pages.length : 0;
+      assert(node.windows.length === windows, `edge of ${node.pages.length} pages with ${node.windows.length} of windows`);
       if (node.locks > 0) locked += node.pages.length;
       for (const page of node.pages) {
         assert(!seen.has(page), `page ${page} is in the tree twice`);
@@ -308,6 +329,8 @@ export class RadixCache {
     const upper = new RadixNode(parent, node.tokens.slice(0, cut), node.pages.slice(0, count));
     upper.locks = node.locks;
     upper.used = node.used;
+    upper.windows = node.windows.slice(0, count);
+    node.windows = node.windows.slice(count);
     parent.children.set(this.#key(node.tokens, 0), upper);
     node.tokens = node.tokens.slice(cut);
     node.pages = node.pages.slice(count);

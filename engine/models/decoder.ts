@@ -65,12 +65,14 @@ export async function createDecoderKV(
   device: Device,
   decoder: Decoder,
   shape: KVShape,
-  pages: Room,
+  pages: Room & { readonly windows?: Room },
   slots: Room = { limit: 1 },
 ): Promise<KVCache> {
   const { state } = decoder.shape;
   const states = state && createStates(device, state, slots.limit, slots.first);
-  const kv = { ...createKVCache(device, shape, pages.limit, pages.first), ...(states && { states }) };
+  const { limit, first, windows } = pages;
+  const ofWindows = windows && { limit: windows.limit, pages: windows.first ?? windows.limit };
+  const kv = { ...createKVCache(device, shape, limit, first, ofWindows), ...(states && { states }) };
   await decoder.prepareKV?.(device, kv);
   return kv;
 }

@@ -17,6 +17,9 @@ export interface ForwardInput {
   readonly slots: Tensor;
   /** [running sequences, pages] u32. */
   readonly blockTable: Tensor;
+  /** The same two of layers that see a window only. */
+  readonly windowSlots: Tensor;
+  readonly windowTable: Tensor;
   /** [tiles, 4] u32 (ops/paged-attention.ts): one tile a decode, then tiles of `prefillTileRows` rows. */
   readonly tiles: Tensor;
   readonly decodeTiles: number;

@@ -5,6 +5,7 @@ import type { Json } from '../util/json.ts';
 import type { DecoderDefinition } from './decoder.ts';
 import { ARCEE } from './arcee/arcee.ts';
 import { GEMMA } from './gemma/gemma.ts';
+import { GEMMA3N } from './gemma3n/gemma3n.ts';
 import { GEMMA4 } from './gemma4/gemma4.ts';
 import { GPT_OSS } from './gpt-oss/gpt-oss.ts';
 import { LFM2 } from './lfm2/lfm2.ts';
@@ -18,6 +19,7 @@ import { QWEN3_MOE } from './qwen3-moe/qwen3-moe.ts';
 const DECODERS: Readonly<Record<FamilyOf<'chat'>, DecoderDefinition>> = {
   llama: LLAMA,
   gemma: GEMMA,
+  gemma3n: GEMMA3N,
   gemma4: GEMMA4,
   arcee: ARCEE,
   ministral: MINISTRAL,

@@ -3,6 +3,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { reduceFragment, reduceVariant } from './reduce.ts';
 
 /** Pointwise functions that other kernels can apply to what they produce; numbers as in shaders/lib/activation.wgsl. */
 export const ACTIVATIONS = { none: 0, gelu: 1, gelu_tanh: 2, silu: 3, relu: 4, leaky_relu: 5, sigmoid: 6, tanh: 7, relu2: 8 } as const;
@@ -65,6 +66,26 @@ function gateShape({ gateUp, out, rows }: Omit<GateMulArgs, 'activation'>): {
 export function gateMul(rec: Recorder, { gateUp, out, activation, rows }: GateMulArgs): void {
   const { params, grid } = gateShape({ gateUp, out, rows });
   rec.dispatch(GATE_MUL, { overrides: { WG, ACTIVATION: ACTIVATIONS[activation] } }, { gate_up: gateUp, out }, params, grid);
+}
+
+export const GATE_SPARSE = defineKernel({
+  file: 'activation/gate_sparse.wgsl',
+  fragments: (v) => ['lib/grid.wgsl', 'lib/activation.wgsl', reduceFragment(v)],
+  bindings: { gate_up: 'read', out: 'write' },
+  params: { rows: 'u32', columns: 'u32', deviations: 'f32' },
+  overrides: { WG: 'u32', ACTIVATION: 'u32' },
+});
+
+/** gateMul of what is left of gates when `deviations` standard deviations above their row's mean are taken off, and nothing of those below (Gemma 3n). */
+export function gateSparse(
+  rec: Recorder,
+  { gateUp, out, activation, rows, deviations }: GateMulArgs & { readonly deviations: number },
+): void {
+  const { params } = gateShape({ gateUp, out, rows });
+  const columns = 4 * params.columns4;
+  const { wg, variant } = reduceVariant(rec.caps, columns);
+  const overrides = { WG: wg, ACTIVATION: ACTIVATIONS[activation] };
+  rec.dispatch(GATE_SPARSE, { ...variant, overrides }, { gate_up: gateUp, out }, { rows: params.rows, columns, deviations }, [params.rows]);
 }
 
 export const GATE_SLICE = defineKernel({

@@ -7,12 +7,13 @@ import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight } from './weight.ts';
 
 const WG = 64;
+const NO_LIMIT = 0xffffffff;
 
 export const EMBEDDING = defineKernel({
   file: 'embedding/embedding.wgsl',
   fragments: (v) => ['lib/grid.wgsl', ...weightFragments(v)],
   bindings: { ids: 'read', weight: 'read', positions: 'read', out: 'write' },
-  params: { rows: 'u32', k4: 'u32', n_weight: 'u32', first_id: 'u32', count: 'u32', first_position: 'u32', scale: 'f32' },
+  params: { rows: 'u32', k4: 'u32', n_weight: 'u32', first_id: 'u32', count: 'u32', first_position: 'u32', limit: 'u32', scale: 'f32' },
   overrides: { WG: 'u32', HAS_POSITIONS: 'bool', CLEAR: 'bool' },
 });
 
@@ -26,6 +27,8 @@ export interface EmbeddingArgs {
   readonly firstPosition?: number;
   /** The id of the table's first row, where the table is a slice of the vocabulary: other ids then give zeros. */
   readonly firstId?: number;
+  /** Ids from here on stand for 0; default: there are none. */
+  readonly limit?: number | undefined;
   /** What every value of the table is multiplied with; default 1. */
   readonly scale?: number | undefined;
   /** [T, C] f32. */
@@ -35,7 +38,7 @@ export interface EmbeddingArgs {
 
 /** out[t] = scale * table[ids[t]] (+ positions[firstPosition + t]). */
 export function embedding(rec: Recorder, args: EmbeddingArgs): void {
-  const { ids, table, positions, firstPosition = 0, firstId, scale = 1, out, rows } = args;
+  const { ids, table, positions, firstPosition = 0, firstId, limit = NO_LIMIT, scale = 1, out, rows } = args;
   assert(table.inFeatures % 4 === 0, `embedding: ${table.inFeatures} channels, expected a multiple of 4`);
   const count = rows ?? ids.size;
   const k4 = table.inFeatures / 4;
@@ -54,6 +57,7 @@ export function embedding(rec: Recorder, args: EmbeddingArgs): void {
         first_id: (firstId ?? 0) + part.first,
         count: part.count,
         first_position: firstPosition,
+        limit,
         scale,
       },
       [ceilDiv(count * k4, WG)],

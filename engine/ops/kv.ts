@@ -25,12 +25,17 @@ export type KVType = 'f32' | 'f16' | 'int8';
 /** Channels of a key that int8 pages keep apart: two pairs. A query carries as many more behind its own. */
 export const APART_CHANNELS = 4;
 
-/** The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
-export interface KVCache {
-  readonly dtype: KVType;
-  /** Pages there are now, and at most. */
+/** Pages there are now, and at most. */
+export interface PageRoom {
   pages: number;
   readonly limit: number;
+}
+
+/** The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
+export interface KVCache extends PageRoom {
+  readonly dtype: KVType;
+  /** Of the layers that see a window only, whose pages have numbers of their own; absent = there are none. */
+  readonly windows?: PageRoom | undefined;
   readonly pageSize: number;
   readonly layers: readonly KVLayer[];
   /** What recurrent layers keep of sequences, of a model that has any. */
@@ -41,6 +46,8 @@ export interface KVCache {
 export interface KVHeads {
   readonly kvHeads: number;
   readonly headDim: number;
+  /** Positions that a row sees, the last of which is its own: pages behind them are let go. Absent = all, and all pages stay. */
+  readonly window?: number | undefined;
 }
 
 export interface KVLayer extends KVHeads {
@@ -59,12 +66,29 @@ export interface KVShape {
   readonly dtype: KVType;
 }
 
+/** The heads of layers whose pages stay, and of those that see a window only. */
+export function byWindow({ layers, ...rest }: KVShape): { readonly whole: KVShape; readonly windowed: KVShape } {
+  const of = (has: boolean): KVShape => ({ ...rest, layers: layers.filter(({ window }) => (window !== undefined) === has) });
+  return { whole: of(false), windowed: of(true) };
+}
+
+/** Layers for sequences of at most `context` positions: a window of as many is none. */
+export function withinContext(layers: readonly KVHeads[], context: number): readonly KVHeads[] {
+  return layers.map((layer) => (layer.window === undefined || layer.window < context ? layer : { ...layer, window: undefined }));
+}
+
+/** The largest window of layers that see a window only; undefined where there are none. */
+export function largestWindow({ layers }: Pick<KVShape, 'layers'>): number | undefined {
+  const windows = layers.flatMap(({ window }) => window ?? []);
+  return windows.length > 0 ? Math.max(...windows) : undefined;
+}
+
 /** Bytes of one page: of all layers' keys and values, and in the largest of their buffers. */
 export function pageBytes(shape: KVShape): { readonly all: number; readonly largest: number } {
   const { layers, pageSize, dtype } = shape;
   const channel = dtype === 'f16' ? 2 : 4;
   const bytes = layers.map(({ kvHeads, headDim }) => kvHeads * pageSize * (dtype === 'int8' ? headDim + SCALE_BYTES : headDim * channel)); // prettier-ignore
-  return { all: 2 * bytes.reduce((sum, one) => sum + one, 0), largest: Math.max(...bytes) };
+  return { all: 2 * bytes.reduce((sum, one) => sum + one, 0), largest: Math.max(0, ...bytes) };
 }
 
 /** Where memory is shared with everything else, pages are taken when they are used. At first there are this many bytes of them, and at least so many tokens. */
@@ -74,26 +98,36 @@ const FIRST_TOKENS = 256;
 /** Pages of `limit` that are allocated at first: all on a GPU, which has its memory for that; few on a software adapter, where they are grown when used. */
 export function firstPages({ software }: Pick<Caps, 'software'>, shape: KVShape, limit: number): number {
   if (!software) return limit;
-  const few = Math.floor(FIRST_BYTES / pageBytes(shape).all);
+  const few = Math.floor(FIRST_BYTES / Math.max(1, pageBytes(shape).all));
   return Math.min(limit, Math.max(few, ceilDiv(FIRST_TOKENS, shape.pageSize)));
 }
 
-/** Allocates `pages` of at most `limit` pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. */
-export function createKVCache(device: Device, shape: KVShape, limit: number, pages = limit): KVCache {
+/** Allocates `pages` of at most `limit` pages; one buffer a layer and side, so that a layer's share stays below the adapter's binding limit. Layers that see a window only get as many where `windows` does not say otherwise. */
+export function createKVCache(
+  device: Device,
+  shape: KVShape,
+  limit: number,
+  pages = limit,
+  windows: Readonly<PageRoom> = { limit, pages },
+): KVCache {
   const { pageSize, dtype } = shape;
-  const bytes = limit * pageBytes(shape).largest;
-  if (bytes > device.caps.maxBindingBytes) {
-    throw new EngineError('out_of_memory', `${limit} KV pages take ${bytes} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
+  const { whole, windowed } = byWindow(shape);
+  for (const [bytes, most] of [
+    [pageBytes(whole).largest, limit],
+    [pageBytes(windowed).largest, windows.limit],
+  ] as const) {
+    if (most * bytes <= device.caps.maxBindingBytes) continue;
+    throw new EngineError('out_of_memory', `${most} KV pages take ${most * bytes} bytes a layer; this adapter binds ${device.caps.maxBindingBytes}`); // prettier-ignore
   }
   return {
     dtype,
     pages,
     limit,
+    windows: windowed.layers.length > 0 ? { ...windows } : undefined,
     pageSize,
     layers: shape.layers.map((heads, i) => ({
-      kvHeads: heads.kvHeads,
-      headDim: heads.headDim,
-      ...pagesOf(device, shape, heads, i, pages),
+      ...heads,
+      ...pagesOf(device, shape, heads, i, heads.window === undefined ? pages : windows.pages),
       ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [heads.kvHeads, APART_CHANNELS + heads.headDim]) }),
     })),
   };
@@ -111,17 +145,28 @@ function pagesOf(
   return { k: make(`k pages ${layer}`), v: make(`v pages ${layer}`) };
 }
 
+/** Whether a step's first pages, and those of layers that see a window only, are all there. */
+export function hasPages({ pages, windows }: KVCache, needed: number, neededWindows: number): boolean {
+  return needed <= pages && neededWindows <= (windows?.pages ?? neededWindows);
+}
+
 /**
- * Makes room for the first `needed` pages: at least twice as many as there are, up to the limit. What was stored is copied behind all work
+ * Makes room for the first `needed` pages, and `neededWindows` of layers that see a window only: at least twice as many as there are, up to the limit. What was stored is copied behind all work
  * submitted before. Returns whether the pages lie in new tensors, which plans captured over the old ones do not know.
  */
-export function growKVCache(device: Device, kv: KVCache, needed: number): boolean {
-  if (needed <= kv.pages) return false;
-  assert(needed <= kv.limit, `${needed} KV pages are asked for, there are at most ${kv.limit}`);
-  kv.pages = Math.min(kv.limit, Math.max(needed, 2 * kv.pages));
+export function growKVCache(device: Device, kv: KVCache, needed: number, neededWindows = 0): boolean {
+  const grown = growRoom(device, kv, kv, needed, false);
+  return (kv.windows !== undefined && growRoom(device, kv, kv.windows, neededWindows, true)) || grown;
+}
+
+function growRoom(device: Device, kv: KVCache, room: PageRoom, needed: number, windowed: boolean): boolean {
+  if (needed <= room.pages) return false;
+  assert(needed <= room.limit, `${needed} KV pages are asked for, there are at most ${room.limit}`);
+  room.pages = Math.min(room.limit, Math.max(needed, 2 * room.pages));
   kv.layers.forEach((layer, i) => {
+    if ((layer.window !== undefined) !== windowed) return;
     const rec = device.record('more KV pages');
-    const more = pagesOf(device, kv, layer, i, kv.pages);
+    const more = pagesOf(device, kv, layer, i, room.pages);
     rec.copy(layer.k, more.k);
     rec.copy(layer.v, more.v);
     rec.submit();

@@ -51,6 +51,35 @@ export function rmsNorm(rec: Recorder, { x, weight, residual, scale = 1, out, ep
   ]);
 }
 
+export const MATCH_RMS = defineKernel({
+  file: 'norm/match_rms.wgsl',
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
+  bindings: { x: 'read', like: 'read', residual: 'read', out: 'write' },
+  params: { rows: 'u32', columns: 'u32', floor: 'f32' },
+  overrides: { WG: 'u32', HAS_RESIDUAL: 'bool' },
+});
+
+export interface MatchRmsArgs {
+  /** [T, C]. */
+  readonly x: Tensor;
+  /** [T, C]: whose rows' magnitudes are taken over. */
+  readonly like: Tensor;
+  /** [T, C], added behind it; a tensor other than `out`. */
+  readonly residual?: Tensor | undefined;
+  readonly out: Tensor;
+  /** The mean of a row's squares counts as this at least. */
+  readonly floor: number;
+  readonly rows: number;
+}
+
+/** out = x, each row with the root mean square of a row of another tensor (Gemma 3n's streams). */
+export function matchRms(rec: Recorder, { x, like, residual, out, floor, rows }: MatchRmsArgs): void {
+  const columns = x.shape.at(-1) ?? 0;
+  const { wg, variant } = reduceVariant(rec.caps, columns);
+  const overrides = { WG: wg, HAS_RESIDUAL: residual ? 1 : 0 };
+  rec.dispatch(MATCH_RMS, { ...variant, overrides }, { x, like, residual: residual ?? x, out }, { rows, columns, floor }, [rows]);
+}
+
 /** Layer norm (Ba et al. 2016) with scale and shift. */
 export function layerNorm(rec: Recorder, { x, weight, bias, out, eps, rows }: NormArgs & { readonly bias: Tensor }): void {
   const columns = weight.size;

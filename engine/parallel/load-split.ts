@@ -8,6 +8,8 @@ import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { DecoderShape } from '../models/decoder.ts';
 import type { Shard } from '../models/shard.ts';
+import { largestWindow, withinContext } from '../ops/kv.ts';
+import { longestWithin } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { ceilDiv } from '../util/math.ts';
 import { GroupMemory, counterCount } from './group-memory.ts';
@@ -43,6 +45,8 @@ export interface SplitChat {
   readonly table: BlockTable;
   readonly limits: BatchLimits;
   readonly pages: number;
+  /** Of layers that see a window only. */
+  readonly windowPages: number;
   readonly context: number;
   readonly parameters: number;
   readonly weightBytes: number;
@@ -101,13 +105,17 @@ async function build(
   // One after the other: what is free may have to be tried.
   for (const rank of ranks) memory.push(await rank.reserve(batch));
   const pages = Math.min(...memory.map(({ kvPages }) => kvPages));
-  const context = Math.min(model.context, pages * model.pageSize);
-  const table = new BlockTable(batch.maxRunning, ceilDiv(context, model.pageSize));
-  const limits = { ...batch, columns: table.columns, context, vocabulary: shape.vocabulary };
+  // Not every rank has layers that see a window only.
+  const kv = { layers: withinContext(shape.pages, model.context) };
+  const hasWindows = largestWindow(kv) !== undefined;
+  const windowPages = hasWindows ? Math.min(...memory.flatMap((use) => use.windowPages ?? [])) : 0;
+  const context = longestWithin({ kvPages: pages, windowPages, pageSize: model.pageSize }, kv, model.context, batch.prefillChunk);
+  const table = new BlockTable(batch.maxRunning, ceilDiv(context, model.pageSize), { windows: hasWindows });
+  const limits = { ...batch, columns: table.columns, hasWindows, context, vocabulary: shape.vocabulary };
   const sizes: GroupSizes = { ...topology, limits, hidden: shape.hidden };
   const bytes = GroupMemory.bytes(sizes);
   const buffer = local ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-  await Promise.all(ranks.map((rank) => rank.start({ pages, sizes, buffer })));
+  await Promise.all(ranks.map((rank) => rank.start({ pages, windowPages, sizes, buffer })));
   const group = new GroupMemory(sizes, buffer);
   const signals = local ?? new SharedSignals(group.signals);
   const parts = { ranks, sizes, memory: group, signals, table, pageSize: model.pageSize, stats: device.stats };
@@ -116,6 +124,7 @@ async function build(
     table,
     limits: batch,
     pages,
+    windowPages,
     context,
     memory,
     adapters: opened.map(({ adapter }) => adapter),

@@ -8,7 +8,7 @@ import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { Platform } from '../platform/platform.ts';
-import { firstPages } from '../ops/kv.ts';
+import { byWindow, firstPages, withinContext } from '../ops/kv.ts';
 import { planMemory } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { describeStored } from '../util/memory.ts';
@@ -98,15 +98,19 @@ export class RankHost implements RankOperations {
       kv: this.#kvShape(),
       maxRunning,
       context,
+      prefillChunk,
       maxBindingBytes: device.caps.maxBindingBytes,
     });
   }
 
-  async start({ pages, sizes, buffer }: StartRequest): Promise<void> {
+  async start({ pages, windowPages, sizes, buffer }: StartRequest): Promise<void> {
     const device = this.#device;
-    const kv = await createDecoderKV(device, this.#decoder, this.#kvShape(), {
+    const shape = this.#kvShape();
+    const { whole, windowed } = byWindow(shape);
+    const kv = await createDecoderKV(device, this.#decoder, shape, {
       limit: pages,
-      first: firstPages(device.caps, this.#kvShape(), pages),
+      first: firstPages(device.caps, whole, pages),
+      windows: { limit: windowPages, first: firstPages(device.caps, windowed, windowPages) },
     });
     this.#memory = new GroupMemory(sizes, buffer);
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
@@ -125,6 +129,7 @@ export class RankHost implements RankOperations {
   }
 
   #kvShape() {
-    return { layers: this.#decoder.shape.pages, pageSize: this.#model.pageSize, dtype: this.#model.kvType };
+    const { context, pageSize, kvType: dtype } = this.#model;
+    return { layers: withinContext(this.#decoder.shape.pages, context), pageSize, dtype };
   }
 }

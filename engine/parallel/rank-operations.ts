@@ -50,6 +50,8 @@ export interface LoadRequest {
 export interface StartRequest {
   /** Pages of keys and values. */
   readonly pages: number;
+  /** Of layers that see a window only. */
+  readonly windowPages: number;
   readonly sizes: GroupSizes;
   /** The group's memory. */
   readonly buffer: ArrayBufferLike;

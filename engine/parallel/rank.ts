@@ -2,7 +2,7 @@ import type { Device } from '../gpu/device.ts';
 import { allocateNow } from '../gpu/memory.ts';
 import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Decoder, DecoderWorkspace, Stage } from '../models/decoder.ts';
-import { growKVCache } from '../ops/kv.ts';
+import { growKVCache, hasPages } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
 import { readSlot } from '../ops/sampling-row.ts';
@@ -110,7 +110,7 @@ export class Rank {
     const { device, workspace, link, place: own } = this.#parts;
     const input = this.#input;
     input.assign(place.input);
-    const given = this.#growPages(input.get('pages'));
+    const given = this.#growPages(input.get('pages'), input.get('windowPages'));
     if (own.stage === 0) {
       await link.completed(input.get('after'));
       this.#resolve(input);
@@ -129,10 +129,10 @@ export class Rank {
   }
 
   /** Room for the pages a step uses; the promise rejects when the device had none. */
-  #growPages(pages: number): Promise<void> | undefined {
+  #growPages(pages: number, windows: number): Promise<void> | undefined {
     const { device, kv } = this.#parts;
-    if (pages <= kv.pages) return undefined;
-    const { made: moved, given } = allocateNow(device, 'more KV pages', () => growKVCache(device, kv, pages));
+    if (hasPages(kv, pages, windows)) return undefined;
+    const { made: moved, given } = allocateNow(device, 'more KV pages', () => growKVCache(device, kv, pages, windows));
     if (moved) this.#plans.clear();
     return given;
   }

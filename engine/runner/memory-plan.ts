@@ -5,7 +5,8 @@ import type { Remedy } from '../errors.ts';
 import { SAY_MEMORY } from '../gpu/memory.ts';
 import type { DeviceMemory } from '../gpu/memory.ts';
 import type { KVShape } from '../ops/kv.ts';
-import { pageBytes } from '../ops/kv.ts';
+import { byWindow, largestWindow, pageBytes } from '../ops/kv.ts';
+import { mostWindowPages, pagesBefore } from '../scheduler/sequence-windows.ts';
 import { mostSlots, slotBytes } from '../ops/states.ts';
 import type { StateShape } from '../ops/states.ts';
 import { formatBytes } from '../util/memory.ts';
@@ -19,7 +20,7 @@ export interface ModelDemand extends Pick<ModelMemory, 'id' | 'task'> {
   /** What the weights would take if they were quantised at load, by the value of the setting. */
   readonly quantised?: Readonly<Record<string, number>>;
   /** Of a chat model: what takes the rest. */
-  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'maxRunning' | 'context'>;
+  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'maxRunning' | 'context' | 'prefillChunk'>;
 }
 
 /** What there is to divide. */
@@ -83,6 +84,8 @@ export interface MemoryRequest {
   readonly maxRunning: number;
   /** Longest sequence asked for, in tokens. */
   readonly context: number;
+  /** Positions that a step computes of one sequence at most; absent = as many as it has. */
+  readonly prefillChunk?: number | undefined;
   readonly maxBindingBytes: number;
 }
 
@@ -107,16 +110,15 @@ function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBy
  * `context` tokens can use and what the adapter binds. Throws EngineError('out_of_memory') with the numbers and what to do when that is too little.
  */
 export function planMemory(request: MemoryRequest): MemoryUse {
-  const { memory, fraction, others, weights, activations, kv, state, maxRunning, context, maxBindingBytes } = request;
-  const { all: page, largest: inOneBuffer } = pageBytes(kv);
+  const { memory, fraction, others, weights, activations, kv, state, context } = request;
   const free = memory.bytes * fraction - others - weights - activations;
   const slots = state && slotsWithin(state, free, request);
   const stateBytes = state && slots! * slotBytes(state);
   const left = free - (stateBytes ?? 0);
-  const most = maxRunning * ceilDiv(context, kv.pageSize);
-  const pages = Math.min(Math.floor(left / page), Math.floor(maxBindingBytes / inOneBuffer), most);
+  const { pages, windowPages, bytes } = pagesWithin(left, request);
   const least = ceilDiv(Math.min(LEAST_TOKENS, context), kv.pageSize);
-  if (pages < least) throw tooLarge(request, least * page);
+  const leastWindows = Math.min(least, windowsOf(request));
+  if (pages < least || (windowPages ?? leastWindows) < leastWindows) throw tooLarge(request, least * pageBytes(kv).all);
   return {
     deviceBytes: memory.bytes,
     source: memory.from,
@@ -124,12 +126,57 @@ export function planMemory(request: MemoryRequest): MemoryUse {
     otherBytes: others,
     weightBytes: weights,
     activationBytes: activations,
-    kvBytes: pages * page,
+    kvBytes: bytes,
     kvPages: pages,
+    ...(windowPages !== undefined && { windowPages }),
     pageSize: kv.pageSize,
     kvCacheDtype: kv.dtype,
     ...(state && { stateSlots: slots!, stateBytes: stateBytes! }),
   };
+}
+
+/** Share of what is left for pages that those of layers with windows get at most, where there is not enough for all that running sequences may hold. */
+const WINDOW_SHARE = 1 / 2;
+
+/**
+ * Pages for `left` bytes. Layers that see a window only get as many as running sequences can hold at once, which is all that they need however long a text is; where memory is
+ * short half of it, and never more than the others, of which every page of a text takes one.
+ */
+function pagesWithin(left: number, { kv, maxRunning, context, prefillChunk = context, maxBindingBytes }: MemoryRequest) {
+  const { pageSize } = kv;
+  const { whole, windowed } = byWindow(kv);
+  const [page, ofWindow] = [pageBytes(whole), pageBytes(windowed)];
+  const window = largestWindow(kv);
+  const bound = Math.min(Math.floor(maxBindingBytes / page.largest), maxRunning * ceilDiv(context, pageSize));
+  if (window === undefined) {
+    const pages = Math.min(Math.floor(left / page.all), bound);
+    return { pages, windowPages: undefined, bytes: pages * page.all };
+  }
+  const held = maxRunning * (pagesBefore(window, pageSize) + 1) + ceilDiv(prefillChunk, pageSize);
+  const asked = Math.min(held, bound, Math.floor(maxBindingBytes / ofWindow.largest));
+  const some = Math.min(asked, Math.floor((left * WINDOW_SHARE) / ofWindow.all));
+  const rest = Math.min(Math.floor((left - some * ofWindow.all) / page.all), bound);
+  const alike = Math.min(Math.floor(left / (page.all + ofWindow.all)), asked);
+  const [pages, windowPages] = rest < some ? [alike, alike] : [rest, some];
+  return { pages, windowPages, bytes: pages * page.all + windowPages * ofWindow.all };
+}
+
+/** Pages of layers that see a window only that one sequence can hold. */
+function windowsOf({ kv, context, prefillChunk = context }: MemoryRequest): number {
+  return mostWindowPages(largestWindow(kv) ?? 1, kv.pageSize, prefillChunk, context);
+}
+
+/** The longest sequence of at most `context` tokens that finds room in the pages. */
+export function longestWithin(
+  { kvPages, windowPages = 0, pageSize }: Pick<MemoryUse, 'kvPages' | 'windowPages' | 'pageSize'>,
+  kv: Pick<KVShape, 'layers'>,
+  context: number,
+  chunk: number,
+): number {
+  const longest = Math.min(context, kvPages * pageSize);
+  const window = largestWindow(kv);
+  const fits = window === undefined || mostWindowPages(window, pageSize, chunk, longest) <= windowPages;
+  return fits ? longest : windowPages * pageSize;
 }
 
 /** What `tooLarge` says; `leastKv` = bytes of the least pages, of a model that has any. */

@@ -5,7 +5,7 @@ import type { Plan, Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { ForwardInput } from '../models/forward-input.ts';
 import type { Decoder, DecoderShape, DecoderWorkspace } from '../models/decoder.ts';
-import { growKVCache } from '../ops/kv.ts';
+import { growKVCache, hasPages } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
 import { growStates, writeSpan } from '../ops/states.ts';
 import type { Batch } from '../scheduler/batch.ts';
@@ -131,6 +131,7 @@ export class ModelRunner {
     for (let row = 0; row < rows; row++) {
       input.tokens[row] = Math.floor((vocabulary * (row + 1)) / (rows + 1));
       [input.positions[row], input.slots[row], input.logitIndices[row]] = [row, row, row];
+      if (this.#limits.hasWindows) input.windowSlots[row] = row;
     }
     input.items.set([0, rows, 0, 0]);
     writeSpan(input.spans, 0, { first: 0, rows, write: 0 });
@@ -164,7 +165,7 @@ export class ModelRunner {
   run(batch: Batch): StepResult {
     const input = this.#input;
     this.#encoder.encode(batch, input);
-    const given = this.#grow(input.get('pages'), input.get('states'));
+    const given = this.#grow(input);
     const shape = this.#tensors.upload(input);
     this.#sampler.upload(input.sampling, shape.logitRows);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
@@ -195,11 +196,12 @@ export class ModelRunner {
   }
 
   /** Room for the pages and the slots for states that a step uses; the promise rejects when the device had none. */
-  #grow(pages: number, slots: number): Promise<void> | undefined {
+  #grow(input: StepInput): Promise<void> | undefined {
     const { states } = this.#kv;
-    if (pages <= this.#kv.pages && slots <= (states?.slots ?? 0)) return undefined;
+    const [pages, windows, slots] = [input.get('pages'), input.get('windowPages'), input.get('states')];
+    if (hasPages(this.#kv, pages, windows) && slots <= (states?.slots ?? 0)) return undefined;
     const { made: moved, given } = allocateNow(this.#device, 'more KV pages', () => {
-      const pagesMoved = growKVCache(this.#device, this.#kv, pages);
+      const pagesMoved = growKVCache(this.#device, this.#kv, pages, windows);
       return (states !== undefined && growStates(this.#device, states, slots)) || pagesMoved;
     });
     if (moved) this.#plans.clear();

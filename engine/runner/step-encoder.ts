@@ -1,4 +1,4 @@
-import type { BlockTable } from '../cache/block-table.ts';
+import type { BlockTable, DirtyRange } from '../cache/block-table.ts';
 import { assert } from '../errors.ts';
 import { NO_SLOT } from '../ops/kv.ts';
 import { FROM_DEVICE } from '../ops/sample.ts';
@@ -19,6 +19,8 @@ export class StepEncoder {
   readonly #logits: LogitEncoder;
   /** Pages that were ever used: the pool gives the first ones first. */
   #pages = 0;
+  /** The same of layers that see a window only. */
+  #windowPages = 0;
   /** The same of slots for states. */
   #states = 0;
 
@@ -56,22 +58,25 @@ export class StepEncoder {
   }
 
   #encodeTable(input: StepInput): void {
+    const { windows, rows } = this.#table;
     let at = 0;
-    for (const { row, from, pages } of this.#table.takeDirty()) {
-      input.table[at] = row;
-      input.table[at + 1] = from;
-      input.table[at + 2] = pages.length;
+    const put = ({ row, from, pages }: DirtyRange, firstRow: number, used: number): number => {
+      input.table.set([firstRow + row, from, pages.length], at);
       input.table.set(pages, at + TABLE_HEAD);
       at += TABLE_HEAD + pages.length;
-      for (const page of pages) this.#pages = Math.max(this.#pages, page + 1);
-    }
+      return pages.reduce((most, page) => Math.max(most, page + 1), used);
+    };
+    for (const range of this.#table.takeDirty()) this.#pages = put(range, 0, this.#pages);
+    for (const range of windows?.takeDirty() ?? []) this.#windowPages = put(range, rows, this.#windowPages);
     input.set('tableWords', at);
     input.set('pages', this.#pages);
+    input.set('windowPages', this.#windowPages);
   }
 
   #encodeRows(decodes: readonly BatchItem[], prefills: readonly BatchItem[], rows: number, input: StepInput): void {
-    const { tokens, positions, slots, items, spans, logitIndices } = input;
+    const { tokens, positions, slots, windowSlots, items, spans, logitIndices } = input;
     const pageSize = this.#pageSize;
+    const hasWindows = this.#table.windows !== undefined;
     let row = 0;
     let item = 0;
     let sampled = 0;
@@ -84,7 +89,9 @@ export class StepEncoder {
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
         tokens[row] = known ?? drafts[position - start - 1]!;
         positions[row] = position;
-        slots[row] = sequence.pages[Math.floor(position / pageSize)]! * pageSize + (position % pageSize);
+        const index = Math.floor(position / pageSize);
+        slots[row] = sequence.pages[index]! * pageSize + (position % pageSize);
+        if (hasWindows) windowSlots[row] = sequence.windows[index - sequence.firstWindow]! * pageSize + (position % pageSize);
         row++;
       }
       for (let i = row - samples; i < row; i++) logitIndices[sampled++] = i;
@@ -93,6 +100,7 @@ export class StepEncoder {
     for (const prefill of prefills) put(prefill);
     for (; row < rows; row++) {
       [tokens[row], positions[row], slots[row]] = [0, 0, NO_SLOT];
+      if (hasWindows) windowSlots[row] = NO_SLOT;
       spans.fill(0, item * SPAN_WORDS, (item + 1) * SPAN_WORDS);
       items.fill(0, item * ITEM_WORDS, ++item * ITEM_WORDS);
     }

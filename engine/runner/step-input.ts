@@ -25,6 +25,8 @@ export interface StepLimits {
   readonly draftRows: number;
   /** Columns of the block table: pages of the longest sequence. */
   readonly columns: number;
+  /** Some layers see a window only, and have a block table and slots of their own. */
+  readonly hasWindows: boolean;
   /** Longest sequence in tokens. */
   readonly context: number;
   readonly vocabulary: number;
@@ -37,8 +39,8 @@ const FIELDS = [
   'logitRows', 'sampled', 'gather',
   /** Length of the longest decoding sequence; 1 = every row takes the largest logit. */
   'longest', 'greedy',
-  /** Words of `table` in use; pages, and slots for states, that this and earlier steps use: the first ones. */
-  'tableWords', 'pages', 'states',
+  /** Words of `table` in use; pages, those of layers that see a window only, and slots for states, that this and earlier steps use: the first ones. */
+  'tableWords', 'pages', 'windowPages', 'states',
   /** 1 = some row asks for what follows; 1 = some row's logits are changed before sampling. */
   'processed', 'changed',
   /** Entries of `biases`; 1 = `penalties` hold; words of `fresh`; rows of `reported` and the most alternatives any of them wants. */
@@ -60,6 +62,8 @@ export class StepInput {
   readonly tokens: Uint32Array;
   readonly positions: Uint32Array;
   readonly slots: Uint32Array;
+  /** The last of these in layers that see a window only. */
+  readonly windowSlots: Uint32Array;
   /** [items, ITEM_WORDS]. */
   readonly items: Uint32Array;
   /** [items, SPAN_WORDS], of models with recurrent layers (ops/states.ts). */
@@ -67,7 +71,7 @@ export class StepInput {
   readonly logitIndices: Uint32Array;
   /** [logitRows, SAMPLING_ROW_WORDS] (ops/sampling-row.ts). */
   readonly sampling: Uint32Array;
-  /** Changes of the block table: TABLE_HEAD words, then pages. */
+  /** Changes of the block table: TABLE_HEAD words, then pages. Rows of the windows' table come behind the others'. */
   readonly table: Uint32Array;
   /** [logitRows]: 1 = the row of `masks` [logitRows, ceil(V / 32)] holds. */
   readonly masked: Uint32Array;
@@ -96,6 +100,7 @@ export class StepInput {
     this.tokens = take(sizes.tokens);
     this.positions = take(sizes.positions);
     this.slots = take(sizes.slots);
+    this.windowSlots = take(sizes.windowSlots);
     this.items = take(sizes.items);
     this.spans = take(sizes.spans);
     this.logitIndices = take(sizes.logitIndices);
@@ -132,6 +137,7 @@ export class StepInput {
     copy(this.tokens, other.tokens, rows);
     copy(this.positions, other.positions, rows);
     copy(this.slots, other.slots, rows);
+    if (this.windowSlots.length > 0) copy(this.windowSlots, other.windowSlots, rows);
     copy(this.items, other.items, this.get('items') * ITEM_WORDS);
     copy(this.spans, other.spans, this.get('items') * SPAN_WORDS);
     copy(this.logitIndices, other.logitIndices, logitRows);
@@ -155,7 +161,7 @@ export function decodeBuckets(maxRunning: number): readonly number[] {
   return [...buckets.filter((size) => size < maxRunning), maxRunning];
 }
 
-function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, context, vocabulary }: StepLimits) {
+function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, hasWindows, context, vocabulary }: StepLimits) {
   const rows = maxRunning + prefillChunk;
   const sampled = maxRunning + draftRows;
   return {
@@ -163,12 +169,13 @@ function sectionSizes({ maxRunning, prefillChunk, draftRows, columns, context, v
     tokens: rows,
     positions: rows,
     slots: rows,
+    windowSlots: hasWindows ? rows : 0,
     // A sequence has at most one chunk a step, and the decodes of a batch are padded to a bucket.
     items: 2 * maxRunning * ITEM_WORDS,
     spans: 2 * maxRunning * SPAN_WORDS,
     logitIndices: sampled,
     sampling: sampled * SAMPLING_ROW_WORDS,
-    table: maxRunning * (TABLE_HEAD + columns),
+    table: (hasWindows ? 2 : 1) * maxRunning * (TABLE_HEAD + columns),
     masked: sampled,
     masks: sampled * ceilDiv(vocabulary, 32),
     biases: sampled * (MAX_BIAS + MAX_BANNED) * BIAS_WORDS,

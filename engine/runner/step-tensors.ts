@@ -37,10 +37,12 @@ export class StepTensors {
   readonly #limits: StepLimits;
   readonly #positions: Tensor;
   readonly #slots: Tensor;
+  readonly #windowSlots: Tensor | undefined;
   readonly #tiles: Tensor;
   readonly #spans: Tensor;
   readonly #logitIndices: Tensor;
   readonly #blockTable: Tensor;
+  readonly #windowTable: Tensor | undefined;
   readonly #partials: Tensor | undefined;
   readonly #tileWords: Uint32Array;
 
@@ -48,7 +50,7 @@ export class StepTensors {
     this.#device = device;
     this.#decoder = decoder;
     this.#limits = limits;
-    const { maxRunning, prefillChunk, draftRows, columns } = limits;
+    const { maxRunning, prefillChunk, draftRows, columns, hasWindows } = limits;
     const rows = maxRunning + prefillChunk;
     const { heads } = decoder.shape;
     this.prefillTileRows = prefillTileRows(device.caps, decoder.shape);
@@ -57,12 +59,15 @@ export class StepTensors {
     const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);
     this.tokens = make('tokens', [rows]);
     this.#positions = make('positions', [rows]);
-    this.#slots = device.upload('slots', 'u32', [rows], new Uint32Array(rows).fill(NO_SLOT));
+    const makeSlots = (name: string): Tensor => device.upload(name, 'u32', [rows], new Uint32Array(rows).fill(NO_SLOT));
+    this.#slots = makeSlots('slots');
+    this.#windowSlots = hasWindows ? makeSlots('slots of windows') : undefined;
     this.#tiles = make('tiles', [tiles, 4]);
     this.#spans = make('spans', [2 * maxRunning, SPAN_WORDS]);
     this.#tileWords = new Uint32Array(tiles * 4);
     this.#logitIndices = make('logit rows', [maxRunning + draftRows]);
     this.#blockTable = make('block table', [maxRunning, columns]);
+    this.#windowTable = hasWindows ? make('block table of windows', [maxRunning, columns]) : undefined;
     const partialRows = decodeBuckets(maxRunning).map((bucket) => (this.maxParts(bucket) > 1 ? bucket * this.maxParts(bucket) : 0));
     const largest = Math.max(...partialRows);
     this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, this.#partialColumns]) : undefined;
@@ -76,6 +81,7 @@ export class StepTensors {
     device.write(this.tokens, input.tokens.subarray(0, rows));
     device.write(this.#positions, input.positions.subarray(0, rows));
     device.write(this.#slots, input.slots.subarray(0, rows));
+    if (this.#windowSlots) device.write(this.#windowSlots, input.windowSlots.subarray(0, rows));
     if (gather && logitRows > 0) device.write(this.#logitIndices, input.logitIndices.subarray(0, logitRows));
     const spans = input.get('items');
     if (this.#decoder.shape.state) device.write(this.#spans, input.spans.subarray(0, spans * SPAN_WORDS));
@@ -101,6 +107,8 @@ export class StepTensors {
       positions,
       slots: this.#slots,
       blockTable: this.#blockTable,
+      windowSlots: this.#windowSlots ?? this.#slots,
+      windowTable: this.#windowTable ?? this.#blockTable,
       tiles: this.#tiles,
       decodeTiles,
       prefillTiles,
@@ -129,10 +137,12 @@ export class StepTensors {
 
   #uploadTable(input: StepInput): void {
     const { table } = input;
+    const { columns, maxRunning } = this.#limits;
     for (let at = 0, end = input.get('tableWords'); at < end;) {
       const [row = 0, column = 0, count = 0] = table.subarray(at, at + TABLE_HEAD);
       at += TABLE_HEAD;
-      this.#device.write(this.#blockTable, table.subarray(at, at + count), row * this.#limits.columns + column);
+      const to = row < maxRunning ? this.#blockTable : this.#windowTable!;
+      this.#device.write(to, table.subarray(at, at + count), (row % maxRunning) * columns + column);
       at += count;
     }
   }

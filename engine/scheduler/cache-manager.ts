@@ -1,9 +1,11 @@
 /** KV pages of sequences: rows of the block table, pages from the pool, and prefixes shared through the radix tree. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
-import type { RadixCache, RadixNode } from '../cache/radix-cache.ts';
+import type { RadixCache } from '../cache/radix-cache.ts';
+import type { PrefixMatch, RadixNode } from '../cache/radix-node.ts';
 import type { BatchItem, StateUse } from './batch.ts';
 import type { SequenceStates } from './sequence-states.ts';
+import type { SequenceWindows } from './sequence-windows.ts';
 import { assert } from '../errors.ts';
 import { ceilDiv } from '../util/math.ts';
 import type { Sequence } from './sequence.ts';
@@ -19,14 +21,23 @@ export class CacheManager {
   readonly #table: BlockTable;
   readonly #prefixes: RadixCache | undefined;
   readonly #states: SequenceStates | undefined;
+  readonly #windows: SequenceWindows | undefined;
 
-  /** `states` of a model with recurrent layers. */
-  constructor(pool: PagePool, table: BlockTable, pageSize: number, prefixes?: RadixCache, states?: SequenceStates) {
+  /** `states` of a model with recurrent layers, `windows` of one with layers that see a window only. */
+  constructor(
+    pool: PagePool,
+    table: BlockTable,
+    pageSize: number,
+    prefixes?: RadixCache,
+    states?: SequenceStates,
+    windows?: SequenceWindows,
+  ) {
     this.pageSize = pageSize;
     this.#pool = pool;
     this.#table = table;
     this.#prefixes = prefixes;
     this.#states = states;
+    this.#windows = windows;
   }
 
   /** Pages that are free or become so by eviction. */
@@ -50,7 +61,7 @@ export class CacheManager {
     if (match) this.#prefixes!.lock(match.node);
     const needed = ceilDiv(sequence.length, this.pageSize) - (match?.pages.length ?? 0);
     const hasPages = reserve === undefined || needed + reserve <= this.numAvailable;
-    if (!hasPages || this.#states?.begin(sequence, match) === false) {
+    if (!hasPages || !this.#begin(sequence, match, reserve)) {
       if (match) this.#prefixes!.unlock(match.node);
       return false;
     }
@@ -62,26 +73,60 @@ export class CacheManager {
       sequence.node = match.node;
       sequence.computed = match.length;
     }
+    this.#windows?.place(sequence);
     // A sequence that was retracted finds its own pages again: those are no hits of its request.
     if (sequence.numGenerated === 0) sequence.cached = match?.length ?? 0;
     return true;
   }
 
+  /** What a sequence begins from beside its pages; false, and nothing changed, where there is no room for that. */
+  #begin(sequence: Sequence, match: PrefixMatch | undefined, reserve: number | undefined): boolean {
+    if (this.#windows?.begin(sequence, match, reserve) === false) return false;
+    if (this.#states?.begin(sequence, match) !== false) return true;
+    this.#windows?.end(sequence);
+    return false;
+  }
+
   /** Pages that a sequence lacks for `count` more positions. */
-  missingPages(sequence: Sequence, count: number): number {
+  #missing(sequence: Sequence, count: number): number {
     return Math.max(0, ceilDiv(sequence.computed + count, this.pageSize) - sequence.pages.length);
   }
 
-  /** Gives a running sequence pages, evicting cached prefixes if it must; false when even that does not suffice. */
-  grow(sequence: Sequence, pages: number): boolean {
-    if (pages === 0) return true;
-    if (pages > this.numAvailable) return false;
+  /** Whether a sequence that cannot have `count` more positions now could once those that leave have given theirs back. */
+  canGrowAfter(sequence: Sequence, count: number, leaving: readonly Sequence[]): boolean {
+    const sum = (held: (leaving: Sequence) => readonly number[]): number => leaving.reduce((all, one) => all + held(one).length, 0);
+    if (this.#missing(sequence, count) > this.numAvailable + sum(({ pages }) => pages)) return false;
+    return !this.#windows || this.#windows.missing(sequence, count) <= this.#windows.numAvailable + sum(({ windows }) => windows);
+  }
+
+  /** Gives a running sequence room for `count` more positions, evicting cached prefixes if it must; false when even that does not suffice. */
+  grow(sequence: Sequence, count: number): boolean {
+    this.#leave(sequence);
+    const pages = this.#missing(sequence, count);
+    const windows = this.#windows?.missing(sequence, count) ?? 0;
+    if (pages > this.numAvailable || windows > (this.#windows?.numAvailable ?? 0)) return false;
+    if (windows > 0) this.#windows!.grow(sequence, windows);
+    if (pages > 0) this.#take(sequence, pages);
+    return true;
+  }
+
+  /** Lets go of what lies behind a sequence's windows. The tree gets the pages of prompts first: others may part from one anywhere. */
+  #leave(sequence: Sequence): void {
+    if (!this.#windows) return;
+    const behind = this.#windows.numBehind(sequence);
+    if (behind === 0) return;
+    if (sequence.published < Math.min(sequence.firstWindow + behind, Math.floor(sequence.numPrompt / this.pageSize)))
+      this.publish(sequence);
+    this.#windows.leave(sequence);
+  }
+
+  /** Takes pages for a sequence, of which there are as many. */
+  #take(sequence: Sequence, pages: number): void {
     const short = pages - this.#pool.numFree;
     if (short > 0) this.#pool.release(this.#prefixes!.evict(short));
     const got = this.#pool.allocate(pages)!;
     this.#table.set(sequence.row, sequence.pages.length, got);
     sequence.pages.push(...got);
-    return true;
   }
 
   /** The slots of a step's item, of a model with recurrent layers. */
@@ -107,7 +152,8 @@ export class CacheManager {
   /** Puts a sequence's first pages into the tree; returns the node that ends with them. */
   #insert(sequence: Sequence, pages: number): RadixNode {
     const prefixes = this.#prefixes!;
-    const { known, node } = prefixes.insert(sequence.tokens.slice(0, pages * this.pageSize), sequence.pages, sequence.salt);
+    const windows = this.#windows && { first: sequence.firstWindow, pages: sequence.windows };
+    const { known, node } = prefixes.insert(sequence.tokens.slice(0, pages * this.pageSize), sequence.pages, sequence.salt, windows);
     this.#pool.share(sequence.pages.slice(known, pages));
     prefixes.lock(node);
     if (sequence.node) prefixes.unlock(sequence.node);
@@ -119,6 +165,7 @@ export class CacheManager {
   /** Takes row and pages back; published pages stay in the tree until they are evicted. */
   release(sequence: Sequence): void {
     this.#states?.end(sequence);
+    this.#windows?.end(sequence);
     if (sequence.node) this.#prefixes!.unlock(sequence.node);
     sequence.node = undefined;
     sequence.published = 0;
@@ -142,6 +189,7 @@ export class CacheManager {
     const held = new Set([...own, ...tree]);
     assert(held.size === this.#pool.numUsed, `${this.#pool.numUsed} pages are used, sequences and tree hold ${held.size}`);
     this.#states?.checkIntegrity(running);
+    this.#windows?.checkIntegrity(running);
     const rows = this.#table.rows - this.#table.numFreeRows;
     assert(rows === running.length, `${rows} rows are used by ${running.length} running sequences`);
   }

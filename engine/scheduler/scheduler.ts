@@ -10,6 +10,8 @@ import type { SchedulePolicy } from './policy.ts';
 import type { PrefillPace } from './prefill-pace.ts';
 import { draftTokens } from './prompt-lookup.ts';
 import { SequenceStates } from './sequence-states.ts';
+import { SequenceWindows, pagesBefore } from './sequence-windows.ts';
+import type { WindowOptions } from './sequence-windows.ts';
 import type { Sequence } from './sequence.ts';
 
 export interface SchedulerOptions {
@@ -32,6 +34,8 @@ export interface SchedulerOptions {
   readonly draftRows?: number;
   /** Slots for states, more than `maxRunning`, of a model with recurrent layers. Guesses cannot be taken back there. */
   readonly stateSlots?: number | undefined;
+  /** Of a model with layers that see a window only. */
+  readonly windows?: WindowOptions | undefined;
 }
 
 /** Share of a step's prompt tokens that a prompt under way may take while others wait. */
@@ -49,6 +53,7 @@ const WORTH_WAITING = 32;
 export class Scheduler {
   readonly #cache: CacheManager;
   readonly #states: SequenceStates | undefined;
+  readonly #windows: SequenceWindows | undefined;
   readonly #pages: number;
   readonly #options: SchedulerOptions;
   readonly #policy: SchedulePolicy;
@@ -64,9 +69,13 @@ export class Scheduler {
     const { pageSize, prefixCache, stateSlots, promptLookup } = options;
     assert(stateSlots === undefined || !promptLookup, 'guesses cannot be taken out of a state again');
     const slots = stateSlots === undefined ? undefined : new PagePool(stateSlots);
-    const prefixes = prefixCache ? new RadixCache(pageSize, slots) : undefined;
+    const { windows, prefillChunk: chunk } = options;
+    const windowPool = new PagePool(windows?.pages ?? 0);
+    const kept = windows && { pool: windowPool, pages: pagesBefore(windows.window, pageSize) };
+    const prefixes = prefixCache ? new RadixCache(pageSize, slots, kept) : undefined;
     this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes);
-    this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states);
+    this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
+    this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states, this.#windows);
     this.#options = options;
     this.#pages = pool.size;
     this.#policy = options.policy ?? FCFS;
@@ -178,6 +187,11 @@ export class Scheduler {
     return this.#pages - this.#cache.numAvailable;
   }
 
+  /** The same of the layers that see a window only. */
+  get numWindowPagesHeld(): number {
+    return this.#windows?.numHeld ?? 0;
+  }
+
   /** Forgets every cached prefix that no running sequence reads. */
   flushCache(): void {
     this.#cache.flush();
@@ -218,7 +232,7 @@ export class Scheduler {
     // A token that only the device knows is guessed too, and left out.
     const drafts = draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
     // A guess is not worth another sequence's pages.
-    return this.#cache.grow(sequence, this.#cache.missingPages(sequence, 1 + drafts.length)) ? drafts : [];
+    return this.#cache.grow(sequence, 1 + drafts.length) ? drafts : [];
   }
 
   /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
@@ -317,11 +331,9 @@ export class Scheduler {
   #grow(sequence: Sequence, count: number): boolean {
     // The last token that may be generated is never an input.
     if (!sequence.canGrow) return false;
-    const needed = this.#cache.missingPages(sequence, count);
-    while (!this.#cache.grow(sequence, needed)) {
+    while (!this.#cache.grow(sequence, count)) {
       // Pages that come back when submitted steps complete are worth waiting a step for.
-      const leaving = [...this.#leaving].reduce((sum, { pages }) => sum + pages.length, 0);
-      if (this.#cache.numAvailable + leaving >= needed) return false;
+      if (this.#cache.canGrowAfter(sequence, count, [...this.#leaving])) return false;
       const victim = this.#victim()!;
       this.#retract(victim);
       if (victim === sequence) return false;

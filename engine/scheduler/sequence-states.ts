@@ -1,7 +1,8 @@
 /** States of sequences of a model with recurrent layers: a slot for each that runs, and copies behind whole pages for the prefix cache. */
 import type { BlockTable } from '../cache/block-table.ts';
 import type { PagePool } from '../cache/page-pool.ts';
-import type { PrefixMatch, RadixCache, RadixNode } from '../cache/radix-cache.ts';
+import type { RadixCache } from '../cache/radix-cache.ts';
+import type { PrefixMatch, RadixNode } from '../cache/radix-node.ts';
 import { assert } from '../errors.ts';
 import type { StateUse } from './batch.ts';
 import type { Sequence } from './sequence.ts';

@@ -1,4 +1,4 @@
-import type { RadixNode } from '../cache/radix-cache.ts';
+import type { RadixNode } from '../cache/radix-node.ts';
 import { assert } from '../errors.ts';
 import { PENALTY_NAMES, SAMPLING } from '../sampling.ts';
 import type { CutName, PenaltyName } from '../sampling.ts';
@@ -83,6 +83,9 @@ export class Sequence {
   /** Submitted steps that hold this sequence and have not completed: its pages stay until there are none. */
   inFlight = 0;
   pages: number[] = [];
+  /** Pages of the layers that see a window only, from page `firstWindow` of the sequence on. */
+  windows: number[] = [];
+  firstWindow = 0;
   /** While it runs. */
   state: SequenceState | undefined;
   /** Row of the block table while running, else -1. */

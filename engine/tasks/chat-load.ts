@@ -17,10 +17,10 @@ import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
-import { firstPages } from '../ops/kv.ts';
+import { byWindow, firstPages, largestWindow, withinContext } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
 import { firstSlots } from '../ops/states.ts';
-import { runningWithin } from '../runner/memory-plan.ts';
+import { longestWithin, runningWithin } from '../runner/memory-plan.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
@@ -115,6 +115,7 @@ export async function prepareChat(
     return { load: () => loadChat(platform, { source, folder, model, shape, config }, () => loadSplitModel(device, model, shape, config)) };
   const limits = limitsOn(device, shape, config, model.context);
   const rows = limits.maxRunning + limits.prefillChunk;
+  const kv = kvShapeOf(model, shape);
   // A sine and a cosine for every pair of channels.
   const rotaryBytes = 4 * model.context * shape.rotaryChannels;
   const demand: ModelDemand = {
@@ -124,8 +125,8 @@ export async function prepareChat(
     activations:
       rotaryBytes +
       workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
-      ModelRunner.bytes(device, shape, { ...limits, context: model.context, pageSize: model.pageSize }),
-    pages: { kv: kvShapeOf(model, shape), state: shape.state, maxRunning: limits.maxRunning, context: model.context },
+      ModelRunner.bytes(device, shape, { ...limits, hasWindows: hasWindows(kv), context: model.context, pageSize: model.pageSize }),
+    pages: { kv, state: shape.state, maxRunning: limits.maxRunning, context: model.context, prefillChunk: limits.prefillChunk },
   };
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
     loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
@@ -163,7 +164,9 @@ async function loadChat(
   const loaded = await load();
   const { runner, table, limits, pages, context, parameters, weightBytes, memory } = loaded;
   const pool = new PagePool(pages);
-  const scheduler = new Scheduler(pool, table, { ...schedulerOptions(config, limits), stateSlots: memory.stateSlots });
+  const window = largestWindow(kvShapeOf(model, shape));
+  const windows = window === undefined ? undefined : { window, pages: loaded.windowPages };
+  const scheduler = new Scheduler(pool, table, { ...schedulerOptions(config, limits), stateSlots: memory.stateSlots, windows });
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
@@ -199,6 +202,8 @@ interface LoadedModel {
   readonly table: BlockTable;
   readonly limits: BatchLimits;
   readonly pages: number;
+  /** Of layers that see a window only. */
+  readonly windowPages: number;
   readonly context: number;
   readonly parameters: number;
   readonly weightBytes: number;
@@ -212,8 +217,12 @@ function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, confi
   return batchLimits({ maxBindingBytes, software, widestRow, vocabulary }, config, context);
 }
 
-function kvShapeOf({ pageSize, kvType: dtype }: ChatModel, { pages }: DecoderShape): KVShape {
-  return { layers: pages, pageSize, dtype };
+function kvShapeOf({ pageSize, kvType: dtype, context }: ChatModel, { pages }: DecoderShape): KVShape {
+  return { layers: withinContext(pages, context), pageSize, dtype };
+}
+
+function hasWindows(shape: KVShape): boolean {
+  return largestWindow(shape) !== undefined;
 }
 
 /** On one device. */
@@ -227,7 +236,7 @@ async function loadModel(
   memory: MemoryUse,
 ): Promise<LoadedModel> {
   const { id, storage, pageSize, context: wanted } = model;
-  const { kvPages: pages, stateSlots: slots } = memory;
+  const { kvPages: pages, windowPages = 0, stateSlots: slots } = memory;
   const limits = slots === undefined ? largest : { ...largest, maxRunning: Math.min(largest.maxRunning, runningWithin(slots)) };
   const before = device.stats.bufferBytes;
   const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
@@ -239,21 +248,26 @@ async function loadModel(
   const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => load(checkpoint)));
   const weightBytes = device.stats.bufferBytes - before;
   const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
-  const context = Math.min(wanted, pages * pageSize);
   const kvShape = kvShapeOf(model, shape);
+  const context = longestWithin(memory, kvShape, wanted, limits.prefillChunk);
+  const { whole, windowed } = byWindow(kvShape);
   const make = (): Promise<KVCache> =>
     createDecoderKV(
       device,
       decoder,
       kvShape,
-      { limit: pages, first: firstPages(device.caps, kvShape, pages) },
+      {
+        limit: pages,
+        first: firstPages(device.caps, whole, pages),
+        windows: { limit: windowPages, first: firstPages(device.caps, windowed, windowPages) },
+      },
       slots === undefined ? undefined : { limit: slots, first: firstSlots(device.caps, slots) },
     );
   const kv = await allocate(device, 'the pages of keys and values', make);
-  const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize));
-  const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, context });
+  const table = new BlockTable(limits.maxRunning, ceilDiv(context, pageSize), { windows: hasWindows(kvShape) });
+  const runner = new ModelRunner(device, decoder, workspace, kv, table, { ...limits, hasWindows: hasWindows(kvShape), context });
   await runner.warmUp();
-  return { runner, table, limits, pages, context, parameters: decoder.parameters, weightBytes, memory };
+  return { runner, table, limits, pages, windowPages, context, parameters: decoder.parameters, weightBytes, memory };
 }
 
 /** Over several devices (engine/parallel). */

@@ -20,6 +20,28 @@ export function product(shape: readonly number[]): number {
   return shape.reduce((a, b) => a * b, 1);
 }
 
+/** The value below which a share 0 < p < 1 of a standard normal distribution lies, to nine digits (P. J. Acklam's rational approximation). */
+export function normalQuantile(p: number): number {
+  const polynomial = (coefs: readonly number[], x: number): number => coefs.reduce((sum, coef) => sum * x + coef, 0);
+  const tail = (q: number): number =>
+    polynomial(
+      [-7.784894002430293e-3, -3.223964580411365e-1, -2.400758277161838, -2.549732539343734, 4.374664141464968, 2.938163982698783],
+      q,
+    ) / polynomial([7.784695709041462e-3, 3.224671290700398e-1, 2.445134137142996, 3.754408661907416, 1], q);
+  const edge = 0.02425;
+  if (p < edge) return tail(Math.sqrt(-2 * Math.log(p)));
+  if (p > 1 - edge) return -tail(Math.sqrt(-2 * Math.log(1 - p)));
+  const q = p - 0.5;
+  return (
+    (q *
+      polynomial(
+        [-3.969683028665376e1, 2.209460984245205e2, -2.759285104469687e2, 1.38357751867269e2, -3.066479806614716e1, 2.506628277459239],
+        q * q,
+      )) /
+    polynomial([-5.447609879822406e1, 1.615858368580409e2, -1.556989798598866e2, 6.680131188771972e1, -1.328068155288572e1, 1], q * q)
+  );
+}
+
 /** Half-open interval. */
 export interface Range {
   readonly from: number;

@@ -26,14 +26,16 @@ export function describePlan({ models, totalBytes, ...share }: MemoryPlan): read
 
 function describePages({
   kvPages,
+  windowPages,
   pageSize,
   kvCacheDtype,
   kvBytes,
   stateSlots,
   stateBytes = 0,
-}: Pick<MemoryUse, 'kvPages' | 'pageSize' | 'kvCacheDtype' | 'kvBytes' | 'stateSlots' | 'stateBytes'>): string {
+}: Pick<MemoryUse, 'kvPages' | 'windowPages' | 'pageSize' | 'kvCacheDtype' | 'kvBytes' | 'stateSlots' | 'stateBytes'>): string {
   const states = stateSlots === undefined ? '' : `${stateSlots} states ${formatBytes(stateBytes)}, `;
-  return `${states}${kvPages} KV pages of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
+  const windows = windowPages === undefined ? '' : `, ${windowPages} for windows,`;
+  return `${states}${kvPages} KV pages${windows} of ${pageSize} tokens (${kvCacheDtype}) ${formatBytes(kvBytes)}`;
 }
 
 function describeShare({ deviceBytes, source, fraction }: Pick<MemoryUse, 'deviceBytes' | 'source' | 'fraction'>): string {

@@ -121,8 +121,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let end = min(last + 1u, (part + 1u) * SPLIT);
     // Lanes keep their positions whatever the window: a row's sums do not depend on the tile.
     for (var start = max(part * SPLIT, lowest / LANES * LANES); start < end; start += LANES) {
-      // Beyond the last position a lane repeats it, with weight 0: stale pages may hold anything.
-      let position = min(start + lane, last);
+      // Beyond the last position a lane repeats it, and before the window its first, with weight 0: pages that are stale or others' may hold anything.
+      let position = clamp(start + lane, lowest, last);
       let page = block_table[tile.z * params.table_stride + position / PAGE];
       let head_base = (page * params.kv_heads + kv_head) * (D4 + SCALE_ROWS) * PAGE;
       let scale_at = head_base + D4 * PAGE + position % PAGE;

@@ -1,6 +1,6 @@
 // out[t, :] = scale * W[ids[t], :] (+ positions[first_position + t, :]); the table W in the layouts of linear weights, floats or blocks, so that a tied
 // vocabulary head shares it; out [T, C]. One invocation four channels. Ids outside
-// [first_id, first_id + count) belong to another part of a split table and are left alone, or give zeros with CLEAR. Reference: test/reference/embedding.ts.
+// [first_id, first_id + count) belong to another part of a split table and are left alone, or give zeros with CLEAR; ids from `limit` on stand for 0. Reference: test/reference/embedding.ts.
 override WG: u32;
 override HAS_POSITIONS: bool;
 override CLEAR: bool;
@@ -12,6 +12,7 @@ struct Params {
   first_id: u32,
   count: u32,
   first_position: u32,
+  limit: u32,
   scale: f32,
 }
 
@@ -29,7 +30,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let row = i / params.k4;
   let c = i % params.k4;
-  let id = ids[row];
+  let id = select(ids[row], 0u, ids[row] >= params.limit);
   if (id < params.first_id || id >= params.first_id + params.count) {
     if (CLEAR) {
       out[i] = vec4<f32>();

@@ -59,7 +59,7 @@ async function variants(): Promise<readonly Variant[]> {
 
 /** Two threads that do nothing but reduce; the slower rank's times. */
 async function exchangeTimes(adapters: readonly string[], bytes: readonly number[], rounds = ROUNDS): Promise<ExchangeTimes[]> {
-  const limits = { maxRunning: 4, prefillChunk: 60, draftRows: 0, columns: 32, context: 512, vocabulary: 1024 };
+  const limits = { maxRunning: 4, prefillChunk: 60, draftRows: 0, columns: 32, hasWindows: false, context: 512, vocabulary: 1024 };
   const sizes: GroupSizes = { tpSize: 2, ppSize: 1, limits, hidden: Math.max(...bytes) / 4 / 64 };
   const buffer = new SharedArrayBuffer(GroupMemory.bytes(sizes));
   const workers = adapters.map((adapter, rank) => {

@@ -145,7 +145,7 @@ test('every architecture is of a model that has a decoder', async () => {
       [`${name}.expert_feed_forward_length`]: u32(8),
       [`${name}.expert_shared_feed_forward_length`]: u32(8),
     };
-    const windows = { [`${name}.attention.sliding_window_pattern`]: { type: 'i32s', value: [0] } as const, [`${name}.attention.key_length_swa`]: u32(8) }; // prettier-ignore
+    const windows = { [`${name}.attention.sliding_window_pattern`]: { type: 'i32s', value: [0] } as const, [`${name}.attention.key_length_swa`]: u32(8), [`${name}.attention.shared_kv_layers`]: u32(0), [`${name}.activation_sparsity_scale`]: { type: 'f32s', value: [-Infinity] } as const }; // prettier-ignore
     const sizes = { conv_kernel: 4, state_size: 8, group_count: 1, time_step_rank: 2, inner_size: 16 };
     const recurrent = {
       ...Object.fromEntries(Object.entries(sizes).map(([key, value]) => [`${name}.ssm.${key}`, u32(value)])),
@@ -168,7 +168,7 @@ test('every architecture is of a model that has a decoder', async () => {
       ...(name.startsWith('qwen35') && recurrent),
       ...(name.startsWith('lfm2') && convolutions),
       ...(name === 'mistral3' && growing),
-      ...(name === 'gemma4' && windows),
+      ...(/^gemma(3n|4)$/.test(name) && windows),
     };
     const config = await (await open({ metadata: { ...renamed, ...more }, tensors })).json('config.json');
     expect(config['model_type']).toBe(modelType);
@@ -281,8 +281,8 @@ describe('what is refused, by name', () => {
   test.each([
     [
       'an architecture',
-      withMetadata({ 'general.architecture': text('gemma3n') }),
-      /its architecture is "gemma3n"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, gemma4, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
+      withMetadata({ 'general.architecture': text('mamba') }),
+      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, gemma3n, gemma4, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
     ],
     ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
     ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],

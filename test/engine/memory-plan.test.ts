@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
-import { planMemory, planModels, runningWithin, tokensThatFit } from '../../engine/runner/memory-plan.ts';
+import { longestWithin, planMemory, planModels, runningWithin, tokensThatFit } from '../../engine/runner/memory-plan.ts';
 import type { MemoryRequest, MemoryShare, ModelDemand } from '../../engine/runner/memory-plan.ts';
 import { describeMemory, describePlan } from '../../engine/util/memory.ts';
 
@@ -46,6 +46,37 @@ test('int8 holds nearly twice the pages of f16: a scale for each 64 channels', (
 test('never more than the running sequences can use, or than one binding holds', () => {
   expect(plan({ maxRunning: 3, context: 1000 }).kvPages).toBe(3 * 63);
   expect(plan({ maxBindingBytes: 4096 * 50 }).kvPages).toBe(50);
+});
+
+test('layers with windows get what running sequences can hold at once, half of a short memory, and never more pages than the others', () => {
+  const [layer] = F16.layers;
+  const kv = { ...F16, layers: [layer, ...Array.from({ length: 3 }, () => ({ ...layer, window: 100 }))] };
+  // 8 KiB a page of a layer. Of a window 7 pages before a row and the one that it fills, for each of 10 sequences, and a chunk of 64.
+  const sizes = { kv, maxRunning: 10, context: 8000, prefillChunk: 64 };
+  const roomy = plan(sizes);
+  expect(roomy).toMatchObject({ windowPages: 10 * 8 + 4, kvPages: (40 * MIB) / 8192 - 3 * 84, kvBytes: 40 * MIB });
+  expect(plan({ ...sizes, context: 500 })).toMatchObject({ windowPages: 84, kvPages: 10 * 32 });
+  // 1 MiB: 512 KiB are 21 pages of three layers.
+  const short = plan({ ...sizes, weights: 47 * MIB });
+  expect(short).toMatchObject({ windowPages: 21, kvPages: 128 - 3 * 21 });
+  expect(describeMemory(short)).toMatch(/65 KV pages, 21 for windows, of 16 tokens/);
+  // What is left for the others would be fewer: there are as many of both.
+  const wide = { ...kv, layers: [...Array.from({ length: 9 }, () => layer), kv.layers[1]!] };
+  expect(plan({ ...sizes, kv: wide, weights: 46 * MIB })).toMatchObject({ windowPages: 25, kvPages: 25 });
+  // Where all layers have windows, the others' pages cost nothing.
+  expect(plan({ ...sizes, kv: { ...kv, layers: kv.layers.slice(1) } })).toMatchObject({
+    windowPages: 84,
+    kvPages: 10 * 500,
+    kvBytes: 84 * 3 * 8192,
+  });
+});
+
+test('a text is as long as pages of both kinds hold it', () => {
+  const kv = { layers: [F16.layers[0], { ...F16.layers[0], window: 100 }] };
+  expect(longestWithin({ kvPages: 500, windowPages: 12, pageSize: 16 }, kv, 32768, 64)).toBe(8000);
+  expect(longestWithin({ kvPages: 500, windowPages: 11, pageSize: 16 }, kv, 32768, 64)).toBe(176);
+  expect(longestWithin({ kvPages: 500, windowPages: 10, pageSize: 16 }, kv, 150, 64)).toBe(150);
+  expect(longestWithin({ kvPages: 500, pageSize: 16 }, F16, 32768, 64)).toBe(8000);
 });
 
 test('states of recurrent layers take a quarter of what is left at most, and half of them may run', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RadixCache } from '../../engine/cache/radix-cache.ts';
-import type { RadixNode } from '../../engine/cache/radix-cache.ts';
+import type { RadixNode } from '../../engine/cache/radix-node.ts';
 import { createRng } from '../../engine/util/rng.ts';
 
 const PAGE = 4;

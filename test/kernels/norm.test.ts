@@ -1,4 +1,4 @@
-import { layerNorm, rmsNorm } from '../../engine/ops/norm.ts';
+import { layerNorm, matchRms, rmsNorm } from '../../engine/ops/norm.ts';
 import * as reference from '../reference/norm.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
@@ -41,5 +41,29 @@ for (const kind of ['rms_norm', 'layer_norm'] as const) {
   cases.push(normCase(kind, 1, 64), normCase(kind, 257, 32));
 }
 cases.push(normCase('rms_norm', 3, 257, true), normCase('rms_norm', 3, 65, true, 0.3), normCase('rms_norm', 3, 64, false, 2));
+
+for (const [rows, columns, size, withResidual] of [
+  [1, 1, 3, false],
+  [3, 64, 3, true],
+  [257, 36, 3, false],
+  [3, 257, 1e-4, true],
+] as const) {
+  const floor = 1e-5;
+  cases.push({
+    name: `match_rms gives ${rows} rows of ${columns} columns, of about ${size}, the magnitude of others${withResidual ? ', with a residual' : ''}`,
+    build(rng) {
+      const x = randomTensor(rng, [rows, columns], size);
+      const [like, residual] = [randomTensor(rng, [rows, columns], 2), randomTensor(rng, [rows, columns])];
+      const matched = reference.matchRms(x.values, like.values, rows, columns, floor);
+      return {
+        inputs: { x, like, residual },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run: (rec, t) =>
+          matchRms(rec, { x: t['x']!, like: t['like']!, residual: withResidual ? t['residual'] : undefined, out: t['out']!, floor, rows }),
+        expected: { out: matched.map((value, i) => value + (withResidual ? residual.values[i]! : 0)) },
+      };
+    },
+  });
+}
 
 describeKernels('norm', cases);

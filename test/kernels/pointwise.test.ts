@@ -1,9 +1,9 @@
-import { ACTIVATIONS, activate, gateClamped, gateMul, gateSlice, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
+import { ACTIVATIONS, activate, gateClamped, gateMul, gateSlice, gateSparse, mulSigmoid, softCap } from '../../engine/ops/activation.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
-import { activation as activationReference, clampedGate } from '../reference/activation.ts';
+import { activation as activationReference, clampedGate, sparseGates } from '../reference/activation.ts';
 import { embedding as embeddingReference } from '../reference/embedding.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
@@ -47,6 +47,34 @@ for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] a
     },
   });
 }
+for (const [rows, columns, deviations] of [
+  [1, 4, 0],
+  [3, 64, 1.64],
+  [65, 260, 0.25],
+  [3, 1028, -0.5],
+] as const) {
+  cases.push({
+    name: `gate_sparse cuts the gates of ${rows} rows of ${columns} at ${deviations} deviations`,
+    build(rng) {
+      const gateUp = randomTensor(rng, [rows, 2 * columns], 2);
+      const expected = Array.from({ length: rows }, (_, row) => {
+        const values = [...gateUp.values.subarray(row * 2 * columns, (row + 1) * 2 * columns)].map(
+          (value, i) => value + (i < columns ? 3 : 0),
+        );
+        gateUp.values.set(values, row * 2 * columns);
+        const kept = [...gateUp.values.subarray(row * 2 * columns, (row * 2 + 1) * columns)];
+        return sparseGates(kept, deviations).map((gate, i) => activationReference('gelu_tanh', gate) * values[columns + i]!);
+      });
+      return {
+        inputs: { gateUp },
+        outputs: { out: { dtype: 'f32', shape: [rows, columns] } },
+        run: (rec, t) => gateSparse(rec, { gateUp: t['gateUp']!, out: t['out']!, activation: 'gelu_tanh', rows, deviations }),
+        expected: { out: Float64Array.from(expected.flat()) },
+      };
+    },
+  });
+}
+
 for (const [rows, columns, first, stride] of [[1, 4, 0, 4], [3, 12, 24, 36], [65, 260, 4, 520]] as const) {
   cases.push({
     name: `gate_slice lets ${rows} rows of columns ${first} to ${first + columns} of ${stride} through`,

@@ -47,6 +47,7 @@ const UNSPLIT: Readonly<Record<string, { readonly tpSize: RegExp; readonly ppSiz
   lfm2: { tpSize: RECURRENT, ppSize: RECURRENT },
   lfm2_moe: { tpSize: RECURRENT, ppSize: RECURRENT },
   'gemma4-experts': { tpSize: BESIDE_MLP },
+  gemma3n: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
   gemma4: { tpSize: LAYER_INPUTS, ppSize: LAYER_INPUTS },
 };
 

@@ -319,6 +319,42 @@ const GEMMA4 = {
 const GEMMA4_TOP = { ...TOP, 'model.embed_tokens_per_layer': 'per_layer_token_embd', 'model.per_layer_model_projection': 'per_layer_model_proj', 'model.per_layer_projection_norm': 'per_layer_proj_norm' }; // prettier-ignore
 const i32s = (...value: readonly number[]): Stored => ({ type: 'i32s', value });
 
+test('gemma3n: the projections of all streams in one tensor, cuts as deviations: the logits are transformers', async () => {
+  const settings: Record<string, Stored> = {
+    block_count: u32(5), context_length: u32(512), embedding_length: u32(40), feed_forward_length: i32s(52, 52, 52, 52, 52), 'attention.head_count': u32(5),
+    'attention.head_count_kv': u32(1), 'attention.key_length': u32(24), 'attention.value_length': u32(24), 'attention.layer_norm_rms_epsilon': f32(1e-6),
+    'attention.sliding_window': u32(10), 'attention.sliding_window_pattern': i32s(1, 1, 0, 1, 0), 'attention.shared_kv_layers': u32(2),
+    'rope.freq_base': f32(1e6), embedding_length_per_layer_input: u32(32), final_logit_softcapping: f32(3),
+    'altup.num_inputs': u32(4), 'altup.active_idx': u32(0),
+    activation_sparsity_scale: { type: 'f32s', value: [1.2815515655446004, -Infinity, 0.2533471031357997, -Infinity, 0.2533471031357997] },
+  }; // prettier-ignore
+  const tensors = await converted('gemma3n', {
+    top: {
+      ...GEMMA4_TOP,
+      ...Object.fromEntries([0, 1, 2].flatMap((i) => [[`model.altup_projections.${i}`, `altup_proj.${i}`], [`model.altup_unembed_projections.${i}`, `altup_unembd_proj.${i}`]])),
+    },
+    parts: {
+      ...GEMMA4, 'altup.modality_router': 'altup_router', 'altup.router_norm': 'altup_router_norm', 'altup.prediction_coefs': 'altup_predict_coef',
+      'altup.correction_coefs': 'altup_correct_coef', 'altup.correct_output_scale': 'altup_correct_scale', 'laurel.linear_left': 'laurel_l',
+      'laurel.linear_right': 'laurel_r', 'laurel.post_laurel_norm': 'laurel_post_norm',
+    },
+  }); // prettier-ignore
+  for (const name of ['altup_proj', 'altup_unembd_proj']) {
+    const each = [0, 1, 2].map((i) => tensors[`${name}.${i}.weight`]!);
+    for (let i = 0; i < 3; i++) delete tensors[`${name}.${i}.weight`];
+    tensors[`${name}.weight`] = { dimensions: [40, 40, 3], type: 0, data: Buffer.concat(each.map(({ data }) => data)) };
+  }
+  // Files have as many rows in both tables: here those that token 0 stands for.
+  const { data } = tensors['per_layer_token_embd.weight']!;
+  const first = data.subarray(0, 4 * 160);
+  tensors['per_layer_token_embd.weight'] = {
+    dimensions: [160, 160],
+    type: 0,
+    data: Buffer.concat([data, ...Array.from({ length: 10 }, () => first)]),
+  };
+  await expectLogits('gemma3n', ggufFile({ metadata: metadataOf('gemma3n', settings), tensors }));
+});
+
 test.each([
   ['gemma4', 10, 40, {
     block_count: u32(5), embedding_length: u32(32), feed_forward_length: i32s(44, 44, 44, 88, 88), 'attention.head_count': u32(5), 'attention.head_count_kv': u32(1),

@@ -16,7 +16,7 @@ import type { BatchItem } from '../../engine/scheduler/batch.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { ExchangeReply, ExchangeTask } from '../support/exchange-thread.ts';
 
-const LIMITS = { maxRunning: 4, prefillChunk: 8, draftRows: 0, columns: 2, context: 32, vocabulary: 64 };
+const LIMITS = { maxRunning: 4, prefillChunk: 8, draftRows: 0, columns: 2, hasWindows: false, context: 32, vocabulary: 64 };
 const sizesOf = (tpSize: number, ppSize: number): GroupSizes => ({ tpSize, ppSize, limits: LIMITS, hidden: 64 });
 
 /** Rank's values of a round: of very different sizes, so that the order of adding shows. */

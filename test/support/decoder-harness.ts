@@ -117,6 +117,8 @@ export class DecoderHarness {
     const rows = ids!.length;
     const sequences = this.#kv.pages / perSequence;
     const table = Array.from({ length: sequences * perSequence }, (_, i) => page(Math.floor(i / perSequence), i % perSequence));
+    const blockTable = upload('table', table, [sequences, perSequence]);
+    const places = upload('slots', slots!, [rows]);
     const stages: { stage: string; values: ReturnType<Device['tensor']> }[] = [];
     const rec = device.record('harness');
     const logits = this.#workspace.forward(
@@ -125,8 +127,10 @@ export class DecoderHarness {
         rows,
         tokens: upload('ids', ids!, [rows]),
         positions: upload('positions', positions!, [rows]),
-        slots: upload('slots', slots!, [rows]),
-        blockTable: upload('table', table, [sequences, perSequence]),
+        slots: places,
+        windowSlots: places,
+        blockTable,
+        windowTable: blockTable,
         tiles: upload('tiles', tiles!, [tiles!.length / 4, 4]),
         decodeTiles: decodes.length,
         prefillTiles: tiles!.length / 4 - decodes.length,

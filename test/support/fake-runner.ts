@@ -21,7 +21,8 @@ export function expectedTokens(model: FakeModel, prompt: readonly number[], coun
 
 /**
  * Checks what a real device would rely on: every position in a page of its sequence that was computed after the same tokens,
- * tokens from the device only where the step before sampled them, states that were left behind the same tokens and that nobody else writes.
+ * tokens from the device only where the step before sampled them, states that were left behind the same tokens and that nobody else writes,
+ * and of layers that see a window only every position of it, with everything that the step writes written before.
  */
 export class FakeRunner {
   readonly batches: Batch[] = [];
@@ -31,14 +32,18 @@ export class FakeRunner {
   readonly #pageSize: number;
   /** What "KV" holds: page slot -> position, token, and the tokens before it, which keys and values depend on. */
   readonly #slots = new Map<number, { readonly position: number; readonly token: number; readonly before: number }>();
+  /** The same of the layers that see `window` positions only. */
+  readonly #windowSlots = new Map<number, { readonly position: number; readonly chain: number }>();
+  readonly #window: number | undefined;
   /** What slots for states hold: how many tokens went into one, and which. */
   readonly #states = new Map<number, { readonly length: number; readonly hash: number }>();
   /** Last token sampled by block table row. */
   readonly #lastTokens = new Map<number, number>();
 
-  constructor(model: FakeModel = hashModel, pageSize = 4) {
+  constructor(model: FakeModel = hashModel, pageSize = 4, window?: number) {
     this.#model = model;
     this.#pageSize = pageSize;
+    this.#window = window;
   }
 
   run(batch: Batch): StepResult {
@@ -56,6 +61,7 @@ export class FakeRunner {
       for (let i = count - samples; i < count; i++) tokens.push(this.#model(this.#history(sequence, start + i + 1)));
     }
     this.#walkStates([...batch.decodes, ...batch.prefills]);
+    if (this.#window !== undefined) this.#seeWindows([...batch.decodes, ...batch.prefills], this.#window);
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
     return { tokens: () => Promise.resolve(Uint32Array.from(tokens)) };
   }
@@ -84,6 +90,34 @@ export class FakeRunner {
     if (new Set(written).size < written.length) throw new Error(`a state is written twice in a step: ${written.join(', ')}`);
     if (read.some((slot) => written.includes(slot)))
       throw new Error(`a state is read and written in a step: ${read.join(', ')}; ${written.join(', ')}`);
+  }
+
+  /** What layers that see a window only would write and then read. */
+  #seeWindows(items: readonly BatchItem[], window: number): void {
+    const slot = ({ id, windows, firstWindow }: Sequence, position: number): number => {
+      const page = windows[Math.floor(position / this.#pageSize) - firstWindow];
+      if (page === undefined) throw new Error(`sequence ${id} has no page of a window for position ${position}`);
+      return page * this.#pageSize + (position % this.#pageSize);
+    };
+    // What a position holds depends on the tokens before it, which the pages of the other layers tell.
+    const expected = (sequence: Sequence, position: number): number => chain(this.#slots.get(this.#slot(sequence, position))!);
+    const written = new Set<number>();
+    for (const { sequence, start, count } of items) {
+      for (let position = start; position < start + count; position++) {
+        const at = slot(sequence, position);
+        if (written.has(at)) throw new Error(`a place of a window is written twice in a step, by sequence ${sequence.id}`);
+        written.add(at);
+        this.#windowSlots.set(at, { position, chain: expected(sequence, position) });
+      }
+    }
+    for (const { sequence, start, count } of items) {
+      for (let position = Math.max(0, start - window + 1); position < start + count; position++) {
+        const found = this.#windowSlots.get(slot(sequence, position));
+        if (found?.position !== position || found.chain !== expected(sequence, position)) {
+          throw new Error(`position ${position} of sequence ${sequence.id} is not in its window's page: ${JSON.stringify(found)}`);
+        }
+      }
+    }
   }
 
   /** What attention would read: every earlier position from its page, each computed after the same tokens. */

@@ -33,10 +33,14 @@ export class Rig {
   constructor({ pages = 64, model = hashModel, overlap = true, ...options }: RigOptions = {}) {
     this.pool = new PagePool(pages);
     this.model = model;
-    this.runner = new FakeRunner(model, PAGE);
+    this.runner = new FakeRunner(model, PAGE, options.windows?.window);
     this.#overlap = overlap;
     const settings = { pageSize: PAGE, maxRunning: 8, prefillChunk: 16, maxQueued: 100, ...options };
-    this.scheduler = new Scheduler(this.pool, new BlockTable(settings.maxRunning, pages), settings);
+    this.scheduler = new Scheduler(
+      this.pool,
+      new BlockTable(settings.maxRunning, pages, { windows: options.windows !== undefined }),
+      settings,
+    );
   }
 
   sequence(promptLength: number, maxTokens: number): Sequence {
@@ -57,6 +61,11 @@ export class Rig {
     const prefix = Array.from({ length: shared }, (_, i) => 1000 * (family + 1) + i);
     const promptTokens = [...prefix, ...Array.from({ length: own }, (_, i) => (id * 31 + i * 7) % 500)];
     return new Sequence({ id, promptTokens, maxTokens, sampling: GREEDY, choice: 0, salt });
+  }
+
+  /** What comes after the first `length` tokens of another sequence: three of its own. */
+  continued({ tokens }: Sequence, length: number, maxTokens: number): Sequence {
+    return new Sequence({ id: this.#ids++, promptTokens: [...tokens.slice(0, length), 1, 2, 3], maxTokens, sampling: GREEDY, choice: 0 });
   }
 
   /** One round of the engine's loop: submit the next step, then take the one before. False when nothing was left to do. */
@@ -97,7 +106,7 @@ export function expectDone(rig: Rig, sequences: readonly Sequence[]): void {
     expect(generated(sequence)).toEqual(alone(sequence, rig.model));
     expect(generated(sequence)).toHaveLength(sequence.maxTokens);
   }
-  expect(rig.scheduler.numPagesHeld).toBe(0);
+  expect([rig.scheduler.numPagesHeld, rig.scheduler.numWindowPagesHeld]).toEqual([0, 0]);
   expect([rig.scheduler.numRunning, rig.scheduler.numWaiting]).toEqual([0, 0]);
   rig.scheduler.checkIntegrity();
 }

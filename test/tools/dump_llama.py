@@ -216,7 +216,20 @@ MODELS = {
         attention_k_eq_v=True, intermediate_size=28, sliding_window=12, hidden_size_per_layer_input=0, layer_types=["sliding_attention", "full_attention"],
         enable_moe_block=True, num_experts=5, top_k_experts=2, moe_intermediate_size=32,
     ),
+    # Four streams, an added branch of rank 12, gates of which some layers keep a tenth or two fifths; the last two layers read the keys of the second and third; five
+    # query heads on one of keys; tokens behind the table of inputs for layers, which the prompt has.
+    "gemma3n": dict(
+        COMMON, model_type="gemma3n_text", hidden_size=40, num_hidden_layers=5, num_attention_heads=5, num_key_value_heads=1, head_dim=24,
+        intermediate_size=[52] * 5, sliding_window=10, hidden_size_per_layer_input=32, vocab_size_per_layer_input=150, num_kv_shared_layers=2,
+        laurel_rank=12, activation_sparsity_pattern=[0.9, 0.0, 0.6, 0.0, 0.6], final_logit_softcapping=3.0,
+        layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    ),
 }
+
+
+def active(hidden):
+    """Of Gemma 3n's streams [4, B, T, C] the one that goes through attention and MLP."""
+    return hidden[0] if hidden.ndim == 4 else hidden
 
 
 def randomise(model, seed):
@@ -236,6 +249,11 @@ def randomise(model, seed):
             # Of a head's scores.
             if name.endswith("sinks"):
                 parameter.copy_((2 * value).half().float())
+            # Gemma 3n's streams: a scale beside 1, and routers that are felt, but do not make much of every rounding.
+            if name.endswith("correct_output_scale"):
+                parameter.copy_((1 + 0.3 * value).half().float())
+            if name.endswith("modality_router.weight"):
+                parameter.copy_((3 * scale * value).half().float())
             # What a state forgets: little in some heads, much in others.
             if name.endswith("A_log"):
                 parameter.copy_((2 * value - 2).half().float())
@@ -298,9 +316,9 @@ def dump(name, settings, seed):
     blocks = randomise_mxfp4(model, seed + 2) if is_mxfp4 else {}
     stages = {}
     # Some models scale their embeddings on the way to the first layer.
-    hooks = [model.model.layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": i[0].reshape(PROMPT, -1)}))]
+    hooks = [model.model.layers[0].register_forward_pre_hook(lambda m, i: stages.update({"embedding": active(i[0]).reshape(PROMPT, -1)}))]
     for index, layer in enumerate(model.model.layers):
-        hook = lambda m, i, o, index=index: stages.update({f"layer {index}": (o if torch.is_tensor(o) else o[0]).reshape(PROMPT, -1)})
+        hook = lambda m, i, o, index=index: stages.update({f"layer {index}": active(o if torch.is_tensor(o) else o[0]).reshape(PROMPT, -1)})
         hooks.append(layer.register_forward_hook(hook))
     prompt = torch.randint(3, VOCABULARY, (PROMPT,), generator=torch.Generator().manual_seed(seed + 1)).tolist()
     with torch.no_grad():

@@ -238,7 +238,8 @@ export function attend(
   input: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows, positions, slots } = input;
+  const { rows, positions } = input;
+  const slots = kv.layers[layer]!.window === undefined ? input.slots : input.windowSlots;
   projectQKV(rec, weights, { heads, newHeads }, { x, qkv: ws.qkv, eps, rows });
   ropeKVStore(rec, { qkv: ws.qkv, queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
   if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, input, kv);
@@ -259,7 +260,8 @@ function attendPages(
   input: ForwardInput,
   kv: KVCache,
 ): void {
-  const { blockTable, tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
+  const { tiles, decodeTiles, prefillTiles, prefillTileRows, split } = input;
+  const blockTable = kv.layers[own.layer]!.window === undefined ? input.blockTable : input.windowTable;
   const shared = { q: ws.q, kv, blockTable, tiles, out: ws.attended, ...own };
   if (decodeTiles > 0) pagedAttention(rec, { ...shared, firstTile: 0, tileCount: decodeTiles, tileRows: 1, split });
   if (prefillTiles > 0) {

@@ -18,7 +18,7 @@ import type { AttentionShare } from './attention.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
 import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, partOf } from './stack-config.ts';
-import type { DecoderFamily, DecoderStackConfig, Part } from './stack-config.ts';
+import type { DecoderFamily, DecoderStackConfig, LayerKind, Part } from './stack-config.ts';
 import { createWorkspace, stages } from './stack-stages.ts';
 import type { Layer, Weights } from './stack-stages.ts';
 import { loadVocabulary } from './vocabulary.ts';
@@ -52,7 +52,7 @@ function configOf<W, S>({ parseConfig, mlp }: DecoderFamily<W, S>, json: Readonl
 }
 
 /** With the rotary embeddings of texts of at most `context` positions. */
-function atContext(config: DecoderStackConfig, context: number): DecoderStackConfig {
+export function atContext<Config extends DecoderStackConfig>(config: Config, context: number): Config {
   const { rope, kinds } = config;
   const ropes = new Map([rope, ...(kinds ?? []).map((kind) => kind.rope)].map((one) => [one, ropeAt(one, context)]));
   return { ...config, rope: ropes.get(rope)!, kinds: kinds?.map((kind) => ({ ...kind, rope: ropes.get(kind.rope)! })) };
@@ -68,15 +68,15 @@ function derivedOf<W, S>(
   const kinds = numbers.map((layer) => kindOf(config, layer));
   const widths = numbers.flatMap((layer) => [mlp.widest(config, layers[layer]!.mlp), layers[layer]!.attention.widest]);
   return {
-    pages: numbers.flatMap((layer, i) => (hasPages(kinds[i]!) ? [pageHeads(layers[layer]!.attention)] : [])),
+    pages: numbers.flatMap((layer, i) => (hasPages(kinds[i]!) ? [pageHeads(layers[layer]!.attention, kinds[i]!)] : [])),
     state: recurrent && { ...recurrent.state, layers: kinds.filter((kind) => kind.isRecurrent).length },
     rotaryChannels: [...new Set(kinds.map(({ rope }) => rope))].reduce((sum, { headDim }) => sum + headDim, 0),
     widestRow: Math.max(...widths, recurrent?.widest ?? 0),
   };
 }
 
-function pageHeads({ kvHeads, headDim }: AttentionShare): KVHeads {
-  return { kvHeads, headDim };
+function pageHeads({ kvHeads, headDim }: AttentionShare, { window }: LayerKind): KVHeads {
+  return { kvHeads, headDim, ...(window !== undefined && { window }) };
 }
 
 function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weights<W>, parameters: number): Decoder {

@@ -17,6 +17,7 @@ import type { HiddenAct } from './mlp.ts';
 export interface LayerInputsConfig {
   readonly layers: number;
   readonly hidden: number;
+  /** Rows of the table; tokens behind them have the inputs of token 0. */
   readonly vocabulary: number;
   readonly eps: number;
   /** I. */
@@ -105,11 +106,11 @@ export function recordLayerInputs(
   rec: Recorder,
   { table, projection, norm }: LayerInputs,
   { ofTokens, projected, inputs }: LayerInputsWorkspace,
-  { layers, hidden, columns, eps }: LayerInputsConfig,
+  { layers, hidden, vocabulary: limit, columns, eps }: LayerInputsConfig,
   x: Tensor,
   { tokens, rows }: ForwardInput,
 ): void {
-  embedding(rec, { ids: tokens, table, out: ofTokens, rows, scale: Math.sqrt(columns / 2) });
+  embedding(rec, { ids: tokens, table, out: ofTokens, rows, limit, scale: Math.sqrt(columns / 2) });
   linear(rec, { x, weight: projection, out: projected, rows });
   // The norm takes the division by the root of C out again, but for what it adds under its own.
   rmsNorm(rec, { x: projected, weight: norm, residual: ofTokens, out: inputs, eps: eps * hidden, rows: rows * layers });

@@ -1,137 +1,10 @@
 /** GGUF's architectures: what llama.cpp's converter makes of each family (conversion/*.py). */
 import { isObject } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
+import { FOUR_NORMS, gemma, gemma3n, gemma4 } from './gemma.ts';
+import type { Architecture } from './family.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
-import type { RopeFactors } from './rope.ts';
-
-/** What llama.cpp's converter makes of a family. */
-export interface Architecture {
-  /** config.json's `model_type`. */
-  readonly modelType: string;
-  /** Rows of q and k stand as llama.cpp's rotation wants them: pairs of channels beside each other. */
-  readonly permuted: boolean;
-  /** config.json's `hidden_act`. */
-  readonly activation: string;
-  /** Names of a layer's parts that are not as in PARTS. */
-  readonly parts?: ReadonlyMap<string, string>;
-  /** Names of a layer's tensors that are not a part's weight or bias. */
-  readonly tensors?: ReadonlyMap<string, string>;
-  /** What the values of a layer's tensor stand for, where that is not themselves and not normOffset's. */
-  readonly values?: ReadonlyMap<string, (stored: number) => number>;
-  /** What the converter added to the weights of norms. */
-  readonly normOffset?: number;
-  /** Settings that only this family has, and what they are called in config.json; others must be neutral. */
-  readonly settings?: (metadata: Metadata, key: (rest: string) => string, sizes: Sizes) => Json;
-  /** Layers differ in heads of keys and columns of the MLP, and `settings` says how. */
-  readonly byLayer?: boolean;
-  /** Keys of NEUTRAL that `settings` reads. */
-  readonly reads?: readonly string[];
-}
-
-interface Sizes {
-  readonly layers: number;
-  readonly hidden: number;
-  readonly heads: number;
-  readonly headDim: number;
-  readonly vocabulary: number;
-  readonly ropeFactors: RopeFactors | undefined;
-  /** Whether the file has a tensor. */
-  has(tensor: string): boolean;
-}
-
-/** Gemma's norms: before and behind each half of a layer. */
-const FOUR_NORMS: ReadonlyMap<string, string> = new Map([
-  ['post_attention_norm', 'post_attention_layernorm'],
-  ['ffn_norm', 'pre_feedforward_layernorm'],
-  ['post_ffw_norm', 'post_feedforward_layernorm'],
-]);
-
-/** Gemma's settings: files do not have the divisor of scores, which is not the head size in the models of 27 B alone (llama.cpp: models/gemma*.cpp). */
-function gemma(layersOf27B: number): Pick<Architecture, 'settings' | 'reads' | 'parts' | 'normOffset'> {
-  return {
-    parts: FOUR_NORMS,
-    normOffset: 1,
-    reads: ['attn_logit_softcapping', 'final_logit_softcapping'],
-    settings: (metadata, key, { layers, hidden, heads, headDim }) => ({
-      query_pre_attn_scalar: layers === layersOf27B ? hidden / heads : headDim,
-      attn_logit_softcapping: metadata.number(key('attn_logit_softcapping')) ?? null,
-      final_logit_softcapping: metadata.number(key('final_logit_softcapping')) ?? null,
-      ...(metadata.has(key('rope.freq_base_swa')) && { rope_local_base_freq: metadata.number(key('rope.freq_base_swa')) }),
-    }),
-  };
-}
-
-/**
- * Gemma 4's layers, each with its heads and columns: `key_length_swa` is of those with a window. The tensor of rotary factors is of the others: 1 for a pair that is
- * rotated, 1e30 for one that is not (conversion/gemma.py).
- */
-function gemma4(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
-  return {
-    byLayer: true,
-    parts: new Map([
-      ...FOUR_NORMS,
-      ['inp_gate', 'per_layer_input_gate'],
-      ['proj', 'per_layer_projection'],
-      ['post_norm', 'post_per_layer_input_norm'],
-      ['post_ffw_norm_1', 'post_feedforward_layernorm_1'],
-      ['pre_ffw_norm_2', 'pre_feedforward_layernorm_2'],
-      ['post_ffw_norm_2', 'post_feedforward_layernorm_2'],
-      ['ffn_gate_inp', 'router.proj'],
-      ...['gate', 'up', 'gate_up', 'down'].map((part) => [`ffn_${part}_exps`, `experts.${part}_proj`] as const),
-    ]),
-    tensors: new Map([
-      ['layer_output_scale.weight', 'layer_scalar'],
-      ['ffn_gate_inp.scale', 'router.scale'],
-      ['ffn_down_exps.scale', 'router.per_expert_scale'],
-    ]),
-    reads: ['final_logit_softcapping', 'expert_count'],
-    settings: gemma4Settings,
-  };
-}
-
-function gemma4Settings(metadata: Metadata, key: (rest: string) => string, sizes: Sizes): Json {
-  const { layers, headDim, ropeFactors } = sizes;
-  const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
-  const pattern = metadata.get(key('attention.sliding_window_pattern'));
-  if (!Array.isArray(pattern) || pattern.length < layers)
-    metadata.refuse(`${key('attention.sliding_window_pattern')} is no list of ${layers}`);
-  const slides = pattern.map(Boolean);
-  const shared = metadata.number(key('attention.shared_kv_layers')) ?? 0;
-  const columns = metadata.byLayer(key('feed_forward_length'), layers);
-  const kvHeads = metadata.byLayer(key('attention.head_count_kv'), layers);
-  const [first = 0, last] = [columns[0], columns[layers - 1]];
-  const wide = shared > 0 && last === 2 * first;
-  const expected = (layer: number): number => (wide && layer >= layers - shared ? 2 * first : first);
-  if (columns.some((found, layer) => found !== expected(layer))) metadata.refuse(`${key('feed_forward_length')} is ${columns.join(', ')}, which is not supported`); // prettier-ignore
-  const local = size('attention.key_length_swa');
-  const seesAll = slides.indexOf(false);
-  const rotated = ropeFactors?.short.filter((factor) => factor === 1).length ?? headDim / 2;
-  const experts = metadata.number(key('expert_count')) ?? 0;
-  return {
-    head_dim: local,
-    num_key_value_heads: kvHeads[0],
-    per_layer_config: Object.fromEntries(kvHeads.map((heads, layer) => [layer, { num_key_value_heads: heads, head_dim: slides[layer] ? local : headDim }])), // prettier-ignore
-    layer_types: slides.map((slide) => (slide ? 'sliding_attention' : 'full_attention')),
-    rope_scaling: undefined,
-    rope_parameters: {
-      full_attention: {
-        rope_type: 'proportional',
-        rope_theta: metadata.number(key('rope.freq_base')) ?? 1e6,
-        partial_rotary_factor: (2 * rotated) / headDim,
-      },
-      sliding_attention: { rope_type: 'default', rope_theta: metadata.number(key('rope.freq_base_swa')) ?? 1e4 },
-    },
-    intermediate_size: first,
-    use_double_wide_mlp: wide,
-    num_kv_shared_layers: shared,
-    attention_k_eq_v: seesAll >= 0 && !sizes.has(`blk.${seesAll}.attn_v.weight`),
-    hidden_size_per_layer_input: metadata.number(key('embedding_length_per_layer_input')) ?? 0,
-    vocab_size_per_layer_input: sizes.vocabulary,
-    final_logit_softcapping: metadata.number(key('final_logit_softcapping')) || null,
-    ...(experts > 0 && { enable_moe_block: true, num_experts: experts, top_k_experts: size('expert_used_count'), moe_intermediate_size: metadata.byLayer(key('expert_feed_forward_length'), layers)[0] }), // prettier-ignore
-  };
-}
 
 /** Phi's tensors of several projections; llama.cpp calls gate and up together "up". */
 const FUSED: ReadonlyMap<string, string> = new Map([
@@ -342,6 +215,7 @@ export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],
   ['gemma2', { modelType: 'gemma2', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(46) }],
   ['gemma3', { modelType: 'gemma3_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma(62) }],
+  ['gemma3n', { modelType: 'gemma3n_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma3n() }],
   ['gemma4', { modelType: 'gemma4_text', permuted: false, activation: 'gelu_pytorch_tanh', ...gemma4() }],
   // Granite's multipliers; SmolLM3's unrotated layers are not in its files, but every fourth.
   ['granite', { modelType: 'granite', permuted: true, activation: 'silu', ...granite() }],

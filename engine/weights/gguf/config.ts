@@ -66,6 +66,7 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
       vocabulary: embedding.shape[0]!,
       ropeFactors,
       has: (tensor) => tensors.has(tensor),
+      rowsOf: (tensor) => tensors.get(tensor)?.shape[0],
     }),
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,

@@ -13,7 +13,10 @@ const TOP: ReadonlyMap<string, string> = new Map([
   // LFM2's.
   ['token_embd_norm.weight', 'model.norm.weight'],
   ['output.weight', 'lm_head.weight'],
-  // Gemma 4's.
+  // Gemma 3n's: those of all streams as one.
+  ['altup_proj.weight', 'model.altup_projections.weight'],
+  ['altup_unembd_proj.weight', 'model.altup_unembed_projections.weight'],
+  // Gemma 3n's and 4's.
   ['per_layer_token_embd.weight', 'model.embed_tokens_per_layer.weight'],
   ['per_layer_model_proj.weight', 'model.per_layer_model_projection.weight'],
   ['per_layer_proj_norm.weight', 'model.per_layer_projection_norm.weight'],
