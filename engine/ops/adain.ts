@@ -4,27 +4,31 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
+import { rowShape, styleAt } from './row-spans.ts';
+import type { Rows, SequenceStyles } from './row-spans.ts';
 
 export const INSTANCE_STATS = defineKernel({
   file: 'norm/instance_stats.wgsl',
-  bindings: { x: 'read', partial: 'write' },
-  params: { rows: 'u32', c4: 'u32', x_stride4: 'u32', chunk: 'u32' },
-  overrides: { WG: 'u32' },
+  fragments: () => ['lib/row_spans.wgsl'],
+  bindings: { x: 'read', spans: 'read', partial: 'write' },
+  params: { rows_unit: 'u32', rows: 'u32', c4: 'u32', x_stride4: 'u32', chunk: 'u32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 export const INSTANCE_AFFINE = defineKernel({
   file: 'norm/instance_affine.wgsl',
-  bindings: { partial: 'read', style: 'read', affine: 'write' },
-  params: { rows: 'u32', c4: 'u32', chunk: 'u32', chunks: 'u32', style_first4: 'u32', eps: 'f32' },
-  overrides: { WG: 'u32' },
+  fragments: () => ['lib/row_spans.wgsl'],
+  bindings: { partial: 'read', style: 'read', spans: 'read', affine: 'write' },
+  params: { rows_unit: 'u32', rows: 'u32', c4: 'u32', chunk: 'u32', style_first4: 'u32', style_stride4: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 export const ADAIN = defineKernel({
   file: 'norm/adain.wgsl',
-  fragments: () => ['lib/sine.wgsl'],
-  bindings: { x: 'read', affine: 'read', alpha: 'read', out: 'write' },
-  params: { rows: 'u32', c4: 'u32', x_stride4: 'u32' },
-  overrides: { WG: 'u32', WG_ROWS: 'u32', ROWS: 'u32', SNAKE: 'bool' },
+  fragments: () => ['lib/sine.wgsl', 'lib/row_spans.wgsl'],
+  bindings: { x: 'read', affine: 'read', alpha: 'read', spans: 'read', out: 'write' },
+  params: { rows_unit: 'u32', rows: 'u32', c4: 'u32', x_stride4: 'u32' },
+  overrides: { WG: 'u32', WG_ROWS: 'u32', ROWS: 'u32', SNAKE: 'bool', SPANS: 'bool' },
 });
 
 /** Rows whose statistics one invocation takes: enough workgroups for a sentence, few enough to combine in one go. */
@@ -40,12 +44,13 @@ export interface AdainScratch {
   readonly affine: Tensor;
 }
 
-/** Scratch for at most `rows` x `channels`, whichever way they are split: pass the largest product and the largest channel count. */
-export function adainScratch(device: Device, maxElements: number, maxChannels: number): AdainScratch {
-  const chunks = ceilDiv(maxElements, CHUNK) + alignUp(maxChannels, 4);
+/** Scratch for at most `rows` x `channels` of `sequences`, whichever way they are split: pass the largest product and the largest channel count. */
+export function adainScratch(device: Device, maxElements: number, maxChannels: number, sequences = 1): AdainScratch {
+  const channels = alignUp(maxChannels, 4);
+  const values = ceilDiv(maxElements, CHUNK) + sequences * channels;
   return {
-    partial: device.tensor('adain partial', 'f32', [2 * chunks]),
-    affine: device.tensor('adain affine', 'f32', [3, alignUp(maxChannels, 4)]),
+    partial: device.tensor('adain partial', 'f32', [2 * values]),
+    affine: device.tensor('adain affine', 'f32', [sequences, 3, channels]),
   };
 }
 
@@ -54,11 +59,11 @@ export interface AdainArgs {
   readonly x: Tensor;
   /** [L, C] f32. */
   readonly out: Tensor;
-  /** Holds scale [C], shift [C] from value `styleFirst` (a multiple of 4) on. */
-  readonly style: Tensor;
+  /** Each holds scale [C], shift [C] from value `styleFirst` (a multiple of 4) on. */
+  readonly style: SequenceStyles;
   readonly styleFirst: number;
   readonly channels: number;
-  readonly rows: number;
+  readonly rows: Rows;
   readonly scratch: AdainScratch;
   /** [2, C] f32 (alpha, 1 / alpha) for Snake; absent = leaky ReLU with slope 0.2. */
   readonly alpha?: Tensor | undefined;
@@ -66,7 +71,7 @@ export interface AdainArgs {
 
 /**
  * Adaptive instance norm over time (Huang & Belongie 2017) and the activation that follows it: out = f(scale * (x - mean) / std + shift).
- * Statistics are those of the first `rows` rows of each channel.
+ * Statistics are those of the rows of one sequence, of each channel.
  */
 export function adain(rec: Recorder, { x, out, style, styleFirst, channels, rows, scratch, alpha }: AdainArgs): void {
   const xStride = x.shape.at(-1) ?? 0;
@@ -75,19 +80,25 @@ export function adain(rec: Recorder, { x, out, style, styleFirst, channels, rows
     xStride % 4 === 0 && xStride >= c && out.shape.at(-1) === c,
     `adain: ${x.label} has ${xStride} columns, ${out.label} ${out.shape.at(-1)}`,
   );
-  assert(styleFirst % 4 === 0, `adain: the style starts at value ${styleFirst}, expected a multiple of 4`);
+  const where = styleAt(style, styleFirst);
+  assert(where.first % 4 === 0, `adain: the style starts at value ${where.first}, expected a multiple of 4`);
   const c4 = c / 4;
-  const chunks = ceilDiv(rows, CHUNK);
+  const shape = rowShape(rows);
+  const { longest, count, table } = shape;
+  const chunks = Math.floor(shape.end / CHUNK) + count;
   const { partial, affine } = scratch;
-  assert(partial.size >= chunks * c * 2 && affine.size >= 3 * c, `adain: scratch is too small for ${rows} x ${channels}`);
+  assert(partial.size >= chunks * c * 2 && affine.size >= count * 3 * c, `adain: scratch is too small for ${shape.end} x ${channels}`);
+  const spans = table ?? x;
+  const SPANS = table ? 1 : 0;
   const wg = rec.caps.family === 'cpu' ? 8 : 32;
-  const overrides = { WG: wg };
-  const stats = { rows, c4, x_stride4: xStride / 4, chunk: CHUNK };
-  rec.dispatch(INSTANCE_STATS, { overrides }, { x, partial }, stats, [chunks, ceilDiv(c4, wg)]);
-  const combine = { rows, c4, chunk: CHUNK, chunks, style_first4: styleFirst / 4, eps: EPS };
-  rec.dispatch(INSTANCE_AFFINE, { overrides }, { partial, style, affine }, combine, [ceilDiv(c4, wg)]);
-  const shape = rec.caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
-  const variant = { overrides: { ...shape, SNAKE: alpha ? 1 : 0 } };
-  const groups = [ceilDiv(rows, shape.WG_ROWS * shape.ROWS), ceilDiv(c4, shape.WG)];
-  rec.dispatch(ADAIN, variant, { x, affine, alpha: alpha ?? affine, out }, { rows, c4, x_stride4: xStride / 4 }, groups);
+  const overrides = { WG: wg, SPANS };
+  const known = { rows_unit: shape.unit, rows: shape.rows, c4 };
+  const stats = { ...known, x_stride4: xStride / 4, chunk: CHUNK };
+  rec.dispatch(INSTANCE_STATS, { overrides }, { x, spans, partial }, stats, [ceilDiv(longest, CHUNK), ceilDiv(c4, wg), count]);
+  const combine = { ...known, chunk: CHUNK, style_first4: where.first / 4, style_stride4: where.stride / 4, eps: EPS };
+  rec.dispatch(INSTANCE_AFFINE, { overrides }, { partial, style: style.tensor, spans, affine }, combine, [ceilDiv(c4, wg), 1, count]);
+  const tile = rec.caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
+  const variant = { overrides: { ...tile, SNAKE: alpha ? 1 : 0, SPANS } };
+  const groups = [ceilDiv(longest, tile.WG_ROWS * tile.ROWS), ceilDiv(c4, tile.WG), count];
+  rec.dispatch(ADAIN, variant, { x, affine, alpha: alpha ?? affine, spans, out }, { ...known, x_stride4: xStride / 4 }, groups);
 }

@@ -11,6 +11,8 @@ import { isQuad } from './linear.ts';
 import { avoids } from './replaceable.ts';
 import { packLinear } from './pack-linear.ts';
 import { floatFragment } from './weight.ts';
+import { outputRows, rowShape } from './row-spans.ts';
+import type { RowShape, Rows, SpanRows } from './row-spans.ts';
 import type { TapLayout } from './pack-floats.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 import type { FloatType } from '../weights/storage.ts';
@@ -154,9 +156,9 @@ export function packConv1d(
 }
 
 const SPEC = {
-  bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
+  bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', spans: 'read', out: 'write' },
   params: {
-    rows: 'u32', rows_in: 'u32', n: 'u32', n_weight: 'u32', c4: 'u32', x_stride4: 'u32', taps: 'u32', stride: 'u32', padding: 'u32', dilation: 'u32',
+    rows_unit: 'u32', rows: 'u32', rows_in_unit: 'u32', rows_in: 'u32', n: 'u32', n_weight: 'u32', c4: 'u32', x_stride4: 'u32', taps: 'u32', stride: 'u32', padding: 'u32', dilation: 'u32',
     out_stride: 'u32', out_column: 'u32', out_shift: 'u32', out_size: 'u32', residual_stride: 'u32', residual_repeat: 'u32', scale: 'f32',
   },
 } as const; // prettier-ignore
@@ -164,24 +166,24 @@ const SPEC = {
 export const CONV1D_TILE = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_tile.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
   consts: ['TILE_M', 'TILE_N'],
-  overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+  overrides: { WG: 'u32', ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export const CONV1D_BROADCAST = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_broadcast.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
   consts: ['LANES', 'TILE_N'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export const CONV1D_QUAD = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_quad.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/conv_store.wgsl'],
-  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+  fragments: (v) => [floatFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
 export interface Conv1dArgs {
@@ -201,7 +203,7 @@ export interface Conv1dArgs {
   /** Factor on everything; default 1. */
   readonly scale?: number;
   /** Rows of x that count (the workspace may be longer); default all. */
-  readonly rows?: number;
+  readonly rows?: Rows;
   /** First column of `out` that is written; default 0. */
   readonly outColumn?: number;
 }
@@ -211,27 +213,20 @@ export function convRows(rows: number, kernel: number, { stride = 1, padding = 0
   return Math.floor((rows + 2 * padding - dilation * (kernel - 1) - 1) / stride) + 1;
 }
 
-/** out = (act(conv(x) + bias) + residual) * scale over NLC data; returns the number of output rows. */
-export function conv1d(rec: Recorder, args: Conv1dArgs): number {
+/** out = (act(conv(x) + bias) + residual) * scale over NLC data; returns the output rows, of several sequences where `rows` is of several. */
+export function conv1d(rec: Recorder, args: Conv1dArgs & { readonly rows: SpanRows }): SpanRows;
+export function conv1d(rec: Recorder, args: Conv1dArgs & { readonly rows?: number }): number;
+export function conv1d(rec: Recorder, args: Conv1dArgs): Rows {
   const { x, weight, out, stride = 1, padding = 0, dilation = 1, residual, outColumn = 0 } = args;
-  const rowsIn = args.rows ?? x.shape[0] ?? 0;
-  const rows = convRows(rowsIn, weight.taps, { stride, padding, dilation });
+  const input = args.rows ?? x.shape[0] ?? 0;
+  const rows = outputRows(input, (count) => convRows(count, weight.taps, { stride, padding, dilation }), 1 / stride);
+  const shape = rowShape(rows);
   const outStride = out.shape.at(-1) ?? 0;
-  assert(rows >= 1 && rows <= (out.shape[0] ?? 0), `conv1d: ${rows} output rows for ${out.label} [${out.shape.join(', ')}]`);
+  assert(shape.rows + shape.unit >= 1 && shape.end <= (out.shape[0] ?? 0), `conv1d: ${shape.end} output rows for ${out.label} [${out.shape.join(', ')}]`); // prettier-ignore
   assert(outColumn + weight.columns <= outStride, `conv1d: ${weight.columns} channels at column ${outColumn} of ${outStride}`);
   const residualStride = residual?.shape.at(-1) ?? 0;
-  dispatchConv(rec, args, {
-    rows,
-    rowsIn,
-    stride,
-    padding,
-    dilation,
-    outStride,
-    outColumn,
-    outShift: 0,
-    outSize: rows * outStride,
-    residualStride,
-  });
+  const outSize = shape.rows * outStride;
+  dispatchConv(rec, args, { shape, input: rowShape(input), stride, padding, dilation, outStride, outColumn, outShift: 0, outSize, residualStride }); // prettier-ignore
   return rows;
 }
 
@@ -241,24 +236,30 @@ export type ConvTranspose1dArgs = Pick<Conv1dArgs, 'x' | 'out' | 'activation' | 
   readonly outputPadding?: number;
 };
 
-/** Transposed convolution [L, Cin] -> [(L - 1) stride - 2 padding + kernel + outputPadding, Cout]; returns the number of output rows. */
-export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): number {
+/** Transposed convolution [L, Cin] -> [(L - 1) stride - 2 padding + kernel + outputPadding, Cout]; returns the output rows. */
+export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs & { readonly rows: SpanRows }): SpanRows;
+export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs & { readonly rows?: number }): number;
+export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): Rows {
   const { x, weight, out, padding = 0, outputPadding = 0 } = args;
-  const rowsIn = args.rows ?? x.shape[0] ?? 0;
+  const input = args.rows ?? x.shape[0] ?? 0;
   const { stride, kernel, taps, columns, outChannels } = weight;
-  const rows = (rowsIn - 1) * stride - 2 * padding + kernel + outputPadding;
+  const rows = outputRows(input, (count) => (count - 1) * stride - 2 * padding + kernel + outputPadding, stride);
+  const shape = rowShape(rows);
   assert(out.shape.at(-1) === outChannels, `conv_transpose1d: out ${out.label} has ${out.shape.at(-1)} columns, expected ${outChannels}`);
-  assert(rows >= 1 && rows <= (out.shape[0] ?? 0), `conv_transpose1d: ${rows} output rows for ${out.label} [${out.shape.join(', ')}]`);
+  assert(shape.rows + shape.unit >= 1 && shape.end <= (out.shape[0] ?? 0), `conv_transpose1d: ${shape.end} output rows for ${out.label} [${out.shape.join(', ')}]`); // prettier-ignore
+  assert(shape.unit === 0 || shape.rows >= 0, `conv_transpose1d: sequences that end ${-shape.rows} rows before their room`);
+  const grouped = rowShape(outputRows(rows, (count) => ceilDiv(count + padding, stride), 1 / stride));
   dispatchConv(rec, args, {
-    rows: ceilDiv(rows + padding, stride), rowsIn, stride: 1, padding: taps - 1, dilation: 1,
-    outStride: columns, outColumn: 0, outShift: padding * outChannels, outSize: rows * outChannels, residualStride: 0,
+    shape: grouped, input: rowShape(input), stride: 1, padding: taps - 1, dilation: 1,
+    outStride: columns, outColumn: 0, outShift: padding * outChannels, outSize: shape.rows * outChannels, residualStride: 0,
   }); // prettier-ignore
   return rows;
 }
 
 interface Geometry {
-  readonly rows: number;
-  readonly rowsIn: number;
+  /** Of the output; of a transposed convolution in groups of `stride`. */
+  readonly shape: RowShape;
+  readonly input: RowShape;
   readonly stride: number;
   readonly padding: number;
   readonly dilation: number;
@@ -286,6 +287,7 @@ function dispatchConv(
   const xStride = x.shape.at(-1) ?? 0;
   assert(xStride % 4 === 0 && xStride >= inChannels, `conv1d: ${x.label} has ${xStride} columns for ${inChannels} channels`);
   const part = matrix.parts[0] as LinearPart;
+  const { longest, count } = g.shape;
   const { caps } = rec;
   const lanes = caps.subgroupMinSize;
   const broadcast =
@@ -293,21 +295,26 @@ function dispatchConv(
   const shape = caps.family === 'cpu' ? CPU : GPU;
   const wg = broadcast ? lanes : shape.wg;
   const tileN = Math.min(shape.tileN, ceilDiv(columns, wg));
-  const fused = { ACTIVATION: ACTIVATIONS[activation], HAS_BIAS: bias ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
-  const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, out };
+  const fused = {
+    ACTIVATION: ACTIVATIONS[activation],
+    HAS_BIAS: bias ? 1 : 0,
+    HAS_RESIDUAL: residual ? 1 : 0,
+    SPANS: g.shape.table ? 1 : 0,
+  };
+  const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, spans: g.shape.table ?? x, out };
   const params = {
-    rows: g.rows, rows_in: g.rowsIn, n: columns, n_weight: part.padded, c4: ceilDiv(inChannels, 4), x_stride4: xStride / 4, taps,
+    rows_unit: g.shape.unit, rows: g.shape.rows, rows_in_unit: g.input.unit, rows_in: g.input.rows, n: columns, n_weight: part.padded, c4: ceilDiv(inChannels, 4), x_stride4: xStride / 4, taps,
     stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
     out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
   if (isQuad(caps) && !avoids(caps, 'conv1d_quad')) {
     const variant = { storage: part.dtype, overrides: fused, subgroups: true };
-    rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(g.rows, QUAD_TILE), ceilDiv(columns, QUAD_TILE)]);
+    rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(longest, QUAD_TILE), ceilDiv(columns, QUAD_TILE), count]);
   } else if (broadcast) {
     const variant = { storage: part.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
-    rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(g.rows, lanes), ceilDiv(columns, lanes * tileN)]);
+    rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(longest, lanes), ceilDiv(columns, lanes * tileN), count]);
   } else {
     const variant = { storage: part.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
-    rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(g.rows, shape.tileM), ceilDiv(columns, wg * tileN)]);
+    rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(longest, shape.tileM), ceilDiv(columns, wg * tileN), count]);
   }
 }

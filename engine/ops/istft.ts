@@ -6,16 +6,18 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { linear } from './linear.ts';
 import { packLinear } from './pack-linear.ts';
+import { rowShape } from './row-spans.ts';
+import type { RowShape, Rows } from './row-spans.ts';
 import type { LinearWeight } from './weight.ts';
 
 const WG = 64;
 
 export const FRAME = defineKernel({
   file: 'spectral/frame.wgsl',
-  fragments: () => ['lib/grid.wgsl'],
-  bindings: { signal: 'read', out: 'write' },
-  params: { samples: 'u32', frames: 'u32', n_fft: 'u32', hop: 'u32' },
-  overrides: { WG: 'u32' },
+  fragments: () => ['lib/grid.wgsl', 'lib/row_spans.wgsl'],
+  bindings: { signal: 'read', spans: 'read', out: 'write' },
+  params: { frames_unit: 'u32', frames: 'u32', n_fft: 'u32', hop: 'u32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 const SPECTRUM_SPEC = {
@@ -34,10 +36,10 @@ export const SPECTRUM = defineKernel({
 
 export const OVERLAP_ADD = defineKernel({
   file: 'spectral/overlap_add.wgsl',
-  fragments: () => ['lib/grid.wgsl'],
-  bindings: { frames: 'read', squared_window: 'read', out: 'write' },
-  params: { samples: 'u32', count: 'u32', n_fft: 'u32', hop: 'u32' },
-  overrides: { WG: 'u32' },
+  fragments: () => ['lib/grid.wgsl', 'lib/row_spans.wgsl'],
+  bindings: { frames: 'read', squared_window: 'read', spans: 'read', out: 'write' },
+  params: { frames_unit: 'u32', frames: 'u32', n_fft: 'u32', hop: 'u32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 /** A short Fourier transform as two constant matrices with the periodic Hann window folded in; meant for n_fft of tens. */
@@ -97,31 +99,33 @@ export interface FourierScratch {
   readonly spectrum: Tensor;
 }
 
-/**
- * Magnitudes and angles of the centred, mirrored STFT of `signal` (torch.stft with center=True): out [frames, >= 2 bins], frames =
- * samples / hop + 1. Returns the number of frames.
- */
-export function stftPolar(
-  rec: Recorder,
-  fourier: ShortFourier,
-  {
-    signal,
-    samples,
-    out,
-    scratch,
-  }: { readonly signal: Tensor; readonly samples: number; readonly out: Tensor; readonly scratch: FourierScratch },
-): number {
+export interface StftArgs {
+  /** Samples; of several sequences, one begins at sample `hop` times its first frame. */
+  readonly signal: Tensor;
+  /** Of frames: the samples are `hop` times one less, a whole number of hops. */
+  readonly frames: Rows;
+  /** [frames, >= 2 bins] f32. */
+  readonly out: Tensor;
+  readonly scratch: FourierScratch;
+}
+
+/** Magnitudes and angles of the centred, mirrored STFT of `signal` (torch.stft with center=True). */
+export function stftPolar(rec: Recorder, fourier: ShortFourier, { signal, frames, out, scratch }: StftArgs): void {
   const { nFft, hop, bins } = fourier;
-  const frames = Math.floor(samples / hop) + 1;
   const stride = out.shape.at(-1) ?? 0;
+  const shape = rowShape(frames);
+  const samples = (shape.longest - 1) * hop;
   assert(samples > nFft / 2, `stft: ${samples} samples cannot be mirrored over ${nFft / 2}`);
   assert(scratch.spectrum.shape.at(-1) === stride, `stft: ${out.label} and ${scratch.spectrum.label} differ in width`);
-  rec.dispatch(FRAME, { overrides: { WG } }, { signal, out: scratch.frames }, { samples, frames, n_fft: nFft, hop }, [
-    ceilDiv(frames * nFft, WG),
-  ]);
-  linear(rec, { x: scratch.frames, weight: fourier.forward, out: scratch.spectrum, rows: frames });
-  polar(rec, { x: scratch.spectrum, out, frames, bins });
-  return frames;
+  const bindings = { signal, spans: shape.table ?? signal, out: scratch.frames };
+  const params = { frames_unit: shape.unit, frames: shape.rows, n_fft: nFft, hop };
+  rec.dispatch(FRAME, spanVariant(shape), bindings, params, [ceilDiv(shape.longest * nFft, WG), 1, shape.count]);
+  linear(rec, { x: scratch.frames, weight: fourier.forward, out: scratch.spectrum, rows: shape.end });
+  polar(rec, { x: scratch.spectrum, out, frames: shape.end, bins });
+}
+
+function spanVariant({ table }: RowShape): { readonly overrides: { readonly WG: number; readonly SPANS: number } } {
+  return { overrides: { WG, SPANS: table ? 1 : 0 } };
 }
 
 /** Magnitudes and angles in (-pi, pi] of complex numbers: x and out [frames, stride] with two halves of `bins` columns. */
@@ -133,23 +137,27 @@ export function polar(
   rec.dispatch(POLAR, { overrides: { WG } }, { x, out }, { frames, bins, stride }, [ceilDiv(frames * bins, WG)]);
 }
 
-/**
- * Audio from iSTFTNet's last convolution x [frames, >= 2 bins] (log magnitudes, then what the sine of gives the phase): torch.istft with
- * center=True. out [(frames - 1) hop]; returns the number of samples.
- */
-export function istftHead(
-  rec: Recorder,
-  fourier: ShortFourier,
-  { x, frames, out, scratch }: { readonly x: Tensor; readonly frames: number; readonly out: Tensor; readonly scratch: FourierScratch },
-): number {
+export interface IstftArgs {
+  /** [frames, >= 2 bins] f32: log magnitudes, then what the sine of gives the phase. */
+  readonly x: Tensor;
+  readonly frames: Rows;
+  /** [(frames - 1) hop]; of several sequences, one begins at sample `hop` times its first frame. */
+  readonly out: Tensor;
+  readonly scratch: FourierScratch;
+}
+
+/** Audio from iSTFTNet's last convolution: torch.istft with center=True. */
+export function istftHead(rec: Recorder, fourier: ShortFourier, { x, frames, out, scratch }: IstftArgs): void {
   const { nFft, hop, bins } = fourier;
-  const samples = (frames - 1) * hop;
+  const shape = rowShape(frames);
+  const { end } = shape;
   const stride = x.shape.at(-1) ?? 0;
   assert(scratch.spectrum.shape.at(-1) === stride, `istft: ${x.label} and ${scratch.spectrum.label} differ in width`);
-  assert(out.size >= samples, `istft: ${samples} samples do not fit ${out.label}`);
-  rec.dispatch(SPECTRUM, { overrides: { WG } }, { x, out: scratch.spectrum }, { frames, bins, stride }, [ceilDiv(frames * bins, WG)]);
-  linear(rec, { x: scratch.spectrum, weight: fourier.inverse, out: scratch.frames, rows: frames });
-  const bindings = { frames: scratch.frames, squared_window: fourier.squaredWindow, out };
-  rec.dispatch(OVERLAP_ADD, { overrides: { WG } }, bindings, { samples, count: frames, n_fft: nFft, hop }, [ceilDiv(samples, WG)]);
-  return samples;
+  assert(out.size >= (end - 1) * hop, `istft: ${(end - 1) * hop} samples do not fit ${out.label}`);
+  rec.dispatch(SPECTRUM, { overrides: { WG } }, { x, out: scratch.spectrum }, { frames: end, bins, stride }, [ceilDiv(end * bins, WG)]);
+  linear(rec, { x: scratch.spectrum, weight: fourier.inverse, out: scratch.frames, rows: end });
+  const bindings = { frames: scratch.frames, squared_window: fourier.squaredWindow, spans: shape.table ?? x, out };
+  const params = { frames_unit: shape.unit, frames: shape.rows, n_fft: nFft, hop };
+  const groups = [ceilDiv((shape.longest - 1) * hop, WG), 1, shape.count];
+  rec.dispatch(OVERLAP_ADD, spanVariant(shape), bindings, params, groups);
 }

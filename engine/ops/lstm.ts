@@ -4,16 +4,18 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { isBlockType } from '../weights/storage.ts';
 import { linear } from './linear.ts';
+import { rowShape, styleAt } from './row-spans.ts';
+import type { Rows, SequenceStyles } from './row-spans.ts';
 import { floatFragment } from './weight.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
 export const LSTM = defineKernel({
   file: 'rnn/lstm.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl'],
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl', 'lib/row_spans.wgsl'],
   consts: ['DIRECTIONS'],
-  bindings: { inputs: 'read', weight: 'read', out: 'write' },
-  params: { steps: 'u32', out_stride: 'u32' },
-  overrides: { WG: 'u32', HIDDEN: 'u32' },
+  bindings: { inputs: 'read', weight: 'read', style: 'read', spans: 'read', out: 'write' },
+  params: { steps_unit: 'u32', steps: 'u32', out_stride: 'u32', style_first: 'u32', style_stride: 'u32' },
+  overrides: { WG: 'u32', HIDDEN: 'u32', STYLED: 'bool', SPANS: 'bool' },
 });
 
 export const LSTM_FORWARD = defineKernel({
@@ -62,22 +64,33 @@ export interface LstmArgs {
   readonly out: Tensor;
   /** Scratch [T, 8H] f32. */
   readonly inputs: Tensor;
-  readonly rows: number;
-  /** [8H] f32 instead of the layer's own bias: a caller that knows a constant part of the input folds it in. */
-  readonly bias?: Tensor;
+  readonly rows: Rows;
+  /** Instead of the layer's own bias, because a part of the input is the same at all steps of a sequence. */
+  readonly style?: StyledBias;
+}
+
+/** Biases of a bidirectional LSTM that differ from sequence to sequence: values [first, first + 8H) of each row. */
+export interface StyledBias {
+  readonly of: SequenceStyles;
+  readonly first: number;
 }
 
 /** Bidirectional LSTM from a zero state: out[t] = [forward h, backward h]. */
-export function lstm(rec: Recorder, { x, weight, out, inputs, rows, bias = weight.bias }: LstmArgs): void {
+export function lstm(rec: Recorder, { x, weight, out, inputs, rows, style }: LstmArgs): void {
   const { hidden } = weight;
   const outStride = out.shape.at(-1) ?? 0;
   assert(
     outStride >= 2 * hidden && inputs.shape.at(-1) === 8 * hidden,
     `lstm: ${out.label} or ${inputs.label} is too narrow for ${hidden} units`,
   );
-  linear(rec, { x, weight: weight.input, bias, out: inputs, rows });
-  const { recurrent } = weight;
-  rec.dispatch(LSTM, variantOf(rec, weight, 2), { inputs, weight: recurrent.weight, out }, { steps: rows, out_stride: outStride }, [2]);
+  const { unit, rows: steps, end, count, table } = rowShape(rows);
+  linear(rec, { x, weight: weight.input, bias: style ? undefined : weight.bias, out: inputs, rows: end });
+  const { storage, consts, overrides } = variantOf(rec, weight, 2);
+  const variant = { storage, consts, overrides: { ...overrides, STYLED: style ? 1 : 0, SPANS: table ? 1 : 0 } };
+  const bindings = { inputs, weight: weight.recurrent.weight, style: style?.of.tensor ?? inputs, spans: table ?? inputs, out };
+  const where = style ? styleAt(style.of, style.first) : { first: 0, stride: 0 };
+  const styled = { style_first: where.first, style_stride: where.stride };
+  rec.dispatch(LSTM, variant, bindings, { steps_unit: unit, steps, out_stride: outStride, ...styled }, [2, 1, count]);
 }
 
 export interface LstmForwardArgs {

@@ -2,6 +2,8 @@ import { assert } from '../errors.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import { rowShape, styleAt } from './row-spans.ts';
+import type { Rows, SequenceStyles } from './row-spans.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
 
 export const RMS_NORM = defineKernel({
@@ -14,10 +16,10 @@ export const RMS_NORM = defineKernel({
 
 export const LAYER_NORM = defineKernel({
   file: 'norm/layer_norm.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
-  bindings: { x: 'read', weight: 'read', bias: 'read', out: 'write' },
-  params: { rows: 'u32', columns: 'u32', eps: 'f32' },
-  overrides: { WG: 'u32' },
+  fragments: (v) => ['lib/grid.wgsl', 'lib/row_spans.wgsl', reduceFragment(v)],
+  bindings: { x: 'read', weight: 'read', bias: 'read', spans: 'read', out: 'write' },
+  params: { rows_unit: 'u32', rows: 'u32', columns: 'u32', weight_first: 'u32', bias_first: 'u32', style_stride: 'u32', eps: 'f32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 export interface NormArgs {
@@ -80,11 +82,45 @@ export function matchRms(rec: Recorder, { x, like, residual, out, floor, rows }:
   rec.dispatch(MATCH_RMS, { ...variant, overrides }, { x, like, residual: residual ?? x, out }, { rows, columns, floor }, [rows]);
 }
 
+export interface LayerNormArgs extends Omit<NormArgs, 'rows'> {
+  /** [C] f32. */
+  readonly bias: Tensor;
+  /** Rows to compute; default all. */
+  readonly rows?: Rows;
+}
+
 /** Layer norm (Ba et al. 2016) with scale and shift. */
-export function layerNorm(rec: Recorder, { x, weight, bias, out, eps, rows }: NormArgs & { readonly bias: Tensor }): void {
-  const columns = weight.size;
-  assert(x.size % columns === 0, `layer_norm: ${x.label} [${x.shape.join(', ')}] is not rows of ${columns}`);
-  const count = rows ?? x.size / columns;
+export function layerNorm(rec: Recorder, args: LayerNormArgs): void {
+  dispatchLayerNorm(rec, args, { weight_first: 0, bias_first: 0, style_stride: 0 });
+}
+
+export interface StyledNormArgs extends Omit<NormArgs, 'rows' | 'weight'> {
+  /** A sequence's scale [C] from value `weightFirst` on, its shift from `biasFirst` on. */
+  readonly style: SequenceStyles;
+  readonly weightFirst: number;
+  readonly biasFirst: number;
+  readonly rows: Rows;
+}
+
+/** Layer norm whose scale and shift are those of the row's sequence. */
+export function styledLayerNorm(rec: Recorder, { style, weightFirst, biasFirst, ...args }: StyledNormArgs): void {
+  const [weight, bias] = [styleAt(style, weightFirst), styleAt(style, biasFirst)];
+  const where = { weight_first: weight.first, bias_first: bias.first, style_stride: weight.stride };
+  dispatchLayerNorm(rec, { ...args, weight: style.tensor, bias: style.tensor }, where);
+}
+
+function dispatchLayerNorm(
+  rec: Recorder,
+  { x, weight, bias, out, eps, rows }: LayerNormArgs,
+  where: { readonly weight_first: number; readonly bias_first: number; readonly style_stride: number },
+): void {
+  const columns = x.shape.at(-1) ?? 0;
+  assert(weight.size >= where.weight_first + columns, `layer_norm: ${weight.label} has ${weight.size} values for ${columns} columns`);
+  assert(bias.size >= where.bias_first + columns, `layer_norm: ${bias.label} has ${bias.size} values for ${columns} columns`);
+  const shape = rowShape(rows ?? x.size / columns);
   const { wg, variant } = reduceVariant(rec.caps, columns);
-  rec.dispatch(LAYER_NORM, { ...variant, overrides: { WG: wg } }, { x, weight, bias, out }, { rows: count, columns, eps }, [count]);
+  const overrides = { WG: wg, SPANS: shape.table ? 1 : 0 };
+  const params = { rows_unit: shape.unit, rows: shape.rows, columns, ...where, eps };
+  const bindings = { x, weight, bias, spans: shape.table ?? x, out };
+  rec.dispatch(LAYER_NORM, { ...variant, overrides }, bindings, params, [shape.longest, 1, shape.count]);
 }

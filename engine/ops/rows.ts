@@ -3,6 +3,8 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { rowShape } from './row-spans.ts';
+import type { Rows } from './row-spans.ts';
 
 const WG = 64;
 
@@ -70,10 +72,10 @@ export function averageLeaky(rec: Recorder, { parts, out, rows, slope }: Average
 
 export const MIRROR_ADD = defineKernel({
   file: 'elementwise/mirror_add.wgsl',
-  fragments: () => ['lib/grid.wgsl'],
-  bindings: { x: 'read', y: 'read', out: 'write' },
-  params: { rows: 'u32', c4: 'u32', pad: 'u32' },
-  overrides: { WG: 'u32' },
+  fragments: () => ['lib/grid.wgsl', 'lib/row_spans.wgsl'],
+  bindings: { x: 'read', y: 'read', spans: 'read', out: 'write' },
+  params: { rows_unit: 'u32', rows: 'u32', c4: 'u32', pad: 'u32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 });
 
 export interface MirrorAddArgs {
@@ -83,7 +85,7 @@ export interface MirrorAddArgs {
   readonly y: Tensor;
   /** [rows, C] f32. */
   readonly out: Tensor;
-  readonly rows: number;
+  readonly rows: Rows;
   /** Rows put before x by mirroring it (torch.nn.ReflectionPad1d). */
   readonly pad: number;
 }
@@ -93,6 +95,9 @@ export function mirrorAdd(rec: Recorder, { x, y, out, rows, pad }: MirrorAddArgs
   const channels = out.shape.at(-1) ?? 0;
   const same = x.shape.at(-1) === channels && y.shape.at(-1) === channels;
   assert(channels % 4 === 0 && same, `mirror_add: ${x.label}, ${y.label} and ${out.label} must have equal columns, a multiple of 4`);
-  const params = { rows, c4: channels / 4, pad };
-  rec.dispatch(MIRROR_ADD, { overrides: { WG } }, { x, y, out }, params, [ceilDiv((rows * channels) / 4, WG)]);
+  const shape = rowShape(rows);
+  const params = { rows_unit: shape.unit, rows: shape.rows, c4: channels / 4, pad };
+  const variant = { overrides: { WG, SPANS: shape.table ? 1 : 0 } };
+  const groups = [ceilDiv((shape.longest * channels) / 4, WG), 1, shape.count];
+  rec.dispatch(MIRROR_ADD, variant, { x, y, spans: shape.table ?? x, out }, params, groups);
 }

@@ -3,31 +3,35 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { rowShape } from './row-spans.ts';
+import type { Rows } from './row-spans.ts';
 
 const WG = 64;
 
 export const SOURCE_PHASE = defineKernel({
   file: 'spectral/source_phase.wgsl',
   consts: ['HARMONICS'],
-  bindings: { f0: 'read', phase: 'write' },
-  params: { frames: 'u32', f0_stride: 'u32', samples_per_frame: 'f32', sample_rate: 'f32' },
+  fragments: () => ['lib/row_spans.wgsl'],
+  bindings: { f0: 'read', spans: 'read', phase: 'write' },
+  params: { frames_unit: 'u32', frames: 'u32', f0_stride: 'u32', samples_per_frame: 'f32', sample_rate: 'f32' },
+  overrides: { SPANS: 'bool' },
 });
 
 export const SOURCE = defineKernel({
   file: 'spectral/source.wgsl',
-  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl', 'lib/mulberry.wgsl', 'lib/activation.wgsl'],
+  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl', 'lib/mulberry.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl'],
   consts: ['HARMONICS'],
-  bindings: { f0: 'read', phase: 'read', merge: 'read', out: 'write' },
+  bindings: { f0: 'read', phase: 'read', merge: 'read', spans: 'read', out: 'write' },
   params: {
-    samples: 'u32', frames: 'u32', f0_stride: 'u32', samples_per_frame: 'u32', sample_rate: 'f32', seed: 'u32', first_sample: 'u32', noise_scale: 'f32',
+    frames_unit: 'u32', frames: 'u32', f0_stride: 'u32', samples_per_frame: 'u32', sample_rate: 'f32', seed: 'u32', first_sample: 'u32', noise_scale: 'f32',
   },
-  overrides: { WG: 'u32' },
+  overrides: { WG: 'u32', SPANS: 'bool' },
 }); // prettier-ignore
 
 export interface HarmonicSourceArgs {
   /** [frames, stride] f32, Hz in column 0; below 10 Hz is unvoiced. */
   readonly f0: Tensor;
-  readonly frames: number;
+  readonly frames: Rows;
   /** Scratch [frames, harmonics] f32. */
   readonly phase: Tensor;
   /** [harmonics + 1] f32: how the harmonics add up, then the bias. */
@@ -40,7 +44,7 @@ export interface HarmonicSourceArgs {
   readonly noise: NoiseKey;
 }
 
-/** Noise is a function of (seed, sample number, harmonic), so a sentence sounds the same whatever else is computed. */
+/** Noise is a function of (seed, sample number, harmonic), so a sentence sounds the same whatever else is computed. Several sequences have seeds and sample numbers of their own, the last two numbers of a span. */
 export interface NoiseKey {
   /** u32. */
   readonly seed: number;
@@ -55,15 +59,18 @@ export function harmonicSource(rec: Recorder, args: HarmonicSourceArgs): void {
   const { f0, frames, phase, merge, out, samplesPerFrame, sampleRate, noise } = args;
   const harmonics = merge.size - 1;
   const f0Stride = f0.shape.at(-1) ?? 0;
-  const samples = frames * samplesPerFrame;
+  const { unit, rows, end, longest, count, table } = rowShape(frames);
   assert(
-    phase.size >= frames * harmonics && out.size >= samples,
-    `source: ${out.label} or ${phase.label} is too small for ${frames} frames`,
+    phase.size >= end * harmonics && out.size >= end * samplesPerFrame,
+    `source: ${out.label} or ${phase.label} is too small for ${end} frames`,
   );
   const consts = { HARMONICS: harmonics };
-  const common = { frames, f0_stride: f0Stride, sample_rate: sampleRate };
-  rec.dispatch(SOURCE_PHASE, { consts }, { f0, phase }, { ...common, samples_per_frame: samplesPerFrame }, [1]);
+  const spans = table ?? f0;
+  const SPANS = table ? 1 : 0;
+  const common = { frames_unit: unit, frames: rows, f0_stride: f0Stride, sample_rate: sampleRate };
+  const phased = { ...common, samples_per_frame: samplesPerFrame };
+  rec.dispatch(SOURCE_PHASE, { consts, overrides: { SPANS } }, { f0, spans, phase }, phased, [1, 1, count]);
   const keyed = { seed: noise.seed, first_sample: noise.firstSample, noise_scale: noise.scale };
-  const params = { samples, samples_per_frame: samplesPerFrame, ...common, ...keyed };
-  rec.dispatch(SOURCE, { consts, overrides: { WG } }, { f0, phase, merge, out }, params, [ceilDiv(samples, WG)]);
+  const groups = [ceilDiv(longest * samplesPerFrame, WG), 1, count];
+  rec.dispatch(SOURCE, { consts, overrides: { WG, SPANS } }, { f0, phase, merge, spans, out }, { ...phased, ...keyed }, groups);
 }

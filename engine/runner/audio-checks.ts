@@ -9,8 +9,10 @@ import { activationOf } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
 
 const [ROWS, CHANNELS, TAPS] = [21, 12, 3] as const;
+/** The rows as two sequences. */
+const SEQUENCES = [8, 13] as const;
 
-/** Three taps, whose first and last positions hang over. */
+/** Three taps, whose first and last positions hang over, of one sequence or of two. */
 const checkConv: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
   // The narrowest tile is taken for few columns.
   const columns = (consts['LANES'] ?? overrides['WG'] ?? 8) * (consts['TILE_N'] ?? 1);
@@ -23,14 +25,17 @@ const checkConv: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) 
   const out = bench.out([ROWS, columns]);
   const activation = activationOf(overrides['ACTIVATION']);
   const values = storage === 'f16' ? fromF16(toF16(floats)) : floats;
+  const several = overrides['SPANS'] === 1;
+  const rows = several ? bench.spans(SEQUENCES) : ROWS;
+  const isOtherSequence = (l: number, other: number): boolean => several && l < SEQUENCES[0] !== other < SEQUENCES[0];
   // Row l of the product: what the taps of position l see, channel by channel.
   const seen = Float32Array.from({ length: ROWS * CHANNELS * TAPS }, (_, i) => {
     const [l, c, t] = [Math.floor(i / (CHANNELS * TAPS)), Math.floor(i / TAPS) % CHANNELS, i % TAPS];
-    return x.values[(l + t - 1) * CHANNELS + c] ?? 0;
+    return isOtherSequence(l, l + t - 1) ? 0 : (x.values[(l + t - 1) * CHANNELS + c] ?? 0);
   });
+  const args = { x: x.tensor, weight, out, padding: 1, activation, ...(hasResidual && { residual: residual.tensor }) };
   return {
-    record: (rec) =>
-      void conv1d(rec, { x: x.tensor, weight, out, padding: 1, activation, ...(hasResidual && { residual: residual.tensor }) }),
+    record: (rec) => void (typeof rows === 'number' ? conv1d(rec, { ...args, rows }) : conv1d(rec, { ...args, rows })),
     out,
     expected: plain
       .linear(seen, values, ROWS, columns, CHANNELS * TAPS)

@@ -102,8 +102,9 @@ const checkRmsNorm: CheckMaker = ({ overrides = {} }, bench) => {
 const checkLayerNorm: CheckMaker = ({ overrides = {} }, bench) => {
   const columns = NORM_COLUMNS[overrides['WG']!] ?? 64;
   const [x, weight, bias, out] = [bench.floats([3, columns]), bench.floats([columns]), bench.floats([columns]), bench.out([3, columns])];
+  const rows = overrides['SPANS'] === 1 ? bench.spans([2, 1]) : 3;
   return {
-    record: (rec) => layerNorm(rec, { x: x.tensor, weight: weight.tensor, bias: bias.tensor, out, eps: EPS }),
+    record: (rec) => layerNorm(rec, { x: x.tensor, weight: weight.tensor, bias: bias.tensor, out, eps: EPS, rows }),
     out,
     expected: plain.layerNorm(x.values, weight.values, bias.values, 3, columns, EPS),
     tolerance: 1e-9,

@@ -4,12 +4,16 @@ import { allocate } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import { ownedTensors } from '../gpu/tensor.ts';
 import type { KokoroConfig } from '../models/kokoro/config.ts';
+import { batchFrames, writeFrames, writeText } from '../models/kokoro/batch.ts';
+import type { FrameBatch, FrameSentence, TextBatch } from '../models/kokoro/batch.ts';
 import {
   FRAME_STEP, createFrameWorkspace, createKokoroWorkspace, forwardDecoder, forwardHead, forwardSource, forwardStage, forwardText,
 } from '../models/kokoro/model.ts'; // prettier-ignore
 import type { FrameWorkspace, KokoroWeights, KokoroWorkspace } from '../models/kokoro/model.ts';
 import { voiceStyle } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
+import { MAX_SENTENCES, projectStyle } from '../models/kokoro/weights.ts';
+import type { StyleSizes } from '../models/kokoro/weights.ts';
 import { FairQueue } from '../util/fair-queue.ts';
 import { alignUp, indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
@@ -23,7 +27,7 @@ export interface SpeechPiece {
   readonly speed: number;
   /** u32 key of the noise. */
   readonly seed: number;
-  /** Samples of the utterance before this piece: the noise goes on where it stopped. */
+  /** Where in its noise the piece begins: no less than the samples of the utterance before it, so that no noise is heard twice. */
   readonly firstSample: number;
 }
 
@@ -40,6 +44,19 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** A piece whose durations are known. */
+interface Sentence extends FrameSentence {
+  readonly waiting: Waiting;
+}
+
+/**
+ * Phonemes of a batch on software adapters. They compute as long for two sentences at once as for one after the other, so a larger batch would only make
+ * the first wait for the last; in one of this size dispatches without enough work for all cores are few.
+ */
+const SOFTWARE_TOKENS = 128;
+/** How much longer than the piece whose turn it is those beside it may be: it waits for them. */
+const LONGER = 2;
+
 /** A word: as many rows take the kernels of a sentence, and on a software adapter every second of audio takes seconds. */
 const WARM_UP_IDS = 8;
 
@@ -52,9 +69,9 @@ export interface PieceLimits {
 }
 
 /**
- * Runs pieces one at a time on one workspace, which has room for the longest piece that there was so far: one of the limits' length takes some 500 KB a
- * frame of published Kokoro, and most texts have none. A piece is a few submissions with waits between them, so that a chat step
- * need not wait for a whole sentence; the noise is keyed by sample number, so nothing that runs beside it can change a piece.
+ * Runs pieces in batches on one workspace, which has room for the longest piece that there was so far: one of the limits' length takes some 500 KB a
+ * frame of published Kokoro, and most texts have none. A batch is a few submissions with waits between them, so that a chat step need not wait for a
+ * whole sentence. Every kernel gives a piece the bits that it has alone, and the noise is keyed by the piece, so nothing that runs beside it can change it.
  */
 export class KokoroRunner {
   readonly config: KokoroConfig;
@@ -72,40 +89,50 @@ export class KokoroRunner {
     this.#device = device;
     this.#weights = weights;
     this.#maxFrames = maxFrames;
-    this.#ws = createKokoroWorkspace(device, config, maxTokens, Math.min(FRAME_STEP, maxFrames));
+    this.#ws = createKokoroWorkspace(device, config, weights, maxTokens, Math.min(FRAME_STEP, maxFrames));
   }
 
   /** Bytes of the workspace at most. */
-  static bytes(device: Device, config: KokoroConfig, { maxTokens, maxFrames }: PieceLimits): number {
-    return device.measure(() => void createKokoroWorkspace(device, config, maxTokens, maxFrames));
+  static bytes(device: Device, config: KokoroConfig, sizes: StyleSizes, { maxTokens, maxFrames }: PieceLimits): number {
+    return device.measure(() => void createKokoroWorkspace(device, config, sizes, maxTokens, maxFrames));
   }
 
   /** Compiles every kernel and speaks a first piece, so that later ones compile nothing. */
   async warmUp(voice: Voice): Promise<void> {
-    const [tokens, frames] = [4, 8];
-    const noise = { seed: 0, firstSample: 0, scale: 1 };
+    const frames = { index: new Uint32Array(8), seed: 0, firstSample: 0 };
     const piece = (rec: Recorder): void => {
-      forwardText(rec, this.#weights, this.config, this.#ws, tokens);
-      this.#decode(rec, frames, noise);
-      this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
-      forwardHead(rec, this.#weights, this.#ws, frames);
+      const text = this.#writeText([{ ids: [0, 0], voice, speed: 1, seed: 0, firstSample: 0 }]);
+      forwardText(rec, this.#weights, this.config, this.#ws, text);
+      const batch = writeFrames(this.#device, this.#ws.frameInput, text, 0, [frames]);
+      this.#decode(rec, batch);
+      this.config.generator.upsampleRates.forEach((_, stage) => forwardStage(rec, this.#weights, this.#ws, stage, batch));
+      forwardHead(rec, this.#weights, this.#ws, batch);
     };
-    await warmUp(this.#device, { work: [piece], tryOut: () => this.#tryOut(voice) });
+    // As many rows as there are kernels for.
+    const sizes = [MAX_SENTENCES, 3, 2].map(
+      (sentences) => (rec: Recorder) => projectStyle(rec, this.#weights.decoderStyle, this.#ws.decoderStyles, sentences),
+    );
+    await warmUp(this.#device, { work: [piece], sizes, tryOut: () => this.#tryOut(voice) });
   }
 
+  /** Two pieces at once, because some matrix products have kernels for one row. */
   async #tryOut(voice: Voice): Promise<string | undefined> {
-    const ids = new Array<number>(WARM_UP_IDS).fill(0);
-    const spoken = await this.run({ ids, voice, speed: 1, seed: 0, firstSample: 0 }, new AbortController().signal);
-    return spoken && indexBeyond(spoken.samples) >= 0 ? 'the first samples spoken are not finite' : undefined;
+    const piece = { ids: new Array<number>(WARM_UP_IDS).fill(0), voice, speed: 1, seed: 0, firstSample: 0 };
+    const never = new AbortController().signal;
+    const spoken = await Promise.all([piece, piece].map((one) => this.run(one, never)));
+    const broken = spoken.some((one) => one && indexBeyond(one.samples) >= 0);
+    return broken ? 'the first samples spoken are not finite' : undefined;
   }
 
   /**
-   * Audio of a piece; undefined when it is longer than the limits. Pieces take fair turns, by how much of their utterances was spoken before.
+   * Audio of a piece; undefined when it is longer than the limits. Pieces take fair turns, by how much of their utterances was spoken before; others that
+   * wait go with the one whose turn it is.
    */
   run(piece: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ piece, signal, resolve, reject }, piece.firstSample);
-      this.#running ??= this.#runAll();
+      // After this tick, so that pieces that come together go together.
+      this.#running ??= Promise.resolve().then(() => this.#runAll());
     });
   }
 
@@ -115,84 +142,142 @@ export class KokoroRunner {
   }
 
   async #runAll(): Promise<void> {
-    for (let next = this.#waiting.take(); next; next = this.#waiting.take()) {
-      const { piece, signal, resolve, reject } = next;
-      await this.#run(piece, signal).then(resolve, reject);
+    for (let batch = this.#takeBatch(); batch.length > 0; batch = this.#takeBatch()) {
+      await this.#run(batch).catch((error: unknown) => batch.forEach(({ reject }) => reject(error)));
     }
     this.#running = undefined;
   }
 
-  async #run({ ids, voice, speed, seed, firstSample }: SpeechPiece, signal: AbortSignal): Promise<SpokenPiece | undefined> {
-    if (ids.length > this.maxIds) return undefined;
-    const tokens = ids.length + 2;
-    const index = frameIndex(await this.#durations(ids, voice, signal), tokens, speed);
-    const frames = index.length;
-    if (frames > this.#maxFrames) return undefined;
-    if (frames > this.#ws.maxFrames) await this.#grow(frames);
-    this.#device.write(this.#ws.index, index);
-    await this.#step('speech decoder', signal, (rec) => this.#decode(rec, frames, { seed, firstSample, scale: 1 }));
-    const stages = this.config.generator.upsampleRates.length;
-    for (let stage = 0; stage < stages - 1; stage++) {
-      await this.#step(`speech stage ${stage}`, signal, (rec) => forwardStage(rec, this.#weights, this.#ws, stage, frames));
-    }
-    throwIfAborted(signal);
-    const rec = this.#device.record('speech head');
-    forwardStage(rec, this.#weights, this.#ws, stages - 1, frames);
-    const samples = forwardHead(rec, this.#weights, this.#ws, frames);
-    // All of the tensor, whatever the piece's length: staging buffers come in powers of two, and a new size would be a new buffer.
-    const readback = rec.readback(this.#ws.generator.audio);
-    rec.submit();
-    return { samples: new Float32Array(await readback.data()).slice(0, samples), frames };
+  /** The piece whose turn it is and those that may go with it, the shortest first. A piece has no more than twice as long ones beside it. */
+  #takeBatch(): Waiting[] {
+    const first = this.#waiting.take();
+    if (!first) return [];
+    const longest = LONGER * first.piece.ids.length;
+    const most = this.#device.caps.family === 'cpu' ? Math.min(SOFTWARE_TOKENS, this.#ws.maxTokens) : this.#ws.maxTokens;
+    const batch = [first];
+    let tokens = first.piece.ids.length + 2;
+    const companions = this.#waiting.takeWhere(({ piece: { ids } }) => {
+      const fits = batch.length < MAX_SENTENCES && ids.length <= longest && tokens + ids.length + 2 <= most;
+      if (fits) tokens += ids.length + 2;
+      return fits;
+    });
+    batch.push(...companions);
+    return batch.sort((a, b) => a.piece.ids.length - b.piece.ids.length);
   }
 
-  /** Makes room for `frames`. What was computed a token stays; nothing is in flight, because pieces run one at a time. */
+  async #run(batch: readonly Waiting[]): Promise<void> {
+    const live = batch.filter((waiting) => !gone(waiting));
+    if (live.length === 0) return;
+    const pieces = live.map(({ piece }) => piece);
+    const text = this.#writeText(pieces);
+    const durations = await this.#durations(text);
+    const sentences = pieces.map((piece, i) => {
+      const { ids, seed, firstSample } = piece;
+      const own = durations.subarray(text.first[i], text.first[i]! + ids.length + 2);
+      return { index: frameIndex(own, piece.speed), seed, firstSample, waiting: live[i]! };
+    });
+    for (const { from, to } of groupsOf(sentences, this.#maxFrames)) {
+      await this.#speak(text, from, sentences.slice(from, to));
+    }
+  }
+
+  /** Speaks neighbours of a text batch. */
+  async #speak(text: TextBatch, from: number, sentences: readonly Sentence[]): Promise<void> {
+    const counts = sentences.map(({ index }) => index.length);
+    const frames = batchFrames(counts);
+    if (frames > this.#maxFrames) return sentences.forEach(({ waiting }) => waiting.resolve(undefined));
+    if (frames > this.#ws.maxFrames) await this.#grow(frames);
+    const batch = writeFrames(this.#device, this.#ws.frameInput, text, from, sentences);
+    const waiting = sentences.map((sentence) => sentence.waiting);
+    await this.#step('speech decoder', waiting, (rec) => this.#decode(rec, batch));
+    const stages = this.config.generator.upsampleRates.length;
+    for (let stage = 0; stage < stages - 1; stage++) {
+      await this.#step(`speech stage ${stage}`, waiting, (rec) => forwardStage(rec, this.#weights, this.#ws, stage, batch));
+    }
+    if (waiting.filter((one) => !gone(one)).length === 0) return;
+    const rec = this.#device.record('speech head');
+    forwardStage(rec, this.#weights, this.#ws, stages - 1, batch);
+    forwardHead(rec, this.#weights, this.#ws, batch);
+    // All of the tensor, whatever the pieces' length: staging buffers come in powers of two, and a new size would be a new buffer.
+    const readback = rec.readback(this.#ws.generator.audio);
+    rec.submit();
+    const audio = new Float32Array(await readback.data());
+    const samples = 2 * this.config.samplesPerF0Frame;
+    waiting.forEach(({ resolve }, i) => {
+      const at = batch.first[i]! * samples;
+      resolve({ samples: audio.slice(at, at + counts[i]! * samples), frames: counts[i]! });
+    });
+  }
+
+  /** Makes room for `frames`. What was computed a token stays; nothing is in flight, because batches run one at a time. */
   async #grow(frames: number): Promise<void> {
     const make = (maxFrames: number): Promise<FrameWorkspace> =>
       allocate(this.#device, 'room for a longer sentence', () => createFrameWorkspace(this.#device, this.config, maxFrames));
-    const { generator, curves, decoder, scratch, index, frameGates, maxFrames } = this.#ws;
+    const { generator, curves, decoder, scratch, frameInput, frameGates, maxFrames } = this.#ws;
     // Before the larger one is made, so that both need not fit.
-    this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, index, frameGates }));
+    this.#device.destroy(...ownedTensors({ generator, curves, decoder, scratch, frameInput, frameGates }));
     const larger = await make(Math.min(alignUp(frames, FRAME_STEP), this.#maxFrames)).catch((error: unknown) => error as EngineError);
     this.#ws = { ...this.#ws, ...(larger instanceof EngineError ? await make(maxFrames) : larger) };
     if (larger instanceof EngineError) throw larger;
   }
 
+  #writeText(pieces: readonly SpeechPiece[]): TextBatch {
+    const sentences = pieces.map(({ ids, voice }) => ({
+      ids: Uint32Array.from([0, ...ids, 0]),
+      ...voiceStyle(voice, ids.length, this.config.styleDim),
+    }));
+    return writeText(this.#device, this.config, this.#ws, sentences);
+  }
+
   /** Frames of each token at speed 1, not yet rounded. */
-  async #durations(ids: readonly number[], voice: Voice, signal: AbortSignal): Promise<Float32Array> {
-    throwIfAborted(signal);
-    const { decoder, prosody } = voiceStyle(voice, ids.length, this.config.styleDim);
-    this.#device.write(this.#ws.ids, Uint32Array.from([0, ...ids, 0]));
-    this.#device.write(this.#weights.decoderStyle.input, decoder);
-    this.#device.write(this.#weights.prosodyStyle.input, prosody);
+  async #durations(text: TextBatch): Promise<Float32Array> {
     const rec = this.#device.record('speech text');
-    forwardText(rec, this.#weights, this.config, this.#ws, ids.length + 2);
+    forwardText(rec, this.#weights, this.config, this.#ws, text);
     const readback = rec.readback(this.#ws.prosody.durations);
     rec.submit();
     const durations = new Float32Array(await readback.data());
     if (indexBeyond(durations) < 0) return durations;
-    throw new EngineError('invalid_model', `the durations of ${ids.length} phonemes are not finite: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
+    throw new EngineError('invalid_model', `the durations of ${text.tokens.spans.end} phonemes are not finite: the weights are damaged, or too large for f16`, { remedies: [LOAD_AS_F32] }); // prettier-ignore
   }
 
-  #decode(rec: Recorder, frames: number, noise: Parameters<typeof forwardSource>[5]): void {
-    forwardDecoder(rec, this.#weights, this.config, this.#ws, frames);
-    forwardSource(rec, this.#weights, this.config, this.#ws, frames, noise);
+  #decode(rec: Recorder, batch: FrameBatch): void {
+    forwardDecoder(rec, this.#weights, this.config, this.#ws, batch);
+    forwardSource(rec, this.#weights, this.config, this.#ws, batch);
   }
 
-  async #step(label: string, signal: AbortSignal, forward: (rec: Recorder) => void): Promise<void> {
-    throwIfAborted(signal);
+  /** Nothing where nobody waits any more. */
+  async #step(label: string, waiting: readonly Waiting[], forward: (rec: Recorder) => void): Promise<void> {
+    if (waiting.filter((one) => !gone(one)).length === 0) return;
     const rec = this.#device.record(label);
     forward(rec);
     await rec.submit().finished();
   }
 }
 
-function throwIfAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+/** Tells a waiter that went away so. */
+function gone({ signal, reject }: Waiting): boolean {
+  if (signal.aborted) reject(new EngineError('aborted', 'the request was aborted'));
+  return signal.aborted;
+}
+
+/** Runs of neighbours whose frames are at most `most` together; one that has more is alone. */
+function groupsOf(sentences: readonly Sentence[], most: number): { readonly from: number; readonly to: number }[] {
+  const groups: { from: number; to: number }[] = [];
+  let frames = Infinity;
+  sentences.forEach(({ index }, i) => {
+    frames += index.length + 1;
+    if (frames <= most) groups.at(-1)!.to = i + 1;
+    else {
+      groups.push({ from: i, to: i + 1 });
+      frames = index.length;
+    }
+  });
+  return groups;
 }
 
 /** The token of each frame: durations over speed, rounded half to even as PyTorch does, at least one frame a token. */
-function frameIndex(durations: Float32Array, tokens: number, speed: number): Uint32Array<ArrayBuffer> {
-  const counts = Array.from({ length: tokens }, (_, token) => Math.max(1, roundHalfToEven(durations[token]! / speed)));
+function frameIndex(durations: Float32Array, speed: number): Uint32Array<ArrayBuffer> {
+  const counts = Array.from(durations, (duration) => Math.max(1, roundHalfToEven(duration / speed)));
   const index = new Uint32Array(counts.reduce((a, b) => a + b, 0));
   let at = 0;
   counts.forEach((count, token) => {

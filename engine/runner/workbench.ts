@@ -7,6 +7,8 @@ import { ACTIVATIONS } from '../ops/activation.ts';
 import type { Activation } from '../ops/activation.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { emptyLinear, packLinear } from '../ops/pack-linear.ts';
+import { spanRows } from '../ops/row-spans.ts';
+import type { SpanRows } from '../ops/row-spans.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { f32ToF16Bits, fromF16, toF16 } from '../util/f16.ts';
 import { createRng } from '../util/rng.ts';
@@ -47,6 +49,16 @@ export class Workbench {
 
   words(values: readonly number[], shape: readonly number[] = [values.length]): Tensor {
     return this.keep(this.device.upload('check', 'u32', shape, Uint32Array.from(values)));
+  }
+
+  /** Sequences of so many rows, one behind the other. */
+  spans(counts: readonly number[]): SpanRows {
+    const first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0));
+    const table = this.words(
+      counts.flatMap((count, s) => [first[s]!, count, 0, 0]),
+      [counts.length, 4],
+    );
+    return spanRows({ table, count: counts.length, longest: Math.max(...counts), end: first.at(-1)! + counts.at(-1)! }, 1);
   }
 
   /** Of NaN, so that what is not written shows. */

@@ -12,6 +12,7 @@ import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { kokoroStorage, loadKokoro, maxKokoroFrames } from '../models/kokoro/model.ts';
 import { blendVoices, loadVoices } from '../models/kokoro/voices.ts';
 import type { Voice } from '../models/kokoro/voices.ts';
+import { styleValues } from '../models/kokoro/weights.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
@@ -19,7 +20,7 @@ import type { ModelDemand } from '../runner/memory-plan.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { parsePhonemeRules, spellingsFor } from '../text/phonemes.ts';
 import type { Accent, Spellings } from '../text/phonemes.ts';
-import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../text/speech-text.ts';
+import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
 import { withWeights } from '../weights/model-folder.ts';
 import { parseBlend } from '../util/voices.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
@@ -32,6 +33,8 @@ import type { Prepared } from './prepared.ts';
 const MAX_PIECE_SECONDS = 20;
 /** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
 const MAX_PIECE_IDS = 160;
+/** Pieces of a request that wait to be spoken or are, at most: so many of a long text are in one batch. */
+const AHEAD = 4;
 /** How a text's phonemes are spelled for the model. */
 const RULES = 'phoneme_rules.json';
 
@@ -83,8 +86,10 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const demand: ModelDemand = {
       id: folder.id,
       task: 'speech',
-      ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage, kokoroStorage))),
-      activations: KokoroRunner.bytes(device, config, limits),
+      ...(await withWeights(folder, async (checkpoint) => ({
+        ...weightDemand(checkpoint, storage, kokoroStorage),
+        activations: KokoroRunner.bytes(device, config, styleValues(checkpoint, config), limits),
+      }))),
     };
     const load = async (): Promise<Synthesizer> => {
       const before = device.stats.bufferBytes;
@@ -146,20 +151,45 @@ export class Synthesizer implements TaskOperations<'speech'> {
     if (!Number.isSafeInteger(seed))
       throw new EngineError('invalid_request', `seed must be a safe integer, got ${seed}`, { param: 'seed' });
     const pieces = await this.#allowed(request.text, { speed, accent }, signal);
-    let next = pieces.next();
-    let { value: piece } = await next;
-    if (!piece) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
+    const { value: first } = await pieces.next();
+    if (!first) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
     const sampleRate = this.info.sampleRate!;
     yield { type: 'start', seed, sampleRate };
-    const state = { voice, accent, speed, seed: noiseKey(seed), samples: 0, frames: 0, ids: 0 };
-    while (piece) {
-      // The phonemes of the next piece are found while the device speaks this one.
-      next = pieces.next();
-      next.catch(() => undefined);
-      for await (const { text, samples } of this.#speak(piece, state, signal)) yield { type: 'audio', text, samples };
-      ({ value: piece } = await next);
+    const manner = { voice, accent, speed, seed: noiseKey(seed) };
+    const total = { samples: 0, frames: 0, ids: 0 };
+    for await (const { text, samples, frames, ids } of this.#inOrder(first, pieces, manner, signal)) {
+      total.samples += samples.length;
+      total.frames += frames;
+      total.ids += ids;
+      yield { type: 'audio', text, samples };
     }
-    yield { type: 'finish', inputTokens: state.ids, frames: state.frames, seconds: state.samples / sampleRate };
+    yield { type: 'finish', inputTokens: total.ids, frames: total.frames, seconds: total.samples / sampleRate };
+  }
+
+  /** The pieces spoken: the first alone, so that it is heard soon, the others several at once. */
+  async *#inOrder(first: Piece, pieces: AsyncGenerator<Piece, undefined>, manner: Delivery, signal: AbortSignal): AsyncGenerator<Spoken> {
+    const begun: Promise<Spoken[]>[] = [];
+    let ids = 0;
+    const begin = (piece: Piece): void => {
+      const spoken = this.#speak(piece, ids, manner, signal);
+      spoken.catch(() => undefined);
+      ids += piece.ids.length;
+      begun.push(spoken);
+    };
+    begin(first);
+    // The phonemes of the next piece are found while the device speaks.
+    let next = pieces.next();
+    next.catch(() => undefined);
+    for (let spoken = begun.shift(); spoken; spoken = begun.shift()) {
+      yield* await spoken;
+      while (begun.length < AHEAD) {
+        const { value: piece } = await next;
+        if (!piece) break;
+        next = pieces.next();
+        next.catch(() => undefined);
+        begin(piece);
+      }
+    }
   }
 
   /** Refuses new requests and waits for the piece that is being spoken. */
@@ -210,11 +240,23 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
   }
 
-  /** Pieces of normalised text that fit the model, in order; those without anything to say are left out. */
+  /**
+   * Pieces of normalised text that fit the model, in order; those without anything to say are left out. A long sentence at the beginning is cut behind
+   * its first clause, whether the answer is streamed or not: what is heard is the same, and is heard sooner where it is.
+   */
   async *#pieces(text: string, accent: Accent): AsyncGenerator<Piece, undefined> {
+    let begun = false;
     for (const sentence of splitSentences(text)) {
       const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
-      yield* this.#fitting(ended, sentence.endsParagraph ? 'paragraph' : 'sentence', accent);
+      const pause = sentence.endsParagraph ? 'paragraph' : 'sentence';
+      const [clause, rest] = (begun ? undefined : splitFirstClause(ended)) ?? [undefined, ended];
+      const before = clause === undefined ? [] : [this.#fitting(clause, 'clause', accent)];
+      for (const part of [...before, this.#fitting(rest, pause, accent)]) {
+        for await (const piece of part) {
+          begun = true;
+          yield piece;
+        }
+      }
     }
   }
 
@@ -236,25 +278,30 @@ export class Synthesizer implements TaskOperations<'speech'> {
     yield* this.#fitting(halves[1], pause, accent);
   }
 
-  /** Audio of a piece with the pause after it; a piece that turns out too long for the workspace is halved. */
-  async *#speak(piece: Piece, state: SpeechState, signal: AbortSignal): AsyncGenerator<{ text: string; samples: Float32Array }> {
+  /** Audio of a piece with the pause after it, `before` phonemes after the beginning; a piece that turns out too long for the workspace is halved. */
+  async #speak(piece: Piece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
     const { runner } = this.#parts;
-    const { voice, speed, seed } = state;
-    const spoken = await runner.run({ ids: piece.ids, voice, speed, seed, firstSample: state.samples }, signal);
-    if (!spoken) {
-      const halves = halveText(piece.text);
-      if (!halves) throw new EngineError('internal', `'${piece.text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
-      for (const [i, text] of halves.entries()) {
-        for await (const half of this.#fitting(text, i === 0 ? 'clause' : piece.pause, state.accent))
-          yield* this.#speak(half, state, signal);
-      }
-      return;
+    const { voice, speed, seed, accent } = manner;
+    const { ids, text, pause } = piece;
+    const { maxDuration, samplesPerF0Frame } = runner.config;
+    // No phoneme at speed 1 takes more samples, so pieces need not know how long those before them turned out.
+    const firstSample = (before * maxDuration * 2 * samplesPerF0Frame) >>> 0;
+    const spoken = await runner.run({ ids, voice, speed, seed, firstSample }, signal);
+    if (spoken) {
+      const samples = joinable(spoken.samples, this.info.sampleRate!, { pause, speed });
+      return [{ text, samples, frames: spoken.frames, ids: ids.length }];
     }
-    const samples = joinable(spoken.samples, this.info.sampleRate!, { pause: piece.pause, speed });
-    state.samples += samples.length;
-    state.frames += spoken.frames;
-    state.ids += piece.ids.length;
-    yield { text: piece.text, samples };
+    const halves = halveText(text);
+    if (!halves) throw new EngineError('internal', `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
+    const parts: Spoken[] = [];
+    let at = before;
+    for (const [i, half] of halves.entries()) {
+      for await (const part of this.#fitting(half, i === 0 ? 'clause' : pause, accent)) {
+        parts.push(...(await this.#speak(part, at, manner, signal)));
+        at += part.ids.length;
+      }
+    }
+    return parts;
   }
 }
 
@@ -264,12 +311,17 @@ interface Manner {
   readonly accent: Accent;
 }
 
-interface SpeechState extends Speaker {
+interface Delivery extends Speaker {
   readonly speed: number;
+  /** u32 key of the noise. */
   readonly seed: number;
-  samples: number;
-  frames: number;
-  ids: number;
+}
+
+interface Spoken {
+  readonly text: string;
+  readonly samples: Float32Array;
+  readonly frames: number;
+  readonly ids: number;
 }
 
 /** A checkpoint's own rules, with which its voices were trained; else those that its alphabet needs. */

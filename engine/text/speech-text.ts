@@ -222,6 +222,18 @@ export function splitSentences(text: string): Sentence[] {
   return sentences;
 }
 
+/** A sentence of more characters begins with its first clause, if that and the rest have so many at least: a phrase of about one and a half seconds. */
+const LONG_START = 72;
+const LEAST_CLAUSE = 24;
+
+/** The first clause of a long sentence and the rest; undefined where the sentence is short or is one clause. */
+export function splitFirstClause(text: string): readonly [string, string] | undefined {
+  if (text.length <= LONG_START) return undefined;
+  const ends = [...text.matchAll(/[,;:—]["”')]*\s+/g)].map((match) => match.index + match[0].length);
+  const end = ends.find((place) => place >= LEAST_CLAUSE && text.length - place >= LEAST_CLAUSE);
+  return end === undefined ? undefined : [text.slice(0, end).trim(), text.slice(end).trim()];
+}
+
 /** Splits text near its middle: after a clause mark, else at a space, else anywhere; undefined when it is a single character. */
 export function halveText(text: string): readonly [string, string] | undefined {
   const middle = text.length / 2;

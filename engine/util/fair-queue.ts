@@ -16,4 +16,15 @@ export class FairQueue<T> {
     const least = this.#waiting.reduce((best, { served }, i, all) => (served < all[best]!.served ? i : best), 0);
     return this.#waiting.splice(this.#turns++ % 2 === 0 ? least : 0, 1)[0]?.item;
   }
+
+  /** Takes out those that are wanted, asked in order of arrival. */
+  takeWhere(wanted: (item: T) => boolean): T[] {
+    const taken: T[] = [];
+    for (let i = 0; i < this.#waiting.length;) {
+      const { item } = this.#waiting[i]!;
+      if (!wanted(item)) i++;
+      else taken.push(...this.#waiting.splice(i, 1).map((entry) => entry.item));
+    }
+    return taken;
+  }
 }

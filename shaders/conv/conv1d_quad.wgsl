@@ -4,9 +4,12 @@
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
+override SPANS: bool;
 
 struct Params {
+  rows_unit: u32,
   rows: u32,
+  rows_in_unit: u32,
   rows_in: u32,
   n: u32,
   n_weight: u32,
@@ -29,13 +32,14 @@ struct Params {
 @group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
-@group(0) @binding(4) var<storage, read_write> out: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> out: array<f32>;
+@group(0) @binding(6) var<uniform> params: Params;
 
-fn store_tile(first_row: u32, first_column: u32, sums: mat4x4<f32>) {
+fn store_tile(span: vec2<u32>, first_row: u32, first_column: u32, sums: mat4x4<f32>) {
   for (var i = 0u; i < 4u; i++) {
     for (var j = 0u; j < 4u; j++) {
-      store(first_row + i, first_column + j * 4u, sums[i][j]);
+      store(span, first_row + i, first_column + j * 4u, sums[i][j]);
     }
   }
 }
@@ -43,6 +47,12 @@ fn store_tile(first_row: u32, first_column: u32, sums: mat4x4<f32>) {
 @compute @workgroup_size(4)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_row = group.x * 16u;
+  let span = span_of(group.z);
+  if (first_row >= span_rows(span, params.rows_unit, params.rows)) {
+    return;
+  }
+  let rows_in = span_rows(span, params.rows_in_unit, params.rows_in);
+  let base = span.x * params.rows_in_unit;
   let first_column = group.y * 16u + lane;
   let columns = min(vec4<u32>(first_column) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.n_weight - 1u));
   let origins = vec4<i32>((vec4<u32>(first_row + lane) + vec4<u32>(0u, 4u, 8u, 12u)) * params.stride) - i32(params.padding);
@@ -53,8 +63,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var sums3 = mat4x4<f32>();
   for (var t = 0u; t < params.taps; t++) {
     let positions = origins + i32(t * params.dilation);
-    let inside = (positions >= vec4<i32>()) & (positions < vec4<i32>(i32(params.rows_in)));
-    let rows = select(vec4<u32>(), vec4<u32>(positions), inside) * params.x_stride4;
+    let inside = (positions >= vec4<i32>()) & (positions < vec4<i32>(i32(rows_in)));
+    let rows = (vec4<u32>(base) + select(vec4<u32>(), vec4<u32>(positions), inside)) * params.x_stride4;
     let keep = select(vec4<f32>(), vec4<f32>(1.0), inside);
     for (var c = 0u; c < params.c4; c++) {
       let at = columns + (t * params.c4 + c) * params.n_weight;
@@ -67,8 +77,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
       sums3 += weights * all_lanes(x[rows.w + c] * keep.w);
     }
   }
-  store_tile(first_row, first_column, sums0);
-  store_tile(first_row + 4u, first_column, sums1);
-  store_tile(first_row + 8u, first_column, sums2);
-  store_tile(first_row + 12u, first_column, sums3);
+  store_tile(span, first_row, first_column, sums0);
+  store_tile(span, first_row + 4u, first_column, sums1);
+  store_tile(span, first_row + 8u, first_column, sums2);
+  store_tile(span, first_row + 12u, first_column, sums3);
 }

@@ -6,9 +6,12 @@ override WG: u32;
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
+override SPANS: bool;
 
 struct Params {
+  rows_unit: u32,
   rows: u32,
+  rows_in_unit: u32,
   rows_in: u32,
   n: u32,
   n_weight: u32,
@@ -31,12 +34,19 @@ struct Params {
 @group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
-@group(0) @binding(4) var<storage, read_write> out: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
+@group(0) @binding(4) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> out: array<f32>;
+@group(0) @binding(6) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_row = group.x * TILE_M;
+  let span = span_of(group.z);
+  if (first_row >= span_rows(span, params.rows_unit, params.rows)) {
+    return;
+  }
+  let rows_in = span_rows(span, params.rows_in_unit, params.rows_in);
+  let base = span.x * params.rows_in_unit;
   let first_column = group.y * WG * TILE_N + lane;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
@@ -48,8 +58,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var keep: array<f32, TILE_M>;
     for (var i = 0u; i < TILE_M; i++) {
       let position = i32((first_row + i) * params.stride + t * params.dilation) - i32(params.padding);
-      let inside = position >= 0 && position < i32(params.rows_in);
-      row[i] = select(0u, u32(position), inside) * params.x_stride4;
+      let inside = position >= 0 && position < i32(rows_in);
+      row[i] = (base + select(0u, u32(position), inside)) * params.x_stride4;
       keep[i] = select(0.0, 1.0, inside);
     }
     for (var c = 0u; c < params.c4; c++) {
@@ -67,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < TILE_M; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, first_column + j * WG, acc[i][j]);
+      store(span, first_row + i, first_column + j * WG, acc[i][j]);
     }
   }
 }

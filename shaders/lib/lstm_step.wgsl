@@ -1,6 +1,6 @@
 // One step of an LSTM in workgroup memory: h, c = cell(h, c, inputs[first ...] + W_hh h), gate order i, f, g, o.
 //
-// The kernel declares inputs, weight [H/4][DIRECTIONS][4H] of 4 values along H, out, state and cell: naga, the
+// The kernel declares gate_input, weight [H/4][DIRECTIONS][4H] of 4 values along H, out, state and cell: naga, the
 // translator of wgpu, fails where an array is declared before the override of its size. `state` has two copies of h: one is read, one written, so there is
 // one barrier a step. An invocation owns the units lane, lane + WG, ...; BLOCK of them share one read of h.
 
@@ -8,14 +8,17 @@ fn sigmoid(x: f32) -> f32 {
   return 1.0 / (1.0 + exp(-x));
 }
 
-// The units of one invocation: gates from inputs[input_first], h from state[read_at] and to the other copy, and to out[out_first].
-fn lstm_step(lane: u32, direction: u32, read_at: u32, input_first: u32, out_first: u32) {
+// The units of one invocation: gates from gate_input(input_first + gate, bias_first + gate), which the kernel declares, h from state[read_at] and to the other copy, and to out[out_first].
+fn lstm_step(lane: u32, direction: u32, read_at: u32, input_first: u32, bias_first: u32, out_first: u32) {
   let gates = 4u * HIDDEN;
   for (var first = lane; first < HIDDEN; first += WG * BLOCK) {
     var sum: array<vec4<f32>, BLOCK>;
     for (var b = 0u; b < BLOCK; b++) {
       let at = input_first + first + b * WG;
-      sum[b] = vec4<f32>(inputs[at], inputs[at + HIDDEN], inputs[at + 2u * HIDDEN], inputs[at + 3u * HIDDEN]);
+      let bias_at = bias_first + first + b * WG;
+      for (var gate = 0u; gate < 4u; gate++) {
+        sum[b][gate] = gate_input(at + gate * HIDDEN, bias_at + gate * HIDDEN);
+      }
     }
     for (var k = 0u; k < HIDDEN / 4u; k++) {
       let h = vec4<f32>(state[read_at + 4u * k], state[read_at + 4u * k + 1u], state[read_at + 4u * k + 2u], state[read_at + 4u * k + 3u]);

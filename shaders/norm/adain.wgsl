@@ -1,14 +1,16 @@
 // out[l, c] = f(factor[c] * (x[l, c] - mean[c]) + shift[c]), f being leaky ReLU (slope 0.2) or Snake: y + sin(alpha[c] y)^2 / alpha[c].
 //
-// x [rows, 4 x_stride4], affine [3][c4] of vec4 (mean, factor, shift: instance_affine.wgsl), alpha [2][c4] of vec4 (alpha, 1 / alpha; unused
+// x [rows, 4 x_stride4], affine [sequences][3][c4] of vec4 (mean, factor, shift: instance_affine.wgsl), alpha [2][c4] of vec4 (alpha, 1 / alpha; unused
 // for leaky ReLU), out [rows, C]. A workgroup is WG channel groups x WG_ROWS rows; an invocation keeps its channels and walks through
 // ROWS rows, so that the channel's numbers are loaded once and nothing is divided. Reference: test/reference/adain.ts.
 override WG: u32;
 override WG_ROWS: u32;
 override ROWS: u32;
 override SNAKE: bool;
+override SPANS: bool;
 
 struct Params {
+  rows_unit: u32,
   rows: u32,
   c4: u32,
   x_stride4: u32,
@@ -17,8 +19,9 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> affine: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read> alpha: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(3) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(5) var<uniform> params: Params;
 
 fn squared_sine(x: vec4<f32>) -> vec4<f32> {
   let s = vec4<f32>(reduced_sine(x.x).sine, reduced_sine(x.y).sine, reduced_sine(x.z).sine, reduced_sine(x.w).sine);
@@ -28,12 +31,16 @@ fn squared_sine(x: vec4<f32>) -> vec4<f32> {
 @compute @workgroup_size(WG, WG_ROWS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) lane: vec3<u32>) {
   let c = group.y * WG + lane.x;
-  if (c >= params.c4) {
+  let span = span_of(group.z);
+  let rows = span_rows(span, params.rows_unit, params.rows);
+  if (c >= params.c4 || group.x * WG_ROWS * ROWS >= rows) {
     return;
   }
-  let mean = affine[c];
-  let factor = affine[params.c4 + c];
-  let shift = affine[2u * params.c4 + c];
+  let base = span.x * params.rows_unit;
+  let at = group.z * 3u * params.c4 + c;
+  let mean = affine[at];
+  let factor = affine[at + params.c4];
+  let shift = affine[at + 2u * params.c4];
   var frequency = vec4<f32>();
   var inverse = vec4<f32>();
   if (SNAKE) {
@@ -41,13 +48,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
     inverse = alpha[params.c4 + c];
   }
   let first = group.x * WG_ROWS * ROWS + lane.y;
-  let last = min((group.x + 1u) * WG_ROWS * ROWS, params.rows);
+  let last = min((group.x + 1u) * WG_ROWS * ROWS, rows);
   for (var row = first; row < last; row += WG_ROWS) {
-    let y = fma(factor, x[row * params.x_stride4 + c] - mean, shift);
+    let y = fma(factor, x[(base + row) * params.x_stride4 + c] - mean, shift);
     if (SNAKE) {
-      out[row * params.c4 + c] = fma(inverse, squared_sine(frequency * y), y);
+      out[(base + row) * params.c4 + c] = fma(inverse, squared_sine(frequency * y), y);
     } else {
-      out[row * params.c4 + c] = select(0.2 * y, y, y >= vec4<f32>());
+      out[(base + row) * params.c4 + c] = select(0.2 * y, y, y >= vec4<f32>());
     }
   }
 }

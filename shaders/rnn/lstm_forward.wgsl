@@ -19,6 +19,10 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
 @group(0) @binding(4) var<uniform> params: Params;
 
+fn gate_input(at: u32, bias_at: u32) -> f32 {
+  return inputs[at];
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) lane: u32) {
   for (var unit = lane; unit < HIDDEN; unit += WG) {
@@ -27,7 +31,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   }
   for (var step = 0u; step < params.steps; step++) {
     workgroupBarrier();
-    lstm_step(lane, 0u, (step & 1u) * HIDDEN, step * 4u * HIDDEN, step * params.out_stride);
+    lstm_step(lane, 0u, (step & 1u) * HIDDEN, step * 4u * HIDDEN, 0u, step * params.out_stride);
   }
   // An invocation reads only units that it wrote itself.
   for (var unit = lane; unit < HIDDEN; unit += WG) {

@@ -1,28 +1,34 @@
 // Overlapping frames of a signal, mirrored at both ends: out[f, n] = signal[mirror(f * hop + n - n_fft / 2)].
 //
-// signal [samples], samples > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One invocation a value.
+// signal [samples], samples = (frames - 1) hop > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One invocation a value.
+// A sequence of a batch whose first frame is f begins at sample f hop.
 // Reference: test/reference/istft.ts.
 override WG: u32;
+override SPANS: bool;
 
 struct Params {
-  samples: u32,
+  frames_unit: u32,
   frames: u32,
   n_fft: u32,
   hop: u32,
 }
 
 @group(0) @binding(0) var<storage, read> signal: array<f32>;
-@group(0) @binding(1) var<storage, read_write> out: array<f32>;
-@group(0) @binding(2) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let i = workgroup_index(group, groups) * WG + lane;
   let f = i / params.n_fft;
-  if (f >= params.frames) {
+  let span = span_of(group.z);
+  let frames = span_rows(span, params.frames_unit, params.frames);
+  if (f >= frames) {
     return;
   }
-  let last = i32(params.samples) - 1;
+  let first = span.x * params.frames_unit;
+  let last = i32((frames - 1u) * params.hop) - 1;
   let position = abs(i32(f * params.hop + i % params.n_fft) - i32(params.n_fft / 2u));
-  out[i] = signal[last - abs(last - position)];
+  out[first * params.n_fft + i] = signal[first * params.hop + u32(last - abs(last - position))];
 }

@@ -3,7 +3,10 @@
 //
 // f0 [frames, f0_stride] (column 0), phase [frames, HARMONICS]. One invocation a harmonic walks through time. The sum is kept below one
 // cycle, so f32 never runs out of digits however long the sentence is. Reference: test/reference/source.ts.
+override SPANS: bool;
+
 struct Params {
+  frames_unit: u32,
   frames: u32,
   f0_stride: u32,
   samples_per_frame: f32,
@@ -11,15 +14,19 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read> f0: array<f32>;
-@group(0) @binding(1) var<storage, read_write> phase: array<f32>;
-@group(0) @binding(2) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> spans: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> phase: array<f32>;
+@group(0) @binding(3) var<uniform> params: Params;
 
 @compute @workgroup_size(HARMONICS)
-fn main(@builtin(local_invocation_index) harmonic: u32) {
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) harmonic: u32) {
+  let span = span_of(group.z);
+  let first = span.x * params.frames_unit;
+  let frames = span_rows(span, params.frames_unit, params.frames);
   var sum = 0.0;
-  for (var i = 0u; i < params.frames; i++) {
-    let cycles = fract(f0[i * params.f0_stride] * f32(harmonic + 1u) / params.sample_rate);
+  for (var i = 0u; i < frames; i++) {
+    let cycles = fract(f0[(first + i) * params.f0_stride] * f32(harmonic + 1u) / params.sample_rate);
     sum = fract(sum + fract(cycles * params.samples_per_frame));
-    phase[i * HARMONICS + harmonic] = sum;
+    phase[(first + i) * HARMONICS + harmonic] = sum;
   }
 }

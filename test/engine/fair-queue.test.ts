@@ -10,6 +10,13 @@ test('turns go to the least served and to the longest waiting, one after the oth
   expect([1, 2, 3, 4, 5].map(() => queue.take())).toEqual(['c 0', 'a 9', 'd 0', 'b 5', undefined]);
 });
 
+test('companions of a turn are taken in order of arrival, and the others keep theirs', () => {
+  const queue = new FairQueue<number>();
+  for (const length of [5, 9, 2, 8, 3]) queue.push(length, length);
+  expect(queue.takeWhere((length) => length < 6)).toEqual([5, 2, 3]);
+  expect([queue.take(), queue.take(), queue.take()]).toEqual([8, 9, undefined]);
+});
+
 test('a newcomer waits for two turns at most, and a long job ends although newcomers never do', () => {
   const queue = new FairQueue<string>();
   for (let i = 0; i < 50; i++) queue.push('long', 1000 + i);

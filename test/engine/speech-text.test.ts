@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { Phonemizer } from '../../engine/text/phonemizer.ts';
 import { parsePhonemeRules } from '../../engine/text/phonemes.ts';
-import { halveText, normalizeText, phonemesAtMost, splitSentences } from '../../engine/text/speech-text.ts';
+import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../../engine/text/speech-text.ts';
 
 const read = (path: string): unknown => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
 
@@ -71,6 +71,16 @@ describe('splitSentences', () => {
   test('marks paragraphs', () => {
     expect(splitSentences('A b. C d.\n\nE f.').map((s) => s.endsParagraph)).toEqual([false, true, true]);
   });
+});
+
+test('a long sentence is cut behind its first clause, where both parts are more than a few words', () => {
+  const rest = 'we walked along the river until the sun went down, and then went home.';
+  expect(splitFirstClause(`When the rain had stopped, ${rest}`)).toEqual(['When the rain had stopped,', rest]);
+  // "However," would be a piece of half a second with a pause behind it.
+  expect(splitFirstClause(`However, when the rain had stopped, ${rest}`)).toEqual(['However, when the rain had stopped,', rest]);
+  expect(splitFirstClause('We walked along the river, and then went home.')).toBeUndefined();
+  expect(splitFirstClause('We walked along the river until the sun went down and the last birds were quiet, too.')).toBeUndefined();
+  expect(splitFirstClause('At 10:30 the 1,250 people who had waited in front of the gate since morning came in.')).toBeUndefined();
 });
 
 test('halveText loses nothing and prefers clauses near the middle', () => {

@@ -47,7 +47,7 @@ function adainCase(rows: number, channels: number, snake: boolean): KernelCase {
         },
         outputs: { out: { dtype: 'f32', shape: [rows, c] } },
         run(rec, t, device) {
-          const common = { x: t['x']!, out: t['out']!, style: t['style']!, styleFirst: 64, channels, rows };
+          const common = { x: t['x']!, out: t['out']!, style: { tensor: t['style']!, row: 0 }, styleFirst: 64, channels, rows };
           adain(rec, { ...common, scratch: adainScratch(device, rows * c, c), alpha: snake ? t['alpha'] : undefined });
         },
         expected: { out: widen(expected, rows, channels, c).values },
@@ -202,7 +202,7 @@ function stftCase(samples: number, nFft: number, hop: number): KernelCase {
         outputs: { spectrum: { dtype: 'f32', shape: [frames, width], initial: spectrum.values } },
         run(rec, t, device) {
           const scratch = { frames: t['framed']!, spectrum: t['spectrum']! };
-          stftPolar(rec, createShortFourier(device, nFft, hop), { signal: t['signal']!, samples, out: t['angles']!, scratch });
+          stftPolar(rec, createShortFourier(device, nFft, hop), { signal: t['signal']!, frames, out: t['angles']!, scratch });
         },
         expected: { spectrum: widen(stft(signal.values, nFft, hop), frames, nFft + 2, width).values },
       };
@@ -331,7 +331,7 @@ cases.push(
 );
 for (const noise of [false, true]) cases.push(sourceCase(1, 240, noise), sourceCase(65, 240, noise), sourceCase(40, 300, noise));
 cases.push(sourceCase(1500, 24, false));
-for (const [nFft, hop] of [[40, 10], [20, 5]] as const) cases.push(stftCase(nFft / 2 + 1, nFft, hop), stftCase(2400, nFft, hop), istftCase(3, nFft, hop), istftCase(257, nFft, hop)); // prettier-ignore
+for (const [nFft, hop] of [[40, 10], [20, 5]] as const) cases.push(stftCase(nFft / 2 + hop, nFft, hop), stftCase(2400, nFft, hop), istftCase(3, nFft, hop), istftCase(257, nFft, hop)); // prettier-ignore
 for (const rows of [1, 3, 65]) cases.push(depthwiseCase(rows, 6, 3, 2, 1, 1), depthwiseCase(rows, 64, 3, 2, 1, 1));
 cases.push(polarCase(1, 5), polarCase(65, 21), polarCase(257, 11));
 cases.push(depthwiseCase(9, 5, 5, 3, 0, 0));

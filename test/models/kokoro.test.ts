@@ -8,6 +8,8 @@ import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
+import { writeFrames, writeText } from '../../engine/models/kokoro/batch.ts';
+import type { FrameBatch } from '../../engine/models/kokoro/batch.ts';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import type { KokoroConfig } from '../../engine/models/kokoro/config.ts';
 import {
@@ -57,7 +59,7 @@ async function load(device: Device, folder: string, fixture: string): Promise<Mo
   const config = parseKokoroConfig(await model.json('config.json'));
   const weights = await withWeights(model, (checkpoint) => loadKokoro(device, checkpoint, config, floatStorage('f32')));
   const golden = await openSafetensors(platform, join(ROOT, fixture), 'golden.safetensors');
-  return { config, weights, ws: createKokoroWorkspace(device, config, 64, 128), golden };
+  return { config, weights, ws: createKokoroWorkspace(device, config, weights, 64, 128), golden };
 }
 
 async function run(device: Device, label: string, forward: (rec: Recorder) => void): Promise<void> {
@@ -66,34 +68,37 @@ async function run(device: Device, label: string, forward: (rec: Recorder) => vo
   await rec.submit().finished();
 }
 
+/** Of the golden audio. */
+const NOISE = { seed: 1234, firstSample: 0 };
+
 /** Writes ids and style, runs the text side and stretches by the golden durations, which must be ours exactly. */
-async function runText(device: Device, { config, weights, ws, golden }: Model): Promise<{ tokens: number; frames: number }> {
+async function runText(
+  device: Device,
+  { config, weights, ws, golden }: Model,
+): Promise<{ tokens: number; frames: number; batch: FrameBatch }> {
   const ids = Uint32Array.from(await golden.readIds('input_ids'));
   const style = await golden.read('style');
-  device.write(ws.ids, ids);
-  device.write(weights.decoderStyle.input, style.slice(0, config.styleDim));
-  device.write(weights.prosodyStyle.input, style.slice(config.styleDim));
-  await run(device, 'text', (rec) => forwardText(rec, weights, config, ws, ids.length));
+  const sentence = { ids, decoder: style.slice(0, config.styleDim), prosody: style.slice(config.styleDim) };
+  const text = writeText(device, config, ws, [sentence]);
+  await run(device, 'text', (rec) => forwardText(rec, weights, config, ws, text));
   const durations = await slice(device, ws.prosody.durations, ids.length, 1);
   const rounded = durations.map((d) => Math.max(1, Math.round(d)));
   expect([...rounded]).toEqual([...(await golden.readIds('pred_dur'))]);
   const index = Uint32Array.from([...rounded].flatMap((count, token) => Array<number>(count).fill(token)));
-  device.write(ws.index, index);
-  return { tokens: ids.length, frames: index.length };
+  return { tokens: ids.length, frames: index.length, batch: writeFrames(device, ws.frameInput, text, 0, [{ index, ...NOISE }]) };
 }
-
-const NO_NOISE = { seed: 0, firstSample: 0, scale: 0 };
 
 describe('a tiny random Kokoro agrees with the reference in f32', () => {
   let device: Device;
   let model: Model;
   let tokens = 0;
   let frames = 0;
+  let batch: FrameBatch;
   beforeAll(async () => {
     device = await testDevice();
     const folder = 'test/fixtures/kokoro-tiny-random';
     model = await load(device, folder, folder);
-    ({ tokens, frames } = await runText(device, model));
+    ({ tokens, frames, batch } = await runText(device, model));
   });
   afterAll(async () => {
     await model.golden.close();
@@ -126,7 +131,7 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
 
   test('decoder: F0, energy, stretched features, blocks', async () => {
     const { config, weights, ws, golden } = model;
-    await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, frames));
+    await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, batch));
     await close('F0', ws.curves.f0, 2 * frames, 1, await golden.read('F0'));
     await close('N', ws.curves.energy, 2 * frames, 1, await golden.read('N'));
     await close('asr', ws.decoder.input, frames, config.hidden, await timeMajor(golden, 'asr'));
@@ -137,7 +142,7 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
 
   test('source: signal and spectrum without noise', async () => {
     const { config, weights, ws, golden } = model;
-    await run(device, 'source', (rec) => forwardSource(rec, weights, config, ws, frames, NO_NOISE));
+    await run(device, 'source', (rec) => forwardSource(rec, weights, config, ws, batch, 0));
     await close('har_source', ws.generator.source, 2 * frames * config.samplesPerF0Frame, 1, await golden.read('har_source'));
     const columns = config.generator.nFft + 2;
     const rows = golden.tensor('har')!.shape.at(-1)!;
@@ -160,24 +165,24 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
     for (const [i, rate] of generator.upsampleRates.entries()) {
       const last = i === generator.upsampleRates.length - 1;
       rows = rows * rate + (last ? 1 : 0);
-      await run(device, `stage ${i}`, (rec) => forwardStage(rec, weights, ws, i, frames));
+      await run(device, `stage ${i}`, (rec) => forwardStage(rec, weights, ws, i, batch));
       const expected = await timeMajor(golden, last ? 'conv_post_in' : `ups_${i + 1}_in`);
       const actual = (await device.read(ws.generator.x)).slice(0, rows * (generator.channels / 2 ** (i + 1)));
       expectClose(`stage ${i}`, actual, expected, 1e-6);
     }
-    let samples = 0;
-    await run(device, 'head', (rec) => (samples = forwardHead(rec, weights, ws, frames)));
+    const samples = 2 * frames * config.samplesPerF0Frame;
+    await run(device, 'head', (rec) => forwardHead(rec, weights, ws, batch));
     await close('conv_post', ws.generator.post, rows, columns, await timeMajor(golden, 'conv_post'));
     expectClose('audio', (await device.read(ws.generator.audio)).slice(0, samples), await golden.read('audio'), 1e-6);
   });
 
   test('the waveform without noise from our own source', async () => {
     const { config, weights, ws, golden } = model;
-    let samples = 0;
+    const samples = 2 * frames * config.samplesPerF0Frame;
     await run(device, 'vocoder', (rec) => {
-      forwardSource(rec, weights, config, ws, frames, NO_NOISE);
-      for (let i = 0; i < config.generator.upsampleRates.length; i++) forwardStage(rec, weights, ws, i, frames);
-      samples = forwardHead(rec, weights, ws, frames);
+      forwardSource(rec, weights, config, ws, batch, 0);
+      for (let i = 0; i < config.generator.upsampleRates.length; i++) forwardStage(rec, weights, ws, i, batch);
+      forwardHead(rec, weights, ws, batch);
     });
     const audio = (await device.read(ws.generator.audio)).slice(0, samples);
     const expected = await golden.read('audio');
@@ -205,30 +210,31 @@ describe('the bundled speech checkpoint agrees with its fixture', () => {
   let device: Device;
   let model: Model;
   let frames = 0;
+  let batch: FrameBatch;
   beforeAll(async () => {
     device = await testDevice();
     model = await load(device, 'models/parley-speech', 'test/fixtures/parley-speech');
-    ({ frames } = await runText(device, model));
+    ({ frames, batch } = await runText(device, model));
   }, 60000);
   afterAll(async () => {
     await model.golden.close();
     device.close();
   });
 
-  async function vocode(noise: { seed: number; firstSample: number; scale: number }): Promise<Float32Array> {
+  async function vocode(noiseScale: number): Promise<Float32Array> {
     const { config, weights, ws } = model;
-    let samples = 0;
+    const samples = 2 * frames * config.samplesPerF0Frame;
     await run(device, 'vocoder', (rec) => {
-      forwardSource(rec, weights, config, ws, frames, noise);
-      for (let i = 0; i < config.generator.upsampleRates.length; i++) forwardStage(rec, weights, ws, i, frames);
-      samples = forwardHead(rec, weights, ws, frames);
+      forwardSource(rec, weights, config, ws, batch, noiseScale);
+      for (let i = 0; i < config.generator.upsampleRates.length; i++) forwardStage(rec, weights, ws, i, batch);
+      forwardHead(rec, weights, ws, batch);
     });
     return (await device.read(ws.generator.audio)).slice(0, samples) as Float32Array;
   }
 
   test('durations, F0, energy and the decoder', async () => {
     const { config, weights, ws, golden } = model;
-    await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, frames));
+    await run(device, 'decoder', (rec) => forwardDecoder(rec, weights, config, ws, batch));
     expectClose('F0', await slice(device, ws.curves.f0, 2 * frames, 1), await golden.read('F0'), 1e-6);
     expectClose('N', await slice(device, ws.curves.energy, 2 * frames, 1), await golden.read('N'), 1e-6);
     const decoded = await slice(device, ws.decoder.out, 2 * frames, config.generator.channels);
@@ -236,11 +242,11 @@ describe('the bundled speech checkpoint agrees with its fixture', () => {
   });
 
   test('the waveform without noise and with the seeded noise', async () => {
-    const silent = await vocode(NO_NOISE);
+    const silent = await vocode(0);
     const expected = await model.golden.read('audio_zero_noise');
     expectClose('audio without noise', silent, expected, 1e-3);
     expect(logMelDistance(silent, expected, model.config.sampleRate)).toBeLessThanOrEqual(0.02);
-    const seeded = await vocode({ seed: 1234, firstSample: 0, scale: 1 });
+    const seeded = await vocode(1);
     expectClose(
       'source with noise',
       await slice(device, model.ws.generator.source, seeded.length, 1),

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { floatStorage } from '../../engine/config.ts';
+import { writeText } from '../../engine/models/kokoro/batch.ts';
 import { parseKokoroConfig } from '../../engine/models/kokoro/config.ts';
 import { createKokoroWorkspace, forwardText, loadKokoro } from '../../engine/models/kokoro/model.ts';
 import { loadVoices, voiceStyle } from '../../engine/models/kokoro/voices.ts';
@@ -55,15 +56,13 @@ test.skipIf(absent !== undefined)(
     const config = parseKokoroConfig(await folder.json('config.json'));
     const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, floatStorage('f16')));
     const voices = await withWeights(folder, (checkpoint) => loadVoices(checkpoint, config.styleDim), 'voices.safetensors');
-    const ws = createKokoroWorkspace(device, config, config.bert.positions, FRAMES);
+    const ws = createKokoroWorkspace(device, config, weights, config.bert.positions, FRAMES);
 
     for (const { voice, text, ids, frames } of spoken) {
-      const { decoder, prosody } = voiceStyle(voices.get(voice)!, ids.length, config.styleDim);
-      device.write(ws.ids, Uint32Array.from([0, ...ids, 0]));
-      device.write(weights.decoderStyle.input, decoder);
-      device.write(weights.prosodyStyle.input, prosody);
+      const sentence = { ids: Uint32Array.from([0, ...ids, 0]), ...voiceStyle(voices.get(voice)!, ids.length, config.styleDim) };
+      const batch = writeText(device, config, ws, [sentence]);
       const rec = device.record('text');
-      forwardText(rec, weights, config, ws, ids.length + 2);
+      forwardText(rec, weights, config, ws, batch);
       await rec.submit().finished();
       const durations = (await device.read(ws.prosody.durations)).slice(0, ids.length + 2);
       expect([...durations.map((d) => Math.max(1, Math.round(d)))], text).toEqual(frames);

@@ -79,6 +79,15 @@ describe('a tiny Synthesizer', () => {
     expect(samplesOf(await speak(synthesizer, { ...request, seed: 77 + 2 ** 32 }))).not.toEqual(alone);
   });
 
+  test('begins with the first clause of a long sentence, and says all of it', async () => {
+    const [clause, rest] = ['When the rain had stopped at last,', 'we walked along the river until the sun went down, and then went home.'];
+    expect(textsOf(await speak(synthesizer, { text: `${clause} ${rest} ${clause} ${rest}`, voice, seed: 1 }))).toEqual([
+      clause,
+      rest,
+      `${clause} ${rest}`,
+    ]);
+  });
+
   test('chooses a seed when none is given, and says which', async () => {
     const [start, ...rest] = await speak(synthesizer, { text: 'Any seed.', voice });
     const { seed } = start as Extract<SpeechEvent, { type: 'start' }>;

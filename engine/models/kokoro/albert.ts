@@ -3,10 +3,13 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { denseAttention } from '../../ops/dense-attention.ts';
+import type { Tiles } from '../../ops/dense-attention.ts';
+import { add } from '../../ops/elementwise.ts';
 import { embedding } from '../../ops/embedding.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { layerNorm } from '../../ops/norm.ts';
+import { expandRows } from '../../ops/rows.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { AlbertConfig } from './config.ts';
 
@@ -72,8 +75,9 @@ export async function loadAlbert(weights: WeightLoader, config: AlbertConfig, sy
 
 /** Tensors of [tokens, ...] f32. */
 export interface AlbertWorkspace {
+  readonly words: Tensor;
+  readonly places: Tensor;
   readonly embedded: Tensor;
-  readonly embeddedNormed: Tensor;
   /** The result. */
   readonly hidden: Tensor;
   readonly attended: Tensor;
@@ -91,8 +95,9 @@ export function createAlbertWorkspace(
 ): AlbertWorkspace {
   const tensor = (label: string, columns: number): Tensor => device.tensor(`bert ${label}`, 'f32', [tokens, columns]);
   return {
+    words: tensor('words', width),
+    places: tensor('places', width),
     embedded: tensor('embedded', width),
-    embeddedNormed: tensor('embedded normed', width),
     hidden: tensor('hidden', hidden),
     attended: tensor('attended', hidden),
     sum: tensor('sum', hidden),
@@ -102,17 +107,29 @@ export function createAlbertWorkspace(
   };
 }
 
-/** ids [tokens] u32 -> ws.hidden [tokens, hidden]. */
-export function albert(rec: Recorder, w: AlbertWeights, config: AlbertConfig, ws: AlbertWorkspace, ids: Tensor, tokens: number): void {
-  const { hidden, heads, layers } = config;
-  embedding(rec, { ids, table: w.words, positions: w.positions, out: ws.embedded, rows: tokens });
-  layerNorm(rec, { x: ws.embedded, ...w.embeddingNorm, out: ws.embeddedNormed, eps: EPS, rows: tokens });
-  linear(rec, { x: ws.embeddedNormed, ...w.mapping, out: ws.hidden, rows: tokens });
+export interface AlbertArgs {
+  /** [tokens] u32: phonemes, and the place of each in its sentence. */
+  readonly ids: Tensor;
+  readonly positions: Tensor;
+  /** Of all sentences together. */
+  readonly tokens: number;
+  /** What attends to what. */
+  readonly over: Tiles;
+}
+
+/** Phonemes -> ws.hidden [tokens, hidden]. */
+export function albert(rec: Recorder, w: AlbertWeights, config: AlbertConfig, ws: AlbertWorkspace, args: AlbertArgs): void {
+  const { hidden, heads, layers, embedding: width } = config;
+  const { ids, positions, tokens, over } = args;
+  embedding(rec, { ids, table: w.words, out: ws.words, rows: tokens });
+  expandRows(rec, { x: w.positions, index: positions, out: ws.places, rows: tokens });
+  add(rec, { a: ws.words, b: ws.places, out: ws.embedded, count: tokens * width });
+  layerNorm(rec, { x: ws.embedded, ...w.embeddingNorm, out: ws.words, eps: EPS, rows: tokens });
+  linear(rec, { x: ws.words, ...w.mapping, out: ws.hidden, rows: tokens });
   for (let layer = 0; layer < layers; layer++) {
     linear(rec, { x: ws.hidden, ...w.qkv, out: ws.qkv, rows: tokens });
     const k = { tensor: ws.qkv, column: hidden };
     const v = { tensor: ws.qkv, column: 2 * hidden };
-    const over = { queries: tokens, keys: tokens };
     denseAttention(rec, { q: { tensor: ws.qkv }, k, v, out: ws.context, heads, headDim: hidden / heads, over });
     linear(rec, { x: ws.context, ...w.attention, residual: ws.hidden, out: ws.sum, rows: tokens });
     layerNorm(rec, { x: ws.sum, ...w.attentionNorm, out: ws.attended, eps: EPS, rows: tokens });

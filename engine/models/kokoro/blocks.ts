@@ -7,6 +7,7 @@ import { conv1d } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
 import { convTranspose1dDepthwise } from '../../ops/depthwise.ts';
 import type { DepthwiseWeight } from '../../ops/depthwise.ts';
+import type { SequenceStyles, SpanRows } from '../../ops/row-spans.ts';
 import { alignUp } from '../../util/math.ts';
 import { loadConv, loadDepthwise } from './weights.ts';
 import type { KokoroLoader } from './weights.ts';
@@ -71,14 +72,14 @@ export interface BlockArgs {
   readonly x: Tensor;
   /** [capacity, >= dimOut] f32; the result goes to its first columns. */
   readonly out: Tensor;
-  readonly rows: number;
-  /** Output of the style's projection. */
-  readonly style: Tensor;
+  readonly rows: SpanRows;
+  /** Outputs of the style's projection. */
+  readonly style: SequenceStyles;
   readonly scratch: BlockScratch;
 }
 
-/** out = (residual(x) + shortcut(x)) / sqrt(2); returns the number of output rows. The shortcut's nearest-neighbour doubling is an index. */
-export function adainResBlock(rec: Recorder, block: AdainResBlock, { x, out, rows, style, scratch }: BlockArgs): number {
+/** out = (residual(x) + shortcut(x)) / sqrt(2); returns the output rows. The shortcut's nearest-neighbour doubling is an index. */
+export function adainResBlock(rec: Recorder, block: AdainResBlock, { x, out, rows, style, scratch }: BlockArgs): SpanRows {
   const view = (tensor: Tensor, channels: number): Tensor => tensor.reshape([scratch.capacity, channels]);
   const normed1 = view(scratch.normed, alignUp(block.dimIn, 4));
   const normed2 = view(scratch.normed, block.dimOut);
@@ -97,7 +98,7 @@ export function adainResBlock(rec: Recorder, block: AdainResBlock, { x, out, row
     conv1d(rec, { x, weight: block.shortcut, out: residual, rows });
   }
   adain(rec, { x: mid, out: normed2, style, styleFirst: block.norm2, channels: block.dimOut, rows: outRows, scratch: scratch.adain });
-  const residualRepeat = outRows / rows;
+  const residualRepeat = outRows.unit / rows.unit;
   conv1d(rec, { x: normed2, weight: block.conv2, out, padding: 1, rows: outRows, residual, residualRepeat, scale: Math.SQRT1_2 });
   return outRows;
 }

@@ -4,6 +4,8 @@ import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { conv1d } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
+import { rowShape, scaleRows } from '../../ops/row-spans.ts';
+import type { SequenceStyles, SpanRows } from '../../ops/row-spans.ts';
 import { expandRows } from '../../ops/rows.ts';
 import { alignUp } from '../../util/math.ts';
 import { adainResBlock, loadAdainResBlock } from './blocks.ts';
@@ -74,8 +76,9 @@ export interface DecoderArgs {
   /** [2 frames, CURVE_COLUMNS]. */
   readonly f0: Tensor;
   readonly energy: Tensor;
-  readonly style: Tensor;
-  readonly frames: number;
+  readonly style: SequenceStyles;
+  /** A row for each frame. */
+  readonly frames: SpanRows;
   readonly scratch: BlockScratch;
 }
 
@@ -83,11 +86,13 @@ export interface DecoderArgs {
 export function decoder(rec: Recorder, w: DecoderWeights, config: KokoroConfig, ws: DecoderWorkspace, args: DecoderArgs): void {
   const { text, index, f0, energy, style, frames, scratch } = args;
   const { hidden, decoderDim, asrResDim } = config;
+  const { end } = rowShape(frames);
+  const halves = scaleRows(frames, 2);
   const curves = (out: Tensor, column: number): void => {
-    conv1d(rec, { x: f0, weight: w.f0, out, stride: 2, padding: 1, rows: 2 * frames, outColumn: column });
-    conv1d(rec, { x: energy, weight: w.energy, out, stride: 2, padding: 1, rows: 2 * frames, outColumn: column + 1 });
+    conv1d(rec, { x: f0, weight: w.f0, out, stride: 2, padding: 1, rows: halves, outColumn: column });
+    conv1d(rec, { x: energy, weight: w.energy, out, stride: 2, padding: 1, rows: halves, outColumn: column + 1 });
   };
-  expandRows(rec, { x: text, index, out: ws.input, rows: frames });
+  expandRows(rec, { x: text, index, out: ws.input, rows: end });
   curves(ws.input, hidden);
   for (const out of ws.joined) {
     conv1d(rec, { x: ws.input, weight: w.asrRes, out, rows: frames, outColumn: decoderDim });

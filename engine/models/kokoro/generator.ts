@@ -8,9 +8,10 @@ import { conv1d, convTranspose1d } from '../../ops/conv.ts';
 import type { ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { createShortFourier, istftHead, stftPolar } from '../../ops/istft.ts';
 import type { FourierScratch, ShortFourier } from '../../ops/istft.ts';
+import { rowShape, scaleRows, spanRows } from '../../ops/row-spans.ts';
+import type { SequenceStyles, SpanRows } from '../../ops/row-spans.ts';
 import { averageLeaky, mirrorAdd } from '../../ops/rows.ts';
 import { harmonicSource } from '../../ops/source.ts';
-import type { NoiseKey } from '../../ops/source.ts';
 import { alignUp } from '../../util/math.ts';
 import { loadSnakeResBlock, snakeResBlock } from './blocks.ts';
 import type { SnakeResBlock } from './blocks.ts';
@@ -132,8 +133,8 @@ export interface GeneratorWorkspace {
   readonly audio: Tensor;
 }
 
-/** Allocates for at most `frames` token frames. */
-export function createGeneratorWorkspace(device: Device, config: KokoroConfig, frames: number): GeneratorWorkspace {
+/** Allocates for at most `frames` token frames of as many sequences. */
+export function createGeneratorWorkspace(device: Device, config: KokoroConfig, frames: number, sequences: number): GeneratorWorkspace {
   const { generator, samplesPerF0Frame } = config;
   const { spectra, elements } = generatorSize(config, frames);
   const width = alignUp(generator.nFft + 2, 4);
@@ -152,10 +153,30 @@ export function createGeneratorWorkspace(device: Device, config: KokoroConfig, f
     parts: tensor('parts', [generator.resblockKernels.length * elements]),
     normed: flat('normed'),
     mid: flat('mid'),
-    adain: adainScratch(device, elements, generator.channels),
+    adain: adainScratch(device, elements, generator.channels, sequences),
     capacities,
     audio: tensor('audio', [2 * frames * samplesPerF0Frame]),
   };
+}
+
+/** Rows of the stages' input and of every stage's output but the last, which has one more: the number of spectra. */
+function stageRows(w: GeneratorWeights, frames: SpanRows, stages: number): SpanRows {
+  return scaleRows(frames, 2 * w.stages.slice(0, stages).reduce((product, { up }) => product * up.stride, 1));
+}
+
+/** One more than the last stage's rows. */
+function spectraOf(w: GeneratorWeights, frames: SpanRows): SpanRows {
+  const { spans, unit } = stageRows(w, frames, w.stages.length);
+  return spanRows(spans, unit, 1);
+}
+
+export interface SourceArgs {
+  /** [2 frames, CURVE_COLUMNS]. */
+  readonly f0: Tensor;
+  /** A row for each frame. */
+  readonly frames: SpanRows;
+  /** 0 = no noise, 1 = as trained; its seed is the sequence's. */
+  readonly noiseScale: number;
 }
 
 /** F0 [2 frames, CURVE_COLUMNS] -> ws.harmonics. */
@@ -164,20 +185,21 @@ export function generatorSource(
   w: GeneratorWeights,
   config: KokoroConfig,
   ws: GeneratorWorkspace,
-  { f0, frames, noise }: { readonly f0: Tensor; readonly frames: number; readonly noise: NoiseKey },
+  { f0, frames, noiseScale }: SourceArgs,
 ): void {
   const { samplesPerF0Frame, sampleRate } = config;
-  const common = { f0, frames: 2 * frames, phase: ws.phase, merge: w.merge, out: ws.source };
+  const noise = { seed: 0, firstSample: 0, scale: noiseScale };
+  const common = { f0, frames: scaleRows(frames, 2), phase: ws.phase, merge: w.merge, out: ws.source };
   harmonicSource(rec, { ...common, samplesPerFrame: samplesPerF0Frame, sampleRate, noise });
-  const samples = 2 * frames * samplesPerF0Frame;
-  stftPolar(rec, w.fourier, { signal: ws.source, samples, out: ws.harmonics, scratch: ws.fourier });
+  stftPolar(rec, w.fourier, { signal: ws.source, frames: spectraOf(w, frames), out: ws.harmonics, scratch: ws.fourier });
 }
 
 export interface StageArgs {
   /** Decoder output [2 frames, channels]; read by stage 0. */
   readonly decoded: Tensor;
-  readonly frames: number;
-  readonly style: Tensor;
+  /** A row for each frame. */
+  readonly frames: SpanRows;
+  readonly style: SequenceStyles;
 }
 
 /** Stage `i`: upsamples ws.x (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.x. */
@@ -191,28 +213,29 @@ export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: Generator
   const parts = ws.parts.reshape([stage.blocks.length, capacity, channels]);
   const part = (j: number): Tensor => view(parts.rows(j, j + 1));
   const { normed, mid, adain } = ws;
+  const rows = last ? spectraOf(w, frames) : stageRows(w, frames, i + 1);
+  const { end } = rowShape(rows);
   const block = (snake: SnakeResBlock, out: Tensor, sum: Tensor): void =>
     snakeResBlock(rec, snake, { x, out, rows, style, scratch: { capacity, normed, mid, adain, sum } });
-  const rowsIn = 2 * frames * w.stages.slice(0, i).reduce((product, { up }) => product * up.stride, 1);
+  const rowsIn = stageRows(w, frames, i);
   const input = ws.x.reshape([i === 0 ? decoded.shape[0]! : ws.capacities[i - 1]!, 2 * channels]);
-  if (i === 0) averageLeaky(rec, { parts: decoded.reshape([1, ...decoded.shape]), out: input, rows: rowsIn, slope: SLOPE });
-  const upRows = convTranspose1d(rec, { x: input, weight: stage.up, out: view(ws.up), padding: stage.upPadding, rows: rowsIn });
-  const rows = upRows + (last ? 1 : 0);
-  const spectra = 2 * frames * w.stages.reduce((product, { up }) => product * up.stride, 1) + 1;
-  conv1d(rec, { x: ws.harmonics, weight: stage.noiseConv, out: x, stride: stage.noiseStride, padding: stage.noisePadding, rows: spectra });
+  if (i === 0) averageLeaky(rec, { parts: decoded.reshape([1, ...decoded.shape]), out: input, rows: rowShape(rowsIn).end, slope: SLOPE });
+  convTranspose1d(rec, { x: input, weight: stage.up, out: view(ws.up), padding: stage.upPadding, rows: rowsIn });
+  const noise = { stride: stage.noiseStride, padding: stage.noisePadding, rows: spectraOf(w, frames) };
+  conv1d(rec, { x: ws.harmonics, weight: stage.noiseConv, out: x, ...noise });
   // Its first layer is the last to read x, and its second the first to write there.
   block(stage.noiseRes, part(0), ws.x);
   mirrorAdd(rec, { x: view(ws.up), y: part(0), out: x, rows, pad: last ? 1 : 0 });
   // What was upsampled is in x by now.
   stage.blocks.forEach((snake, j) => block(snake, part(j), ws.up));
-  averageLeaky(rec, { parts, out: x, rows, slope: last ? LAST_SLOPE : SLOPE });
+  averageLeaky(rec, { parts, out: x, rows: end, slope: last ? LAST_SLOPE : SLOPE });
 }
 
-/** ws.x of the last stage -> ws.audio; returns the number of samples. */
-export function generatorHead(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, frames: number): number {
+/** ws.x of the last stage -> ws.audio. */
+export function generatorHead(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, frames: SpanRows): void {
   const last = w.stages.at(-1)!;
-  const rows = 2 * frames * w.stages.reduce((product, { up }) => product * up.stride, 1) + 1;
+  const rows = spectraOf(w, frames);
   const x = ws.x.reshape([ws.capacities.at(-1)!, last.channels]);
   conv1d(rec, { x, weight: w.post, out: ws.post, padding: (POST_KERNEL - 1) / 2, rows });
-  return istftHead(rec, w.fourier, { x: ws.post, frames: rows, out: ws.audio, scratch: ws.fourier });
+  istftHead(rec, w.fourier, { x: ws.post, frames: rows, out: ws.audio, scratch: ws.fourier });
 }

@@ -7,13 +7,16 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { adainScratch } from '../../ops/adain.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
-import type { NoiseKey } from '../../ops/source.ts';
+import { rowShape } from '../../ops/row-spans.ts';
+import type { SequenceStyles } from '../../ops/row-spans.ts';
 import { alignUp } from '../../util/math.ts';
 import type { Checkpoint } from '../../weights/checkpoint.ts';
 import type { StorageRule } from '../../weights/storage.ts';
 import { WeightLoader } from '../weight-loader.ts';
 import { albert, createAlbertWorkspace, loadAlbert } from './albert.ts';
 import type { AlbertWeights, AlbertWorkspace } from './albert.ts';
+import { createFrameInput, createTextInput } from './batch.ts';
+import type { FrameBatch, FrameInput, TextBatch, TextInput } from './batch.ts';
 import type { BlockScratch } from './blocks.ts';
 import type { KokoroConfig } from './config.ts';
 import { createDecoderWorkspace, decoder, loadDecoder } from './decoder.ts';
@@ -24,8 +27,8 @@ import { createCurvesWorkspace, createProsodyWorkspace, loadProsody, predictCurv
 import type { CurvesWorkspace, ProsodyWeights, ProsodyWorkspace } from './prosody.ts';
 import { createTextEncoderWorkspace, loadTextEncoder, textEncoder } from './text-encoder.ts';
 import type { TextEncoderWeights, TextEncoderWorkspace } from './text-encoder.ts';
-import { StyleBuilder, projectStyle } from './weights.ts';
-import type { StyleProjection } from './weights.ts';
+import { MAX_SENTENCES, StyleBuilder, createStyles, projectStyle } from './weights.ts';
+import type { StyleProjection, StyleSizes, Styles } from './weights.ts';
 
 export interface KokoroWeights {
   readonly parameters: number;
@@ -90,11 +93,12 @@ export async function loadKokoro(
   };
 }
 
-/** What is computed a token, made once for the longest sentence; a shorter one uses the first rows. */
+/** What is computed a token, made once for the longest sentence; a batch of shorter ones lies in the same rows. */
 export interface TextWorkspace {
   readonly maxTokens: number;
-  /** [maxTokens] u32. */
-  readonly ids: Tensor;
+  readonly textInput: TextInput;
+  readonly prosodyStyles: Styles;
+  readonly decoderStyles: Styles;
   readonly bert: AlbertWorkspace;
   /** [maxTokens, hidden]: d_en. */
   readonly phonemes: Tensor;
@@ -108,8 +112,7 @@ export interface TextWorkspace {
 export interface FrameWorkspace {
   /** Token frames. */
   readonly maxFrames: number;
-  /** [maxFrames] u32: the token of each frame. */
-  readonly index: Tensor;
+  readonly frameInput: FrameInput;
   readonly curves: CurvesWorkspace;
   readonly decoder: DecoderWorkspace;
   readonly generator: GeneratorWorkspace;
@@ -118,7 +121,7 @@ export interface FrameWorkspace {
   readonly scratch: BlockScratch;
 }
 
-/** Every tensor a sentence needs. */
+/** Every tensor a batch needs. */
 export type KokoroWorkspace = TextWorkspace & FrameWorkspace;
 
 /** Workspaces are made for multiples of this many token frames. */
@@ -133,15 +136,23 @@ export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: nu
 }
 
 /** Allocates both parts; `maxFrames` as given by maxKokoroFrames. */
-export function createKokoroWorkspace(device: Device, config: KokoroConfig, maxTokens: number, maxFrames: number): KokoroWorkspace {
-  return { ...createTextWorkspace(device, config, maxTokens), ...createFrameWorkspace(device, config, maxFrames) };
+export function createKokoroWorkspace(
+  device: Device,
+  config: KokoroConfig,
+  sizes: StyleSizes,
+  maxTokens: number,
+  maxFrames: number,
+): KokoroWorkspace {
+  return { ...createTextWorkspace(device, config, sizes, maxTokens), ...createFrameWorkspace(device, config, maxFrames) };
 }
 
-function createTextWorkspace(device: Device, config: KokoroConfig, maxTokens: number): TextWorkspace {
-  const { hidden, bert } = config;
+function createTextWorkspace(device: Device, config: KokoroConfig, sizes: StyleSizes, maxTokens: number): TextWorkspace {
+  const { hidden, bert, styleDim } = config;
   return {
     maxTokens,
-    ids: device.tensor('phoneme ids', 'u32', [maxTokens]),
+    textInput: createTextInput(device, config, maxTokens),
+    prosodyStyles: createStyles(device, 'prosody', styleDim, sizes.prosodyStyle),
+    decoderStyles: createStyles(device, 'decoder', styleDim, sizes.decoderStyle),
     bert: createAlbertWorkspace(device, bert, maxTokens),
     phonemes: device.tensor('phonemes', 'f32', [maxTokens, hidden]),
     prosody: createProsodyWorkspace(device, config, maxTokens),
@@ -158,10 +169,10 @@ export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFr
   const flat = (label: string): Tensor => device.tensor(`block ${label}`, 'f32', [elements]);
   return {
     maxFrames,
-    index: device.tensor('frame index', 'u32', [maxFrames]),
+    frameInput: createFrameInput(device, maxFrames),
     curves: createCurvesWorkspace(device, config, maxFrames),
     decoder: createDecoderWorkspace(device, config, maxFrames),
-    generator: createGeneratorWorkspace(device, config, maxFrames),
+    generator: createGeneratorWorkspace(device, config, maxFrames, MAX_SENTENCES),
     frameGates: device.tensor('frame lstm gates', 'f32', [maxFrames, 4 * hidden]),
     scratch: {
       capacity: 2 * maxFrames,
@@ -169,51 +180,68 @@ export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFr
       pooled: flat('pooled'),
       mid: flat('mid'),
       shortcut: flat('shortcut'),
-      adain: adainScratch(device, elements, widest),
+      adain: adainScratch(device, elements, widest, MAX_SENTENCES),
     },
   };
 }
 
-/** Ids and both styles (already written) -> ws.prosody.durations [tokens] and ws.text.encoded [tokens, hidden]. */
-export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, tokens: number): void {
-  assert(tokens <= ws.maxTokens, `kokoro: ${tokens} tokens, the workspace holds ${ws.maxTokens}`);
-  projectStyle(rec, w.prosodyStyle);
-  projectStyle(rec, w.decoderStyle);
-  albert(rec, w.bert, config.bert, ws.bert, ws.ids, tokens);
-  linear(rec, { x: ws.bert.hidden, ...w.bertEncoder, out: ws.phonemes, rows: tokens });
-  predictDurations(rec, w.prosody, ws.prosody, { x: ws.phonemes, style: w.prosodyStyle.output, gates: ws.textGates, tokens });
-  textEncoder(rec, w.text, ws.text, { ids: ws.ids, gates: ws.textGates, tokens });
+/** What writeText wrote -> ws.prosody.durations [tokens] and ws.text.encoded [tokens, hidden]. */
+export function forwardText(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, batch: TextBatch): void {
+  const { tokens, over } = batch;
+  const { end, count } = rowShape(tokens);
+  assert(end <= ws.maxTokens, `kokoro: ${end} tokens, the workspace holds ${ws.maxTokens}`);
+  projectStyle(rec, w.prosodyStyle, ws.prosodyStyles, count);
+  projectStyle(rec, w.decoderStyle, ws.decoderStyles, count);
+  const { ids, positions } = ws.textInput;
+  albert(rec, w.bert, config.bert, ws.bert, { ids, positions, tokens: end, over });
+  linear(rec, { x: ws.bert.hidden, ...w.bertEncoder, out: ws.phonemes, rows: end });
+  predictDurations(rec, w.prosody, ws.prosody, {
+    x: ws.phonemes,
+    style: { tensor: ws.prosodyStyles.output, row: 0 },
+    gates: ws.textGates,
+    tokens,
+  });
+  textEncoder(rec, w.text, ws.text, { ids, gates: ws.textGates, tokens });
 }
 
-/** The frames' tokens (written to ws.index) -> F0 and energy, then the vocoder's input in ws.decoder.out. */
-export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, frames: number): void {
-  assert(frames <= ws.maxFrames, `kokoro: ${frames} frames, the workspace holds ${ws.maxFrames}`);
-  const { index, frameGates: gates, scratch } = ws;
+/** What writeFrames wrote -> F0 and energy, then the vocoder's input in ws.decoder.out. */
+export function forwardDecoder(rec: Recorder, w: KokoroWeights, config: KokoroConfig, ws: KokoroWorkspace, batch: FrameBatch): void {
+  const { frames } = batch;
+  const { end } = rowShape(frames);
+  assert(end <= ws.maxFrames, `kokoro: ${end} frames, the workspace holds ${ws.maxFrames}`);
+  const { frameGates: gates, scratch } = ws;
+  const { index } = ws.frameInput;
   const { encoded } = ws.prosody;
-  predictCurves(rec, w.prosody, ws.curves, { encoded, index, style: w.prosodyStyle.output, gates, frames, scratch });
+  predictCurves(rec, w.prosody, ws.curves, { encoded, index, style: styleOf(ws.prosodyStyles, batch), gates, frames, scratch });
   const curves = { f0: ws.curves.f0, energy: ws.curves.energy };
-  decoder(rec, w.decoder, config, ws.decoder, { text: ws.text.encoded, index, ...curves, style: w.decoderStyle.output, frames, scratch });
+  const style = styleOf(ws.decoderStyles, batch);
+  decoder(rec, w.decoder, config, ws.decoder, { text: ws.text.encoded, index, ...curves, style, frames, scratch });
 }
 
-/** F0 -> the source's spectrum. */
+/** F0 -> the source's spectrum; `noiseScale` 0 = no noise, 1 = as trained. */
 export function forwardSource(
   rec: Recorder,
   w: KokoroWeights,
   config: KokoroConfig,
   ws: KokoroWorkspace,
-  frames: number,
-  noise: NoiseKey,
+  { frames }: FrameBatch,
+  noiseScale = 1,
 ): void {
-  generatorSource(rec, w.generator, config, ws.generator, { f0: ws.curves.f0, frames, noise });
+  generatorSource(rec, w.generator, config, ws.generator, { f0: ws.curves.f0, frames, noiseScale });
 }
 
 /** One upsampling stage of the vocoder. */
-export function forwardStage(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, stage: number, frames: number): void {
-  const args = { decoded: ws.decoder.out, frames, style: w.decoderStyle.output };
+export function forwardStage(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, stage: number, batch: FrameBatch): void {
+  const args = { decoded: ws.decoder.out, frames: batch.frames, style: styleOf(ws.decoderStyles, batch) };
   generatorStage(rec, w.generator, ws.generator, stage, args);
 }
 
-/** The vocoder's end -> ws.generator.audio; returns the number of samples. */
-export function forwardHead(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, frames: number): number {
-  return generatorHead(rec, w.generator, ws.generator, frames);
+/** The vocoder's end -> ws.generator.audio: a sentence begins at its first frame, 2 samplesPerF0Frame samples each. */
+export function forwardHead(rec: Recorder, w: KokoroWeights, ws: KokoroWorkspace, { frames }: FrameBatch): void {
+  generatorHead(rec, w.generator, ws.generator, frames);
+}
+
+/** The rows of the sentences of a batch. */
+function styleOf({ output }: Styles, { from }: FrameBatch): SequenceStyles {
+  return { tensor: output, row: from };
 }

@@ -9,7 +9,9 @@ import { linear } from '../../ops/linear.ts';
 import { packLinear } from '../../ops/pack-linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { lstm } from '../../ops/lstm.ts';
-import { layerNorm } from '../../ops/norm.ts';
+import { styledLayerNorm } from '../../ops/norm.ts';
+import { rowShape } from '../../ops/row-spans.ts';
+import type { SequenceStyles, SpanRows } from '../../ops/row-spans.ts';
 import { expandRows } from '../../ops/rows.ts';
 import { alignUp } from '../../util/math.ts';
 import { adainResBlock, loadAdainResBlock } from './blocks.ts';
@@ -120,17 +122,13 @@ export function createCurvesWorkspace(device: Device, { hidden }: KokoroConfig, 
   };
 }
 
-function styleView(style: Tensor, first: number, size: number): Tensor {
-  return style.rows(first, first + size);
-}
-
 function styledLstm(
   rec: Recorder,
   { lstm: weight, styleBias }: StyledLstm,
-  args: { x: Tensor; out: Tensor; inputs: Tensor; rows: number; style: Tensor },
+  { style, ...args }: { x: Tensor; out: Tensor; inputs: Tensor; rows: SpanRows; style: SequenceStyles },
 ): void {
   assert(styleBias !== undefined, 'the prosody LSTMs read the style');
-  lstm(rec, { ...args, weight, bias: styleView(args.style, styleBias, 8 * weight.hidden) });
+  lstm(rec, { ...args, weight, style: { of: style, first: styleBias } });
 }
 
 /** x [tokens, hidden] (d_en) -> ws.encoded and ws.durations. `gates` is LSTM scratch [tokens, 4 hidden]. */
@@ -138,20 +136,20 @@ export function predictDurations(
   rec: Recorder,
   w: ProsodyWeights,
   ws: ProsodyWorkspace,
-  { x, style, gates, tokens }: { readonly x: Tensor; readonly style: Tensor; readonly gates: Tensor; readonly tokens: number },
+  { x, style, gates, tokens }: { readonly x: Tensor; readonly style: SequenceStyles; readonly gates: Tensor; readonly tokens: SpanRows },
 ): void {
   const hidden = ws.encoded.shape[1]!;
+  const { end } = rowShape(tokens);
   let input = x;
   for (const { lstm: layer, norm } of w.layers) {
     styledLstm(rec, layer, { x: input, out: ws.mid, inputs: gates, rows: tokens, style });
-    const weight = styleView(style, norm, hidden);
-    const bias = styleView(style, norm + alignUp(hidden, STYLE_STEP), hidden);
-    layerNorm(rec, { x: ws.mid, weight, bias, out: ws.encoded, eps: EPS, rows: tokens });
+    const where = { weightFirst: norm, biasFirst: norm + alignUp(hidden, STYLE_STEP) };
+    styledLayerNorm(rec, { x: ws.mid, style, ...where, out: ws.encoded, eps: EPS, rows: tokens });
     input = ws.encoded;
   }
   styledLstm(rec, w.durationLstm, { x: input, out: ws.mid, inputs: gates, rows: tokens, style });
-  linear(rec, { x: ws.mid, ...w.durationProjection, out: ws.bins, activation: 'sigmoid', rows: tokens });
-  linear(rec, { x: ws.bins, weight: w.sum, out: ws.durations, rows: tokens });
+  linear(rec, { x: ws.mid, ...w.durationProjection, out: ws.bins, activation: 'sigmoid', rows: end });
+  linear(rec, { x: ws.bins, weight: w.sum, out: ws.durations, rows: end });
 }
 
 export interface CurvesArgs {
@@ -159,17 +157,18 @@ export interface CurvesArgs {
   readonly encoded: Tensor;
   /** [frames] u32: the token of each frame. */
   readonly index: Tensor;
-  readonly style: Tensor;
+  readonly style: SequenceStyles;
   /** LSTM scratch [frames, 4 hidden]. */
   readonly gates: Tensor;
-  readonly frames: number;
+  /** A row for each frame. */
+  readonly frames: SpanRows;
   readonly scratch: BlockScratch;
 }
 
 /** `encoded` stretched by `index` -> ws.f0 and ws.energy [2 frames]. */
 export function predictCurves(rec: Recorder, w: ProsodyWeights, ws: CurvesWorkspace, args: CurvesArgs): void {
   const { encoded, index, style, gates, frames, scratch } = args;
-  expandRows(rec, { x: encoded, index, out: ws.expanded, rows: frames });
+  expandRows(rec, { x: encoded, index, out: ws.expanded, rows: rowShape(frames).end });
   styledLstm(rec, w.shared, { x: ws.expanded, out: ws.shared, inputs: gates, rows: frames, style });
   for (const [{ blocks, projection }, out] of [
     [w.f0, ws.f0],

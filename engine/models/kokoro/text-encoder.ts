@@ -9,6 +9,8 @@ import { embedding } from '../../ops/embedding.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { lstm } from '../../ops/lstm.ts';
 import { layerNorm } from '../../ops/norm.ts';
+import { rowShape } from '../../ops/row-spans.ts';
+import type { SpanRows } from '../../ops/row-spans.ts';
 import type { KokoroConfig } from './config.ts';
 import { loadConv, loadLstm } from './weights.ts';
 import type { KokoroLoader, StyledLstm } from './weights.ts';
@@ -61,13 +63,14 @@ export function textEncoder(
   rec: Recorder,
   w: TextEncoderWeights,
   ws: TextEncoderWorkspace,
-  { ids, gates, tokens }: { readonly ids: Tensor; readonly gates: Tensor; readonly tokens: number },
+  { ids, gates, tokens }: { readonly ids: Tensor; readonly gates: Tensor; readonly tokens: SpanRows },
 ): void {
   const { x, mid } = ws;
-  embedding(rec, { ids, table: w.embedding, out: x, rows: tokens });
+  const { end } = rowShape(tokens);
+  embedding(rec, { ids, table: w.embedding, out: x, rows: end });
   for (const { conv, gamma, beta } of w.layers) {
     conv1d(rec, { x, weight: conv, out: mid, padding: (conv.taps - 1) / 2, rows: tokens });
-    layerNorm(rec, { x: mid, weight: gamma, bias: beta, out: ws.encoded, eps: EPS, rows: tokens });
+    layerNorm(rec, { x: mid, weight: gamma, bias: beta, out: ws.encoded, eps: EPS, rows: end });
     activate(rec, { x: ws.encoded, out: x, activation: 'leaky_relu' });
   }
   lstm(rec, { x, weight: w.lstm.lstm, out: ws.encoded, inputs: gates, rows: tokens });

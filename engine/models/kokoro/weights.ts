@@ -1,4 +1,5 @@
 import { floatStorage } from '../../config.ts';
+import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { convTransposeWeight, convWeight } from '../../ops/conv.ts';
@@ -11,6 +12,9 @@ import type { FloatType } from '../../weights/storage.ts';
 import { lstmWeight } from '../../ops/lstm.ts';
 import type { LstmWeight } from '../../ops/lstm.ts';
 import { alignUp } from '../../util/math.ts';
+import { shapeOf } from '../../weights/checkpoint.ts';
+import type { Checkpoint } from '../../weights/checkpoint.ts';
+import type { KokoroConfig } from './config.ts';
 import type { MatrixPart, WeightLoader } from '../weight-loader.ts';
 import type { Values } from '../weight-stream.ts';
 
@@ -187,23 +191,54 @@ export class StyleBuilder {
     return {
       weight: await weights.computed(`${label} style`, this.#blocks, this.#size, this.styleDim),
       bias: device.upload(`${label} style bias`, 'f32', [this.#size], bias),
-      input: device.tensor(`${label} style input`, 'f32', [1, this.styleDim]),
-      output: device.tensor(`${label} style output`, 'f32', [this.#size]),
+      size: this.#size,
     };
   }
 }
 
-/** The style vector of the current sentence and everything that is linear in it. */
+/** Sentences of a batch at most. */
+export const MAX_SENTENCES = 16;
+
+/** Everything that is linear in a style vector. */
 export interface StyleProjection {
   readonly weight: LinearWeight;
   readonly bias: Tensor;
-  /** [1, styleDim]: written before each sentence. */
+  /** Values that it makes of one. */
+  readonly size: number;
+}
+
+/** The style vectors of the current sentences and what is made of them. */
+export interface Styles {
+  /** [MAX_SENTENCES, styleDim]: written before each batch. */
   readonly input: Tensor;
-  /** [size]. */
+  /** [MAX_SENTENCES, size]. */
   readonly output: Tensor;
 }
 
-/** Computes a projection's output. */
-export function projectStyle(rec: Recorder, { weight, bias, input, output }: StyleProjection): void {
-  linear(rec, { x: input, weight, bias, out: output.reshape([1, output.size]) });
+/** Tensors of a projection. */
+export function createStyles(device: Device, label: string, styleDim: number, { size }: Pick<StyleProjection, 'size'>): Styles {
+  return {
+    input: device.tensor(`${label} style input`, 'f32', [MAX_SENTENCES, styleDim]),
+    output: device.tensor(`${label} style output`, 'f32', [MAX_SENTENCES, size]),
+  };
+}
+
+/** Values that both projections of a checkpoint make of a style vector, from its headers alone. */
+export function styleValues(checkpoint: Checkpoint, { layers, hidden }: KokoroConfig): StyleSizes {
+  const norms = (of: RegExp): number =>
+    [...checkpoint.names()].filter((name) => name.endsWith('.fc.weight') && of.test(name)).reduce((sum, name) => sum + alignUp(shapeOf(checkpoint, name)[0]!, STYLE_STEP), 0); // prettier-ignore
+  // Those of the duration encoder, of the durations and of the curves have a bias for each of their gates.
+  const lstms = (layers + 2) * alignUp(4 * hidden, STYLE_STEP);
+  return { prosodyStyle: { size: norms(/^predictor\./) + lstms }, decoderStyle: { size: norms(/^decoder\./) } };
+}
+
+/** What a workspace must know of the weights. */
+export interface StyleSizes {
+  readonly prosodyStyle: Pick<StyleProjection, 'size'>;
+  readonly decoderStyle: Pick<StyleProjection, 'size'>;
+}
+
+/** Computes a projection's output of so many sentences. */
+export function projectStyle(rec: Recorder, { weight, bias }: StyleProjection, { input, output }: Styles, sentences: number): void {
+  linear(rec, { x: input, weight, bias, out: output, rows: sentences });
 }
