@@ -6,6 +6,8 @@ import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { Trial, TrialDevice } from '../gpu/tunable.ts';
 import { BLOCK } from '../weights/block-format.ts';
+import type { BlockFormat } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
@@ -77,7 +79,7 @@ export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: 
 }
 
 /**
- * Shapes measured on lavapipe (docs/decisions/kernels.md): one row 1x8 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
+ * Shapes measured on lavapipe (docs/decisions/kernels.md): one row 1x8 or 1x12 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
  * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s).
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
@@ -85,6 +87,8 @@ const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
 const GPU_TILE = { wg: 64, tileN: 2 } as const;
 /** Rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but is one more kernel to compile for each type before the first answer. */
 const FEW_ROWS = 2;
+/** Columns from which a row of blocks takes 12 an invocation instead of 8. */
+export const WIDE = 3072;
 /** Columns of a workgroup of LINEAR_QUAD. */
 const QUAD_COLUMNS = 16;
 /** Invocations along each side of LINEAR_BLOCK's tile. */
@@ -99,6 +103,16 @@ function chunkQuads(k4: number): number {
 function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
   const blocks = ceilDiv(rows, lanes);
   return !isBlockType(dtype) && (blocks % 2 === 0 || blocks > 8) ? 2 : 1;
+}
+
+/**
+ * Columns of an invocation that has one row: more share what is loaded of it. Twelve are for few planes of bits (others spill registers) and for matrices so
+ * wide that every core still gets some.
+ */
+function rowColumns(dtype: WeightType, columns: number): 8 | 12 {
+  if (!isBlockType(dtype) || columns < WIDE) return 8;
+  const { high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
+  return high <= 1 && group === BLOCK && !table ? 12 : 8;
 }
 
 export interface LinearArgs {
@@ -158,7 +172,7 @@ function multiply(
       ceilDiv(m, rows),
     ]);
   } else if (shuffles && m <= FEW_ROWS && k4 % lanes === 0 && !avoids(caps, 'linear_rows')) {
-    const tileN = m === 1 ? 2 * CPU.tileN : CPU.tileN;
+    const tileN = m === 1 ? rowColumns(dtype, n) : CPU.tileN;
     const chosen = variant({ LANES: lanes, TILE_N: tileN, ROWS: m }, lanes);
     rec.dispatch(LINEAR_ROWS, { ...chosen, subgroups: true }, bindings, params, [ceilDiv(n, lanes * tileN), 1]);
   } else if (shuffles && m > 1 && !avoids(caps, 'linear_broadcast')) {

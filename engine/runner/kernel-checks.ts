@@ -4,7 +4,7 @@ import { GATE_MUL, gateMul } from '../ops/activation.ts';
 import { EMBEDDING, embedding } from '../ops/embedding.ts';
 import { NO_SLOT, createKVCache, ropeKVStore } from '../ops/kv.ts';
 import type { KVType } from '../ops/kv.ts';
-import { LINEAR_BLOCK, LINEAR_BROADCAST, LINEAR_QUAD, LINEAR_ROWS, LINEAR_SPLIT, LINEAR_TILE, linear } from '../ops/linear.ts';
+import { LINEAR_BLOCK, LINEAR_BROADCAST, LINEAR_QUAD, LINEAR_ROWS, LINEAR_SPLIT, LINEAR_TILE, WIDE, linear } from '../ops/linear.ts';
 import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
 import { ATTENTION_SPLIT, PAGED_ATTENTION, pagedAttention } from '../ops/paged-attention.ts';
 import { productShapes } from '../ops/product-shapes.ts';
@@ -34,6 +34,7 @@ const COLUMNS = 40;
 function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, number>>) => number): CheckMaker {
   return ({ storage, consts = {}, overrides = {} }, bench) => {
     const m = rowsOf(consts);
+    const n = kernel === LINEAR_ROWS && consts['TILE_N']! > 8 ? WIDE : COLUMNS;
     // Another shape was chosen by measurement: its bits are those of the first one, which is tested.
     const [first] = productShapes(1);
     if (kernel === LINEAR_SPLIT && first.kind === 'split' && (consts['LANES'] !== first.lanes || consts['TILE_N'] !== first.tileN)) return undefined; // prettier-ignore
@@ -41,18 +42,16 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
     const isOdd =
       !isBlockType(storage as WeightType) && (kernel === LINEAR_TILE || (kernel === LINEAR_SPLIT && consts['BLOCK_QUADS'] === 1));
     const k = (consts['CHUNK_QUADS'] === 64 ? 2048 : 256) + (isOdd ? 4 : 0);
-    const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, COLUMNS, k);
+    const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, n, k);
     const x = bench.floats([m, k]);
-    const bias = bench.floats([COLUMNS]);
-    const residual = bench.floats([m, COLUMNS]);
-    const out = bench.out([m, COLUMNS]);
+    const bias = bench.floats([n]);
+    const residual = bench.floats([m, n]);
+    const out = bench.out([m, n]);
     const activation = activationOf(overrides['ACTIVATION']);
     const [hasBias, hasResidual] = [overrides['HAS_BIAS'] === 1, overrides['HAS_RESIDUAL'] === 1];
     const expected = plain
-      .linear(x.values, values, m, COLUMNS, k)
-      .map(
-        (sum, i) => plain.activation(activation, sum + (hasBias ? bias.values[i % COLUMNS]! : 0)) + (hasResidual ? residual.values[i]! : 0),
-      );
+      .linear(x.values, values, m, n, k)
+      .map((sum, i) => plain.activation(activation, sum + (hasBias ? bias.values[i % n]! : 0)) + (hasResidual ? residual.values[i]! : 0));
     const given = { ...(hasBias && { bias: bias.tensor }), ...(hasResidual && { residual: residual.tensor }) };
     return {
       record(rec) {

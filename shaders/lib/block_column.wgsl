@@ -23,7 +23,7 @@ fn block_at(block: u32, column: u32) -> block_t {
   if (HAS_WIDE == 1u) {
     found.wide = unpack2x16float(row_word(wide_word(block), column));
   }
-  return block_scales(found, block);
+  return scaled(found, block);
 }
 
 // The block after `before`, the first being 0: loads what is new.
@@ -35,7 +35,7 @@ fn next_block(before: block_t, block: u32, column: u32) -> block_t {
   if (HAS_WIDE == 1u && block % 8u == 0u) {
     found.wide = unpack2x16float(row_word(wide_word(block), column));
   }
-  return block_scales(found, block);
+  return scaled(found, block);
 }
 
 fn word_at(block: u32, word: u32, column: u32) -> word_t {

@@ -30,7 +30,7 @@ fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {
     if (HAS_WIDE == 1u && block % 8u == 0u) {
       found[c].wide = unpack2x16float(wide[c]);
     }
-    found[c] = block_scales(found[c], block);
+    found[c] = scaled(found[c], block);
   }
   return found;
 }

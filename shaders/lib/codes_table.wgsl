@@ -1,4 +1,6 @@
 // What codes stand for in weight_blocks.wgsl: the signed bytes of the words TABLE_0 to TABLE_3, chosen without an array, which software adapters keep in memory.
+const CODES_ARE_NUMBERS = false;
+
 fn code_value(code: u32) -> i32 {
   let low = select(TABLE_0, TABLE_1, (code & 4u) != 0u);
   let high = select(TABLE_2, TABLE_3, (code & 4u) != 0u);

@@ -9,6 +9,8 @@ struct block_t {
   // Of vectors with two, the second is of the upper 16 values.
   scale: vec2<f32>,
   offset: vec2<f32>,
+  // IN_PLACE: scale by 1, 1/256, 1/16 and 1/4096.
+  units: vec4<f32>,
   high: vec2<u32>,
   // What it shares with the blocks beside it.
   scales: u32,
@@ -16,6 +18,9 @@ struct block_t {
 }
 
 const BLOCK_QUADS = 8u;
+// Codes of four bits are masked where they lie in a half of a word, and their scale is divided by what that makes of them instead of shifting each: no bit
+// changes, as these are powers of two, and a third of the work on one row of weights is taking codes out of words.
+const IN_PLACE = LOW_BITS == 4u && HIGH_BITS == 0u && GROUPS == 1u && CODES_ARE_NUMBERS;
 const BLOCK_WORDS = LOW_BITS;
 const WORD_QUADS = 8u / LOW_BITS;
 
@@ -39,8 +44,23 @@ fn wide_word(block: u32) -> u32 {
   return scales_word(params.k4 / BLOCK_QUADS + SCALE_BLOCKS - 1u) + block / 8u;
 }
 
+// The block with all that its scale makes.
+fn scaled(found: block_t, block: u32) -> block_t {
+  var made = block_scales(found, block);
+  if (IN_PLACE) {
+    made.units = made.scale.x * vec4<f32>(1.0, 0.00390625, 0.0625, 0.000244140625);
+  }
+  return made;
+}
+
 // Four weights along K: quad 0 to WORD_QUADS - 1 of a word.
 fn block_quad(block: block_t, packed: word_t, word: u32, quad: u32) -> vec4<f32> {
+  if (IN_PLACE) {
+    let mask = (vec4<u32>(15u, 15u << 8u, 15u, 15u << 8u)) << vec4<u32>(quad * 4u);
+    let found = vec4<u32>(packed, packed, packed >> 16u, packed >> 16u) & mask;
+    let units = select(block.units.xyxy, block.units.zwzw, quad == 1u);
+    return fma(vec4<f32>(vec4<i32>(found)), units, vec4<f32>(block.offset.x));
+  }
   let i = word * WORD_QUADS + quad;
   var codes = packed;
   if (LOW_BITS == 4u) {

@@ -64,8 +64,8 @@ export function matmulDuel(rng: Rng): readonly Duel[] {
 }
 
 /**
- * 4-bit weights in blocks of 32, the same integers and scales on both sides. Ours quantises the activations to 8 bits, as
- * ONNX Runtime may at accuracy_level 4; at level 0 it multiplies f32 activations. The reference is its CPU provider at level 0.
+ * 4-bit weights in blocks of 32, the same integers and scales on both sides. Ours multiplies f32 activations, as ONNX Runtime does at accuracy_level 0; at
+ * level 4 it may quantise them to 8 bits, to which its CPU provider's answer, the reference, owes the tolerance.
  */
 export function quantisedDuel(rng: Rng): readonly Duel[] {
   const block = 32;

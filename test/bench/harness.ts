@@ -8,10 +8,13 @@ import { createNodePlatform } from '../../engine/platform/node.ts';
 /** Dawn's checks against untrusted shaders on, or off as ONNX Runtime has them (the server's --dawn-toggles). */
 export type Profile = 'default' | 'fast';
 
-/** A device of the adapter that PARLEY_ADAPTER names, or of the best one. */
-export async function benchDevice(toggles: Profile): Promise<Device> {
+/**
+ * A device of the adapter that PARLEY_ADAPTER names, or of the best one. `wait` is that of the process's first device: `sleep` as ranks wait, `timer` as the
+ * engine's process does, whose answers come up to a millisecond later.
+ */
+export async function benchDevice(toggles: Profile, wait: 'timer' | 'sleep' = 'timer'): Promise<Device> {
   const name = process.env['PARLEY_ADAPTER'];
-  return Device.create(createNodePlatform({ toggles, log: () => undefined }), name ? { name } : {});
+  return Device.create(createNodePlatform({ toggles, wait, log: () => undefined }), name ? { name } : {});
 }
 
 /** One way of computing the same result. */
