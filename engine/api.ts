@@ -378,4 +378,6 @@ export interface ProfileEntry {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
+  /** Of each time that it ran, of the first some ten thousand of all: start, since the first of all, and length, in microseconds. */
+  readonly spans?: readonly (readonly [start: number, length: number])[];
 }

@@ -63,6 +63,7 @@ function runBenches([name = '', ...rest]) {
   const named = [
     'audio-memory',
     'browsers',
+    'expected',
     'fleet',
     'fleet-soak',
     'fuzz',

@@ -6,14 +6,27 @@ export interface ProfileRow {
   readonly label: string;
   readonly count: number;
   readonly milliseconds: number;
+  /** Of each dispatch, as far as they are kept: start, since the first of all, and length, in microseconds. */
+  readonly spans: readonly (readonly [start: number, length: number])[];
 }
 
 const MAX_QUERIES = 4096;
+/** Dispatches whose times are kept one by one, of all kernels together. */
+const MAX_SPANS = 2 ** 16;
+
+interface Total {
+  count: number;
+  nanoseconds: number;
+  readonly spans: (readonly [start: number, length: number])[];
+}
 
 /** Timestamp queries around every dispatch (each in a pass of its own, so a profiled step is slower than a normal one). Off by default. */
 export class Profiler {
   readonly #device: BufferOwner;
-  readonly #totals = new Map<string, { count: number; nanoseconds: number }>();
+  readonly #totals = new Map<string, Total>();
+  /** Stamp of the first dispatch, and how many spans are kept. */
+  #origin: bigint | undefined;
+  #spans = 0;
   #enabled = false;
   #queries: GPUQuerySet | undefined;
   #resolve: GPUBuffer | undefined;
@@ -73,9 +86,13 @@ export class Profiler {
       waits.until(staging.mapAsync(GPUMapMode.READ)).then(() => {
         const stamps = new BigUint64Array(staging.getMappedRange());
         labels.forEach((label, i) => {
-          const row = this.#totals.get(label) ?? { count: 0, nanoseconds: 0 };
+          const row: Total = this.#totals.get(label) ?? { count: 0, nanoseconds: 0, spans: [] };
+          const [from, to] = [stamps[2 * i]!, stamps[2 * i + 1]!];
+          const nanoseconds = Number(to - from);
+          this.#origin ??= from;
           row.count++;
-          row.nanoseconds += Number(stamps[2 * i + 1]! - stamps[2 * i]!);
+          row.nanoseconds += nanoseconds;
+          if (this.#spans++ < MAX_SPANS) row.spans.push([Number(from - this.#origin) / 1e3, nanoseconds / 1e3]);
           this.#totals.set(label, row);
         });
         staging.destroy();
@@ -87,8 +104,14 @@ export class Profiler {
   async report(): Promise<ProfileRow[]> {
     await Promise.all(this.#pending);
     this.#pending = [];
-    const rows = [...this.#totals].map(([label, { count, nanoseconds }]) => ({ label, count, milliseconds: nanoseconds / 1e6 }));
+    const rows = [...this.#totals].map(([label, { count, nanoseconds, spans }]) => ({
+      label,
+      count,
+      milliseconds: nanoseconds / 1e6,
+      spans,
+    }));
     this.#totals.clear();
+    [this.#origin, this.#spans] = [undefined, 0];
     return rows.sort((a, b) => b.milliseconds - a.milliseconds);
   }
 }

@@ -17,7 +17,7 @@ async function byHost(device: Device, record: (rec: Recorder) => void): Promise<
   return performance.now() - from;
 }
 
-/** One pass, stamped at both ends: Dawn rounds stamps to 65 us, so single dispatches would tell little. */
+/** One pass, stamped at both ends: browsers round stamps to 100 us, so single dispatches would tell little. */
 async function byDevice(device: Device, record: (rec: Recorder) => void): Promise<number> {
   const { gpu, waits } = device;
   const { steps } = device.capture('timed', record);

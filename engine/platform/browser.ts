@@ -48,7 +48,7 @@ export function createBrowserPlatform(options: BrowserPlatformOptions): Platform
     ...(list && { list: async (path: string) => list(path) }),
     join: (folder, name) => `${folder.replace(/\/$/, '')}/${name}`,
     memory: async (adapter) => tabMemory(adapter, (globalThis.navigator as { deviceMemory?: number }).deviceMemory),
-    ...('storage' in globalThis.navigator && { kept: ORIGIN_TEXTS }),
+    ...(typeof navigator !== 'undefined' && 'storage' in navigator && { kept: ORIGIN_TEXTS }),
     ...(grammarWorker && { startGrammarWorker: () => platformWorker(grammarWorker()) }),
   };
 }

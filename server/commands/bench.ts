@@ -1,4 +1,5 @@
 /** `parley bench [MODEL]`: how fast a chat model is on this machine, beside what its adapter reaches, and which kernels take the time. */
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { EngineError } from '../../engine/index.ts';
@@ -8,6 +9,7 @@ import { measureAdapter } from '../setup/adapters.ts';
 import { BUNDLED as bundledFolder } from '../setup/layout.mjs';
 import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
+import { traceEvents } from './trace-file.ts';
 
 /** The bundled chat model; a name that no source has where it is not installed. */
 const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');
@@ -24,7 +26,8 @@ MODEL is a folder, a file, or whatever 'parley pull --help' lists.
   --tokens N             length of each answer; default 64
   --clients N,N,...      how many ask at once, in turn; default 1,8,32
   --adapter NAME         part of the GPU's name; 'parley adapters' lists them
-  --json                 the same as JSON`;
+  --json                 the same as JSON
+  --trace FILE           every dispatch of one client's answer on a time line, for ui.perfetto.dev`;
 
 const OPTIONS = {
   'prompt-tokens': { type: 'string', default: '512' },
@@ -32,6 +35,7 @@ const OPTIONS = {
   clients: { type: 'string', default: '1,8,32' },
   adapter: { type: 'string' },
   json: { type: 'boolean', default: false },
+  trace: { type: 'string' },
 } as const;
 
 const MOST_CLIENTS = 256;
@@ -47,6 +51,8 @@ interface BenchCall {
   readonly clients: readonly number[];
   readonly adapter: string | undefined;
   readonly json: boolean;
+  /** File for the time line. */
+  readonly trace: string | undefined;
 }
 
 /** Milliseconds. */
@@ -108,6 +114,7 @@ function parseCall(argv: readonly string[]): BenchCall {
     clients,
     adapter: values.adapter,
     json: values.json,
+    trace: values.trace,
   };
 }
 
@@ -126,7 +133,9 @@ async function measure(call: BenchCall, path: string, adapter: AdapterReport | {
     await ask(1);
     const rows: ClientsRow[] = [];
     for (const count of clients) rows.push(await ask(count));
-    const kernels = await profile(engine, ask);
+    const profiled = await profile(engine, ask);
+    if (call.trace !== undefined) await writeTrace(call.trace, engine.info().adapter.name, profiled);
+    const kernels = profiled?.map(({ label, count, milliseconds }) => ({ label, count, milliseconds }));
     const alone = rows.find((row) => row.clients === 1);
     const shares = alone && 'speed' in adapter && {
       weights: (alone.decode * weightBytes) / (adapter.speed.gigabytesPerSecond * 1e9),
@@ -210,6 +219,12 @@ async function profile(
   }
   await ask(1);
   return engine.profile(false);
+}
+
+/** Writes the time line of a profile. */
+async function writeTrace(file: string, adapter: string, kernels: readonly ProfileEntry[] | undefined): Promise<void> {
+  if (!kernels) throw new UsageError(`--trace: ${adapter} cannot tell the time of its kernels`);
+  await writeFile(file, JSON.stringify(traceEvents(adapter, kernels)));
 }
 
 function describe({ model, adapter, secondsToReady, promptTokens, tokens, rows, kernels, shares }: Report): string {

@@ -1,11 +1,12 @@
 /** A step of decoding reads its weights and the keys and values of its sequences once, whatever the weights are stored as. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
+import { APART_CHANNELS } from '../../engine/ops/kv.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { BlockType } from '../../engine/weights/block-types.ts';
-import { countBytesRead } from '../support/bytes-read.ts';
+import { countWork } from '../support/kernel-work.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { ggufFile } from '../support/gguf-file.ts';
@@ -55,11 +56,29 @@ test.each(['F16', 'Q8_0', 'Q4_0', 'Q4_K'] as const)('%s', async (kind) => {
   for (const rows of [1, 4]) {
     const storage = { float: 'f16', keepBlocks: true, quantization: 'none' } as const;
     const harness = await DecoderHarness.load(device, path, { storage, dtype: 'f16', context: SHAPE.maxPositions, sequences: rows, rows });
-    const read = countBytesRead(device, () => POSITIONS);
+    const read = countWork(device, () => POSITIONS);
+    onTestFinished(() => read.stop());
     await harness.step(Array.from({ length: rows }, (_, sequence) => ({ sequence, start: POSITIONS - 1, tokens: [sequence + 2] })));
     const least = weights + rows * pages;
     expect(read.matrices).toBeGreaterThanOrEqual(weights);
     expect(read.pages).toBeGreaterThanOrEqual(rows * pages);
+    // The same kernel by kernel: all that is read, and what is computed with it.
+    const kernels = [...read.kernels].map(([name, work]) => ({ name, ...work }));
+    const of = (what: (name: string) => boolean, key: 'calls' | 'read' | 'written' | 'operations'): number =>
+      kernels.filter(({ name }) => what(name)).reduce((sum, work) => sum + work[key], 0);
+    const isProduct = (name: string): boolean => name.startsWith('linear');
+    const isAttention = (name: string): boolean => name === 'paged_attention';
+    expect(of(() => true, 'read')).toBe(read.matrices + read.pages + read.rest);
+    expect(of(isProduct, 'calls')).toBe(4 * layers + 1);
+    const outputs = layers * ((heads + 2 * kvHeads) * headDim + 2 * hidden + 2 * intermediate) + vocabulary;
+    expect(of(isProduct, 'written')).toBe(rows * outputs * 4);
+    expect(of(isProduct, 'operations')).toBe(rows * (2 * (layers * perLayer + hidden * vocabulary) + outputs));
+    const attended = heads * headDim;
+    expect(of(isAttention, 'operations')).toBe(rows * layers * attended * (4 * POSITIONS + 1));
+    // One position's keys and values, in half precision, beside the queries, which have room for what int8 pages keep apart.
+    expect(of((name) => name === 'rope_kv_store', 'written')).toBe(
+      rows * layers * (2 * kvHeads * headDim * 2 + heads * (headDim + APART_CHANNELS) * 4),
+    );
     expect((read.matrices + read.pages + read.rest) / least, `${rows} rows: ${JSON.stringify(read)}`).toBeLessThan(1.05);
   }
 });

@@ -1,9 +1,12 @@
 /** `parley run` and `parley bench` as processes, and what `parley doctor` finds. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeFindings, examine, memory } from '../../server/commands/doctor.ts';
+import type { TraceEvent } from '../../server/commands/trace-file.ts';
 import { startParley } from '../support/run-source.ts';
 
 /** Runs `parley run`; returns its exit code and what it wrote. */
@@ -44,7 +47,9 @@ test.each([
 });
 
 test('bench measures a model and says what of the adapter it uses', async () => {
-  const argv = ['bench', '--prompt-tokens', '24', '--tokens', '6', '--clients', '1,3', '--json'];
+  const trace = join(mkdtempSync(join(tmpdir(), 'parley-bench-')), 'trace.json');
+  onTestFinished(() => rmSync(dirname(trace), { recursive: true }));
+  const argv = ['bench', '--prompt-tokens', '24', '--tokens', '6', '--clients', '1,3', '--json', '--trace', trace];
   const command = startParley(argv, {});
   onTestFinished(() => void command.child.kill('SIGKILL'));
   expect([await command.exit, command.err.text]).toEqual([0, '']);
@@ -53,7 +58,7 @@ test('bench measures a model and says what of the adapter it uses', async () => 
     readonly rows: readonly { readonly clients: number; readonly firstToken: Figures; readonly betweenTokens: Figures }[];
     readonly shares: Figures;
     readonly adapter: { readonly speed: Figures };
-    readonly kernels: readonly { readonly label: string }[];
+    readonly kernels: readonly { readonly label: string; readonly count: number; readonly milliseconds: number }[];
   };
   expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
   expect(report.rows.map(({ clients }) => clients)).toEqual([1, 3]);
@@ -65,6 +70,23 @@ test('bench measures a model and says what of the adapter it uses', async () => 
     expect(figure).toBeGreaterThan(0);
   // Every token of one answer by itself: its products of matrices are among the kernels.
   expect(report.kernels.map(({ label }) => label).join()).toContain('linear');
+  // The same, dispatch by dispatch, as Chrome's format of trace events has it: one after the other on one track.
+  const { traceEvents } = JSON.parse(readFileSync(trace, 'utf8')) as { readonly traceEvents: readonly TraceEvent[] };
+  expect(traceEvents.filter(({ ph }) => ph === 'M').map(({ name }) => name)).toEqual(['process_name', 'thread_name']);
+  const spans = traceEvents.filter(({ ph }) => ph === 'X');
+  expect(spans).toHaveLength(report.kernels.reduce((sum, { count }) => sum + count, 0));
+  for (const [i, { ts = NaN, dur = NaN, pid, tid, name, args }] of spans.entries()) {
+    expect([pid, tid, args['variant']?.startsWith(name)]).toEqual([1, 1, true]);
+    expect(dur).toBeGreaterThanOrEqual(0);
+    const before = spans[i - 1];
+    // To a nanosecond, which is what the stamps have.
+    expect(ts).toBeGreaterThanOrEqual(before ? before.ts! + before.dur! - 0.0015 : 0);
+  }
+  const traced = spans.reduce((sum, { dur = NaN }) => sum + dur / 1000, 0);
+  expect(traced).toBeCloseTo(
+    report.kernels.reduce((sum, { milliseconds }) => sum + milliseconds, 0),
+    3,
+  );
 });
 
 test('bench refuses what is no number, and more than a model', async () => {
