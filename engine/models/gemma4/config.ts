@@ -47,6 +47,8 @@ export function parseGemma4Config(given: Json): DecoderStackConfig {
   const intermediate = integer(json, 'intermediate_size');
   const layers = layerCount(json);
   expectValue(json, 'attention_bias', false);
+  // Its files say it by kind of layer, in rope_parameters.
+  if (!json['rope_parameters']) expectValue(json, 'rope_scaling', null);
   // Text is causal where only images see ahead.
   if (json['use_bidirectional_attention'] !== 'vision') expectValue(json, 'use_bidirectional_attention', null);
   const kinds = layerKinds(json, layers, { kvHeads, headDim, intermediate });
