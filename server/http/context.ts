@@ -173,18 +173,19 @@ export class ListenerContext {
     { isGeneration = true, begins = 'queue' }: JobOptions = {},
   ): (request: Request, response: Response) => Promise<void> {
     return async (request, response) => {
-      // While the process only prepares to leave, it still takes work.
       response.locals['isGeneration'] = isGeneration;
+      const started = performance.now();
+      const phases = new Map<Phase, number>([[begins, started]]);
+      // What is refused below is a request too.
+      response.locals['traced'] = { begun: started, phases };
+      // While the process only prepares to leave, it still takes work.
       const problem = this.lifecycle.state === 'leaving' ? undefined : this.notReady();
       if (problem) throw problem;
       const use = keyUseOf(response);
       const leave = use?.enter();
       if (use) response.set(use.headers());
-      const started = performance.now();
       const controller = new AbortController();
       const end = this.lifecycle.begin(controller);
-      const phases = new Map<Phase, number>([[begins, started]]);
-      response.locals['traced'] = { begun: started, phases };
       const onClose = (): void => controller.abort();
       response.on('close', onClose);
       this.#jobs.set(controller, String(response.get('x-request-id')));

@@ -1,6 +1,6 @@
 /** A report of the Device page becomes a row of docs/platforms.json. */
 import { expect, test } from 'vitest';
-import { rowOfReport, withRow } from '../tools/platform-report.ts';
+import { rowOfReport, withRow, withSpeeds } from '../tools/platform-report.ts';
 import type { PlatformRow } from '../tools/platform-report.ts';
 
 const report = (agent: string, verdict: string, device = 'not told'): string =>
@@ -32,4 +32,15 @@ test('a row takes the place of an older one of the same browser, system and adap
   expect(withRow(rows, safari)).toEqual([safari, rows[1]]);
   expect(withRow(rows, firefox)).toEqual([rows[0], firefox]);
   expect(withRow(rows, { ...firefox, adapter: 'b' })).toHaveLength(3);
+});
+
+test('speeds go to the rows that were run, with the load of a machine that did other work', () => {
+  const rows: readonly PlatformRow[] = [
+    { where: 'Firefox 153.7, Linux', adapter: 'a', date: '2026-11-23' },
+    { where: 'Firefox, Windows', adapter: '' },
+    { where: 'Deno 2.9.5, Linux', adapter: 'a', date: '2026-11-23', speed: '1 tokens/s' },
+  ];
+  const speeds = new Map([['Firefox', 8]]);
+  expect(withSpeeds(rows, speeds, 0.3)).toEqual([{ ...rows[0], speed: '125 tokens/s' }, rows[1], rows[2]]);
+  expect(withSpeeds(rows, speeds, 7.6)[0]!.speed).toBe('125 tokens/s, at load 8');
 });

@@ -105,6 +105,16 @@ test('a transcription is received, unpacked, encoded and decoded', async () => {
   expect(phasesOf(spans(), request!)).toEqual(['receive', 'unpack', 'encode', 'decode']);
 });
 
+test('a request that is refused before its work begins is in the traces', async () => {
+  const { spans, endpoint } = await collector();
+  const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'));
+  const { chat, engine } = await startListeners({}, { tracer });
+  engine.state = 'loading';
+  expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(503);
+  await expect.poll(async () => (await tracer.flush(), spans().length)).toBe(1);
+  expect(attribute(spans()[0]!, 'error.type')).toBe('model_loading');
+});
+
 test('a collector that is not there holds nothing up', async () => {
   const tracer = createTracer({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }, createLog('silent'));
   const { chat } = await startListeners({}, { tracer });

@@ -1,4 +1,4 @@
-/** What a token of the bundled chat model takes on a device, in Node and in a page. */
+/** What a token of the bundled chat model takes on a device, in Node, in Deno and in a page. */
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
@@ -22,4 +22,11 @@ export async function tokenTime(engine: ChatEngine): Promise<number> {
     if (event.type === 'finish') tokens = event.completionTokens;
   }
   return (performance.now() - first) / (tokens - 1);
+}
+
+/** The middle one of as many answers. */
+export async function tokenTimes(engine: ChatEngine, rounds: number): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) times.push(await tokenTime(engine));
+  return median(times);
 }

@@ -5,6 +5,8 @@ import type { TestSpecification } from 'vitest/node';
 /** Files of a quarter of a minute and more on two cores, the longest first. A machine that has run them before knows their times itself. */
 const SLOW = [
   'everywhere/chromium-kernels',
+  'everywhere/package',
+  'everywhere/firefox',
   'everywhere/two-adapters-server',
   'everywhere/parity',
   'browser/playground',

@@ -22,6 +22,10 @@ export interface PlatformRow {
   readonly note?: string;
 }
 
+const FILE = fileURLToPath(new URL('../../docs/platforms.json', import.meta.url));
+/** A machine of more load than this did other work. */
+const BUSY = 1;
+
 /** Looked for in this order: most browsers say that they are others too. */
 const BROWSERS = [['Edge', /Edg\/([\d.]+)/], ['Firefox', /Firefox\/([\d.]+)/], ['Chrome', /Chrome\/([\d.]+)/], ['Safari', /Version\/([\d.]+).*Safari/]] as const; // prettier-ignore
 const SYSTEMS = [['Android', /Android/], ['iOS', /iPhone|iPad/], ['Windows', /Windows/], ['macOS', /Macintosh/], ['Linux', /Linux/]] as const; // prettier-ignore
@@ -69,9 +73,27 @@ export function withRow(rows: readonly PlatformRow[], row: PlatformRow): Platfor
   return at < 0 ? [...rows, row] : rows.with(at, row);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const file = fileURLToPath(new URL('../../docs/platforms.json', import.meta.url));
-  const rows = JSON.parse(readFileSync(file, 'utf8')) as PlatformRow[];
-  writeFileSync(file, `${JSON.stringify(withRow(rows, rowOfReport(readFileSync(0, 'utf8'))), null, 2)}\n`);
+/** The rows with speeds, in ms per token by the first word of a row's `where`, that were measured on a machine of this load. */
+export function withSpeeds(rows: readonly PlatformRow[], speeds: ReadonlyMap<string, number>, load: number): PlatformRow[] {
+  const beside = load >= BUSY ? `, at load ${load.toFixed(0)}` : '';
+  return rows.map((row) => {
+    const ms = row.date === undefined ? undefined : speeds.get(/^\w+/.exec(row.where)![0]);
+    return ms === undefined ? row : { ...row, speed: `${(1000 / ms).toFixed(0)} tokens/s${beside}` };
+  });
+}
+
+/** Puts speeds into the table. */
+export function addSpeeds(speeds: ReadonlyMap<string, number>, load: number): void {
+  rewrite((rows) => withSpeeds(rows, speeds, load));
+}
+
+function rewrite(change: (rows: readonly PlatformRow[]) => readonly PlatformRow[]): void {
+  const rows = JSON.parse(readFileSync(FILE, 'utf8')) as PlatformRow[];
+  writeFileSync(FILE, `${JSON.stringify(change(rows), null, 2)}\n`);
   execFileSync(process.execPath, ['--import', 'tsx', fileURLToPath(new URL('./tables.ts', import.meta.url))], { stdio: 'inherit' });
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const row = rowOfReport(readFileSync(0, 'utf8'));
+  rewrite((rows) => withRow(rows, row));
 }
