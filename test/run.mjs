@@ -62,6 +62,7 @@ function runBenches([name = '', ...rest]) {
   // These take minutes, or want models: only when asked for.
   const named = [
     'audio-memory',
+    'audio-soak',
     'browsers',
     'expected',
     'fleet',

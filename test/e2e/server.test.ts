@@ -131,6 +131,9 @@ describe('transcription', () => {
     const golden = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8')) as { text: string };
     const { json } = await hear(readFileSync(new URL('clip.wav', folder)));
     expect(json.text).toBe(golden.text.trim());
+    // The same clip, recorded as webm and sent as mp3, as Open WebUI's microphone does.
+    const recorded = await hear(readFileSync(new URL('../audio-formats/recorder.mp3', folder)));
+    expect([recorded.status, recorded.json.text]).toEqual([200, golden.text.trim()]);
   });
 
   // Bounds for the bundled small models: nothing recognised is 1. The pangram is kept out of their training.

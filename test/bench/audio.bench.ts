@@ -1,0 +1,125 @@
+/**
+ * `npm run bench -- audio [--speech MODEL] [--transcription MODEL] [--part clients|rivals]`: speech and transcription through HTTP with 1, 4, 16 and 64 requests at once
+ * (real-time factors, time to the first byte, processor time), then the parts that cost most beside ONNX Runtime's WebGPU provider on the same adapter, outputs
+ * compared first. Says which claims hold. Linux, where processes tell their processor time.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { parseWav } from '../../engine/audio/wav.ts';
+import { spawnAt, whenReady } from '../support/server-process.ts';
+import { speak, transcribe } from './audio/clients.ts';
+import type { AudioLoad } from './audio/clients.ts';
+import { encoderDuel, vocoderDuel } from './audio/duels.ts';
+import type { Duel } from './audio/duels.ts';
+import { benchDevice, fixed, interleave, loadText, printMachine, printTable, relativeError } from './harness.ts';
+import type { Contender } from './harness.ts';
+import { percentile } from './serving/load.ts';
+
+const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
+const SERVER = new URL('../../server/main.ts', import.meta.url);
+const SENTENCE = 'Your order is ready.';
+const LOADS = [1, 4, 16, 64];
+/** Requests of a row at least. */
+const REQUESTS = 16;
+/** Seconds to the first byte of a short sentence, and how much more 16 requests at once get done than one after the other. */
+const SOON = 0.5;
+const AT_ONCE = 1.5;
+/** Two ways to sum the same numbers. */
+const NEAR = 2e-3;
+
+const { values } = parseArgs({
+  options: { speech: { type: 'string' }, transcription: { type: 'string' }, part: { type: 'string' } },
+});
+const claims: string[] = [];
+const claim = (holds: boolean, text: string): void => void claims.push(`${holds ? 'holds' : 'FAILS'}  ${text}`);
+
+function rows(name: string, loads: readonly AudioLoad[]): string[][] {
+  return loads.map(({ clients, audio, seconds, cpu, first }) => [
+    `${name}, ${clients} at once`,
+    fixed(seconds / audio, 3),
+    fixed(audio / seconds, 1),
+    fixed(1000 * percentile(first, 0.5), 0),
+    fixed(1000 * percentile(first, 0.95), 0),
+    fixed(cpu / audio, 3),
+    loadText(),
+  ]);
+}
+
+async function clients(): Promise<void> {
+  const models = [...(values.speech ? [`--speech-model=${values.speech}`] : []), ...(values.transcription ? [`--transcription-model=${values.transcription}`] : [])]; // prettier-ignore
+  const server = await whenReady(spawnAt(SERVER, ['--chat-model=none', ...models]));
+  if (!server.urls['speech']) throw new Error(`the server did not start:\n${server.lines.join('\n')}`);
+  const file = readFileSync(path('test/fixtures/lj-speech/LJ001-0002.wav'));
+  const { sampleRate, channels, data } = parseWav(file);
+  const seconds = data.length / 2 / channels / sampleRate;
+  const turns = (count: number): number => Math.max(1, REQUESTS / count);
+  await speak(server, SENTENCE, 1, 2);
+  await transcribe(server, file, seconds, 1, 2);
+  const spoken: AudioLoad[] = [];
+  const heard: AudioLoad[] = [];
+  for (const count of LOADS) spoken.push(await speak(server, SENTENCE, count, turns(count)));
+  for (const count of LOADS) heard.push(await transcribe(server, file, seconds, count, turns(count)));
+  server.child.kill('SIGTERM');
+  await server.exit;
+  const header = [
+    '',
+    'seconds per second of audio',
+    'seconds of audio per second',
+    'first byte ms p50',
+    'p95',
+    'processor s per s',
+    'load',
+  ];
+  printTable(header, [...rows('speech', spoken), ...rows('transcription', heard)]);
+  const [alone, , together] = spoken.map((load) => load.audio / load.seconds);
+  const first = percentile(spoken[0]!.first, 0.5);
+  claim(first <= SOON, `the first byte of "${SENTENCE}" comes after ${fixed(1000 * first, 0)} ms (at most ${1000 * SOON})`);
+  claim(
+    together! / alone! >= AT_ONCE,
+    `16 spoken at once are ${fixed(together! / alone!)} times the throughput of one by one (at least ${AT_ONCE})`,
+  );
+}
+
+/** Processor seconds of a run: this process has both contenders' threads, which take turns. */
+async function processorSeconds({ run }: Contender): Promise<number> {
+  const from = process.cpuUsage();
+  for (let i = 0; i < 3; i++) await run();
+  const { user, system } = process.cpuUsage(from);
+  return (user + system) / 3e6;
+}
+
+async function rivals(): Promise<void> {
+  const device = await benchDevice('fast');
+  printMachine(device);
+  const duels: (() => Promise<Duel>)[] = [
+    () => encoderDuel(device, values.transcription ?? path('models/parley-transcribe')),
+    // The two stages of the bundled model, with a sentence of 3.6 s.
+    () => vocoderDuel(device, 64, 7, 1280),
+    () => vocoderDuel(device, 32, 11, 7681),
+    // The last stage of published Kokoro, with one of a second.
+    () => vocoderDuel(device, 128, 11, 4801),
+  ];
+  const table: string[][] = [];
+  for (const make of duels) {
+    const { name, contenders, least } = await make();
+    const [ours, theirs] = contenders;
+    const error = relativeError(await ours.run(), await theirs.run());
+    if (!(error <= NEAR)) {
+      claim(false, `${name}: outputs differ by ${error.toExponential(1)}`);
+      continue;
+    }
+    const cpu = [await processorSeconds(ours), await processorSeconds(theirs)] as const;
+    const [mine, other] = await interleave(contenders);
+    const ratio = other!.ms / mine!.ms;
+    table.push([name, ...[mine!, other!].map(({ ms }) => fixed(ms, 1)), fixed(ratio), fixed(cpu[1] / cpu[0]), error.toExponential(1), loadText()]); // prettier-ignore
+    claim(ratio >= least, `${name}: ${fixed(ratio)} times as fast as ONNX Runtime (at least ${least})`);
+  }
+  printTable(['', 'Parley ms', 'ORT webgpu ms', 'ratio', 'of processor time', 'largest difference', 'load'], table);
+  device.close();
+}
+
+const parts = { clients, rivals };
+for (const [name, part] of Object.entries(parts)) if (values.part === undefined || values.part === name) await part();
+for (const text of claims) console.log(text);
+process.exit(claims.some((text) => text.startsWith('FAILS')) ? 1 : 0);
