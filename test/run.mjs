@@ -72,6 +72,7 @@ function runBenches([name = '', ...rest]) {
     'llama',
     'load',
     'probes',
+    'published',
     'quantised',
     'recognition',
     'soak',

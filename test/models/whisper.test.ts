@@ -5,10 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { floatStorage } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
-import type { Recorder } from '../../engine/gpu/recorder.ts';
-import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { transcriptPrompt } from '../../engine/models/whisper/config.ts';
-import { copyCacheRows, createDecoderCache, createDecoderWorkspace, decode } from '../../engine/models/whisper/decoder.ts';
+import { copyCacheRows, createDecoderCache } from '../../engine/models/whisper/decoder.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues, encoderLayer, encoderStem } from '../../engine/models/whisper/encoder.ts';
 import type { EncoderArgs } from '../../engine/models/whisper/encoder.ts';
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
@@ -16,7 +14,6 @@ import type { WhisperModel } from '../../engine/models/whisper/load.ts';
 import { logMel, melInput } from '../../engine/ops/spectral.ts';
 import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import type { SampledToken, StepRow } from '../../engine/runner/whisper-runner.ts';
-import { ceilDiv } from '../../engine/util/math.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
@@ -24,6 +21,7 @@ import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
 import { argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
+import { compute, forcedLogits } from '../support/whisper-logits.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const json = <T>(name: string): T => JSON.parse(readFileSync(path(name), 'utf8')) as T;
@@ -35,59 +33,9 @@ async function open(folder: string, golden: string): Promise<{ device: Device; m
   return { device, model, golden: await openSafetensors(device.platform, path(golden), 'golden.safetensors') };
 }
 
-/** Records, submits and reads one tensor back. */
-async function compute(device: Device, out: Tensor, record: (rec: Recorder) => void): Promise<Float32Array> {
-  const rec = device.record('test');
-  record(rec);
-  rec.submit();
-  return (await device.read(out)) as Float32Array;
-}
-
 /** [A, B] -> [B, A]. */
 function transpose(values: ArrayLike<number>, a: number, b: number): Float32Array {
   return Float32Array.from({ length: a * b }, (_, i) => values[(i % a) * b + Math.floor(i / a)]!);
-}
-
-/** Rows that read their window's keys and values together; the prompts are longer. */
-const TILE = 3;
-
-/** Logits of every position of `ids` after the window in `samples`, all in one step. */
-async function forcedLogits(device: Device, model: WhisperModel, samples: Float32Array, ids: readonly number[]): Promise<Float32Array> {
-  const { config, weights } = model;
-  const rows = ids.length;
-  const encoder: EncoderArgs = { ...model, workspace: createEncoderWorkspace(device, config), frames: config.frames };
-  const cache = createDecoderCache(device, config, { slots: 2, lanes: 1, copies: 2 });
-  const workspace = createDecoderWorkspace(device, config, rows, rows);
-  const slot = 1;
-  const u32 = (shape: readonly number[], value: (i: number) => number): Tensor =>
-    device.upload(
-      'input',
-      'u32',
-      shape,
-      Uint32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => value(i)),
-    );
-  const input = {
-    ids: u32([rows], (i) => ids[i]!),
-    positions: u32([rows], (i) => i),
-    cacheRows: u32([rows], (i) => slot * cache.selfRows + i),
-    selfTiles: { tiles: u32([rows, 4], (i) => [slot * cache.selfRows, (i >> 2) + 1, i >> 2, 1][i % 4]!), count: rows, rows: 1 },
-    crossTiles: {
-      tiles: u32([ceilDiv(rows, TILE), 4], (i) => {
-        const first = TILE * (i >> 2);
-        return [slot * cache.crossRows, config.sourcePositions, first, Math.min(TILE, rows - first)][i % 4]!;
-      }),
-      count: ceilDiv(rows, TILE),
-      rows: Math.min(TILE, rows),
-    },
-    sampledRows: u32([rows], (i) => i),
-    rows,
-    samples: rows,
-  };
-  device.write(encoder.workspace.samples, melInput(config.mel, samples, config.frames * config.mel.hop));
-  return compute(device, workspace.logits, (rec) => {
-    encodeKeyValues(rec, encoder, cache.crossViews[slot]!, encodeAudio(rec, encoder));
-    decode(rec, { config, weights, workspace, cache, input });
-  });
 }
 
 interface Job {
