@@ -11,7 +11,8 @@ import type { LinearPart, LinearWeight } from './weight.ts';
 
 export const LSTM = defineKernel({
   file: 'rnn/lstm.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl', 'lib/row_spans.wgsl'],
+  // naga fails where the first thing that names an array with an overridden size comes before the first that names another override's type.
+  fragments: (v) => ['lib/row_spans.wgsl', floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl'],
   consts: ['DIRECTIONS'],
   bindings: { inputs: 'read', weight: 'read', style: 'read', spans: 'read', out: 'write' },
   params: { steps_unit: 'u32', steps: 'u32', out_stride: 'u32', style_first: 'u32', style_stride: 'u32' },

@@ -49,6 +49,7 @@ function rows(name: string, loads: readonly AudioLoad[]): string[][] {
 async function clients(): Promise<void> {
   const models = [...(values.speech ? [`--speech-model=${values.speech}`] : []), ...(values.transcription ? [`--transcription-model=${values.transcription}`] : [])]; // prettier-ignore
   const server = await whenReady(spawnAt(SERVER, ['--chat-model=none', ...models]));
+  process.on('exit', () => server.child.kill('SIGKILL'));
   if (!server.urls['speech']) throw new Error(`the server did not start:\n${server.lines.join('\n')}`);
   const file = readFileSync(path('test/fixtures/lj-speech/LJ001-0002.wav'));
   const { sampleRate, channels, data } = parseWav(file);
