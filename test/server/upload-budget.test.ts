@@ -240,7 +240,7 @@ test('idle sockets that have filled the budget make room', async () => {
 });
 
 test('what still comes of uploads that were given up takes no room', async () => {
-  const { transcription } = await startListeners({}, { uploadLimits: { maxBytes: 128 * MIB, stallMs: 100 } });
+  const { transcription } = await startListeners({}, { uploadLimits: { maxBytes: 128 * MIB, stallMs: 1000 } });
   const sockets = idleUploads(transcription, 12, 12 * MIB);
   // The server reads on behind the answer that ends them, so that they get to read it.
   for (const socket of sockets) socket.once('data', () => socket.write(Buffer.alloc(12 * MIB)));
