@@ -13,6 +13,8 @@ export interface Caps {
   readonly maxBindingBytes: number;
   readonly maxBufferBytes: number;
   readonly maxWorkgroupBytes: number;
+  /** Storage buffers that a kernel may bind. */
+  readonly maxStorageBuffers: number;
   readonly maxInvocations: number;
   /** Kernels and fragments that are not used here, by name, because they failed (ops/replaceable.ts). */
   readonly avoid: ReadonlySet<string>;

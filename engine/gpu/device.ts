@@ -131,6 +131,7 @@ export class Device implements BufferOwner {
       maxBindingBytes: gpu.limits.maxStorageBufferBindingSize,
       maxBufferBytes: gpu.limits.maxBufferSize,
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
+      maxStorageBuffers: gpu.limits.maxStorageBuffersPerShaderStage,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
       avoid: new Set(options.avoid),
       tuned,

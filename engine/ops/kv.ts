@@ -183,8 +183,7 @@ export function kvFragment(variant: Variant): string {
 
 export const ROPE_KV_STORE = defineKernel({
   file: 'kv/rope_kv_store.wgsl',
-  fragments: (v) => [kvFragment(v)],
-  consts: ['PAGE'],
+  fragments: (v) => [kvFragment(v), 'lib/rope_store.wgsl'],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
   params: { heads: 'u32', kv_heads: 'u32', new_heads: 'u32' },
   overrides: { WG: 'u32', D8: 'u32' },

@@ -1,7 +1,7 @@
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
-import type { BindingsOf, ParamsOf } from '../gpu/kernel.ts';
+import type { BindingsOf, ParamsOf, Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { Trial, TrialDevice } from '../gpu/tunable.ts';
@@ -36,8 +36,8 @@ export const LINEAR_TILE = defineKernel({
 export const LINEAR_SPLIT = defineKernel({
   ...SPEC,
   file: 'linear/linear_split.wgsl',
-  fragments: (v) => [...weightFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
-  consts: ['LANES', 'SLICES', 'TILE_N', 'ROWS', 'CHUNK_QUADS'],
+  fragments: (v) => [...fewRowsFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['LANES', 'TILE_N'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
 
@@ -52,7 +52,7 @@ export const LINEAR_BROADCAST = defineKernel({
 export const LINEAR_ROWS = defineKernel({
   ...SPEC,
   file: 'linear/linear_rows.wgsl',
-  fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  fragments: (v) => [...fewRowsFragments(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROWS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -97,6 +97,70 @@ const BLOCK_SIDE = 16;
 /** Quads of K that GPUs sum before they add the sum to those before it: so many that all of LINEAR_SPLIT's groups have some. Of all kernels for GPUs alike. */
 function chunkQuads(k4: number): number {
   return k4 >= 512 ? 64 : 16;
+}
+
+/** How the sums of a few rows are shared by a workgroup: as by LINEAR_ROWS where a subgroup is a SIMD register, as by LINEAR_SPLIT on a GPU. */
+export interface FewRows {
+  readonly variant: Pick<Variant, 'storage' | 'consts' | 'subgroups'>;
+  readonly rows: number;
+  /** Of a tile. */
+  readonly columns: number;
+  /** Invocations of a workgroup. */
+  readonly wg: number;
+  /** Workgroup memory. */
+  readonly sharedBytes: number;
+}
+
+/** For kernels that do more with the sums than `linear`; undefined where no workgroup holds so few rows, as on SwiftShader, whose kernel has no others beside it. */
+export function fewRows(caps: Caps, dtype: WeightType, m: number, k4: number): FewRows | undefined {
+  if (isQuad(caps)) return undefined;
+  if (caps.family === 'cpu') return takesRows(caps, m, k4) ? rowsShape(caps, dtype, m, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
+  const [shape] = productShapes(m);
+  return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, dtype, m, k4) : undefined;
+}
+
+/** The fragments of a FewRows' sums. */
+export function fewRowsFragments(v: Variant): readonly string[] {
+  return isSplit(v) ? [...weightFragments(v), 'lib/sums_split.wgsl'] : [...weightFragments(v, 4), 'lib/sums_rows.wgsl'];
+}
+
+/** Whether a FewRows is as LINEAR_SPLIT's. */
+export function isSplit({ consts }: Variant): boolean {
+  return consts?.['SLICES'] !== undefined;
+}
+
+/** True where a subgroup is a SIMD register that holds a block of weights along K. */
+function hasShuffles({ family, subgroups, subgroupMinSize: lanes, subgroupMaxSize: most }: Caps): boolean {
+  return family === 'cpu' && subgroups && lanes === most && lanes === BLOCK / 4;
+}
+
+function takesRows(caps: Caps, m: number, k4: number): boolean {
+  return hasShuffles(caps) && m <= FEW_ROWS && k4 % caps.subgroupMinSize === 0 && !avoids(caps, 'linear_rows');
+}
+
+function forGPU(caps: Caps): boolean {
+  return caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
+}
+
+function rowsShape({ subgroupMinSize: lanes }: Caps, dtype: WeightType, m: number, tileN: number): FewRows {
+  const { storage, consts } = weightVariant(dtype, lanes);
+  const variant = { storage, consts: { LANES: lanes, TILE_N: tileN, ROWS: m, ...consts }, subgroups: true };
+  return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
+}
+
+function splitShape({ lanes, slices, tileN }: Extract<ProductShape, { kind: 'split' }>, dtype: WeightType, m: number, k4: number): FewRows {
+  const rows = nextPowerOfTwo(m);
+  // Several loads are under way at once where they are known to be there.
+  const { storage, consts } = weightVariant(dtype, k4 % 4 === 0 ? 4 : 1);
+  const own = { LANES: lanes, SLICES: slices, TILE_N: tileN, ROWS: rows, CHUNK_QUADS: chunkQuads(k4) };
+  const columns = lanes * tileN;
+  return {
+    variant: { storage, consts: { ...own, ...consts } },
+    rows,
+    columns,
+    wg: lanes * slices,
+    sharedBytes: 4 * rows * columns * slices,
+  };
 }
 
 /** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
@@ -159,30 +223,27 @@ function multiply(
   const { caps } = rec;
   const { m, n, k4 } = params;
   const lanes = caps.subgroupMinSize;
-  const shuffles = caps.family === 'cpu' && caps.subgroups && lanes === caps.subgroupMaxSize && lanes === BLOCK / 4;
   const variant = (own: Readonly<Record<string, number>>, quads = 1) => {
     const { storage, consts } = weightVariant(dtype, quads);
     return { storage, consts: { ...own, ...consts }, overrides };
   };
-  const forGPU = caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
   if (isQuad(caps) && !avoids(caps, 'linear_quad')) {
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [
       ceilDiv(n, QUAD_COLUMNS),
       ceilDiv(m, rows),
     ]);
-  } else if (shuffles && m <= FEW_ROWS && k4 % lanes === 0 && !avoids(caps, 'linear_rows')) {
-    const tileN = m === 1 ? rowColumns(dtype, n) : CPU.tileN;
-    const chosen = variant({ LANES: lanes, TILE_N: tileN, ROWS: m }, lanes);
-    rec.dispatch(LINEAR_ROWS, { ...chosen, subgroups: true }, bindings, params, [ceilDiv(n, lanes * tileN), 1]);
-  } else if (shuffles && m > 1 && !avoids(caps, 'linear_broadcast')) {
+  } else if (takesRows(caps, m, k4)) {
+    const few = rowsShape(caps, dtype, m, m === 1 ? rowColumns(dtype, n) : CPU.tileN);
+    rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
+  } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
     const blocks = rowBlocks(dtype, m, lanes);
     const chosen = variant({ LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks });
     rec.dispatch(LINEAR_BROADCAST, { ...chosen, subgroups: true }, bindings, params, [
       ceilDiv(n, lanes * CPU.tileN),
       ceilDiv(m, lanes * blocks),
     ]);
-  } else if (!forGPU) {
+  } else if (!forGPU(caps)) {
     const { wg, tileN } = caps.family === 'cpu' ? CPU : GPU_TILE;
     const tileM = m === 1 ? 1 : CPU.tileM;
     const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
@@ -237,17 +298,13 @@ function dispatchShape(
   params: Params,
 ): void {
   const { m, n, k4 } = params;
-  const variant = (own: Readonly<Record<string, number>>, quads = 1) => {
-    const { storage, consts } = weightVariant(dtype, quads);
-    return { storage, consts: { ...own, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
-  };
   if (shape.kind === 'split') {
-    const { lanes: LANES, slices: SLICES, tileN: TILE_N } = shape;
-    // Several loads are under way at once where they are known to be there.
-    const chosen = variant({ LANES, SLICES, TILE_N, ROWS: nextPowerOfTwo(m) }, k4 % 4 === 0 ? 4 : 1);
-    rec.dispatch(LINEAR_SPLIT, chosen, bindings, params, [ceilDiv(n, LANES * TILE_N), 1]);
+    const few = splitShape(shape, dtype, m, k4);
+    rec.dispatch(LINEAR_SPLIT, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
   } else {
     const { tileM: TILE_M } = shape;
-    rec.dispatch(LINEAR_BLOCK, variant({ TILE_M }), bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
+    const { storage, consts } = weightVariant(dtype);
+    const variant = { storage, consts: { TILE_M, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
+    rec.dispatch(LINEAR_BLOCK, variant, bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
   }
 }

@@ -5,19 +5,26 @@ import type { SubgroupVariant } from './lanes.ts';
 import { avoids } from './replaceable.ts';
 
 /**
- * The choice between lib/reduce.wgsl and lib/reduce_subgroup.wgsl for kernels that reduce over a workgroup: subgroups only where
- * their size is known. On software adapters the workgroup is one SIMD register, so no workgroup memory is touched.
+ * The choice between lib/reduce.wgsl, lib/reduce_subgroup.wgsl and lib/reduce_lanes.wgsl (of one subgroup) for kernels that reduce over a workgroup: subgroups only
+ * where their size is known. On software adapters the workgroup is one SIMD register, so no workgroup memory is touched.
  */
 export function reduceVariant(
   caps: Caps,
   columns: number,
 ): { readonly wg: number; readonly variant: SubgroupVariant & Pick<Variant, 'consts'> } {
   const wg = caps.family === 'cpu' ? 8 : columns <= 64 ? 64 : columns <= 1024 ? 128 : 256;
-  const fixed = avoids(caps, 'reduce_subgroup') ? undefined : fixedSubgroups(caps);
-  return { wg, variant: fixed && wg % fixed.size === 0 ? { ...fixed.variant, consts: { SUBGROUP: fixed.size } } : {} };
+  return { wg, variant: reduceWithin(caps, wg) };
+}
+
+/** The same for a workgroup of this size. */
+export function reduceWithin(caps: Caps, wg: number): SubgroupVariant & Pick<Variant, 'consts'> {
+  const fixed = fixedSubgroups(caps);
+  if (!fixed || wg % fixed.size !== 0 || avoids(caps, wg === fixed.size ? 'reduce_lanes' : 'reduce_subgroup')) return {};
+  return { ...fixed.variant, ...(wg !== fixed.size && { consts: { SUBGROUP: fixed.size } }) };
 }
 
 /** The fragment that belongs to a variant of reduceVariant. */
 export function reduceFragment(variant: Variant): string {
-  return variant.subgroups ? 'lib/reduce_subgroup.wgsl' : 'lib/reduce.wgsl';
+  if (!variant.subgroups) return 'lib/reduce.wgsl';
+  return variant.consts?.['SUBGROUP'] === undefined ? 'lib/reduce_lanes.wgsl' : 'lib/reduce_subgroup.wgsl';
 }

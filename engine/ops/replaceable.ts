@@ -17,6 +17,9 @@ export const REPLACEABLE = {
   lanes_subgroup: 'lanes',
   lane_sums_subgroup: 'lane_sums',
   reduce_subgroup: 'reduce',
+  reduce_lanes: 'reduce',
+  linear_fused: 'rms_norm and others',
+  project_heads: 'rope_kv_store and others',
 } as const;
 
 export type Replaceable = keyof typeof REPLACEABLE;

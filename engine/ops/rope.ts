@@ -142,7 +142,7 @@ export function ropeTable(device: Device, config: RopeConfig, positions: number)
 
 export const QK_NORM = defineKernel({
   file: 'rope/qk_norm.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v), 'lib/head_rms.wgsl'],
   bindings: { weight: 'read', qkv: 'update' },
   params: {
     rows: 'u32',
@@ -176,6 +176,7 @@ export interface QKNormArgs {
 export function qkNorm(rec: Recorder, { qkv, weight, full = false, values = false, heads, kvHeads, eps, rows }: QKNormArgs): void {
   const headDim = weight.size / (full ? heads + kvHeads : kvHeads === 0 ? 1 : 2);
   const width = (heads + 2 * kvHeads) * headDim;
+  assert(headDim % 4 === 0, `qk_norm: head dim ${headDim}, expected a multiple of 4`);
   const sizes = full
     ? { heads: 1, kv_heads: 1, value_heads: 0, channels: heads * headDim, key_channels: kvHeads * headDim }
     : { heads, kv_heads: kvHeads, value_heads: values ? kvHeads : 0, channels: headDim, key_channels: headDim };

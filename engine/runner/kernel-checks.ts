@@ -15,6 +15,7 @@ import { GREEDY_SAMPLING } from '../sampling.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import { AUDIO_CHECKS } from './audio-checks.ts';
+import { FUSED_CHECKS } from './fused-checks.ts';
 import * as plain from './plain.ts';
 import { activationOf, checkedMatrix } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
@@ -241,5 +242,6 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   [ARGMAX_BLOCKS, checkSampling(1500)],
   [SAMPLE_THRESHOLD, checkSampling(1500)],
   [SLICE_THRESHOLD, checkSampling(5000)],
+  ...FUSED_CHECKS,
   ...AUDIO_CHECKS,
 ]);

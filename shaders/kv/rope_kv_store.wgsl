@@ -9,8 +9,6 @@ override WG: u32;
 // D / 8: division by a constant is cheap, by a variable it is not.
 override D8: u32;
 
-const PADDING = 0xffffffffu;
-
 struct Params {
   heads: u32,
   kv_heads: u32,
@@ -37,28 +35,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let at = (row * (rotated + params.new_heads) + head) * 2u * D8 + d;
-  let low = qkv[at];
-  let high = qkv[at + D8];
-  let angle = (positions[row] * D8 + d) * 2u;
-  let c = cos_sin[angle];
-  let s = cos_sin[angle + 1u];
-  let rotated_low = low * c - high * s;
-  let rotated_high = high * c + low * s;
+  let pair = turned(Pair(qkv[at], qkv[at + D8]), positions[row], d);
   if (head < params.heads) {
-    let to = (row * params.heads + head) * 2u * D8 + d;
-    q[to] = rotated_low;
-    q[to + D8] = rotated_high;
+    store_query(row, head, d, pair);
     return;
   }
   let slot = slots[row];
   if (slot == PADDING) {
     return;
   }
-  let base = (slot / PAGE * params.kv_heads + head - params.heads) * 2u * D8 * PAGE;
-  let offset = slot % PAGE;
-  k_pages[base + d * PAGE + offset] = store_kv(rotated_low);
-  k_pages[base + (d + D8) * PAGE + offset] = store_kv(rotated_high);
   let value = at + params.new_heads * 2u * D8;
-  v_pages[base + offset * 2u * D8 + d] = store_kv(qkv[value]);
-  v_pages[base + offset * 2u * D8 + d + D8] = store_kv(qkv[value + D8]);
+  store_key(slot, head - params.heads, d, pair);
+  store_value(slot, head - params.heads, d, Pair(qkv[value], qkv[value + D8]));
 }

@@ -3,9 +3,6 @@ var<workgroup> reduce_scratch: array<f32, WG / SUBGROUP>;
 
 fn reduce_sum(lane: u32, value: f32) -> f32 {
   let part = subgroupAdd(value);
-  if (WG == SUBGROUP) {
-    return part;
-  }
   if (lane % SUBGROUP == 0u) {
     reduce_scratch[lane / SUBGROUP] = part;
   }
@@ -20,9 +17,6 @@ fn reduce_sum(lane: u32, value: f32) -> f32 {
 
 fn reduce_max(lane: u32, value: f32) -> f32 {
   let part = subgroupMax(value);
-  if (WG == SUBGROUP) {
-    return part;
-  }
   if (lane % SUBGROUP == 0u) {
     reduce_scratch[lane / SUBGROUP] = part;
   }

@@ -1,7 +1,6 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of a few rows, for adapters whose subgroup is a SIMD register of LANES.
 //
-// As linear_broadcast.wgsl, but the LANES invocations load LANES quads of one row at once, which are a block of weights along K: on lavapipe, where a load is a
-// gather, x costs a load for LANES quads instead of one for each. ROWS rows a workgroup, TILE_N columns an invocation. Same order of sums, same bits.
+// ROWS rows a workgroup, TILE_N columns an invocation (lib/sums_rows.wgsl). Same order of sums as linear_broadcast.wgsl, same bits.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -23,6 +22,11 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
+// Quad k of a row of the workgroup's.
+fn x_quad(i: u32, row: u32, k: u32) -> vec4<f32> {
+  return x[row * params.k4 + k];
+}
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_columns = group.x * LANES * (TILE_N / 4u) + lane;
@@ -31,42 +35,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   for (var j = 0u; j < TILE_N / 4u; j++) {
     columns[j] = min(first_columns + j * LANES, params.n_weight / 4u - 1u);
   }
-  var row: array<u32, ROWS>;
-  for (var i = 0u; i < ROWS; i++) {
-    row[i] = min(first_row + i, params.m - 1u) * params.k4 + lane;
-  }
-  var acc: array<array<f32, TILE_N>, ROWS>;
-  var blocks = array<blocks_t, TILE_N / 4u>();
-  for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
-    var mine: array<vec4<f32>, ROWS>;
-    for (var i = 0u; i < ROWS; i++) {
-      mine[i] = x[row[i] + b * BLOCK_QUADS];
-    }
-    for (var j = 0u; j < TILE_N / 4u; j++) {
-      blocks[j] = next_blocks(blocks[j], b, columns[j]);
-    }
-    for (var word = 0u; word < BLOCK_WORDS; word++) {
-      var packed: array<words_t, TILE_N / 4u>;
-      for (var j = 0u; j < TILE_N / 4u; j++) {
-        packed[j] = words_at(b, word, columns[j]);
-      }
-      for (var quad = 0u; quad < WORD_QUADS; quad++) {
-        var w: array<vec4<f32>, TILE_N>;
-        for (var j = 0u; j < TILE_N; j++) {
-          w[j] = block_quad(blocks[j / 4u][j % 4u], packed[j / 4u][j % 4u], word, quad);
-        }
-        for (var i = 0u; i < ROWS; i++) {
-          let a = subgroupShuffle(mine[i], word * WORD_QUADS + quad);
-          for (var j = 0u; j < TILE_N; j++) {
-            acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
-          }
-        }
-      }
-    }
-  }
+  var sums = sum_products(columns, first_row, lane);
   for (var i = 0u; i < ROWS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, (first_columns + j / 4u * LANES) * 4u + j % 4u, acc[i][j]);
+      store(first_row + i, (first_columns + j / 4u * LANES) * 4u + j % 4u, sums[i][j]);
     }
   }
 }

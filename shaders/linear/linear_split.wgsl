@@ -1,9 +1,7 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of ROWS rows (1 to 8) on a GPU: SLICES groups of LANES invocations share TILE_N * LANES
 // columns and take turns with the chunks of K.
 //
-// A few rows read every weight once and do little with it, so what counts is how many loads are under way: one group that walks all of K leaves most of a
-// card idle where N is small. K is cut into chunks of CHUNK_QUADS * 4; each chunk is summed in order, and the sums of chunks are added in order, as
-// linear_block.wgsl adds them: the bits do not depend on the number of rows.
+// The sums are lib/sums_split.wgsl's: their bits do not depend on the number of rows.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -25,85 +23,19 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-const COLUMNS = LANES * TILE_N;
-const OUTPUTS = ROWS * COLUMNS;
-const WG = LANES * SLICES;
-// Outputs that an invocation adds up.
-const OWN = (OUTPUTS + WG - 1u) / WG;
-const CHUNK_BLOCKS = CHUNK_QUADS / BLOCK_QUADS;
-
-var<workgroup> sums: array<f32, SLICES * OUTPUTS>;
+// Quad k of a row.
+fn x_quad(i: u32, row: u32, k: u32) -> vec4<f32> {
+  return x[row * params.k4 + k];
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) index: u32) {
-  let lane = index % LANES;
-  let slice = index / LANES;
   let first_column = group.x * COLUMNS;
   var column: array<u32, TILE_N>;
   for (var j = 0u; j < TILE_N; j++) {
-    column[j] = min(first_column + j * LANES + lane, params.n_weight - 1u);
+    column[j] = min(first_column + j * LANES + index % LANES, params.n_weight - 1u);
   }
-  var row: array<u32, ROWS>;
-  for (var i = 0u; i < ROWS; i++) {
-    row[i] = min(i, params.m - 1u) * params.k4;
-  }
-  let blocks = params.k4 / BLOCK_QUADS;
-  let chunks = (blocks + CHUNK_BLOCKS - 1u) / CHUNK_BLOCKS;
-  let turns = (chunks + SLICES - 1u) / SLICES;
-  var total: array<f32, OWN>;
-  for (var round = 0u; round < turns; round++) {
-    let turn = round * SLICES;
-    // Written out: on lavapipe a declaration without a value keeps, in a loop, what it held before.
-    var acc = array<array<f32, TILE_N>, ROWS>();
-    let first = (turn + slice) * CHUNK_BLOCKS;
-    let last = min(first + CHUNK_BLOCKS, blocks);
-    var block = array<block_t, TILE_N>();
-    for (var b = first; b < last; b++) {
-      for (var j = 0u; j < TILE_N; j++) {
-        if (b == first) {
-          block[j] = block_at(b, column[j]);
-        } else {
-          block[j] = next_block(block[j], b, column[j]);
-        }
-      }
-      var packed: array<array<word_t, TILE_N>, BLOCK_WORDS>;
-      for (var word = 0u; word < BLOCK_WORDS; word++) {
-        for (var j = 0u; j < TILE_N; j++) {
-          packed[word][j] = word_at(b, word, column[j]);
-        }
-      }
-      for (var word = 0u; word < BLOCK_WORDS; word++) {
-        for (var quad = 0u; quad < WORD_QUADS; quad++) {
-          let k = b * BLOCK_QUADS + word * WORD_QUADS + quad;
-          var w: array<vec4<f32>, TILE_N>;
-          for (var j = 0u; j < TILE_N; j++) {
-            w[j] = block_quad(block[j], packed[word][j], word, quad);
-          }
-          for (var i = 0u; i < ROWS; i++) {
-            let a = x[row[i] + k];
-            for (var j = 0u; j < TILE_N; j++) {
-              acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
-            }
-          }
-        }
-      }
-    }
-    for (var i = 0u; i < ROWS; i++) {
-      for (var j = 0u; j < TILE_N; j++) {
-        sums[slice * OUTPUTS + i * COLUMNS + j * LANES + lane] = acc[i][j];
-      }
-    }
-    workgroupBarrier();
-    for (var i = 0u; i < OWN; i++) {
-      let output = index + i * WG;
-      if (output < OUTPUTS) {
-        for (var s = 0u; s < min(SLICES, chunks - turn); s++) {
-          total[i] += sums[s * OUTPUTS + output];
-        }
-      }
-    }
-    workgroupBarrier();
-  }
+  var total = sum_products(column, 0u, index);
   for (var i = 0u; i < OWN; i++) {
     let output = index + i * WG;
     if (output < OUTPUTS) {

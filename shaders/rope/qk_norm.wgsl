@@ -1,6 +1,6 @@
 // qkv[t, h] = qkv[t, h] / rms(qkv[t, h]) * weight[h is a key], in place, for the query and key heads of a merged projection (Qwen3), or with all query
 // heads as one and all key heads as another (OLMo 2); the value heads behind them too, without a weight (Gemma 4). qkv [T, width]: `heads` times `channels` of queries, `kv_heads` times `key_channels` of keys, and
-// values; weight [channels + key_channels]. One workgroup a head of a row. Reference: test/reference/rope.ts.
+// values, all in fours; weight [channels + key_channels]. One workgroup a head of a row. Reference: test/reference/rope.ts.
 override WG: u32;
 
 struct Params {
@@ -15,9 +15,13 @@ struct Params {
   eps: f32,
 }
 
-@group(0) @binding(0) var<storage, read> weight: array<f32>;
-@group(0) @binding(1) var<storage, read_write> qkv: array<f32>;
+@group(0) @binding(0) var<storage, read> weight: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> qkv: array<vec4<f32>>;
 @group(0) @binding(2) var<uniform> params: Params;
+
+fn head_quad(first: u32, quad: u32) -> vec4<f32> {
+  return qkv[first + quad];
+}
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -31,20 +35,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let is_key = head >= params.heads;
   let channels = select(params.channels, params.key_channels, is_key);
   let before = select(head * channels, params.heads * params.channels + (head - params.heads) * channels, is_key);
-  let base = index / normed * params.width + before;
-  var sum = 0.0;
-  for (var c = lane; c < channels; c += WG) {
-    let v = qkv[base + c];
-    sum += v * v;
-  }
-  let scale = inverseSqrt(reduce_sum(lane, sum) / f32(channels) + params.eps);
-  let first = select(0u, params.channels, is_key);
-  for (var c = lane; c < channels; c += WG) {
-    let value = qkv[base + c] * scale;
+  let first = (index / normed * params.width + before) / 4u;
+  let scale = head_inverse_rms(lane, WG, first, channels / 4u, params.eps);
+  let first_weight = select(0u, params.channels / 4u, is_key);
+  for (var d = lane; d < channels / 4u; d += WG) {
+    let value = qkv[first + d] * scale;
     if (head < params.heads + params.kv_heads) {
-      qkv[base + c] = value * weight[first + c];
+      qkv[first + d] = value * weight[first_weight + d];
     } else {
-      qkv[base + c] = value;
+      qkv[first + d] = value;
     }
   }
 }

@@ -9,6 +9,10 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
+import { gatedLinear, normedLinear } from '../../engine/ops/fused-linear.ts';
+import { createKVCache } from '../../engine/ops/kv.ts';
+import { projectHeads } from '../../engine/ops/project-heads.ts';
+import { ropeTable } from '../../engine/ops/rope.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { rmsNorm } from '../../engine/ops/norm.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
@@ -73,14 +77,16 @@ describe('the self-test of a chat model', () => {
   test('replaces kernels that give wrong results, all at one go, names them, and answers as ever', async () => {
     const { info, answer, lines } = await start({
       // The last of a lane's channels is lost.
-      'linear/linear_rows.wgsl': (text) => once(text, 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,'),
-      'lib/reduce_subgroup.wgsl': (text) => once(text, 'let part = subgroupAdd(value);', 'let part = 1.01 * subgroupAdd(value);'),
+      'lib/sums_rows.wgsl': (text) => once(text, 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,'),
+      'lib/reduce_lanes.wgsl': (text) => once(text, 'return subgroupAdd(value);', 'return 1.01 * subgroupAdd(value);'),
     });
     expect(info.kernels?.replaced.toSorted((a, b) => a.kernel.localeCompare(b.kernel))).toMatchObject([
+      { kernel: 'linear_fused' },
       { kernel: 'linear_rows', by: 'linear_tile', why: expect.stringContaining('gives wrong results') as string },
-      { kernel: 'reduce_subgroup', by: 'reduce' },
+      { kernel: 'project_heads' },
+      { kernel: 'reduce_lanes', by: 'reduce' },
     ]);
-    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(2);
+    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(4);
     expect(answer).toBe(right.answer);
   });
 
@@ -107,17 +113,27 @@ function dispatchSome(device: Device): (rec: Recorder) => void {
     device.tensor('residual', 'f32', [40, n]),
   ];
   const [halves, blocks] = [emptyLinear(device, 'halves', n, k, 'f16'), emptyLinear(device, 'blocks', n, k, 'Q4_K')];
+  const gated = device.tensor('gated', 'f32', [40, n / 2]);
   const [weight, normed] = [device.tensor('weight', 'f32', [k]), device.tensor('normed', 'f32', [40, k])];
   const vocabulary = 5000;
   const scratch = sampleScratch(device, vocabulary, 2);
   const settings = device.tensor('settings', 'u32', [2, SAMPLING_ROW_WORDS]);
   const sampling = { logits: device.tensor('logits', 'f32', [2, vocabulary]), vocabulary, scratch, settings, sampled: device.tensor('sampled', 'u32', [2]), lastTokens: device.tensor('last', 'u32', [2]), rows: 2 }; // prettier-ignore
+  const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim: 64 }], pageSize: 16, dtype: 'f16' }, 1);
+  const heads = { cosSin: ropeTable(device, { theta: 1e4, headDim: 64, scaling: undefined }, 16), positions: settings, slots: settings, q: out, kv, layer: 0, heads: 2 }; // prettier-ignore
+  const projection = emptyLinear(device, 'heads', 4 * 64, k, 'f16');
   const conv = packConv1d(device, 'conv', new Float32Array(64 * 8 * 3), { outChannels: 64, inChannels: 8, kernel: 3 });
   const [sound, heard] = [device.tensor('sound', 'f32', [40, 8]), device.tensor('heard', 'f32', [40, 64])];
   return (rec) => {
     for (const rows of [1, 2, 3, 16, 40]) linear(rec, { x, weight: halves, out, rows });
     for (const rows of [1, 40]) linear(rec, { x, weight: blocks, out, rows, residual });
     rmsNorm(rec, { x, weight, out: normed, eps: 1e-5 });
+    const input = { x, norm: weight, eps: 1e-5, normed };
+    for (const rows of [1, 2]) {
+      normedLinear(rec, { input, weight: blocks, out, rows });
+      gatedLinear(rec, { input, weight: halves, activation: 'silu', gateUp: residual, out: gated, rows });
+      projectHeads(rec, { input, weight: projection, bias: undefined, headNorm: undefined, ...heads, rows });
+    }
     for (const greedy of [true, false]) sample(rec, { ...sampling, greedy });
     conv1d(rec, { x: sound, weight: conv, out: heard, padding: 1, activation: 'gelu' });
     for (const queries of [1, 16]) {

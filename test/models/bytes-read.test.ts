@@ -69,14 +69,20 @@ test.each(['F16', 'Q8_0', 'Q4_0', 'Q4_K'] as const)('%s', async (kind) => {
     const isProduct = (name: string): boolean => name.startsWith('linear');
     const isAttention = (name: string): boolean => name === 'paged_attention';
     expect(of(() => true, 'read')).toBe(read.matrices + read.pages + read.rest);
-    expect(of(isProduct, 'calls')).toBe(4 * layers + 1);
-    const outputs = layers * ((heads + 2 * kvHeads) * headDim + 2 * hidden + 2 * intermediate) + vocabulary;
+    // Of few rows, heads go to their pages at once, and gates do not come out of a product.
+    const isHeads = (name: string): boolean => name === 'project_heads';
+    const fused = read.kernels.has('project_heads');
+    expect(of((name) => isProduct(name) || isHeads(name), 'calls')).toBe(4 * layers + 1);
+    const width = (heads + 2 * kvHeads) * headDim;
+    const outputs = layers * ((fused ? 0 : width) + 2 * hidden + (fused ? 1 : 2) * intermediate) + vocabulary;
     expect(of(isProduct, 'written')).toBe(rows * outputs * 4);
-    expect(of(isProduct, 'operations')).toBe(rows * (2 * (layers * perLayer + hidden * vocabulary) + outputs));
+    const inHeads = fused ? layers * width * hidden : 0;
+    expect(of(isProduct, 'operations')).toBe(rows * (2 * (layers * perLayer + hidden * vocabulary - inHeads) + outputs));
+    expect(of(isHeads, 'operations')).toBe(2 * rows * inHeads + of(isHeads, 'written') / 4);
     const attended = heads * headDim;
     expect(of(isAttention, 'operations')).toBe(rows * layers * attended * (4 * POSITIONS + 1));
     // One position's keys and values, in half precision, beside the queries, which have room for what int8 pages keep apart.
-    expect(of((name) => name === 'rope_kv_store', 'written')).toBe(
+    expect(of((name) => name === 'rope_kv_store' || isHeads(name), 'written')).toBe(
       rows * layers * (2 * kvHeads * headDim * 2 + heads * (headDim + APART_CHANNELS) * 4),
     );
     expect((read.matrices + read.pages + read.rest) / least, `${rows} rows: ${JSON.stringify(read)}`).toBeLessThan(1.05);

@@ -27,6 +27,8 @@ export interface CountedWork {
 const LOOKED_UP: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'embedding/embedding.wgsl': { weight: 'out' },
   'kv/rope_kv_store.wgsl': { cos_sin: 'q' },
+  'kv/rope_kv_store_int8.wgsl': { cos_sin: 'q' },
+  'kv/project_heads.wgsl': { cos_sin: 'q' },
 };
 
 /**
@@ -44,6 +46,7 @@ export function countWork(device: Device, positions: () => number, { run = true 
     rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
       const [x = 1, y = 1] = workgroups;
       const { file } = kernel.spec;
+      const [isProduct, isHeads] = [file.startsWith('linear/'), kernel.name === 'project_heads'];
       const tensors = bindings as Record<string, Tensor>;
       const numbers = params as unknown as Record<string, number>;
       const work = kernels.get(kernel.name) ?? { calls: 0, read: 0, written: 0, operations: 0 };
@@ -58,7 +61,7 @@ export function countWork(device: Device, positions: () => number, { run = true 
         const isPages = name.endsWith('_pages');
         if (access === 'write' || (isPages && access === 'update')) {
           // Of pages, a position a row.
-          const bytes = isPages ? (byteLength / (shape[0]! * shape.at(-1)!)) * y : byteLength;
+          const bytes = isPages ? (byteLength / (shape[0]! * shape.at(-1)!)) * (numbers['m'] ?? y) : byteLength;
           work.written += bytes;
           work.operations += bytes / 4;
           continue;
@@ -66,7 +69,7 @@ export function countWork(device: Device, positions: () => number, { run = true 
         let [part, bytes]: [keyof typeof read, number] = ['rest', byteLength];
         const lookedUp = LOOKED_UP[file]?.[name];
         if (lookedUp !== undefined) bytes = tensors[lookedUp]!.byteLength;
-        else if (file.startsWith('linear/') && name === 'weight') [part, bytes] = ['matrices', byteLength * y];
+        else if ((isProduct || isHeads) && name === 'weight') [part, bytes] = ['matrices', byteLength * y];
         else if (isPages) {
           const { PAGE, GROUP } = variant.consts as Record<'PAGE' | 'GROUP', number>;
           // Tiles, times heads of keys and values.
@@ -75,7 +78,8 @@ export function countWork(device: Device, positions: () => number, { run = true 
         read[part] += bytes;
         work.read += bytes;
       }
-      if (file.startsWith('linear/')) work.operations += 2 * numbers['m']! * numbers['n']! * 4 * numbers['k4']!;
+      if (isHeads) work.operations += 2 * numbers['m']! * x * 8 * variant.consts!['D8']! * 4 * numbers['k4']!;
+      if (isProduct) work.operations += 2 * numbers['m']! * numbers['n']! * 4 * numbers['k4']!;
       // A tile of one row: scores and sums of values.
       if (kernel.name === 'paged_attention') work.operations += 4 * x * numbers['heads']! * 4 * variant.consts!['D4']! * positions();
       if (run) dispatch.call(rec, kernel, variant, bindings, params, workgroups);

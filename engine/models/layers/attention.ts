@@ -6,8 +6,11 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { APART_CHANNELS, ropeKVStore } from '../../ops/kv.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { mulSigmoid } from '../../ops/activation.ts';
+import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
+import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
+import { projectHeads } from '../../ops/project-heads.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
 import type { AttentionScores, PagedAttentionArgs } from '../../ops/paged-attention.ts';
 import { qkNorm } from '../../ops/rope.ts';
@@ -201,13 +204,12 @@ export function attentionWorkspace(
 }
 
 export interface AttentionStep {
-  /** [T, C] normed. */
-  readonly x: Tensor;
+  /** [T, C]. */
+  readonly input: NormedRows;
   /** Number of its pages. */
   readonly layer: number;
   readonly cosSin: Tensor;
   readonly scores: AttentionScores;
-  readonly eps: number;
   /** Only these rows are attended for; absent = all. Every row leaves its keys and values. */
   readonly indices: Tensor | undefined;
   /** Rows that are attended for. */
@@ -216,16 +218,16 @@ export interface AttentionStep {
   readonly out: Tensor;
 }
 
-/** qkv = the merged projection of x [T, C], with biases and norms of queries and keys. */
+/** qkv = the merged projection of the input, with biases and norms of queries and keys. */
 export function projectQKV(
   rec: Recorder,
   weights: Attention,
   { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
-  { x, qkv, eps, rows }: { readonly x: Tensor; readonly qkv: Tensor; readonly eps: number; readonly rows: number },
+  { input, qkv, rows }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rows: number },
 ): void {
-  linear(rec, { x, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
+  normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
   const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
-  if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps, rows });
+  if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps: input.eps, rows });
 }
 
 /** out = residual + attention of x, of the kept rows; the pages get the keys and values of all. */
@@ -234,17 +236,24 @@ export function attend(
   weights: Attention,
   ws: AttentionWorkspace,
   { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
-  { x, layer, cosSin, scores, eps, indices, kept, residual, out }: AttentionStep,
-  input: ForwardInput,
+  { input: step, layer, cosSin, scores, indices, kept, residual, out }: AttentionStep,
+  batch: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows, positions } = input;
-  const slots = kv.layers[layer]!.window === undefined ? input.slots : input.windowSlots;
-  projectQKV(rec, weights, { heads, newHeads }, { x, qkv: ws.qkv, eps, rows });
-  ropeKVStore(rec, { qkv: ws.qkv, queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows });
-  if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, input, kv);
+  const { rows, positions } = batch;
+  const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
+  // A gate reads the same rows.
+  const input = weights.gate ? { ...step, x: normedRows(rec, step, rows), norm: undefined } : step;
+  const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows };
+  const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
+  const alike = !weights.qkNormFull && !weights.valueNorm;
+  if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
+    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows });
+    ropeKVStore(rec, { qkv: ws.qkv, ...places });
+  }
+  if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, batch, kv);
   if (weights.gate) {
-    linear(rec, { x, weight: weights.gate, out: ws.gate!, rows });
+    linear(rec, { x: input.x, weight: weights.gate, out: ws.gate!, rows });
     mulSigmoid(rec, { x: ws.attended, gate: ws.gate!, rows });
   }
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });

@@ -61,7 +61,8 @@ export function mlpBesideExperts(hiddenAct: HiddenAct): MlpKind<GatedMlp | Besid
     }),
     record(rec, weights, ws, step) {
       if (!('experts' in weights)) return dense.record(rec, weights, ws.dense, step);
-      const { before, residual, out, rows, eps } = step;
+      const { input, residual, out, rows } = step;
+      const { x: before, eps } = input;
       const { experts, normed, made, ofMlp } = ws.beside!;
       dense.record(rec, weights.dense, ws.dense, { ...step, residual: undefined, out: made });
       rmsNorm(rec, { x: made, weight: weights.denseNorm, residual, out: ofMlp, eps, rows });

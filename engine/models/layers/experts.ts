@@ -5,6 +5,7 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { gateClamped, gateMul } from '../../ops/activation.ts';
 import { combineRows, createRoutes, expertLinear, routeRows } from '../../ops/experts.ts';
 import type { Routes } from '../../ops/experts.ts';
+import { normedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { concatenated, sizeOf } from '../../util/math.ts';
@@ -70,11 +71,13 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
     }),
     record(rec, weights, ws, step) {
       if (!('router' in weights)) return dense.record(rec, weights, ws.dense!, step);
-      const { x, rows } = step;
+      const { input, rows } = step;
+      const x = normedRows(rec, input, rows);
       const { shared } = ws.experts!;
       recordRoutes(rec, weights, ws.experts!, x, rows);
-      if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { ...step, residual: undefined, out: shared! });
-      recordExperts(rec, hiddenAct, weights, ws.experts!, step);
+      if (weights.shared)
+        dense.record(rec, weights.shared, ws.dense!, { input: { ...input, x, norm: undefined }, residual: undefined, out: shared!, rows });
+      recordExperts(rec, hiddenAct, weights, ws.experts!, { ...step, x });
     },
   };
 }
@@ -106,7 +109,7 @@ export function recordExperts(
   hiddenAct: HiddenAct,
   { config, gateUp: gatesAndUps, gateUpBias, segments, down, downBias, scales }: Experts,
   { logits, routes, gateUp, activated, y, shared }: ExpertsWorkspace,
-  { x, residual, out, rows }: Pick<MlpStep, 'x' | 'residual' | 'out' | 'rows'>,
+  { x, residual, out, rows }: Pick<MlpStep, 'residual' | 'out' | 'rows'> & { readonly x: Tensor },
 ): void {
   expertLinear(rec, { x, ofPairs: false, weight: gatesAndUps, bias: gateUpBias, segments, routes, out: gateUp, rows });
   const middle = { gateUp, out: activated, rows: rows * config.perRow };

@@ -3,7 +3,6 @@ import type { Device } from '../../gpu/device.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { planKeys } from '../../ops/key-plan.ts';
 import type { KVLayer } from '../../ops/kv.ts';
-import { rmsNorm } from '../../ops/norm.ts';
 import { ropeFrequencies } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { createRng } from '../../util/rng.ts';
@@ -40,8 +39,7 @@ export async function planLayerKeys(
     const { heads, kvHeads, headDim, widest } = share.attention;
     const qkv = device.tensor('qkv of noise', 'f32', [ROWS, widest]);
     const rec = device.record('keys of noise');
-    if (inputNorm) rmsNorm(rec, { x: noise, weight: inputNorm, out: normed, eps });
-    projectQKV(rec, attention!, share.attention, { x: inputNorm ? normed : noise, qkv, eps, rows: ROWS });
+    projectQKV(rec, attention!, share.attention, { input: { x: noise, norm: inputNorm, eps, normed }, qkv, rows: ROWS });
     rec.submit();
     const projected = (await device.read(qkv)) as Float32Array;
     device.write(plan, planKeys({ qkv: projected, rows: ROWS, heads, kvHeads, headDim, frequencies: ropeFrequencies(rope) }));

@@ -1,9 +1,10 @@
 /** The feed-forward half of a layer. */
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { gateMul } from '../../ops/activation.ts';
 import type { Activation, Clamp } from '../../ops/activation.ts';
 import type { ShareRule } from '../../ops/experts.ts';
+import { gatedLinear, normedRows } from '../../ops/fused-linear.ts';
+import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { sizeOf } from '../../util/math.ts';
@@ -49,12 +50,9 @@ export interface MlpShare {
   readonly experts: Range;
 }
 
-/** What the stack records of one: out = residual + mlp(x). */
+/** What the stack records of one: out = residual + mlp(input). */
 export interface MlpStep {
-  readonly x: Tensor;
-  /** x before its norm. */
-  readonly before: Tensor;
-  readonly eps: number;
+  readonly input: NormedRows;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
   readonly rows: number;
@@ -110,9 +108,8 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
       gateUp: device.tensor('gate_up', 'f32', [rows, 2 * sizeOf(columns)]),
       activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]),
     }),
-    record(rec, { gateUp, down }, ws, { x, residual, out, rows }) {
-      linear(rec, { x, weight: gateUp, out: ws.gateUp, rows });
-      gateMul(rec, { gateUp: ws.gateUp, out: ws.activated, activation: HIDDEN_ACTS[hiddenAct], rows });
+    record(rec, { gateUp, down }, ws, { input, residual, out, rows }) {
+      gatedLinear(rec, { input, weight: gateUp, activation: HIDDEN_ACTS[hiddenAct], gateUp: ws.gateUp, out: ws.activated, rows });
       linear(rec, { x: ws.activated, weight: down, residual, out, rows });
     },
   };
@@ -141,8 +138,8 @@ export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorksp
       down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
     }),
     workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),
-    record(rec, { up, down }, { activated }, { x, residual, out, rows }) {
-      linear(rec, { x, weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, rows });
+    record(rec, { up, down }, { activated }, { input, residual, out, rows }) {
+      linear(rec, { x: normedRows(rec, input, rows), weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, rows });
       linear(rec, { x: activated, weight: down, residual, out, rows });
     },
   };

@@ -5,7 +5,8 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { softCap } from '../../ops/activation.ts';
 import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
-import { linear } from '../../ops/linear.ts';
+import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
+import type { NormedRows } from '../../ops/fused-linear.ts';
 import { rmsNorm } from '../../ops/norm.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
@@ -114,10 +115,7 @@ export function stages<W, S>(
   const inputs = layerInputsConfig(config);
   const { list, add, addHalf, behind, finish } = stageList(ws, shard, eps);
   /** What a half reads: x behind the norm before it, where there is one. */
-  const normed = (rec: Recorder, x: Tensor, norm: Tensor | undefined, rows: number): Tensor => {
-    if (norm) rmsNorm(rec, { x, weight: norm, out: ws.normed, eps, rows });
-    return norm ? ws.normed : x;
-  };
+  const behindNorm = (x: Tensor, norm: Tensor | undefined): NormedRows => ({ x, norm, eps, normed: ws.normed });
   if (isFirst) {
     add({ tensor: ws.hidden, rows }, (rec) => {
       embedding(rec, { ids: input.tokens, table: weights.embedding!, out: ws.hidden, rows, scale, ...firstId });
@@ -131,20 +129,23 @@ export function stages<W, S>(
     const kept = indices ? input.logitRows : rows;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
-      const x = normed(rec, ws.hidden, weight.inputNorm, rows);
+      const halfInput = behindNorm(ws.hidden, weight.inputNorm);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
-      const step = { x, eps, indices, kept, residual, out };
+      const step = { indices, kept, residual, out };
       const { place, attention, share } = weight;
       if (attention) {
         const own = { layer: place, cosSin: weights.cosSin.get(weight.rope)!, scores: { ...config.scores, window: weight.window } };
-        attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own }, input, kv);
-      } else config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, state: kv.states!.layers[place]! }, input);
+        attend(rec, attention, ws.attention.get(share.attention)!, share.attention, { ...step, ...own, input: halfInput }, input, kv);
+      } else {
+        const x = normedRows(rec, halfInput, rows);
+        config.recurrent!.record(rec, weight.recurrent, ws.recurrent, { ...step, x, eps, state: kv.states!.layers[place]! }, input);
+      }
     });
     // What a layer is told comes behind both halves, and its number is of all that comes out of it.
     const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
     addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
-      const x = normed(rec, ws.middle, weight.mlpNorm, kept);
-      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, { x, before: ws.middle, eps, residual, out, rows: kept });
+      const step = { input: behindNorm(ws.middle, weight.mlpNorm), residual, out, rows: kept };
+      mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, step);
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });
     behind((rec) => {
@@ -216,8 +217,7 @@ function head<S>(
   const { logitRows: rows, trace } = input;
   const { norm, weight } = weights.head!;
   const logits = ws.logits!;
-  rmsNorm(rec, { x: ws.hidden, weight: norm, out: ws.last, eps, rows });
-  linear(rec, { x: ws.last, weight, out: logits, rows });
+  normedLinear(rec, { input: { x: ws.hidden, norm, eps, normed: ws.last }, weight, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }

@@ -210,11 +210,11 @@ function recordLayer(
   const active = streamOf(ws.altUp.predicted, 0);
   rmsNorm(rec, { x: active, weight: layer.inputNorm, out: normed, eps, rows });
   const step = {
-    x: normed,
+    // LAuReL reads the normed rows too.
+    input: { x: normed, norm: undefined, eps, normed },
     layer: layer.place,
     cosSin,
     scores: { ...scores, window },
-    eps,
     indices: undefined,
     kept: rows,
     residual: undefined,

@@ -1,0 +1,184 @@
+/** Products of a few rows with what stands before and behind them in a decoder's layer, in one dispatch where the adapter has a kernel for that. */
+import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Variant } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+import { ACTIVATIONS, gateMul } from './activation.ts';
+import type { Activation } from './activation.ts';
+import { fewRows, fewRowsFragments, isSplit, linear } from './linear.ts';
+import type { FewRows } from './linear.ts';
+import { rmsNorm } from './norm.ts';
+import { reduceFragment, reduceVariant, reduceWithin } from './reduce.ts';
+import { avoids } from './replaceable.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
+
+export const LINEAR_FUSED = defineKernel({
+  file: 'linear/linear_fused.wgsl',
+  fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/activation.wgsl'],
+  consts: ['ROWS'],
+  bindings: { x: 'read', norm: 'read', weight: 'read', bias: 'read', out: 'write' },
+  params: {
+    m: 'u32',
+    n: 'u32',
+    n_weight: 'u32',
+    k4: 'u32',
+    out_stride: 'u32',
+    out_column: 'u32',
+    bias_column: 'u32',
+    tiles: 'u32',
+    eps: 'f32',
+  },
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_NORM: 'bool', GATED: 'bool' },
+});
+
+/** The fragments of kernels that make norms of their rows and whole groups of columns. */
+export function groupsFragments(v: Variant): readonly string[] {
+  const groups = isSplit(v) ? [reduceFragment(v), 'lib/groups_split.wgsl'] : ['lib/reduce_lanes.wgsl', 'lib/groups_rows.wgsl'];
+  return [...groups, 'lib/rms.wgsl', 'lib/normed_rows.wgsl'];
+}
+
+/** What a half of a layer reads: rows of the residual stream, behind an RMS norm where there is one. */
+export interface NormedRows {
+  /** [T, C] f32. */
+  readonly x: Tensor;
+  /** [C] f32; absent = x is read as it is. */
+  readonly norm: Tensor | undefined;
+  readonly eps: number;
+  /** [T, C] f32: takes the normed rows where they have to stand somewhere. */
+  readonly normed: Tensor;
+}
+
+/** The rows behind their norm, as a tensor. */
+export function normedRows(rec: Recorder, { x, norm, eps, normed }: NormedRows, rows: number): Tensor {
+  if (!norm) return x;
+  rmsNorm(rec, { x, weight: norm, out: normed, eps, rows });
+  return normed;
+}
+
+export interface NormedLinearArgs {
+  readonly input: NormedRows;
+  readonly weight: LinearWeight;
+  /** [N] f32. */
+  readonly bias?: Tensor | undefined;
+  /** [T, N] f32. */
+  readonly out: Tensor;
+  readonly rows: number;
+}
+
+/** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
+export function normedLinear(rec: Recorder, { input, weight, bias, out, rows }: NormedLinearArgs): void {
+  const fused = input.norm && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
+  if (!fused) {
+    linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows });
+    return;
+  }
+  for (const { part, few } of fused) dispatch(rec, { input, part, few, bias, out, rows });
+}
+
+export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
+  /** Gates, then as many ups: [2 I, C]. */
+  readonly weight: LinearWeight;
+  readonly activation: Activation;
+  /** [T, 2 I] f32: takes what the product makes where it has to stand somewhere. */
+  readonly gateUp: Tensor;
+  /** [T, I] f32. */
+  readonly out: Tensor;
+}
+
+/** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
+export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows }: GatedLinearArgs): void {
+  const fused =
+    !avoids(rec.caps, 'linear_fused') &&
+    weight.parts.length === 1 &&
+    weight.outFeatures % 8 === 0 &&
+    fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
+  if (!fused) {
+    linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows });
+    gateMul(rec, { gateUp, out, activation, rows });
+    return;
+  }
+  for (const { part, few } of fused) dispatch(rec, { input, part, few, activation, out, rows });
+}
+
+interface FusedPart {
+  readonly part: LinearPart;
+  readonly few: FewRows;
+}
+
+/** The parts of a weight with the kernel for so few rows of each, whose workgroups hold `held` columns; undefined where one has none. */
+export function fusedParts(
+  caps: Caps,
+  { x, norm }: NormedRows,
+  { inFeatures, parts }: LinearWeight,
+  rows: number,
+  held: number,
+): FusedPart[] | undefined {
+  const columns = x.shape.at(-1) ?? 0;
+  assert(
+    inFeatures === columns && (norm?.size ?? columns) === columns,
+    `fused product: ${x.label} has ${columns} columns, weight ${inFeatures}`,
+  );
+  // An invocation that keeps what it made has sums over a subgroup only.
+  const cannot = caps.family === 'cpu' && !reduceVariant(caps, columns).variant.subgroups;
+  if (rows === 0 || columns % 4 !== 0 || cannot) return undefined;
+  const found: FusedPart[] = [];
+  for (const part of parts) {
+    const few = fewRows(caps, part.dtype, rows, columns / 4);
+    if (!few || few.sharedBytes + 4 * (few.rows * held + MOST_LANES) > caps.maxWorkgroupBytes) return undefined;
+    found.push({ part, few });
+  }
+  return found;
+}
+
+interface Fused {
+  readonly input: NormedRows;
+  readonly part: LinearPart;
+  readonly few: FewRows;
+  readonly bias?: Tensor | undefined;
+  /** The product is of gates and ups. */
+  readonly activation?: Activation;
+  readonly out: Tensor;
+  readonly rows: number;
+}
+
+/** Columns that a workgroup holds at a time: two groups. */
+const TILE_COLUMNS = 64;
+/** Of a workgroup that adds up a norm. */
+const MOST_LANES = 256;
+/** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
+const FEW_WORKGROUPS = 16;
+/** Tiles of columns that share one norm at most. */
+const MOST_TILES = 8;
+
+function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows }: Fused): void {
+  const { x, norm, eps } = input;
+  const columns = x.shape.at(-1) ?? 0;
+  const { weight, first, count, padded } = part;
+  const gated = activation !== undefined;
+  const all = ceilDiv(count, TILE_COLUMNS);
+  const tiles = rec.caps.family === 'cpu' ? Math.min(MOST_TILES, Math.max(1, Math.floor(all / FEW_WORKGROUPS))) : 1;
+  const params = {
+    m: rows,
+    n: count,
+    n_weight: padded,
+    k4: columns / 4,
+    out_stride: out.shape.at(-1) ?? 0,
+    out_column: first,
+    bias_column: first,
+    tiles,
+    eps,
+  };
+  const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'none'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0, GATED: gated ? 1 : 0 };
+  const bindings = { x, norm: norm ?? x, weight, bias: bias ?? x, out };
+  rec.dispatch(LINEAR_FUSED, { ...normVariant(rec.caps, few, columns), overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
+}
+
+/** The variant of a kernel that makes norms of its rows before it multiplies: the sum in the order of rmsNorm's workgroup, which may be smaller than its own. */
+export function normVariant(caps: Caps, few: FewRows, columns: number): FewRows['variant'] {
+  const { wg, variant } = reduceVariant(caps, columns);
+  const reduced = variant.subgroups ? reduceWithin(caps, few.wg) : {};
+  return { ...few.variant, ...reduced, consts: { ...few.variant.consts, ...reduced.consts, NORM_LANES: wg } };
+}

@@ -1,0 +1,103 @@
+/** Heads of queries, keys and values of a few rows, from the residual stream to the pages in one dispatch, where the adapter has a kernel for that. */
+import { assert } from '../errors.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { fewRowsFragments } from './linear.ts';
+import { fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
+import type { NormedRows } from './fused-linear.ts';
+import { kvFragment } from './kv.ts';
+import type { RopeKVStoreArgs } from './kv.ts';
+import { reduceVariant } from './reduce.ts';
+import { avoids } from './replaceable.ts';
+import type { LinearWeight } from './weight.ts';
+
+export const PROJECT_HEADS = defineKernel({
+  file: 'kv/project_heads.wgsl',
+  fragments: (v) => [
+    ...fewRowsFragments(v),
+    ...groupsFragments(v),
+    'lib/head_rms.wgsl',
+    kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }),
+    'lib/rope_store.wgsl',
+  ],
+  consts: ['ROWS', 'D8', 'HEAD_LANES'],
+  bindings: {
+    x: 'read',
+    norm: 'read',
+    weight: 'read',
+    of_heads: 'read',
+    cos_sin: 'read',
+    positions: 'read',
+    slots: 'read',
+    q: 'write',
+    k_pages: 'update',
+    v_pages: 'update',
+  },
+  params: { m: 'u32', n_weight: 'u32', k4: 'u32', heads: 'u32', kv_heads: 'u32', first_head: 'u32', eps: 'f32' },
+  overrides: { HAS_NORM: 'bool', HAS_BIAS: 'bool', HAS_HEAD_NORM: 'bool' },
+});
+
+export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv'> {
+  readonly input: NormedRows;
+  /** [(H + 2 K) D, C]; [H D, C] with `queriesOnly`. */
+  readonly weight: LinearWeight;
+  /** [(H + 2 K) D]. */
+  readonly bias: Tensor | undefined;
+  /** [2, D], or [D] with `queriesOnly`: norms of each head of queries and of keys. */
+  readonly headNorm: Tensor | undefined;
+}
+
+/** Channels of a head come in two groups of 32 at least. */
+const HEAD_STEP = 64;
+
+/**
+ * What normedLinear, qkNorm and ropeKVStore do, with their bits. False, and nothing recorded, where no kernel does it at once: for many rows, int8 pages (whose
+ * scale needs all of a turned head), both bias and norms of heads (one binding has either), a part of the weight that ends within a head, adapters with few bindings.
+ */
+export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
+  const { input, weight, bias, headNorm, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
+  const { headDim, kvHeads, k, v } = kv.layers[layer]!;
+  const { caps } = rec;
+  const fits =
+    headDim % HEAD_STEP === 0 &&
+    kv.dtype !== 'int8' &&
+    !(bias && headNorm) &&
+    caps.maxStorageBuffers >= Object.keys(PROJECT_HEADS.spec.bindings).length;
+  // One fragment sums rows and heads.
+  const subgroups = [headDim, input.x.shape.at(-1) ?? 0].map((size) => reduceVariant(caps, size).variant.subgroups);
+  const asHeads = !headNorm || subgroups[0] === subgroups[1];
+  const wholeHeads = weight.parts.every(({ first, count }) => first % headDim === 0 && count % headDim === 0);
+  const fused =
+    fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, headDim) : undefined;
+  if (!fused) return false;
+  assert(
+    weight.outFeatures === (heads + (queriesOnly ? 0 : 2 * kvHeads)) * headDim,
+    `project_heads: ${weight.outFeatures} columns for ${heads} over ${kvHeads} heads`,
+  );
+  const { x, norm, eps } = input;
+  const columns = x.shape.at(-1) ?? 0;
+  const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_HEAD_NORM: headNorm ? 1 : 0 };
+  for (const { part, few } of fused) {
+    const variant = normVariant(caps, few, columns);
+    const own = { D8: headDim / 8, PAGE: kv.pageSize, HALF_PAGES: kv.dtype === 'f16' ? 1 : 0, HEAD_LANES: reduceVariant(caps, headDim).wg };
+    const bindings = {
+      x,
+      norm: norm ?? x,
+      weight: part.weight,
+      of_heads: bias ?? headNorm ?? x,
+      cos_sin: cosSin,
+      positions,
+      slots,
+      q,
+      k_pages: k,
+      v_pages: v,
+    };
+    const params = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads, first_head: part.first / headDim, eps };
+    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides }, bindings, params, [
+      part.count / headDim,
+      1,
+    ]);
+  }
+  return true;
+}

@@ -1,0 +1,102 @@
+/** The self-test's cases of products of few rows with what stands around them. */
+import type { Kernel } from '../gpu/kernel.ts';
+import { LINEAR_FUSED, gatedLinear, normedLinear } from '../ops/fused-linear.ts';
+import { NO_SLOT, createKVCache } from '../ops/kv.ts';
+import { PROJECT_HEADS, projectHeads } from '../ops/project-heads.ts';
+import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { WeightType } from '../weights/storage.ts';
+import * as plain from './plain.ts';
+import { activationOf, checkedMatrix } from './workbench.ts';
+import type { CheckMaker, Workbench } from './workbench.ts';
+
+const COLUMNS = 40;
+const EPS = 1e-5;
+
+/** Inputs for which a variant is taken; undefined where blocks of the weight are longer. */
+function inputsOf(storage: WeightType, { CHUNK_QUADS, NORM_LANES, BLOCK_QUADS }: Readonly<Record<string, number>>): number | undefined {
+  const whole = CHUNK_QUADS === 64 ? 2048 : NORM_LANES === 64 ? 64 : NORM_LANES === 256 ? 1280 : 256;
+  if (isBlockType(storage)) return whole < 256 ? undefined : whole;
+  return whole + (BLOCK_QUADS === 1 ? 4 : 0);
+}
+
+/** Rows, the norm before the product if there is one, and what the product reads. */
+function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean) {
+  const [x, norm] = [bench.floats([rows, k]), bench.floats([k])];
+  const input = { x: x.tensor, norm: hasNorm ? norm.tensor : undefined, eps: EPS, normed: bench.out([rows, k]) };
+  return { input, values: hasNorm ? plain.rmsNorm(x.values, norm.values, rows, k, EPS) : x.values };
+}
+
+const checkFused: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+  const { ROWS: rows = 1 } = consts;
+  const k = inputsOf(storage as WeightType, consts);
+  if (k === undefined) return undefined;
+  const gated = overrides['GATED'] === 1;
+  const outputs = gated ? 2 * COLUMNS : COLUMNS;
+  const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, outputs, k);
+  const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
+  const [bias, out, gateUp] = [bench.floats([COLUMNS]), bench.out([rows, COLUMNS]), bench.out([rows, outputs])];
+  const activation = activationOf(overrides['ACTIVATION']);
+  const hasBias = overrides['HAS_BIAS'] === 1;
+  const sums = plain.linear(read, values, rows, outputs, k);
+  return {
+    record(rec) {
+      fill(rec);
+      if (gated) gatedLinear(rec, { input, weight, activation, gateUp, out, rows });
+      else normedLinear(rec, { input, weight, bias: hasBias ? bias.tensor : undefined, out, rows });
+    },
+    out,
+    expected: Float64Array.from({ length: rows * COLUMNS }, (_, i) => {
+      const [row, column] = [Math.floor(i / COLUMNS), i % COLUMNS];
+      const sum = sums[row * outputs + column]!;
+      return gated
+        ? plain.activation(activation, sum) * sums[row * outputs + COLUMNS + column]!
+        : sum + (hasBias ? bias.values[column]! : 0);
+    }),
+    tolerance: 1e-6,
+  };
+};
+
+/** Two heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
+const checkHeads: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+  const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES } = consts;
+  const k = inputsOf(storage as WeightType, consts);
+  if (k === undefined) return undefined;
+  const [heads, headDim] = [2, 8 * D8];
+  const width = (heads + 2) * headDim;
+  const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, width, k);
+  const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
+  const [bias, norms] = [bench.floats([width]), bench.floats([2, headDim])];
+  const [hasBias, hasHeadNorm] = [overrides['HAS_BIAS'] === 1, overrides['HAS_HEAD_NORM'] === 1];
+  const kv = createKVCache(bench.device, { layers: [{ kvHeads: 1, headDim }], pageSize: PAGE, dtype: HALF_PAGES === 1 ? 'f16' : 'f32' }, 1);
+  for (const { k: keys, v } of kv.layers) for (const tensor of [keys, v]) bench.keep(tensor);
+  const rope = { theta: 10_000, headDim, scaling: undefined };
+  const cosSin = bench.keep(ropeTable(bench.device, rope, rows + 1));
+  const positions = Array.from({ length: rows }, (_, row) => row + 1);
+  const [where, slots] = [bench.words(positions), bench.words(positions.map((row) => (row === rows ? NO_SLOT : row)))];
+  const q = bench.out([rows, heads * headDim]);
+  const sums = plain.linear(read, values, rows, width, k).map((sum, i) => sum + (hasBias ? bias.values[i % width]! : 0));
+  const frequencies = Float32Array.from(ropeFrequencies(rope));
+  const head = (row: number, index: number): readonly number[] => {
+    const own = sums.slice(row * width + index * headDim, row * width + (index + 1) * headDim);
+    return [
+      ...plain.rotate(hasHeadNorm ? plain.rmsNorm(own, norms.values.subarray(0, headDim), 1, headDim, EPS) : own, row + 1, frequencies),
+    ];
+  };
+  return {
+    record(rec) {
+      fill(rec);
+      const given = { bias: hasBias ? bias.tensor : undefined, headNorm: hasHeadNorm ? norms.tensor : undefined };
+      projectHeads(rec, { input, weight, ...given, cosSin, positions: where, slots, q, kv, layer: 0, heads, rows });
+    },
+    out: q,
+    expected: Array.from({ length: rows * heads }, (_, i) => head(Math.floor(i / heads), i % heads)).flat(),
+    tolerance: 1e-6,
+  };
+};
+
+/** By kernel. */
+export const FUSED_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
+  [LINEAR_FUSED, checkFused],
+  [PROJECT_HEADS, checkHeads],
+];

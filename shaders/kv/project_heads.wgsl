@@ -1,0 +1,85 @@
+// The heads of queries, keys and values of a few rows, from the residual stream to q and the pages: rms_norm.wgsl (HAS_NORM), the merged product with its bias
+// (HAS_BIAS), qk_norm.wgsl (HAS_HEAD_NORM) and rope_kv_store.wgsl as one dispatch, with their bits.
+//
+// x [T, 4 k4]; W [heads of q, then k, then v][D] rows, of which this dispatch has those from `first_head` on; q and pages as in rope_kv_store.wgsl. One
+// workgroup a head of ROWS rows: it makes their norm anew and keeps the head (lib/groups_rows.wgsl, lib/groups_split.wgsl). D is a multiple of 64.
+// Reference: test/reference/norm.ts, linear.ts, rope.ts, kv.ts.
+override HAS_NORM: bool;
+override HAS_BIAS: bool;
+override HAS_HEAD_NORM: bool;
+
+struct Params {
+  m: u32,
+  n_weight: u32,
+  k4: u32,
+  heads: u32,
+  kv_heads: u32,
+  first_head: u32,
+  eps: f32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> norm: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> weight: array<weight_t>;
+// The bias [heads][D], or the norms of queries and of keys [2][D].
+@group(0) @binding(3) var<storage, read> of_heads: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read> cos_sin: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> positions: array<u32>;
+@group(0) @binding(6) var<storage, read> slots: array<u32>;
+@group(0) @binding(7) var<storage, read_write> q: array<vec4<f32>>;
+@group(0) @binding(8) var<storage, read_write> k_pages: array<kv_t>;
+@group(0) @binding(9) var<storage, read_write> v_pages: array<kv_t>;
+@group(0) @binding(10) var<uniform> params: Params;
+
+const COLUMN_GROUPS = D8 / 4u;
+
+// The workgroup's head, among those of this dispatch.
+var<private> own_head: u32;
+
+fn group_column(group: u32) -> u32 {
+  return own_head * 8u * D8 + group * 32u;
+}
+
+fn head_quad(i: u32, quad: u32) -> vec4<f32> {
+  let made = made_quad(i, quad / 8u, quad % 8u);
+  if (HAS_BIAS) {
+    return made + of_heads[(params.first_head + own_head) * 2u * D8 + quad];
+  }
+  return made;
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  own_head = group.x;
+  let first_row = group.y * ROWS;
+  norm_rows(first_row, lane);
+  make_groups(first_row, lane);
+  let head = params.first_head + own_head;
+  let is_query = head < params.heads;
+  let is_value = head >= params.heads + params.kv_heads;
+  for (var i = 0u; i < ROWS; i++) {
+    var scale = 1.0;
+    if (HAS_HEAD_NORM) {
+      scale = head_inverse_rms(lane, HEAD_LANES, i, 2u * D8, params.eps);
+    }
+    let row = first_row + i;
+    if (row >= params.m) {
+      continue;
+    }
+    let slot = slots[row];
+    for (var d = lane; d < D8; d += WG) {
+      var pair = Pair(head_quad(i, d), head_quad(i, d + D8));
+      if (HAS_HEAD_NORM && !is_value) {
+        let at = select(2u * D8, 0u, is_query) + d;
+        pair = Pair(pair.low * scale * of_heads[at], pair.high * scale * of_heads[at + D8]);
+      }
+      if (is_query) {
+        store_query(row, head, d, turned(pair, positions[row], d));
+      } else if (slot != PADDING && is_value) {
+        store_value(slot, head - params.heads - params.kv_heads, d, pair);
+      } else if (slot != PADDING) {
+        store_key(slot, head - params.heads, d, turned(pair, positions[row], d));
+      }
+    }
+  }
+}

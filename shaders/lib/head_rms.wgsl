@@ -1,0 +1,10 @@
+// 1 / sqrt(mean(v^2) + eps) of a head's `quads` times four channels, which the kernel's head_quad gives, summed by the first `lanes` invocations: each adds the
+// quads that are its number modulo `lanes`. All invocations get it; those of a wider workgroup add zeros.
+fn head_inverse_rms(lane: u32, lanes: u32, head: u32, quads: u32, eps: f32) -> f32 {
+  var sum = 0.0;
+  for (var q = select(quads, lane, lane < lanes); q < quads; q += lanes) {
+    let v = head_quad(head, q);
+    sum = fma(v.w, v.w, fma(v.z, v.z, fma(v.y, v.y, fma(v.x, v.x, sum))));
+  }
+  return inverseSqrt(reduce_sum(lane, sum) / f32(4u * quads) + eps);
+}
