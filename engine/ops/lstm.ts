@@ -11,7 +11,8 @@ import type { LinearPart, LinearWeight } from './weight.ts';
 
 export const LSTM = defineKernel({
   file: 'rnn/lstm.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl', 'lib/row_spans.wgsl'],
+  // row_spans first: naga, the translator of wgpu, fails where an override (SPANS) comes after the arrays of lstm_step, whose size is another.
+  fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/lstm_step.wgsl'],
   consts: ['DIRECTIONS'],
   bindings: { inputs: 'read', weight: 'read', style: 'read', spans: 'read', out: 'write' },
   params: { steps_unit: 'u32', steps: 'u32', out_stride: 'u32', style_first: 'u32', style_stride: 'u32' },
