@@ -5,6 +5,7 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { normedLinear } from '../../engine/ops/fused-linear.ts';
 import { NO_SLOT, createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
+import { fewRows } from '../../engine/ops/linear.ts';
 import { stackLinear } from '../../engine/ops/pack-linear.ts';
 import { projectHeads } from '../../engine/ops/project-heads.ts';
 import { qkNorm, ropeTable } from '../../engine/ops/rope.ts';
@@ -64,8 +65,8 @@ const FUSED: readonly Shape[] = [
   { name: 'queries alone, no norm before', ...LLAMA, dtype: 'f16', pages: 'f16', queriesOnly: true, norm: false },
 ];
 
-/** Records one way of it and reads what it left: queries, and pages that began with numbers of their own. */
-async function run(device: Device, shape: Shape, fused: boolean): Promise<readonly unknown[]> {
+/** Records one way of it and reads what it left: queries, and pages that began with numbers of their own. Undefined where no kernel does it at once. */
+async function run(device: Device, shape: Shape, fused: boolean): Promise<readonly unknown[] | undefined> {
   const { rows, hidden, heads, kvHeads, headDim, dtype, values = dtype, pages = 'f32', queriesOnly = false, norm: hasNorm = true } = shape;
   const rng = createRng(5);
   const upload = (label: string, shape: readonly number[], scale = 1): Tensor => device.upload(label, 'f32', shape, randomTensor(rng, shape, scale).values); // prettier-ignore
@@ -105,8 +106,9 @@ async function run(device: Device, shape: Shape, fused: boolean): Promise<readon
     ...{ q, kv, layer: 0, heads, rows, queriesOnly },
   };
   const rec = device.record('heads');
-  if (fused) expect(projectHeads(rec, { input, weight, bias, headNorm, ...places })).toBe(true);
-  else {
+  if (fused) {
+    if (!projectHeads(rec, { input, weight, bias, headNorm, ...places })) return undefined;
+  } else {
     const qkv = device.tensor('qkv', 'f32', [rows, weight.outFeatures]);
     normedLinear(rec, { input, weight, bias, out: qkv, rows });
     if (headNorm) qkNorm(rec, { qkv, weight: headNorm, heads, kvHeads: newHeads, eps: EPS, rows });
@@ -127,6 +129,8 @@ describe('project_heads', () => {
     test.each(FUSED)(`$name has the bits of one after the other (${title})`, async (shape) => {
       device.pretend(disable);
       const fused = await run(device, shape, true);
+      // Adapters in whose registers no workgroup holds few rows (SwiftShader, software without subgroups) have no such kernel.
+      if (!fewRows(device.caps, shape.dtype, shape.rows, shape.hidden / 4)) return expect(fused).toBeUndefined();
       expect(fused).toEqual(await run(device, shape, false));
       expect(device.errors).toEqual([]);
     });
@@ -139,6 +143,6 @@ describe('project_heads', () => {
     { what: 'heads that are no whole groups of columns', change: { headDim: 80 } },
   ] as const)('leaves $what to the others', async ({ change }) => {
     device.pretend([]);
-    await expect(run(device, { name: '', ...LLAMA, dtype: 'f16', ...change }, true)).rejects.toThrow('expected false to be true');
+    expect(await run(device, { name: '', ...LLAMA, dtype: 'f16', ...change }, true)).toBeUndefined();
   });
 });
