@@ -28,6 +28,8 @@ import type { ModelIndex, ModelManifest } from './src/models/manifest.ts';
 
 const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
+/** Modules of the engine only declare things, so a script takes of them what it names: the grammars' thread has no kernels. */
+const TREESHAKE = { moduleSideEffects: [{ test: /[\\/]engine[\\/][^?]*\.ts$/, sideEffects: false }] };
 /** What stands in for Node-only modules when kernel cases run in a page (its self-test). */
 const STAND_INS = join(ROOT, 'test', 'support', 'browser');
 
@@ -218,7 +220,7 @@ export default defineConfig({
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
-  worker: { format: 'es', plugins: () => [sharedShaders(), grammarWasm(), kernelCases()] },
+  worker: { format: 'es', plugins: () => [sharedShaders(), grammarWasm(), kernelCases()], rollupOptions: { treeshake: TREESHAKE } },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },
@@ -228,6 +230,7 @@ export default defineConfig({
     target: 'es2023',
     modulePreload: false,
     rollupOptions: {
+      treeshake: TREESHAKE,
       input: { index: join(WEB, 'index.html'), sw: join(WEB, 'src', 'sw.ts') },
       output: { entryFileNames: (chunk) => (chunk.name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
     },
