@@ -115,9 +115,10 @@ describe('ChatEngine', () => {
         await Promise.all(prompts.slice(0, count).map((prompt) => ask(engine, prompt, { sampling, maxTokens, ignoreEos: true })));
       }
     };
-    // Steps with prompts are recorded as they come: these sample as many rows, and decode nothing. One decode finds pages that have moved.
+    // Steps with prompts are recorded as they come: these sample as many rows, and decode nothing. A decode of few rows and one of many find pages that have moved.
     await run(1);
-    await ask(engine, prompts[0]!, { maxTokens: 2, ignoreEos: true });
+    for (const count of [1, 12])
+      await Promise.all(prompts.slice(0, count).map((prompt) => ask(engine, prompt, { maxTokens: 2, ignoreEos: true })));
     // Where pages are taken when they are used, those of cached prefixes are not to be had for the asking.
     engine.flushCache();
     const { buffers, bindGroups } = device.stats;
