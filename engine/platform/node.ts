@@ -63,7 +63,11 @@ let patched = false;
 
 /** Milliseconds between two looks at a GPU promise. The timer has no finer step. */
 const TIMER_MS = 1;
-const SLEEP_MS = 0.05;
+/**
+ * Naps grow with the wait, so that an answer comes late by a fraction of what it took, and long work keeps its cores: naps of 50 us throughout made a product of
+ * 10 ms 12 % slower, attention of 60 ms 30 %.
+ */
+const NAP_MS = { first: 0.05, growth: 1.2, longest: 0.5 } as const;
 
 /**
  * While any GPU promise is pending Dawn's binding spins `setImmediate -> ProcessEvents -> setImmediate`. On a software
@@ -75,11 +79,16 @@ function patchSetImmediate(wait: 'timer' | 'sleep'): void {
   patched = true;
   const original = globalThis.setImmediate;
   const isNative = (f: unknown): boolean => typeof f === 'function' && Function.prototype.toString.call(f).includes('[native code]');
-  const nap = new Int32Array(new SharedArrayBuffer(4));
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  let nap: number = NAP_MS.first;
+  let woke = 0;
   const slowed = (callback: (...args: unknown[]) => void, ...args: unknown[]): unknown => {
     if (throttled && isNative(callback)) {
       if (wait === 'timer') return setTimeout(callback, TIMER_MS, ...args);
-      Atomics.wait(nap, 0, 0, SLEEP_MS);
+      // Who comes later than a look takes waits for something else.
+      nap = performance.now() - woke < nap ? Math.min(nap * NAP_MS.growth, NAP_MS.longest) : NAP_MS.first;
+      Atomics.wait(sleeper, 0, 0, nap);
+      woke = performance.now();
     }
     return original(callback, ...args);
   };
