@@ -25,6 +25,9 @@ export function mostWindowPages(window: number, pageSize: number, chunk: number,
   return Math.min(ceilDiv(length, pageSize), ceilDiv(window - 1 + chunk, pageSize) + 1);
 }
 
+/** Where pages run out the prefix cache lets go of one in so many of all at once. */
+const DROPPED_SHARE = 32;
+
 /**
  * Steps run in the order they are submitted, so a page behind the window of what is computed next may be given to others: whoever reads it did so before.
  *
@@ -102,7 +105,9 @@ export class SequenceWindows {
 
   /** Gives a running sequence that many pages, of which there are as many. */
   grow(sequence: Sequence, pages: number): void {
-    if (pages > this.#pool.numFree) this.#prefixes?.dropWindows(pages - this.#pool.numFree);
+    const lacking = pages - this.#pool.numFree;
+    // The tree looks through all its nodes for them: so not for each page anew.
+    if (lacking > 0) this.#prefixes?.dropWindows(Math.max(lacking, Math.floor(this.#pool.size / DROPPED_SHARE)));
     const got = this.#pool.allocate(pages)!;
     this.#table.set(sequence.row, sequence.firstWindow + sequence.windows.length, got);
     sequence.windows.push(...got);
