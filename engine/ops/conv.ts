@@ -175,7 +175,7 @@ export const CONV1D_BROADCAST = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_broadcast.wgsl',
   fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
-  consts: ['LANES', 'TILE_N'],
+  consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
@@ -270,8 +270,11 @@ interface Geometry {
   readonly residualStride: number;
 }
 
-/** Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md); on a GPU one 64-wide workgroup a tile. */
-const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
+/**
+ * Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md), with 24 positions by 32 columns where they are handed round
+ * (docs/decisions/kernels.md says what more costs); on a GPU one 64-wide workgroup a tile.
+ */
+const CPU = { wg: 8, tileN: 4, tileM: 4, rowBlocks: 3 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
 /** Positions and columns of a workgroup of CONV1D_QUAD. */
 const QUAD_TILE = 16;
@@ -311,8 +314,14 @@ function dispatchConv(
     const variant = { storage: part.dtype, overrides: fused, subgroups: true };
     rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(longest, QUAD_TILE), ceilDiv(columns, QUAD_TILE), count]);
   } else if (broadcast) {
-    const variant = { storage: part.dtype, consts: { LANES: lanes, TILE_N: tileN }, overrides: fused, subgroups: true };
-    rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, [ceilDiv(longest, lanes), ceilDiv(columns, lanes * tileN), count]);
+    const variant = {
+      storage: part.dtype,
+      consts: { LANES: lanes, TILE_N: tileN, ROW_BLOCKS: CPU.rowBlocks },
+      overrides: fused,
+      subgroups: true,
+    };
+    const grid = [ceilDiv(longest, lanes * CPU.rowBlocks), ceilDiv(columns, lanes * tileN), count];
+    rec.dispatch(CONV1D_BROADCAST, variant, bindings, params, grid);
   } else {
     const variant = { storage: part.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
     rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(longest, shape.tileM), ceilDiv(columns, wg * tileN), count]);

@@ -1,7 +1,7 @@
 // out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
 // outside its rows. Implicit GEMM: x [rows_in, 4 x_stride4] f32, weight [taps * C/4][N] lane-interleaved (ops/conv.ts), out by
-// lib/conv_store.wgsl. LANES positions are loaded by LANES invocations at once and
-// handed round by shuffle, as linear/linear_broadcast.wgsl.
+// lib/conv_store.wgsl. LANES positions are loaded by LANES invocations at once and handed round by shuffle, as in
+// linear/linear_broadcast.wgsl, so that TILE_N + ROW_BLOCKS loads make ROW_BLOCKS x LANES x TILE_N products. A row's sum runs over taps, then channels.
 // Reference: test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -40,7 +40,7 @@ struct Params {
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
-  let first_row = group.x * LANES;
+  let first_row = group.x * LANES * ROW_BLOCKS;
   let span = span_of(group.z);
   if (first_row >= span_rows(span, params.rows_unit, params.rows)) {
     return;
@@ -53,27 +53,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     column[j] = min(first_column + j * LANES, params.n_weight - 1u);
   }
   let origin = i32((first_row + lane) * params.stride) - i32(params.padding);
-  var acc: array<array<f32, TILE_N>, LANES>;
+  var acc: array<array<f32, TILE_N>, LANES * ROW_BLOCKS>;
   for (var t = 0u; t < params.taps; t++) {
-    let position = origin + i32(t * params.dilation);
-    let inside = position >= 0 && position < i32(rows_in);
-    let row = (base + select(0u, u32(position), inside)) * params.x_stride4;
-    let keep = select(0.0, 1.0, inside);
+    var row: array<u32, ROW_BLOCKS>;
+    var keep: array<f32, ROW_BLOCKS>;
+    for (var r = 0u; r < ROW_BLOCKS; r++) {
+      let position = origin + i32(t * params.dilation + r * LANES * params.stride);
+      let inside = position >= 0 && position < i32(rows_in);
+      row[r] = (base + select(0u, u32(position), inside)) * params.x_stride4;
+      keep[r] = select(0.0, 1.0, inside);
+    }
     for (var c = 0u; c < params.c4; c++) {
-      let mine = x[row + c] * keep;
       var w: array<vec4<f32>, TILE_N>;
       for (var j = 0u; j < TILE_N; j++) {
         w[j] = unpack_weight(weight[(t * params.c4 + c) * params.n_weight + column[j]]);
       }
-      for (var i = 0u; i < LANES; i++) {
-        let a = subgroupShuffle(mine, i);
-        for (var j = 0u; j < TILE_N; j++) {
-          acc[i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, acc[i][j]))));
+      for (var r = 0u; r < ROW_BLOCKS; r++) {
+        let mine = x[row[r] + c] * keep[r];
+        for (var i = 0u; i < LANES; i++) {
+          let a = subgroupShuffle(mine, i);
+          for (var j = 0u; j < TILE_N; j++) {
+            let sum = acc[r * LANES + i][j];
+            acc[r * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
+          }
         }
       }
     }
   }
-  for (var i = 0u; i < LANES; i++) {
+  for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
       store(span, first_row + i, first_column + j * LANES, acc[i][j]);
     }

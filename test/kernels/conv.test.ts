@@ -117,7 +117,7 @@ function transposeCase(shape: TransposeShape): KernelCase {
 }
 
 const cases: KernelCase[] = [];
-for (const rows of [1, 3, 63, 64, 65, 257])
+for (const rows of [1, 3, 23, 24, 25, 63, 64, 65, 257])
   cases.push(convCase({ rows, inChannels: 8, outChannels: 9, kernel: 3, padding: 1, bias: true }));
 for (const channels of [1, 3, 63, 64, 65]) {
   cases.push(convCase({ rows: 17, inChannels: channels, outChannels: 5, kernel: 3, padding: 1 }));
