@@ -35,8 +35,9 @@ export const PAGED_ATTENTION = defineKernel({
     soft_cap: 'f32',
     growth: 'f32',
     growth_span: 'u32',
+    partial: 'u32',
   },
-  overrides: { PARTIAL: 'bool', HAS_CAP: 'bool', HAS_SINK: 'bool' },
+  overrides: { HAS_CAP: 'bool', HAS_SINK: 'bool' },
 });
 
 export const PAGED_ATTENTION_REDUCE = defineKernel({
@@ -135,6 +136,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     soft_cap: Math.LOG2E * (softCap ?? 0),
     growth: growth?.rate ?? 0,
     growth_span: growth?.span ?? 1,
+    partial: split ? 1 : 0,
   };
   const sink = { HAS_SINK: sinks ? 1 : 0 };
   const bindings = {
@@ -146,7 +148,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     sinks: sinks ?? q,
     out: split?.partials ?? out,
   };
-  const variant = { storage: dtype, consts, overrides: { PARTIAL: split ? 1 : 0, HAS_CAP: softCap ? 1 : 0, ...sink }, ...subgroups };
+  const variant = { storage: dtype, consts, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink }, ...subgroups };
   rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads * shares, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(

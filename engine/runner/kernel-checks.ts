@@ -1,5 +1,6 @@
 /** One small case for each kernel that models live on, made for a pipeline that is there: what the self-test runs. */
 import type { Kernel } from '../gpu/kernel.ts';
+import type { Tensor } from '../gpu/tensor.ts';
 import { GATE_MUL, gateMul } from '../ops/activation.ts';
 import { EMBEDDING, embedding } from '../ops/embedding.ts';
 import { NO_SLOT, createKVCache, ropeKVStore } from '../ops/kv.ts';
@@ -125,22 +126,21 @@ const checkGate: CheckMaker = ({ overrides = {} }, bench) => {
   };
 };
 
-/** Positions of the sequence that attention is tried with: beyond one page, and beyond one part where parts are put together. */
-const POSITIONS = 45;
+/** Positions of the sequence that attention is tried with: beyond one page and one part. */
+const POSITIONS = ATTENTION_SPLIT + 45;
 /** Of int8 pages, which round. */
 const KV_TOLERANCE: Readonly<Record<KVType, number>> = { f32: 1e-8, f16: 1e-6, int8: 1e-3 };
 
-/** Rotation, the writing of pages and attention over them: as a decode or a tile of a prompt has them. */
+/** Rotation, the writing of pages and attention over them: as a tile of a prompt has them, or as decodes do, whose parts are put together in the kernel or behind it. */
 const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
   const { PAGE = 16, D4 = 8, GROUP = 1, SHARES = 1, QUERIES = 1 } = consts;
   const dtype = (storage ?? 'f32') as KVType;
   if (overrides['HAS_SINK'] === 1) return undefined;
   const { device } = bench;
   const [heads, headDim, tileRows] = [GROUP * SHARES, 4 * D4, QUERIES / GROUP];
-  const isSplit = overrides['PARTIAL'] === 1;
   const softCap = overrides['HAS_CAP'] === 1 ? 2 : undefined;
-  const positions = POSITIONS + (isSplit ? ATTENTION_SPLIT : 0);
-  const rows = Math.min(tileRows, POSITIONS);
+  const positions = POSITIONS;
+  const rows = Math.min(tileRows, positions);
   const width = (heads + 2) * headDim;
   const rope = { theta: 10_000, headDim, scaling: undefined };
   const cosSin = bench.keep(ropeTable(device, rope, positions));
@@ -148,37 +148,33 @@ const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, be
   for (const { k, v, plan } of kv.layers) for (const tensor of [k, v, ...(plan ? [plan] : [])]) bench.keep(tensor);
   const qkv = bench.floats([positions, width]);
   const last = bench.keep(device.upload('check', 'f32', [rows, width], qkv.values.slice(-rows * width)));
-  const [allQueries, q, out] = [0, 0, 0].map((_, i) => bench.out([i === 0 ? positions : rows, heads * (headDim + (i < 2 && dtype === 'int8' ? 4 : 0))])); // prettier-ignore
+  const queries = (count: number): Tensor => bench.out([count, heads * (headDim + (dtype === 'int8' ? 4 : 0))]);
+  const [allQueries, q] = [queries(positions), queries(rows)];
   const count = (length: number, from = 0): number[] => Array.from({ length }, (_, i) => from + i);
   const [everywhere, lastPositions] = [bench.words(count(positions)), bench.words(count(rows, positions - rows))];
   const nowhere = bench.words(new Array<number>(rows).fill(NO_SLOT));
   const blockTable = bench.words(count(kv.pages), [1, kv.pages]);
   const tiles = bench.words([0, rows, 0, positions - rows], [1, 4]);
-  const parts = 2;
-  const split = isSplit && { split: { partials: bench.out([rows * heads * parts, headDim + 4]), positions: lastPositions, parts, rows } };
+  const [parts, out] = [2, bench.out([rows, heads * headDim])];
+  const split = { partials: bench.out([rows * heads * parts, headDim + 4]), positions: lastPositions, parts, rows };
+  // Only decodes are split.
+  const ways = tileRows === 1 ? [undefined, split] : [undefined];
+  const all = bench.out([ways.length * rows, heads * headDim]);
+  const expected = [...plainAttention(qkv.values, positions, rows, heads, Float32Array.from(ropeFrequencies(rope)), softCap)];
   return {
     record(rec) {
       const common = { cosSin, kv, layer: 0, heads };
-      ropeKVStore(rec, { ...common, qkv: qkv.tensor, positions: everywhere, slots: everywhere, q: allQueries!, rows: positions });
-      ropeKVStore(rec, { ...common, qkv: last, positions: lastPositions, slots: nowhere, q: q!, rows });
+      ropeKVStore(rec, { ...common, qkv: qkv.tensor, positions: everywhere, slots: everywhere, q: allQueries, rows: positions });
+      ropeKVStore(rec, { ...common, qkv: last, positions: lastPositions, slots: nowhere, q, rows });
       const scores = softCap === undefined ? {} : { softCap };
-      pagedAttention(rec, {
-        q: q!,
-        kv,
-        layer: 0,
-        blockTable,
-        tiles,
-        firstTile: 0,
-        tileCount: 1,
-        tileRows,
-        out: out!,
-        heads,
-        scores,
-        ...split,
-      });
+      const attended = { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: 1, tileRows, out, heads, scores };
+      for (const [way, parted] of ways.entries()) {
+        pagedAttention(rec, { ...attended, split: parted });
+        rec.copy(out, all, out.byteLength, 0, way * out.byteLength);
+      }
     },
-    out: out!,
-    expected: plainAttention(qkv.values, positions, rows, heads, Float32Array.from(ropeFrequencies(rope)), softCap),
+    out: all,
+    expected: ways.flatMap(() => expected),
     tolerance: KV_TOLERANCE[dtype],
   };
 };

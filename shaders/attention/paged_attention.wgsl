@@ -7,12 +7,12 @@
 // the scale, and of keys the counts of four channels that are kept apart; a query ends with the four for them.
 //
 // Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
-// order. PARTIAL leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
-// neither depends on chunking or on the batch. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
+// order. params.partial leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
+// neither depends on chunking or on the batch. It is no override, because decodes take both ways and compiling is dear.
+// Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
 // q is scaled by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t / growth_span)).
 // With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has a score of its own, sinks [H], that takes its part of the softmax and
 // has no value (https://arxiv.org/abs/2309.17453); it comes last, behind all parts. Reference: test/reference/paged-attention.ts.
-override PARTIAL: bool;
 override HAS_CAP: bool;
 override HAS_SINK: bool;
 
@@ -31,6 +31,7 @@ struct Params {
   soft_cap: f32,
   growth: f32,
   growth_span: u32,
+  partial: u32,
 }
 
 @group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
@@ -81,9 +82,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let last = tile.w + rows - 1u;
+  let partial = params.partial == 1u;
   // The first position that the tile's first row sees.
   let lowest = tile.w + 1u - min(tile.w + 1u, params.window);
-  if (PARTIAL && (group.z * SPLIT > last || (group.z + 1u) * SPLIT <= lowest)) {
+  if (partial && (group.z * SPLIT > last || (group.z + 1u) * SPLIT <= lowest)) {
     return;
   }
   // A query is (row of the tile, head of the group); queries of missing rows repeat the last row and are not written.
@@ -108,8 +110,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   for (var i = 0u; i < QUERIES; i++) {
     total_max[i] = LOWEST;
   }
-  let first_part = select(lowest / SPLIT, group.z, PARTIAL);
-  let last_part = select(last / SPLIT, group.z, PARTIAL);
+  let first_part = select(lowest / SPLIT, group.z, partial);
+  let last_part = select(last / SPLIT, group.z, partial);
   for (var part = first_part; part <= last_part; part++) {
     var part_max: array<f32, QUERIES>;
     // Variables of a loop need their initial value in words: Dawn (webgpu 0.6.2) keeps the last round's otherwise.
@@ -216,7 +218,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   for (var i = 0u; i < QUERIES; i++) {
     if (i / GROUP < rows) {
-      if (HAS_SINK && !PARTIAL) {
+      if (HAS_SINK && !partial) {
         let sink = LOG2E * sinks[first_head + i % GROUP];
         let new_max = max(total_max[i], sink);
         let factor = rescale(total_max[i], new_max);
@@ -225,14 +227,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           total[i * SLICES + j] *= factor;
         }
       }
-      let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), PARTIAL);
+      let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), partial);
       for (var j = 0u; j < SLICES; j++) {
         let d4 = j * LANES + lane;
         if (d4 < D4) {
-          out[to + d4] = select(total[i * SLICES + j] / total_sum[i], total[i * SLICES + j], PARTIAL);
+          out[to + d4] = select(total[i * SLICES + j] / total_sum[i], total[i * SLICES + j], partial);
         }
       }
-      if (PARTIAL && lane == 0u) {
+      if (partial && lane == 0u) {
         out[to + D4] = vec4<f32>(total_max[i], total_sum[i], 0.0, 0.0);
       }
     }

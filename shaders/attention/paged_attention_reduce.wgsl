@@ -1,4 +1,4 @@
-// out[t, h] = the parts of paged_attention.wgsl (PARTIAL) folded in order of position and divided by their sum, with a head's sink behind them (HAS_SINK).
+// out[t, h] = the parts of paged_attention.wgsl (params.partial) folded in order of position and divided by their sum, with a head's sink behind them (HAS_SINK).
 //
 // partials [T][H][parts][D4 + 1] of vec4, the last holds (maximum in base 2, sum); row t has positions[t] / SPLIT + 1 parts, those before
 // its window left out. One workgroup a row and
