@@ -44,6 +44,20 @@ export function expectValue(json: Json, field: string, expected: unknown): void 
   }
 }
 
+/** Fields that transformers reads of every model, with the values that change nothing. */
+const USUAL: readonly (readonly [field: string, value: unknown])[] = [
+  ['is_causal', true],
+  ['attention_chunk_size', null],
+  ['kv_sharing_modes', null],
+  ['number_of_conv_states', 1],
+];
+
+/** Throws EngineError('unsupported') for what any model of transformers may be told and no family here does; `readsLayers`: it reads `per_layer_config` itself. */
+export function expectUsual(json: Json, { readsLayers = false } = {}): void {
+  for (const [field, value] of USUAL) expectValue(json, field, value);
+  if (!readsLayers) expectValue(json, 'per_layer_config', null);
+}
+
 /** A token id field that may be one id, a list or null. */
 export function tokenIds(value: unknown): number[] {
   return (Array.isArray(value) ? value : [value]).filter((id): id is number => typeof id === 'number');

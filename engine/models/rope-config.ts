@@ -9,7 +9,11 @@ import { integer, number, optionalObject } from './config-fields.ts';
 interface Allowed {
   /** Only some of a head's channels are rotated. In transformers this is a matter of each family's code, whatever a file says. */
   readonly partial?: boolean;
+  /** The base where a file says none; default 10,000. */
+  readonly theta?: number | undefined;
 }
+
+const ORIGINAL = 'original_max_position_embeddings';
 
 /** `rope_parameters` (transformers 5) or `rope_theta` and `rope_scaling`; where a file has both, they must say the same. */
 export function parseRope(json: Json, headDim: number, allowed?: Allowed): RopeConfig {
@@ -28,8 +32,13 @@ function sameScaling(a: RopeConfig, b: RopeConfig): boolean {
 }
 
 /** The same of one object of parameters, `rope_parameters` or one of several in it. */
-export function readRope(json: Json, parameters: Json, headDim: number, { partial = false }: Allowed = {}): RopeConfig {
-  const theta = number(parameters, 'rope_theta', number(json, 'rope_theta', 10000));
+export function readRope(
+  json: Json,
+  parameters: Json,
+  headDim: number,
+  { partial = false, theta: usual = 10_000 }: Allowed = {},
+): RopeConfig {
+  const theta = number(parameters, 'rope_theta', number(json, 'rope_theta', usual));
   if (theta <= 0) throw new EngineError('invalid_model', `config.json: rope_theta is ${theta}, expected a positive number`);
   const kind = parameters['rope_type'] ?? parameters['type'] ?? 'default';
   if (kind === 'proportional') return { theta, headDim, scaling: proportional(parameters, headDim) };
@@ -47,15 +56,14 @@ export function readRope(json: Json, parameters: Json, headDim: number, { partia
       factor: factor('factor'),
       lowFreqFactor: factor('low_freq_factor'),
       highFreqFactor: factor('high_freq_factor'),
-      originalContext: factor('original_max_position_embeddings'),
+      originalContext: originalContext(json, parameters),
     };
   } else if (kind === 'yarn') {
     const by = factor('factor');
     scaling = {
       kind,
       factor: by,
-      // Where a file does not say it, the model's own positions are the original ones (transformers, standardize_rope_params).
-      originalContext: number(parameters, 'original_max_position_embeddings', number(json, 'max_position_embeddings')),
+      originalContext: originalContext(json, parameters),
       betaFast: number(parameters, 'beta_fast', 32),
       betaSlow: number(parameters, 'beta_slow', 1),
       truncate: parameters['truncate'] !== false,
@@ -77,13 +85,24 @@ export function readRope(json: Json, parameters: Json, headDim: number, { partia
  * The rotary embeddings of layers that see everything and of those with a window: an object each in `rope_parameters` (transformers 5); or `rope_theta` with
  * `rope_scaling`, which is of the former alone (transformers 4), and `slidingTheta` of the latter.
  */
-export function readRopes(json: Json, headDim: number, slidingTheta: number): { readonly full: RopeConfig; readonly sliding: RopeConfig } {
-  const newer = optionalObject(json, 'rope_parameters');
+export function readRopes(given: Json, headDim: number, slidingTheta: number): { readonly full: RopeConfig; readonly sliding: RopeConfig } {
+  const newer = optionalObject(given, 'rope_parameters');
   const [full, sliding] = newer ? [optionalObject(newer, 'full_attention'), optionalObject(newer, 'sliding_attention')] : [];
+  if (newer && !full && !sliding && Object.keys(newer).length > 0) {
+    throw new EngineError('unsupported', `config.json: rope_parameters ${JSON.stringify(newer)} says nothing of full_attention and sliding_attention`); // prettier-ignore
+  }
+  // What stands at the top is of files with one rotary embedding.
+  const json = { ...given, [ORIGINAL]: undefined };
   return {
-    full: readRope(json, full ?? (sliding ? {} : (newer ?? optionalObject(json, 'rope_scaling') ?? {})), headDim),
-    sliding: readRope({ rope_theta: slidingTheta }, sliding ?? {}, headDim),
+    full: readRope(json, full ?? (sliding ? {} : (optionalObject(json, 'rope_scaling') ?? {})), headDim),
+    sliding: readRope({ ...json, rope_theta: slidingTheta }, sliding ?? {}, headDim),
   };
+}
+
+/** Positions that frequencies were made for: at a file's top, in the parameters, or else the model's own (transformers, standardize_rope_params). */
+function originalContext(json: Json, parameters: Json): number {
+  const from = [json, parameters].find((fields) => (fields[ORIGINAL] ?? undefined) !== undefined);
+  return from ? integer(from, ORIGINAL) : integer(json, 'max_position_embeddings');
 }
 
 /** Of a factor that was once a quotient. */
@@ -119,17 +138,16 @@ function yarnAttention(parameters: Json, factor: number): number {
 /** LongRoPE as transformers infers it: a file may have the original context at its top, and leave out the factor or what it makes of it. */
 function longRope(json: Json, parameters: Json, rotary: number): RopeScaling {
   const [short, long] = [ropeFactors(parameters, 'short_factor', rotary), ropeFactors(parameters, 'long_factor', rotary)];
-  const original = 'original_max_position_embeddings';
   const given = (parameters['attention_factor'] ?? undefined) === undefined ? undefined : number(parameters, 'attention_factor');
   // Where neither depends on the original context, a file need not have it.
   if (given !== undefined && JSON.stringify(short) === JSON.stringify(long)) {
     return { kind: 'factors', factors: short, ...(given !== 1 && { attentionFactor: given }) };
   }
   const positions = integer(json, 'max_position_embeddings');
-  const originalContext = integer(json, original, integer(parameters, original, positions));
-  const factor = number(parameters, 'factor', positions / originalContext);
-  const inferred = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(originalContext));
-  return { kind: 'longrope', short, long, originalContext, attentionFactor: given ?? inferred };
+  const original = originalContext(json, parameters);
+  const factor = number(parameters, 'factor', positions / original);
+  const inferred = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
+  return { kind: 'longrope', short, long, originalContext: original, attentionFactor: given ?? inferred };
 }
 
 /** A number for every rotated pair. */

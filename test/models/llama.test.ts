@@ -153,8 +153,13 @@ describe('config.json', () => {
     ['qwen3', { use_sliding_window: true, max_window_layers: 0, layer_types: ['full_attention', 'full_attention'] }, undefined],
     ['qwen3', { use_sliding_window: true, max_window_layers: 5, layer_types: ['sliding_attention', 'full_attention'] }, [true, false]],
     ['mistral', { layer_types: ['full_attention', 'full_attention', 'sliding_attention'] }, undefined],
+    ['mistral', { sliding_window: null }, undefined],
+    // Only Qwen and SmolLM3 ask that.
+    ['mistral', { use_sliding_window: false }, [true, true]],
+    ['phi3', { use_sliding_window: false }, [true, true]],
+    ['llama', { use_sliding_window: false }, undefined],
   ])('a window is of the layers that use it: %s %o', (model_type, change, slides) => {
-    const config = { ...base, num_hidden_layers: 2, model_type, max_position_embeddings: 1000, sliding_window: 100, ...change };
+    const config = { ...base, num_key_value_heads: 4, num_hidden_layers: 2, model_type, max_position_embeddings: 1000, sliding_window: 100, ...change }; // prettier-ignore
     expect(parseLlamaConfig(config)).toMatchObject({
       maxPositions: 1000,
       kinds: slides?.map((slides) => ({ window: slides ? 100 : undefined })),
@@ -187,7 +192,10 @@ describe('config.json', () => {
     [{ rope_parameters: { rope_theta: 500000 }, rope_theta: 10000 }, /rope_parameters .* and rope_theta 10000 differ/],
     [{ layer_types: ['chunked_attention'] }, /layer_types has "chunked_attention"/],
     [{ layer_types: [] }, /layer_types is a list of 0, expected a list of 1/],
-    [{ sliding_window: 'x' }, /sliding_window is "x", expected a number/],
+    [{ model_type: 'phi3', sliding_window: 'x' }, /sliding_window is "x", expected a number/],
+    [{ sliding_window: 100 }, /sliding_window is 100, expected null/],
+    [{ is_causal: false }, /is_causal is false, expected true/],
+    [{ per_layer_config: { 0: { intermediate_size: 64 } } }, /per_layer_config is an object, expected null/],
   ])('%o is refused with the field in the message', (change, message) => {
     expect(() => LLAMA.parseConfig({ ...base, ...change })).toThrow(message);
   });

@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import type { Json } from '../../util/json.ts';
 import { expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
 import type { DecoderStackConfig } from '../layers/stack-config.ts';
-import { readRopes } from '../rope-config.ts';
+import { parseRope, readRopes } from '../rope-config.ts';
 
 /** Published config.json files leave out what their class has as its default (transformers, configuration_gemma2.py and configuration_gemma3.py). */
 interface Defaults {
@@ -47,9 +47,10 @@ export function parseGemmaConfig(json: Json): DecoderStackConfig {
   if (json['use_bidirectional_attention']) expectValue(json, 'use_bidirectional_attention', false);
   const layers = layerCount(json, 26);
   const localTheta = number(json, 'rope_local_base_freq', defaults.localTheta);
-  const { full: global, sliding } = readRopes({ rope_theta: defaults.theta, ...json }, headDim, localTheta);
   // Gemma 2 has one for both.
-  const local = isGemma2 ? global : sliding;
+  const ropes = isGemma2 ? undefined : readRopes({ rope_theta: defaults.theta, ...json }, headDim, localTheta);
+  const global = ropes?.full ?? parseRope(json, headDim, { theta: defaults.theta });
+  const local = ropes?.sliding ?? global;
   const pattern = integer(json, 'sliding_window_pattern', defaults.pattern);
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const slides = (layer: number): boolean => (types ? types[layer] === 'sliding_attention' : (layer + 1) % pattern !== 0);

@@ -2,7 +2,7 @@ import { EngineError } from '../../errors.ts';
 import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { normalQuantile } from '../../util/math.ts';
-import { expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
+import { expectUsual, expectValue, integer, layerCount, layerTypes, number, softCap, tokenIds } from '../config-fields.ts';
 import type { LayerKind } from '../layers/stack-config.ts';
 import type { StreamsConfig } from '../layers/streams-stack.ts';
 import { readRopes } from '../rope-config.ts';
@@ -37,6 +37,7 @@ const SPARSITY = 0.95;
 /** Reads config.json of the text part of Gemma 3n. Throws EngineError naming the field that is wrong or beyond what the forward pass does. */
 export function parseGemma3nConfig(given: Json): StreamsConfig {
   const json: Json = { ...DEFAULTS, ...given };
+  expectUsual(json);
   const heads = integer(json, 'num_attention_heads');
   const kvHeads = integer(json, 'num_key_value_heads');
   const headDim = integer(json, 'head_dim');

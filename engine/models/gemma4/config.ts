@@ -119,7 +119,10 @@ function layerKinds(json: Json, layers: number, { kvHeads, headDim, intermediate
 /** The rotary embedding of layers of a type. */
 function ropeOf(json: Json, type: keyof typeof ROPES, headDim: number): RopeConfig {
   const parameters = optionalObject(optionalObject(json, 'rope_parameters') ?? ROPES, type);
-  if (parameters) return readRope({}, parameters, headDim);
+  // What stands at a file's top is of layers that lack it; a base that nobody says is no usual one.
+  const own = { rope_theta: json['rope_theta'], partial_rotary_factor: json['partial_rotary_factor'], ...parameters };
+  if (parameters)
+    return readRope({ max_position_embeddings: json['max_position_embeddings'] }, own, headDim, { theta: number(own, 'rope_theta') });
   throw new EngineError('invalid_model', `config.json: rope_parameters has no ${type}`);
 }
 

@@ -6,6 +6,7 @@ import { parseGemma4Config } from './config.ts';
 
 const TEXT = decoderStack({
   parseConfig: parseGemma4Config,
+  readsLayers: true,
   mlp: mlpBesideExperts('gelu_pytorch_tanh'),
   norms: {
     beforeAttention: 'input_layernorm',

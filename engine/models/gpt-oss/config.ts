@@ -19,8 +19,7 @@ const DEFAULTS = {
   rms_norm_eps: 1e-5,
   attention_bias: true,
 };
-/** The same of the rotary embedding. */
-const THETA = 150_000;
+/** The same of how positions are scaled. */
 const YARN = { rope_type: 'yarn', factor: 32, beta_fast: 32, beta_slow: 1, truncate: false, original_max_position_embeddings: 4096 };
 
 /** Reads config.json of gpt-oss. Throws EngineError naming the field that is missing or beyond what the forward pass does. */
@@ -28,8 +27,7 @@ export function parseGptOssConfig(json: Json): DecoderStackConfig {
   const layers = layerCount(json, DEFAULTS.num_hidden_layers);
   const byTurns = Array.from({ length: layers }, (_, layer) => (layer % 2 === 0 ? 'sliding_attention' : 'full_attention'));
   const hasRope = json['rope_parameters'] !== undefined || json['rope_scaling'] !== undefined;
-  const rope = { ...(!json['rope_parameters'] && { rope_theta: THETA }), ...(!hasRope && { rope_scaling: YARN }) };
-  const settings = { ...DEFAULTS, ...rope, ...json, layer_types: json['layer_types'] ?? byTurns };
+  const settings = { ...DEFAULTS, ...(!hasRope && { rope_scaling: YARN }), ...json, layer_types: json['layer_types'] ?? byTurns };
   expectValue(settings, 'attention_bias', true);
   return { ...parseLlamaConfig(settings), hasSinks: true, experts: expertsOf(settings, layers) };
 }

@@ -12,6 +12,7 @@ import { sizeOf } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
 import type { Decoder, DecoderDefinition, DecoderShape, Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
+import { expectUsual } from '../config-fields.ts';
 import { wholeShard } from '../shard.ts';
 import { loadAttention } from './attention.ts';
 import type { AttentionShare } from './attention.ts';
@@ -44,7 +45,11 @@ export function decoderStack<W, S>(family: DecoderFamily<W, S>): Required<Decode
   };
 }
 
-function configOf<W, S>({ parseConfig, mlp }: DecoderFamily<W, S>, json: Readonly<Record<string, unknown>>): DecoderStackConfig {
+function configOf<W, S>(
+  { parseConfig, mlp, readsLayers = false }: DecoderFamily<W, S>,
+  json: Readonly<Record<string, unknown>>,
+): DecoderStackConfig {
+  expectUsual(json, { readsLayers });
   const field = json['hidden_activation'] === undefined ? 'hidden_act' : 'hidden_activation';
   const activation = json[field] ?? mlp.hiddenAct;
   if (activation === mlp.hiddenAct) return parseConfig(json);

@@ -74,6 +74,8 @@ export interface DecoderFamily<MlpWeights, MlpWorkspace> {
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderStackConfig;
   readonly mlp: MlpKind<MlpWeights, MlpWorkspace>;
   readonly norms?: LayerNorms;
+  /** It reads what `per_layer_config` says of single layers. */
+  readonly readsLayers?: boolean;
 }
 
 /** What a rank has of a layer, where it has it. */

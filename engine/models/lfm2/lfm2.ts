@@ -21,7 +21,6 @@ const DEFAULTS = {
   vocab_size: 65_536,
   max_position_embeddings: 128_000,
 };
-const THETA = 1e6; // prettier-ignore
 /** The same of Lfm2MoeConfig (configuration_lfm2_moe.py). */
 const EXPERT_DEFAULTS = { ...DEFAULTS, hidden_size: 2048, intermediate_size: 7168 };
 /** What the sum of a row's shares is raised by (transformers, Lfm2MoeTopKRouter). */
@@ -33,7 +32,7 @@ const MOST_TAPS = 16;
 export function parseLfm2Config(json: Json): DecoderStackConfig {
   expectValue(json, 'conv_bias', false);
   const hasExperts = json['model_type'] === 'lfm2_moe';
-  const settings = { ...(hasExperts ? EXPERT_DEFAULTS : DEFAULTS), ...(!json['rope_parameters'] && { rope_theta: THETA }), ...json };
+  const settings = { ...(hasExperts ? EXPERT_DEFAULTS : DEFAULTS), ...json };
   const layers = layerCount(settings);
   const taps = integer(json, 'conv_L_cache', 3);
   if (taps < 2 || taps > MOST_TAPS)

@@ -6,12 +6,29 @@ import { describe } from '../../util/json.ts';
 import type { DecoderStackConfig, LayerKind } from '../layers/stack-config.ts';
 import { parseRope } from '../rope-config.ts';
 
+/** What a file lacks, where it is not what all others have (transformers, the configuration of each). A null is no lack. */
+const DEFAULTS: Readonly<Record<string, Json>> = {
+  arcee: { max_position_embeddings: 4096, rms_norm_eps: 1e-5 },
+  mistral: { num_key_value_heads: 8, max_position_embeddings: 131_072, sliding_window: 4096 },
+  ministral3: { num_key_value_heads: 8, head_dim: 128 },
+  qwen2: { num_key_value_heads: 32, max_position_embeddings: 32_768, sliding_window: 4096 },
+  qwen3: { num_key_value_heads: 32, head_dim: 128, max_position_embeddings: 32_768, sliding_window: 4096 },
+  qwen3_moe: { num_key_value_heads: 4, max_position_embeddings: 32_768, sliding_window: 4096 },
+  smollm3: { num_key_value_heads: 4, max_position_embeddings: 32_768, tie_word_embeddings: true },
+};
+/** The same of the rotary base. */
+const THETAS: Readonly<Record<string, number>> = { smollm3: 2e6, lfm2: 1e6, lfm2_moe: 1e6, gpt_oss: 150_000 };
+/** Types of which a layer has a window only where `use_sliding_window` says so, and those of which none ever has. */
+const ASKED = ['qwen2', 'qwen3', 'qwen3_moe', 'smollm3'];
+const WITHOUT_WINDOWS = ['llama', 'granite', 'arcee', 'olmo2', 'lfm2', 'lfm2_moe'];
+
 /**
  * Reads config.json of a Llama-shaped decoder: Llama, Mistral, Qwen2 (biases on q, k, v), Qwen3 (norms on q and k), SmolLM3 (layers without rotation),
  * Granite (multipliers). Throws EngineError naming the field that is missing or beyond what the forward pass does.
  */
-export function parseLlamaConfig(json: Json): DecoderStackConfig {
-  const type = String(json['model_type']);
+export function parseLlamaConfig(given: Json): DecoderStackConfig {
+  const type = String(given['model_type']);
+  const json = { ...DEFAULTS[type], ...given };
   const hidden = integer(json, 'hidden_size');
   const heads = integer(json, 'num_attention_heads');
   const kvHeads = integer(json, 'num_key_value_heads', heads);
@@ -23,7 +40,7 @@ export function parseLlamaConfig(json: Json): DecoderStackConfig {
   }
   expectValue(json, 'mlp_bias', false);
   const layers = layerCount(json);
-  const rope = parseRope(json, headDim, { partial: type === 'phi3' });
+  const rope = parseRope(json, headDim, { partial: type === 'phi3', theta: THETAS[type] });
   return {
     layers,
     heads,
@@ -53,8 +70,9 @@ function layerKinds(json: Json, type: string, layers: number, rope: RopeConfig):
   const isQwen = type === 'qwen2' || type === 'qwen3';
   const types = layerTypes(json, layers, ['full_attention', 'sliding_attention']);
   const rotated = type === 'smollm3' ? rotatedLayers(json, layers) : undefined;
-  const mustAsk = isQwen || type === 'qwen3_moe' || type === 'smollm3';
-  const asked = mustAsk ? json['use_sliding_window'] === true : json['use_sliding_window'] !== false;
+  const withoutWindows = WITHOUT_WINDOWS.includes(type);
+  if (withoutWindows && json['use_sliding_window'] !== false) expectValue(json, 'sliding_window', null);
+  const asked = ASKED.includes(type) ? json['use_sliding_window'] === true : !withoutWindows;
   const hasWindow = asked && json['sliding_window'] !== undefined && json['sliding_window'] !== null;
   const first = isQwen ? number(json, 'max_window_layers', 28) : 0;
   const slides = (layer: number): boolean => (types ? types[layer] === 'sliding_attention' : rotated ? !rotated[layer] : layer >= first);

@@ -16,8 +16,17 @@ const FUSED: ReadonlyMap<string, string> = new Map([
 function olmo(): Pick<Architecture, 'settings' | 'parts'> {
   return {
     parts: new Map([...FOUR_NORMS].filter(([stored]) => stored !== 'ffn_norm')),
-    settings: (metadata, key) => ((metadata.number(key('attention.sliding_window')) ?? 0) > 0 ? { model_type: 'olmo3' } : {}),
+    settings: (metadata, key) => (hasWindow(metadata, key) ? { model_type: 'olmo3' } : {}),
   };
+}
+
+/** Mistral's files say llama; those with a window are known by it. */
+function llama(): Pick<Architecture, 'settings'> {
+  return { settings: (metadata, key) => (hasWindow(metadata, key) ? { model_type: 'mistral' } : {}) };
+}
+
+function hasWindow(metadata: Metadata, key: (rest: string) => string): boolean {
+  return (metadata.number(key('attention.sliding_window')) ?? 0) > 0;
 }
 
 function granite(): Pick<Architecture, 'settings' | 'reads'> {
@@ -201,15 +210,15 @@ function ministral(): Pick<Architecture, 'settings'> {
       const rope = ropeOf(metadata, key, undefined);
       const scaling = { attention_factor: 1, llama_4_scaling_beta: rate };
       return rate === 0
-        ? { model_type: 'mistral' }
+        ? { model_type: 'mistral', ...(!hasWindow(metadata, key) && { sliding_window: null }) }
         : { rope_parameters: { ...(rope['rope_scaling'] as Json), ...scaling }, rope_scaling: undefined };
     },
   };
 }
 
-/** By `general.architecture`. Mistral's files say llama. */
+/** By `general.architecture`. */
 export const ARCHITECTURES: ReadonlyMap<string, Architecture> = new Map([
-  ['llama', { modelType: 'llama', permuted: true, activation: 'silu' }],
+  ['llama', { modelType: 'llama', permuted: true, activation: 'silu', ...llama() }],
   ['qwen2', { modelType: 'qwen2', permuted: false, activation: 'silu' }],
   ['qwen3', { modelType: 'qwen3', permuted: false, activation: 'silu' }],
   ['qwen3moe', { modelType: 'qwen3_moe', permuted: false, activation: 'silu', ...experts() }],

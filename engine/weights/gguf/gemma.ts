@@ -123,6 +123,8 @@ function gemma4Settings(metadata: Metadata, key: (rest: string) => string, sizes
     per_layer_config: Object.fromEntries(kvHeads.map((heads, layer) => [layer, { num_key_value_heads: heads, head_dim: slides[layer] ? local : headDim }])), // prettier-ignore
     layer_types: slides.map((slide) => (slide ? 'sliding_attention' : 'full_attention')),
     rope_scaling: undefined,
+    rope_theta: undefined,
+    partial_rotary_factor: undefined,
     rope_parameters: {
       full_attention: {
         rope_type: 'proportional',
