@@ -35,6 +35,12 @@ export const SPAN_WORDS = 8;
 /** Slot of no state: one that is read is all zeros, a copy is not taken. */
 const NO_SLOT = 0xffffffff;
 
+/** A copy of the state behind the first `after` rows of a span, one at least. */
+export interface StateCopy {
+  readonly slot: number;
+  readonly after: number;
+}
+
 /** Rows of one sequence in a step, and the slots of its state. */
 export interface Span {
   readonly first: number;
@@ -42,13 +48,17 @@ export interface Span {
   /** Undefined: the sequence begins. */
   readonly read?: number | undefined;
   readonly write: number;
-  /** A copy of the state behind the first `after` rows. */
-  readonly keep?: { readonly slot: number; readonly after: number } | undefined;
+  readonly keep?: StateCopy | undefined;
+  /** Another, which may lie in the slot that is read: what a span reads, it reads before it writes. */
+  readonly certain?: StateCopy | undefined;
 }
 
-/** Writes span number `index`. */
-export function writeSpan(words: Uint32Array, index: number, { first, rows, read = NO_SLOT, write, keep }: Span): void {
-  words.set([first, rows, read, write, keep?.slot ?? NO_SLOT, keep?.after ?? 0, 0, 0], index * SPAN_WORDS);
+/** Writes span number `index`, the copies in the order in which they are taken. */
+export function writeSpan(words: Uint32Array, index: number, { first, rows, read = NO_SLOT, write, keep, certain }: Span): void {
+  const copies = [keep, certain].filter((copy) => copy !== undefined).sort((a, b) => a.after - b.after);
+  const none = { slot: NO_SLOT, after: 0 };
+  const [one = none, other = none] = copies;
+  words.set([first, rows, read, write, one.slot, one.after, other.slot, other.after], index * SPAN_WORDS);
 }
 
 /** Bytes of a slot in all layers. */

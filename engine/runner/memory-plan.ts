@@ -20,7 +20,7 @@ export interface ModelDemand extends Pick<ModelMemory, 'id' | 'task'> {
   /** What the weights would take if they were quantised at load, by the value of the setting. */
   readonly quantised?: Readonly<Record<string, number>>;
   /** Of a chat model: what takes the rest. */
-  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'maxRunning' | 'context' | 'prefillChunk'>;
+  readonly pages?: Pick<MemoryRequest, 'kv' | 'state' | 'guesses' | 'maxRunning' | 'context' | 'prefillChunk'>;
 }
 
 /** What there is to divide. */
@@ -81,6 +81,8 @@ export interface MemoryRequest {
   readonly kv: KVShape;
   /** Of a model with recurrent layers. */
   readonly state?: StateShape | undefined;
+  /** Guessed tokens are verified. */
+  readonly guesses?: boolean;
   readonly maxRunning: number;
   /** Longest sequence asked for, in tokens. */
   readonly context: number;
@@ -91,18 +93,22 @@ export interface MemoryRequest {
 
 /** Share of what weights and activations leave that goes to states, where there is not enough for all that may be asked for. */
 const STATE_SHARE = 1 / 4;
-/** One for a sequence and one for the prefix cache. */
-const LEAST_SLOTS = 2;
 
-/** Sequences that may run at a time with so many slots for states: half of them, the others are the prefix cache's. */
-export function runningWithin(slots: number): number {
-  return Math.floor(slots / 2);
+/** Slots for a sequence and one for the prefix cache; where guesses are verified, a sequence has two. */
+function slotsEach(guesses: boolean): number {
+  return guesses ? 3 : 2;
 }
 
-/** Slots for states: for every sequence that may run, and as many for the prefix cache, within their share of `left` bytes and what the adapter binds. */
-function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes }: MemoryRequest): number {
+/** Sequences that may run at a time with so many slots for states: for each of them the prefix cache has one too. */
+export function runningWithin(slots: number, guesses = false): number {
+  return Math.floor(slots / slotsEach(guesses));
+}
+
+/** Slots for states: for every sequence that may run and for the prefix cache, within their share of `left` bytes and what the adapter binds. */
+function slotsWithin(state: StateShape, left: number, { maxRunning, maxBindingBytes, guesses = false }: MemoryRequest): number {
   const fitting = Math.floor((left * STATE_SHARE) / slotBytes(state));
-  return Math.max(LEAST_SLOTS, Math.min(2 * maxRunning, fitting, mostSlots(state, maxBindingBytes)));
+  const each = slotsEach(guesses);
+  return Math.max(each, Math.min(each * maxRunning, fitting, mostSlots(state, maxBindingBytes)));
 }
 
 /**
@@ -183,16 +189,17 @@ export function longestWithin(
 type TooLarge = Pick<MemoryRequest, 'model' | 'memory' | 'fraction' | 'others' | 'weights' | 'activations'> & Partial<MemoryRequest>;
 
 function tooLarge(
-  { model, memory, fraction, others, weights, activations, quantised = {}, kv, state, context = 0 }: TooLarge,
+  { model, memory, fraction, others, weights, activations, quantised = {}, kv, state, guesses = false, context = 0 }: TooLarge,
   leastKv = 0,
 ): EngineError {
-  const leastStates = state ? LEAST_SLOTS * slotBytes(state) : 0;
+  const leastSlots = slotsEach(guesses);
+  const leastStates = state ? leastSlots * slotBytes(state) : 0;
   const needed = others + weights + activations + leastStates + leastKv;
   const parts = [
     ...(others > 0 ? [`other models ${formatBytes(others)}`] : []),
     `weights ${formatBytes(weights)}`,
     `activations ${formatBytes(activations)}`,
-    ...(state ? [`${LEAST_SLOTS} states of recurrent layers ${formatBytes(leastStates)}`] : []),
+    ...(state ? [`${leastSlots} states of recurrent layers ${formatBytes(leastStates)}`] : []),
     ...(kv ? [`keys and values of ${Math.min(LEAST_TOKENS, context)} tokens ${formatBytes(leastKv)}`] : []),
   ];
   const share = `${fraction} x ${formatBytes(memory.bytes)} (${memory.from}) = ${formatBytes(fraction * memory.bytes)} may be taken`;

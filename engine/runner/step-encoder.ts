@@ -82,12 +82,12 @@ export class StepEncoder {
     let sampled = 0;
     const put = ({ sequence, start, count, samples, fromDevice, drafts, state }: BatchItem): void => {
       if (state) writeSpan(spans, item, { first: row, rows: count, ...state });
-      if (state) this.#states = Math.max(this.#states, state.write + 1, (state.keep?.slot ?? 0) + 1);
+      if (state) this.#states = Math.max(this.#states, state.write + 1, (state.keep?.slot ?? 0) + 1, (state.certain?.slot ?? 0) + 1);
       items.set([row, count, sequence.row, start], item++ * ITEM_WORDS);
       for (let position = start; position < start + count; position++) {
         // Guesses lie beyond the tokens that are known, and beyond the one that only the device knows.
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
-        tokens[row] = known ?? drafts[position - start - 1]!;
+        tokens[row] = known ?? drafts[position - start - count + drafts.length]!;
         positions[row] = position;
         const index = Math.floor(position / pageSize);
         slots[row] = sequence.pages[index]! * pageSize + (position % pageSize);

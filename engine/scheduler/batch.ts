@@ -7,6 +7,8 @@ export interface StateUse {
   readonly write: number;
   /** A copy of the state behind the first `after` positions of the step. */
   readonly keep?: { readonly slot: number; readonly after: number } | undefined;
+  /** Where guesses are verified: the same behind the last position before them, in the slot that is read. */
+  readonly certain?: { readonly slot: number; readonly after: number } | undefined;
 }
 
 /** Positions [start, start + count) of one sequence, computed in one step. */
@@ -14,11 +16,11 @@ export interface BatchItem {
   readonly sequence: Sequence;
   readonly start: number;
   readonly count: number;
-  /** How many of the last positions yield a token: none in the chunks before a prompt's last, 1, or all where guesses are verified. */
+  /** How many of the last positions yield a token: none in the chunks before a prompt's last, 1, or one more than there are guesses. */
   readonly samples: number;
   /** The first token to compute was sampled by the step before and is known to the device only. */
   readonly fromDevice: boolean;
-  /** Guesses for the tokens after the last known one: what all positions but the first hold (speculative decoding). */
+  /** Guesses for the tokens after the last known one: what the last positions hold (speculative decoding). */
   readonly drafts: readonly number[];
   /** Of a model with recurrent layers. */
   readonly state?: StateUse | undefined;

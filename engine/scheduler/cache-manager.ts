@@ -130,10 +130,10 @@ export class CacheManager {
   }
 
   /** The slots of a step's item, of a model with recurrent layers. */
-  useState({ sequence, start, count }: BatchItem): StateUse | undefined {
+  useState(item: BatchItem): StateUse | undefined {
     // A copy that others may ask for goes to the tree before the next takes its place; of those on the way through an answer the last is enough.
-    if (this.#states?.isWanted(sequence)) this.publish(sequence);
-    return this.#states?.use(sequence, start, count);
+    if (this.#states?.isWanted(item.sequence)) this.publish(item.sequence);
+    return this.#states?.use(item);
   }
 
   /**

@@ -10,7 +10,8 @@ export function draftTokens(tokens: readonly number[], { minMatch, maxMatch }: P
   let longest = minMatch - 1;
   let found = -1;
   for (
-    let end = tokens.lastIndexOf(tokens[last]!, last - 1);
+    // From -1 on lastIndexOf would begin at the end.
+    let end = last > 0 ? tokens.lastIndexOf(tokens[last]!, last - 1) : -1;
     end >= longest && end >= 0;
     end = end > 0 ? tokens.lastIndexOf(tokens[last]!, end - 1) : -1
   ) {

@@ -32,7 +32,7 @@ export interface SchedulerOptions {
   readonly preemptionThreshold?: number | undefined;
   /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
   readonly draftRows?: number;
-  /** Slots for states, more than `maxRunning`, of a model with recurrent layers. Guesses cannot be taken back there. */
+  /** Slots for states, more than `maxRunning`, of a model with recurrent layers; with guesses more than twice as many. */
   readonly stateSlots?: number | undefined;
   /** Of a model with layers that see a window only. */
   readonly windows?: WindowOptions | undefined;
@@ -66,14 +66,13 @@ export class Scheduler {
   readonly #guesses = { drafted: 0, accepted: 0 };
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
-    const { pageSize, prefixCache, stateSlots, promptLookup } = options;
-    assert(stateSlots === undefined || !promptLookup, 'guesses cannot be taken out of a state again');
+    const { pageSize, prefixCache, stateSlots, draftRows = 0 } = options;
     const slots = stateSlots === undefined ? undefined : new PagePool(stateSlots);
     const { windows, prefillChunk: chunk } = options;
     const windowPool = new PagePool(windows?.pages ?? 0);
     const kept = windows && { pool: windowPool, pages: pagesBefore(windows.window, pageSize) };
     const prefixes = prefixCache ? new RadixCache(pageSize, slots, kept) : undefined;
-    this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes);
+    this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes, { guesses: draftRows > 0 });
     this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
     this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states, this.#windows);
     this.#options = options;
@@ -127,11 +126,14 @@ export class Scheduler {
     const prefills: BatchItem[] = [];
     let budget = this.#options.pace?.chunk ?? this.#options.prefillChunk;
     for (const sequence of [...this.#running]) {
-      if (!isReady(sequence) || sequence.uncomputed !== 1 || sequence.computed === 0 || !this.#grow(sequence, 1)) continue;
-      const drafts = this.#guess(sequence, budget);
-      budget -= drafts.length;
-      if (drafts.length > 0) prefills.push(this.#item(sequence, 1 + drafts.length, drafts));
-      else decodes.push(this.#item(sequence, 1));
+      // What is computed again counts as tokens of a prompt do.
+      const count = Math.min(sequence.uncomputed, 1 + budget);
+      if (!isReady(sequence) || !sequence.isDecoding || !this.#grow(sequence, count)) continue;
+      const drafts = count === sequence.uncomputed ? this.#guess(sequence, budget - sequence.again) : [];
+      const item = this.#item(sequence, count + drafts.length, drafts);
+      budget -= item.count - 1;
+      if (item.count > 1) prefills.push(item);
+      else decodes.push(item);
     }
     this.#schedulePrompts(prefills, budget);
     // Retracting may have taken pages of a sequence that was scheduled before.
@@ -143,6 +145,7 @@ export class Scheduler {
     for (const { sequence, count, samples, drafts } of items) {
       // What follows a guess counts only once the guess was right.
       sequence.computed += count - drafts.length;
+      sequence.again = Math.max(0, sequence.again - count);
       sequence.pending += samples > 0 ? 1 : 0;
       sequence.verifying = drafts.length > 0;
       sequence.inFlight++;
@@ -210,16 +213,26 @@ export class Scheduler {
     take: (sequence: Sequence, token: number, row: number) => void,
   ): void {
     sequence.pending--;
-    if (drafts.length > 0) sequence.verifying = false;
-    this.#guesses.drafted += drafts.length;
+    let accepted = 0;
     for (let i = 0; i < samples && sequence.status !== 'finished'; i++) {
       const token = tokens[first + i]!;
       sequence.tokens.push(token);
       take(sequence, token, first + i);
-      if (token !== drafts[i]) return;
-      sequence.computed++;
-      this.#guesses.accepted++;
+      if (token !== drafts[i]) break;
+      accepted++;
     }
+    if (drafts.length > 0) this.#settle(sequence, drafts.length, accepted);
+  }
+
+  /** The first `accepted` of a sequence's guesses were right: they are computed, but that a state lies behind all of them or behind none. */
+  #settle(sequence: Sequence, drafted: number, accepted: number): void {
+    sequence.verifying = false;
+    this.#guesses.drafted += drafted;
+    this.#guesses.accepted += accepted;
+    const allRight = accepted === drafted;
+    if (this.#states && !allRight) sequence.again = accepted;
+    else sequence.computed += accepted;
+    this.#states?.settle(sequence, allRight);
   }
 
   /** Guesses to verify with a sequence's next token: as many as rows, pages and the request's own end leave room for. */
@@ -232,7 +245,7 @@ export class Scheduler {
     // A token that only the device knows is guessed too, and left out.
     const drafts = draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
     // A guess is not worth another sequence's pages.
-    return this.#cache.grow(sequence, 1 + drafts.length) ? drafts : [];
+    return this.#cache.grow(sequence, sequence.uncomputed + drafts.length) ? drafts : [];
   }
 
   /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
@@ -247,8 +260,7 @@ export class Scheduler {
       prefills.push(this.#item(sequence, count));
     };
     for (const sequence of [...this.#running]) {
-      const inPrompt = sequence.uncomputed > 1 || sequence.computed === 0;
-      if (isReady(sequence) && inPrompt) prefill(sequence, share);
+      if (isReady(sequence) && !sequence.isDecoding) prefill(sequence, share);
     }
     // Ordering the queue is worth it only where one of it may come in.
     const { maxRunning, preemptionThreshold } = this.#options;
@@ -311,7 +323,7 @@ export class Scheduler {
   #item(sequence: Sequence, count: number, drafts: readonly number[] = []): BatchItem {
     const { computed: start, tokens } = sequence;
     // A sequence at its last token computes nothing more, so what reaches the end always samples.
-    const samples = drafts.length > 0 ? count : start + count === sequence.length ? 1 : 0;
+    const samples = drafts.length > 0 ? 1 + drafts.length : start + count === sequence.length ? 1 : 0;
     return { sequence, start, count, samples, fromDevice: start >= tokens.length, drafts };
   }
 
@@ -353,6 +365,7 @@ export class Scheduler {
     this.#release(sequence);
     sequence.status = 'waiting';
     sequence.computed = 0;
+    sequence.again = 0;
     this.#waiting.unshift(sequence);
   }
 

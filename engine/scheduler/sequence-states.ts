@@ -4,7 +4,7 @@ import type { PagePool } from '../cache/page-pool.ts';
 import type { RadixCache } from '../cache/radix-cache.ts';
 import type { PrefixMatch, RadixNode } from '../cache/radix-node.ts';
 import { assert } from '../errors.ts';
-import type { StateUse } from './batch.ts';
+import type { BatchItem, StateUse } from './batch.ts';
 import type { Sequence } from './sequence.ts';
 
 /**
@@ -12,18 +12,24 @@ import type { Sequence } from './sequence.ts';
  * pages before it. Copies are a luxury: they get what is left by the sequences that may still be admitted, and the oldest that nobody reads give way.
  *
  *     slots:  |-- own: one a running sequence --|-- copies of running sequences, not in the tree yet --|-- the tree's --|-- free --|
+ *
+ * Where guesses are verified a sequence has two: a step leaves the state behind its certain tokens in the one, and behind all guesses in the other. If all were
+ * right, the other becomes its own; else what was right among them is computed again from the one, in the next step.
  */
 export class SequenceStates {
   readonly #slots: PagePool;
   readonly #table: BlockTable;
   readonly #pageSize: number;
   readonly #prefixes: RadixCache | undefined;
+  /** Slots of a sequence's own. */
+  readonly #each: number;
   /** States of the tree that the step under way begins from: nothing of that step may write them. */
   #read: number[] = [];
 
-  /** There are more slots than rows of the table. */
-  constructor(slots: PagePool, table: BlockTable, pageSize: number, prefixes: RadixCache | undefined) {
-    assert(slots.size > table.rows, `${slots.size} states for ${table.rows} sequences, expected more`);
+  /** There are more slots than rows of the table, or than two for each where guesses are verified. */
+  constructor(slots: PagePool, table: BlockTable, pageSize: number, prefixes: RadixCache | undefined, { guesses = false } = {}) {
+    this.#each = guesses ? 2 : 1;
+    assert(slots.size > this.#each * table.rows, `${slots.size} states for ${table.rows} sequences, expected more than ${this.#each} each`);
     this.#slots = slots;
     this.#table = table;
     this.#pageSize = pageSize;
@@ -41,11 +47,12 @@ export class SequenceStates {
     const from = match?.state;
     if (from !== undefined) this.#slots.share([from]);
     const slot = this.#take();
-    if (slot === undefined) {
-      if (from !== undefined) this.#slots.release([from]);
+    const spare = slot === undefined || this.#each === 1 ? undefined : this.#take();
+    if (slot === undefined || (spare === undefined && this.#each > 1)) {
+      this.#slots.release([from, slot].filter((held) => held !== undefined));
       return false;
     }
-    sequence.state = { slot, from, kept: undefined, wanted: this.#wanted(sequence, match) };
+    sequence.state = { slot, spare, from, kept: undefined, guessed: undefined, wanted: this.#wanted(sequence, match) };
     return true;
   }
 
@@ -60,19 +67,35 @@ export class SequenceStates {
     return state?.kept !== undefined && state.wanted.includes(state.kept.at);
   }
 
-  /** The slots of a step that computes `count` positions of a sequence from `start` on. */
-  use(sequence: Sequence, start: number, count: number): StateUse {
+  /** The slots of a step that computes `count` positions of a sequence from `start` on, the last of which hold guesses. */
+  use({ sequence, start, count, drafts }: BatchItem): StateUse {
     const state = sequence.state!;
-    const { slot, from, kept } = state;
+    const { slot, spare, from, kept } = state;
     if (from !== undefined) this.#read.push(from);
     state.from = undefined;
-    const step = { read: start === 0 ? undefined : (from ?? slot), write: slot };
+    const certain = count - drafts.length;
+    const read = start === 0 ? undefined : (from ?? slot);
+    const step = drafts.length > 0 ? { read, write: spare!, certain: { slot, after: certain } } : { read, write: slot };
     const at = this.#copyAt(sequence, start, start + count);
     const copy = at === undefined ? undefined : this.#takeCopy();
     if (at === undefined || copy === undefined) return step;
-    if (kept) this.#slots.release([kept.slot]);
-    state.kept = { slot: copy, at };
+    if (at > start + certain) state.guessed = { slot: copy, at };
+    else {
+      if (kept) this.#slots.release([kept.slot]);
+      state.kept = { slot: copy, at };
+    }
     return { ...step, keep: { slot: copy, after: at - start } };
+  }
+
+  /** A step's guesses are verified: its last state is the sequence's if all were right. */
+  settle({ state }: Sequence, allRight: boolean): void {
+    const { slot, spare, kept, guessed } = state!;
+    if (allRight) [state!.slot, state!.spare] = [spare!, slot];
+    if (!guessed) return;
+    const dropped = allRight ? kept : guessed;
+    if (dropped) this.#slots.release([dropped.slot]);
+    if (allRight) state!.kept = guessed;
+    state!.guessed = undefined;
   }
 
   /** Tokens behind which a sequence has a copy, if that is within the first `known`. */
@@ -120,7 +143,7 @@ export class SequenceStates {
   /** A slot for a copy, unless sequences that may still come would lack it. */
   #takeCopy(): number | undefined {
     const available = this.#slots.numFree + (this.#prefixes?.numIdleStates ?? 0);
-    return available > this.#table.numFreeRows ? this.#take() : undefined;
+    return available > this.#each * this.#table.numFreeRows ? this.#take() : undefined;
   }
 
   /** A free slot, or that of the oldest state that nobody reads. */
@@ -131,5 +154,5 @@ export class SequenceStates {
 }
 
 function slotsOf({ state }: Sequence): number[] {
-  return [state?.slot, state?.from, state?.kept?.slot].filter((slot) => slot !== undefined);
+  return [state?.slot, state?.spare, state?.from, state?.kept?.slot, state?.guessed?.slot].filter((slot) => slot !== undefined);
 }

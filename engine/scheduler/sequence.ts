@@ -35,7 +35,11 @@ export function isPenalized(options: LogitOptions): boolean {
 /** What a running sequence holds of a model with recurrent layers. */
 export interface SequenceState {
   /** Its own slot: the state behind what is computed, once a step was. */
-  readonly slot: number;
+  slot: number;
+  /** Where a step that verifies guesses leaves the state behind all of them; undefined where nothing is guessed. */
+  spare: number | undefined;
+  /** A copy behind tokens that are guessed; what it becomes is known when they are. */
+  guessed: { readonly slot: number; readonly at: number } | undefined;
   /** A cached state that its first step begins from. */
   from: number | undefined;
   /** The state behind its first `at` tokens, a whole number of pages, for the prefix cache. */
@@ -100,6 +104,8 @@ export class Sequence {
   paused = false;
   /** A submitted step verifies guesses: how many tokens it yields is not known yet. */
   verifying = false;
+  /** Guesses that were right, before one that was not: with a state, which lies before them, they are computed once more. */
+  again = 0;
   /** How often a sequence of the same or a lower priority that arrived later was admitted before this one. */
   overtaken = 0;
 
@@ -123,6 +129,11 @@ export class Sequence {
   /** Tokens whose keys and values are still to be computed; 1 in steady decode. */
   get uncomputed(): number {
     return this.length - this.computed;
+  }
+
+  /** Whether only its last token is left to be computed, but for guesses that were right. */
+  get isDecoding(): boolean {
+    return this.computed > 0 && this.uncomputed === 1 + this.again;
   }
 
   get numGenerated(): number {

@@ -5,7 +5,6 @@ import { PagePool } from '../cache/page-pool.ts';
 import { SOFTWARE_CHUNK, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
-import type { Remedy } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
@@ -126,7 +125,14 @@ export async function prepareChat(
       rotaryBytes +
       workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
       ModelRunner.bytes(device, shape, { ...limits, hasWindows: hasWindows(kv), context: model.context, pageSize: model.pageSize }),
-    pages: { kv, state: shape.state, maxRunning: limits.maxRunning, context: model.context, prefillChunk: limits.prefillChunk },
+    pages: {
+      kv,
+      state: shape.state,
+      guesses: limits.draftRows > 0,
+      maxRunning: limits.maxRunning,
+      context: model.context,
+      prefillChunk: limits.prefillChunk,
+    },
   };
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
     loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
@@ -137,9 +143,6 @@ export async function prepareChat(
 function refuseForStates(id: string, config: EngineConfig): void {
   const { tpSize, ppSize } = splitOf(config);
   if (tpSize * ppSize > 1) throw new EngineError('unsupported', `${id} has recurrent layers, which cannot be split over ${tpSize * ppSize} adapters`); // prettier-ignore
-  if (!promptLookup(config)) return;
-  const without: Remedy = { does: 'do without guesses', settings: [{ name: 'speculativeNgram', value: false }] };
-  throw new EngineError('unsupported', `${id} has recurrent layers, which cannot forget a guessed token again`, { remedies: [without] });
 }
 
 /** A model whose configuration is read. */
@@ -237,7 +240,8 @@ async function loadModel(
 ): Promise<LoadedModel> {
   const { id, storage, pageSize, context: wanted } = model;
   const { kvPages: pages, windowPages = 0, stateSlots: slots } = memory;
-  const limits = slots === undefined ? largest : { ...largest, maxRunning: Math.min(largest.maxRunning, runningWithin(slots)) };
+  const limits =
+    slots === undefined ? largest : { ...largest, maxRunning: Math.min(largest.maxRunning, runningWithin(slots, largest.draftRows > 0)) };
   const before = device.stats.bufferBytes;
   const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
     const loader = new WeightLoader(device, checkpoint, storage);

@@ -58,9 +58,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     for (var j = 1u; j < TAPS; j++) {
       inputs[j - 1u] = inputs[j];
     }
-    if (is_kept(kept, i)) {
-      for (var j = 0u; j < TAPS - 1u; j++) {
-        tails[(kept.x * (TAPS - 1u) + j) * params.channels4 + channel] = inputs[j];
+    for (var n = 0u; n < 2u; n++) {
+      let copy = select(kept.xy, kept.zw, n == 1u);
+      if (is_kept(copy, i)) {
+        for (var j = 0u; j < TAPS - 1u; j++) {
+          tails[(copy.x * (TAPS - 1u) + j) * params.channels4 + channel] = inputs[j];
+        }
       }
     }
   }

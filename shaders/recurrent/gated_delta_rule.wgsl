@@ -69,11 +69,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let slope = decay[head];
   let bias = decay[params.heads + head];
-  // Up to where the copy is taken, and from there to the end.
+  // Up to where copies are taken, and from there to the end.
   var i = 0u;
-  for (var part = select(1u, 0u, kept.x != NO_SLOT); part < 2u; part++) {
-    let end = select(span.y, kept.y, part == 0u);
-    for (; i < end; i++) {
+  for (var part = 0u; part < 3u; part++) {
+    let stop = select(select(kept.xy, kept.zw, part == 1u), span.wy, part == 2u);
+    if (stop.x == NO_SLOT) {
+      continue;
+    }
+    for (; i < stop.y; i++) {
       let row = span.x + i;
       let at = row * params.qkv_stride4;
       var q = array<vec4<f32>, SLICES>();
@@ -121,7 +124,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
       }
     }
-    let slot_at = select(span.w, kept.x, part == 0u) * params.heads * params.values4 * 4u * D4;
+    let slot_at = stop.x * params.heads * params.values4 * 4u * D4;
     for (var c = 0u; c < COLUMNS; c++) {
       for (var s = 0u; s < SLICES; s++) {
         let d4 = s * LANES + lane;

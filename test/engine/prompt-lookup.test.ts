@@ -24,6 +24,10 @@ describe('prompt lookup', () => {
     expect(draftTokens(tokens, LOOKUP, count)).toEqual(drafts);
   });
 
+  test('a token alone is no occurrence of itself', () => {
+    expect(draftTokens([3], { ...LOOKUP, minMatch: 1 }, 4)).toEqual([]);
+  });
+
   test.each([true, false])('gives the same tokens in fewer steps (look-ahead %s)', async (overlap) => {
     const rig = new Rig({ ...repeating, overlap });
     const sequence = rig.sequence(5, 80);

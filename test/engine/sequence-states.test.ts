@@ -6,6 +6,7 @@ import { LPM } from '../../engine/scheduler/policy.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
 import { GREEDY_SAMPLING as GREEDY } from '../../engine/sampling.ts';
 import { createRng } from '../../engine/util/rng.ts';
+import { repeatingModel } from '../support/fake-runner.ts';
 import { PAGE, Rig, expectDone } from '../support/scheduler-rig.ts';
 
 const on = { prefixCache: true, policy: LPM, stateSlots: 17 };
@@ -151,14 +152,64 @@ describe('Scheduler with states', () => {
     expect(again.cached).toBe(0);
   });
 
-  test.each([1, 2, 3, 4, 5, 6, 7, 8])(
-    'random arrivals, families, aborts and shortage of pages and slots give everyone its own tokens (seed %i)',
+  describe('with guesses', () => {
+    const guessing = { ...on, promptLookup: { draftTokens: 4, minMatch: 1, maxMatch: 3 }, draftRows: 12, maxRunning: 3 };
+    /** Tokens of the model at these positions are others than the one that all others are. */
+    const sevenBut = (...positions: number[]) => ({ model: (tokens: readonly number[]) => (positions.includes(tokens.length) ? 9 : 7) });
+    const counts = (rig: Rig): readonly (readonly [count: number, drafts: number])[] =>
+      rig.runner.batches.flatMap(({ decodes, prefills }) => [...decodes, ...prefills]).map(({ count, drafts }) => [count, drafts.length]);
+
+    test('where all are right the state behind them is the next one begins with', async () => {
+      const rig = new Rig({ ...guessing, ...sevenBut(), overlap: false });
+      await run(rig, rig.related(1, 3, 0, 20));
+      const { drafted, accepted } = rig.scheduler.guesses;
+      expect(accepted).toBeGreaterThan(8);
+      expect(accepted).toBe(drafted);
+      // Nothing is computed twice: the last token of an answer is no input.
+      expect(rig.runner.computed).toBe(3 + 20 - 1);
+    });
+
+    test('where one is wrong, those before it are computed again with the next guesses', async () => {
+      const rig = new Rig({ ...guessing, ...sevenBut(12, 20, 27, 33), overlap: false });
+      await run(rig, rig.related(1, 3, 0, 40));
+      const { drafted, accepted } = rig.scheduler.guesses;
+      expect(accepted).toBeLessThan(drafted);
+      expect(counts(rig).some(([count, drafts]) => count > 1 + drafts && drafts > 0)).toBe(true);
+    });
+
+    test('what is computed again beside guesses keeps within the tokens of a step', async () => {
+      const rig = new Rig({ ...guessing, ...sevenBut(11, 14, 17, 22, 23, 28), draftRows: 100, prefillChunk: 3 });
+      await run(rig, ...[0, 1, 2].map(() => rig.sequence(4, 40)));
+      for (const { decodes, prefills } of rig.runner.batches)
+        expect([...decodes, ...prefills].reduce((sum, { count }) => sum + count, 0)).toBeLessThanOrEqual(3 + 3);
+      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(10);
+    });
+
+    test('the next turn finds the state behind the last page of an answer that was guessed', async () => {
+      const rig = new Rig({ ...guessing, ...sevenBut() });
+      const first = rig.related(0, 10, 0, 31);
+      await run(rig, first);
+      expect(rig.scheduler.guesses.accepted).toBeGreaterThan(15);
+      const turn = new Sequence({ id: 99, promptTokens: [...first.tokens, 1, 2, 3], maxTokens: 2, sampling: GREEDY, choice: 0 });
+      await run(rig, turn);
+      expect(turn.cached).toBe(40);
+    });
+  });
+
+  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16])(
+    'random arrivals, families, aborts, guesses and shortage of pages and slots give everyone its own tokens (seed %i)',
     async (seed) => {
       const rng = createRng(seed);
       const maxRunning = 1 + rng.integer(8);
-      const stateSlots = maxRunning + 1 + rng.integer(2 * maxRunning);
+      const guesses = seed > 8;
+      const stateSlots = (guesses ? 2 : 1) * maxRunning + 1 + rng.integer(2 * maxRunning);
       const preemptionThreshold = rng.integer(2) ? 0 : undefined;
-      const rig = new Rig({ ...on, stateSlots, maxRunning, preemptionThreshold, overlap: seed % 2 === 0, pages: 24 + rng.integer(40), prefillChunk: 4 + rng.integer(60) }); // prettier-ignore
+      const lookup = {
+        promptLookup: { draftTokens: 1 + rng.integer(5), minMatch: 1, maxMatch: 3 },
+        draftRows: 1 + rng.integer(20),
+        model: repeatingModel,
+      };
+      const rig = new Rig({ ...on, ...(guesses && lookup), stateSlots, maxRunning, preemptionThreshold, overlap: seed % 2 === 0, pages: 24 + rng.integer(40), prefillChunk: 4 + rng.integer(60) }); // prettier-ignore
       const kept: Sequence[] = [];
       let aborted: Sequence[] = [];
       for (let round = 0; round < 400; round++) {
@@ -178,6 +229,7 @@ describe('Scheduler with states', () => {
       await rig.drain();
       expectDone(rig, kept);
       expect(kept.some(({ cached }) => cached > 0)).toBe(true);
+      expect(rig.scheduler.guesses.accepted > 0).toBe(guesses);
     },
   );
 });

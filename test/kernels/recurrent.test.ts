@@ -1,22 +1,22 @@
-import { NO_SLOT } from '../../engine/ops/kv.ts';
 import { causalConv, gatedDeltaRule, rmsNormGated } from '../../engine/ops/recurrent.ts';
-import { SPAN_WORDS } from '../../engine/ops/states.ts';
+import { SPAN_WORDS, writeSpan } from '../../engine/ops/states.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/recurrent.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase, TensorData } from '../support/kernel-case.ts';
 
-/** Rows of a sequence: how many, the slots its state is read from and left in, and of a copy after some of them. */
+/** Rows of a sequence: how many, the slots its state is read from and left in, and of copies after some of them. */
 interface Span {
   readonly rows: number;
   readonly read?: number;
   readonly write: number;
   readonly keep?: readonly [slot: number, rows: number];
+  readonly certain?: readonly [slot: number, rows: number];
 }
 
-const SLOTS = 8;
+const SLOTS = 16;
 
-/** A sequence's beginning, one that goes on in place with a copy on the way, one that goes on from a state it shares, padding, one row each way. */
+/** A sequence's beginning, one that goes on in place with a copy on the way, one that goes on from a state it shares, padding, one row each way, and copies into the slot that is read. */
 const SPANS: readonly Span[] = [
   { rows: 1, read: 0, write: 0 },
   { rows: 0, write: 0 },
@@ -24,14 +24,18 @@ const SPANS: readonly Span[] = [
   { rows: 9, read: 3, write: 3, keep: [4, 5] },
   { rows: 6, read: 5, write: 6 },
   { rows: 3, read: 5, write: 7 },
+  { rows: 5, read: 8, write: 9, certain: [8, 1] },
+  { rows: 6, read: 10, write: 11, certain: [10, 2], keep: [12, 4] },
+  { rows: 4, read: 13, write: 14, certain: [13, 2], keep: [15, 2] },
 ];
 
 function spanWords(spans: readonly Span[]): TensorData {
   let row = 0;
-  const values = spans.flatMap(({ rows, read = NO_SLOT, write, keep: [slot, after] = [NO_SLOT, 0] }) => {
-    const words = [row, rows, read, write, slot, after, 0, 0];
-    row += rows;
-    return words;
+  const values = new Uint32Array(spans.length * SPAN_WORDS);
+  const copyOf = (copy: Span['keep']) => copy && { slot: copy[0], after: copy[1] };
+  spans.forEach(({ keep, certain, ...span }, index) => {
+    writeSpan(values, index, { first: row, ...span, keep: copyOf(keep), certain: copyOf(certain) });
+    row += span.rows;
   });
   return { dtype: 'u32', shape: [spans.length, SPAN_WORDS], values };
 }
@@ -42,14 +46,16 @@ const rowsOf = (spans: readonly Span[]): number => spans.reduce((sum, { rows }) 
 function walk(spans: readonly Span[], slots: Float32Array, size: number, step: (first: number, rows: number, state: Float64Array) => Float64Array): Float64Array {
   const after = Float64Array.from(slots);
   let first = 0;
-  for (const { rows, read, write, keep } of spans) {
+  for (const { rows, read, write, keep, certain } of spans) {
     if (rows === 0) continue;
     let state: Float64Array = Float64Array.from(read === undefined ? new Float32Array(size) : slots.subarray(read * size, (read + 1) * size));
-    const cut = keep?.[1] ?? rows;
-    state = step(first, cut, state);
-    if (keep) after.set(state, keep[0] * size);
-    if (cut < rows) state = step(first + cut, rows - cut, state);
-    after.set(state, write * size);
+    let done = 0;
+    const copies = [keep, certain].filter((copy) => copy !== undefined).sort((a, b) => a[1] - b[1]);
+    for (const [slot, cut] of [...copies, [write, rows] as const]) {
+      if (cut > done) state = step(first + done, cut - done, state);
+      after.set(state, slot * size);
+      done = cut;
+    }
     first += rows;
   }
   return after;

@@ -104,6 +104,8 @@ function randomModel(name: string): string {
 
 const random = randomModel('llama');
 const experts = randomModel('qwen3_moe');
+const deltaNets = randomModel('qwen3_5-last');
+const convolutions = randomModel('lfm2');
 
 describe.each([
   { name: 'bundled model', folder: join(ROOT, 'models', 'parley-chat'), requests: chatRequests(), configs: CORNERS, kvCacheDtype: 'auto' },
@@ -111,6 +113,9 @@ describe.each([
   { name: 'tiny random checkpoint, int8 pages', folder: random, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'int8' },
   // Steps of few rows, where nothing is sorted by expert, beside those of many.
   { name: 'mixture of experts', folder: experts, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
+  // States, which go back to the last certain token where a guess was wrong.
+  { name: 'gated delta-nets', folder: deltaNets, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
+  { name: 'short convolutions', folder: convolutions, requests: tokenRequests(160), configs: CORNERS, kvCacheDtype: 'auto' },
 ] as const)('$name', ({ folder, requests, configs, kvCacheDtype }) => {
   let device: Device;
   let alone: Answer[];

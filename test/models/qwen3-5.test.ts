@@ -81,6 +81,9 @@ test('random cuts of prompts and evictions of states and pages never change an a
   const cached = await ask({});
   expect(cached.texts).toEqual(alone.texts);
   expect(cached.cached).toBeGreaterThan(0);
+  // Tokens repeat themselves often enough to be guessed, and not always rightly.
+  const guessing = { speculativeNgram: true, speculativeNgramMinMatchWindowSize: 1 };
+  expect((await ask(guessing)).texts).toEqual(alone.texts);
   const int8 = { kvCacheDtype: 'int8' } as const;
   expect((await ask(int8)).texts).toEqual((await ask({ ...int8, disableRadixCache: true })).texts);
 });
@@ -148,12 +151,6 @@ test('experts as one tensor, as they are published, give the bits that they give
   });
   const packed = { float: 'f16', keepBlocks: true, quantization: 'q4_0' } as const;
   expect(checkpointBytes(stacked([5, 64, 96]), packed)).toBe(matrixBytes('Q4_0', 5 * 64, 96));
-});
-
-test('guessed tokens, which a state cannot forget, are refused by name', async () => {
-  await expect(withChat(device, copyOf(), { speculativeNgram: true }, () => Promise.resolve())).rejects.toThrow(
-    /has recurrent layers, which cannot forget a guessed token again/,
-  );
 });
 
 test.each([

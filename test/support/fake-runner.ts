@@ -52,7 +52,7 @@ export class FakeRunner {
     for (const { sequence, start, count, samples, fromDevice, drafts } of [...batch.decodes, ...batch.prefills]) {
       for (let position = start; position < start + count; position++) {
         const known = fromDevice && position === start ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
-        const token = known ?? drafts[position - start - 1];
+        const token = known ?? drafts[position - start - count + drafts.length];
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
         this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });
@@ -82,10 +82,13 @@ export class FakeRunner {
         );
       }
       const behind = (length: number) => ({ length, hash: chain(this.#slots.get(this.#slot(sequence, length - 1))!) });
-      if (state.keep) this.#states.set(state.keep.slot, behind(start + state.keep.after));
+      const copies = [state.keep, state.certain].filter((copy) => copy !== undefined);
+      for (const copy of copies) this.#states.set(copy.slot, behind(start + copy.after));
       this.#states.set(state.write, behind(start + count));
-      written.push(state.write, ...(state.keep ? [state.keep.slot] : []));
-      if (state.read !== undefined && state.read !== state.write) read.push(state.read);
+      const own = [state.write, ...copies.map(({ slot }) => slot)];
+      written.push(...own);
+      // A sequence's own slot may be read and written.
+      if (state.read !== undefined && !own.includes(state.read)) read.push(state.read);
     }
     if (new Set(written).size < written.length) throw new Error(`a state is written twice in a step: ${written.join(', ')}`);
     if (read.some((slot) => written.includes(slot)))
