@@ -46,6 +46,8 @@ export interface DeviceStats {
   dispatches: number;
   submits: number;
   bytesRead: number;
+  /** Writes of host data into buffers. */
+  uploads: number;
   bytesWritten: number;
   /** performance.now() of the last completed readback. */
   lastProgress: number;

@@ -87,7 +87,7 @@ export class Device implements BufferOwner {
     this.#caps = caps;
     this.info = info;
     this.stats = {
-      buffers: 0, bufferBytes: 0, bindGroups: 0, pipelines: 0, dispatches: 0, submits: 0, bytesRead: 0, bytesWritten: 0,
+      buffers: 0, bufferBytes: 0, bindGroups: 0, pipelines: 0, dispatches: 0, submits: 0, bytesRead: 0, uploads: 0, bytesWritten: 0,
       lastProgress: performance.now(), pending: 0,
     }; // prettier-ignore
     this.uniformAlignment = gpu.limits.minUniformBufferOffsetAlignment;
@@ -261,6 +261,7 @@ export class Device implements BufferOwner {
       `write of ${bytes.length} bytes at ${start} into ${tensor.label} (${tensor.byteLength})`,
     );
     if (this.#measured !== undefined) return;
+    this.stats.uploads++;
     this.stats.bytesWritten += bytes.length;
     this.gpu.queue.writeBuffer(tensor.buffer, tensor.offset + start, bytes as Uint8Array<ArrayBuffer>);
   }

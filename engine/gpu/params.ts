@@ -77,6 +77,7 @@ class Chunks {
     for (const chunk of this.#chunks) {
       const bytes = chunk.used - chunk.written;
       if (bytes === 0) continue;
+      this.#device.stats.uploads++;
       this.#device.stats.bytesWritten += bytes;
       this.#device.gpu.queue.writeBuffer(chunk.buffer, chunk.written, chunk.host.buffer, chunk.written, bytes);
       chunk.written = chunk.used;

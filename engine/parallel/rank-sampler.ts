@@ -7,6 +7,7 @@ import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { LogitProcessors } from '../runner/logit-processors.ts';
 import { Sampler } from '../runner/sampler.ts';
 import type { StepInput, StepLimits } from '../runner/step-input.ts';
+import type { StepTensors } from '../runner/step-tensors.ts';
 import type { Part } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
 import { vocabularySlice } from './shard-layout.ts';
@@ -38,9 +39,10 @@ export function createRankSampler(
   place: RankPlace,
   link: Link,
   input: StepInput,
+  tensors: StepTensors,
 ): RankSampler {
   const processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, input);
-  const parts = { device, limits, processors };
+  const parts = { device, limits, processors, tensors };
   return place.tpSize === 1 ? new WholeSampler(parts) : new SlicedSampler(parts, place, link);
 }
 
@@ -48,28 +50,32 @@ interface SamplerParts {
   readonly device: Device;
   readonly limits: StepLimits;
   readonly processors: LogitProcessors;
+  /** Where a step's sampling settings lie. */
+  readonly tensors: StepTensors;
 }
 
 class WholeSampler implements RankSampler {
   readonly #sampler: Sampler;
   readonly #processors: LogitProcessors;
+  readonly #tensors: StepTensors;
 
-  constructor({ device, limits, processors }: SamplerParts) {
+  constructor({ device, limits, processors, tensors }: SamplerParts) {
     this.#sampler = new Sampler(device, limits.vocabulary, limits.maxRunning, limits.maxRunning + limits.draftRows);
     this.#processors = processors;
+    this.#tensors = tensors;
   }
 
   record(rec: Recorder, rows: number, logits: Tensor, greedy: boolean): void {
-    this.#sampler.record(rec, logits, rows, greedy);
+    this.#sampler.record(rec, { logits, settings: this.#tensors.settings({ gather: true }), rows, greedy });
   }
 
   async finish(rec: Recorder, input: StepInput, logits: Tensor, { tokens, logprobs }: StepOutput): Promise<void> {
     const rows = input.get('logitRows');
     const processed = input.get('processed') !== 0;
-    this.#sampler.upload(input.sampling, rows);
     if (processed) this.#processors.upload(input);
     const changed = processed ? this.#processors.process(rec, input, logits) : logits;
-    this.#sampler.record(rec, changed, rows, input.get('greedy') !== 0);
+    const settings = this.#tensors.settings({ gather: input.get('gather') !== 0 });
+    this.#sampler.record(rec, { logits: changed, settings, rows, greedy: input.get('greedy') !== 0 });
     const { sampled } = this.#sampler;
     const reported = processed ? this.#processors.finish(rec, input, logits, sampled) : undefined;
     const readback = rec.readback(sampled, input.get('sampled') * 4);

@@ -55,7 +55,7 @@ export class Rank {
     this.#parts = parts;
     this.#input = new StepInput(limits);
     this.#tensors = new StepTensors(device, decoder, limits);
-    this.#sampler = parts.workspace.logits && createRankSampler(device, decoder, limits, place, link, this.#input);
+    this.#sampler = parts.workspace.logits && createRankSampler(device, decoder, limits, place, link, this.#input, this.#tensors);
     this.#hidden = new Float32Array((limits.maxRunning + limits.prefillChunk) * decoder.shape.hidden);
   }
 
@@ -198,7 +198,7 @@ export class Rank {
   /** Stages between sums; a rank that is alone in its stage has no sums. */
   #segments(shape: StepShape): readonly Segment[] {
     const { workspace, kv, place } = this.#parts;
-    const stages = workspace.stages(this.#tensors.forwardInput(shape, this.#tensors.tokens), kv);
+    const stages = workspace.stages(this.#tensors.forwardInput(shape, this.#tensors.tokens(shape)), kv);
     if (place.tpSize > 1) return stages.map(({ record, partial }) => ({ record, partial }));
     return [{ record: (rec) => stages.forEach((stage) => stage.record(rec)), partial: undefined }];
   }

@@ -85,7 +85,7 @@ export class ModelRunner {
   /** Compiles every kernel and tries a few tokens; throws EngineError('invalid_model') when what comes out is not finite. */
   async warmUp(): Promise<void> {
     this.#encoder.encodeNothing(this.#input);
-    this.#sampler.upload(this.#input.sampling, this.#limits.maxRunning);
+    this.#tensors.uploadSettings(this.#input);
     await warmUp(this.#device, { work: this.#work(), sizes: this.#sizes(), tryOut: () => this.#tryOut() });
   }
 
@@ -139,7 +139,7 @@ export class ModelRunner {
     for (const [field, value] of Object.entries(fields)) input.set(field as keyof typeof fields, value);
     const shape = this.#tensors.upload(input);
     const run = (rec: Recorder, trace?: ForwardInput['trace']): Recorder => {
-      this.#sampler.resolve(rec, this.#tensors.tokens, this.#ids, rows);
+      this.#sampler.resolve(rec, this.#tensors.tokens(shape), this.#ids, rows);
       this.#workspace.forward(rec, { ...this.#tensors.forwardInput(shape, this.#ids), ...(trace && { trace }) }, this.#kv);
       return rec;
     };
@@ -167,7 +167,6 @@ export class ModelRunner {
     this.#encoder.encode(batch, input);
     const given = this.#grow(input);
     const shape = this.#tensors.upload(input);
-    this.#sampler.upload(input.sampling, shape.logitRows);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
     const logits = this.#workspace.logits!;
     const rec = this.#device.record('chat step');
@@ -180,7 +179,7 @@ export class ModelRunner {
     }
     if (processed) {
       this.#processors.upload(input);
-      this.#sampler.record(rec, this.#processors.process(rec, input, logits), shape.logitRows, greedy);
+      this.#sample(rec, this.#processors.process(rec, input, logits), shape, greedy);
     }
     const reports = processed ? this.#processors.finish(rec, input, logits, this.#sampler.sampled) : undefined;
     const readback = rec.readback(this.#sampler.sampled, count * 4);
@@ -221,8 +220,12 @@ export class ModelRunner {
 
   /** Appends a forward pass and, unless the logits are processed first, sampling. */
   #record(rec: Recorder, shape: StepShape, sampling: Sampling): void {
-    this.#sampler.resolve(rec, this.#tensors.tokens, this.#ids, shape.rows);
+    this.#sampler.resolve(rec, this.#tensors.tokens(shape), this.#ids, shape.rows);
     const logits = this.#workspace.forward(rec, this.#tensors.forwardInput(shape, this.#ids), this.#kv);
-    if (shape.logitRows > 0 && sampling !== 'processed') this.#sampler.record(rec, logits, shape.logitRows, sampling === 'greedy');
+    if (shape.logitRows > 0 && sampling !== 'processed') this.#sample(rec, logits, shape, sampling === 'greedy');
+  }
+
+  #sample(rec: Recorder, logits: Tensor, shape: StepShape, greedy: boolean): void {
+    this.#sampler.record(rec, { logits, settings: this.#tensors.settings(shape), rows: shape.logitRows, greedy });
   }
 }

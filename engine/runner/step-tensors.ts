@@ -4,11 +4,13 @@ import type { ForwardInput } from '../models/forward-input.ts';
 import { prefillTileRows } from '../models/decoder.ts';
 import type { Decoder } from '../models/decoder.ts';
 import { NO_SLOT } from '../ops/kv.ts';
+import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { SPAN_WORDS } from '../ops/states.ts';
 import { ATTENTION_SPLIT } from '../ops/paged-attention.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
+import { StepUpload } from './step-upload.ts';
 
 /** Workgroups of decode attention below which a sequence's positions are spread over several (SPEED.md). */
 const BUSY_WORKGROUPS = { cpu: 8, generic: 256 } as const;
@@ -27,20 +29,33 @@ export interface StepShape {
   readonly logitRows: number;
 }
 
+/** Arrays that a step fills, in their order in memory: the last ones only steps with prompts, windows or states do. */
+function arraysOf(sizes: { readonly rows: number; readonly tiles: number; readonly spans: number; readonly sampled: number }) {
+  const { rows, tiles, spans, sampled } = sizes;
+  return {
+    tokens: [rows],
+    positions: [rows],
+    slots: [rows],
+    tiles: [tiles, 4],
+    settings: [sampled, SAMPLING_ROW_WORDS],
+    logitIndices: [sampled],
+    windowSlots: [rows],
+    spans: [spans, SPAN_WORDS],
+  };
+}
+
+type Arrays = StepUpload<keyof ReturnType<typeof arraysOf>>;
+
 /** The tensors of one device that StepInputs are uploaded to. */
 export class StepTensors {
-  /** [T] u32: the tokens as they are in the input, where some stand for those of the step before. */
-  readonly tokens: Tensor;
   readonly prefillTileRows: number;
   readonly #device: Device;
   readonly #decoder: Pick<Decoder, 'shape'>;
   readonly #limits: StepLimits;
-  readonly #positions: Tensor;
-  readonly #slots: Tensor;
-  readonly #windowSlots: Tensor | undefined;
-  readonly #tiles: Tensor;
-  readonly #spans: Tensor;
-  readonly #logitIndices: Tensor;
+  /** Of steps that only decode: what one uploads is small. */
+  readonly #decodes: Arrays;
+  /** Of steps with prompts. */
+  readonly #prompts: Arrays;
   readonly #blockTable: Tensor;
   readonly #windowTable: Tensor | undefined;
   readonly #partials: Tensor | undefined;
@@ -51,46 +66,68 @@ export class StepTensors {
     this.#decoder = decoder;
     this.#limits = limits;
     const { maxRunning, prefillChunk, draftRows, columns, hasWindows } = limits;
-    const rows = maxRunning + prefillChunk;
     const { heads } = decoder.shape;
     this.prefillTileRows = prefillTileRows(device.caps, decoder.shape);
     // Every sequence may end with a tile that is not full.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.prefillTileRows);
-    const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);
-    this.tokens = make('tokens', [rows]);
-    this.#positions = make('positions', [rows]);
-    const makeSlots = (name: string): Tensor => device.upload(name, 'u32', [rows], new Uint32Array(rows).fill(NO_SLOT));
-    this.#slots = makeSlots('slots');
-    this.#windowSlots = hasWindows ? makeSlots('slots of windows') : undefined;
-    this.#tiles = make('tiles', [tiles, 4]);
-    this.#spans = make('spans', [2 * maxRunning, SPAN_WORDS]);
     this.#tileWords = new Uint32Array(tiles * 4);
-    this.#logitIndices = make('logit rows', [maxRunning + draftRows]);
-    this.#blockTable = make('block table', [maxRunning, columns]);
-    this.#windowTable = hasWindows ? make('block table of windows', [maxRunning, columns]) : undefined;
+    const arrays = (label: string, rows: number, sizes: Omit<Parameters<typeof arraysOf>[0], 'rows'>): Arrays => {
+      const made = new StepUpload(device, label, arraysOf({ rows, ...sizes }));
+      for (const name of ['slots', 'windowSlots'] as const) made.put(name, new Uint32Array(rows).fill(NO_SLOT));
+      made.upload();
+      return made;
+    };
+    this.#decodes = arrays('decodes', maxRunning, { tiles: maxRunning, spans: maxRunning, sampled: maxRunning });
+    this.#prompts = arrays('prompts', maxRunning + prefillChunk, { tiles, spans: 2 * maxRunning, sampled: maxRunning + draftRows });
+    this.#blockTable = device.tensor('block table', 'u32', [maxRunning, columns]);
+    this.#windowTable = hasWindows ? device.tensor('block table of windows', 'u32', [maxRunning, columns]) : undefined;
     const partialRows = decodeBuckets(maxRunning).map((bucket) => (this.maxParts(bucket) > 1 ? bucket * this.maxParts(bucket) : 0));
     const largest = Math.max(...partialRows);
     this.#partials = largest > 0 ? device.tensor('attention partials', 'f32', [largest * heads, this.#partialColumns]) : undefined;
   }
 
-  /** Writes a step's rows, tiles and changes of the block table; returns its shape. */
+  /** Writes a step's rows, tiles and sampling settings in one piece, and changes of the block table, of which few steps have any; returns its shape. */
   upload(input: StepInput): StepShape {
-    const device = this.#device;
     this.#uploadTable(input);
     const [rows, logitRows, gather] = [input.get('rows'), input.get('logitRows'), input.get('gather') !== 0];
-    device.write(this.tokens, input.tokens.subarray(0, rows));
-    device.write(this.#positions, input.positions.subarray(0, rows));
-    device.write(this.#slots, input.slots.subarray(0, rows));
-    if (this.#windowSlots) device.write(this.#windowSlots, input.windowSlots.subarray(0, rows));
-    if (gather && logitRows > 0) device.write(this.#logitIndices, input.logitIndices.subarray(0, logitRows));
+    const arrays = this.#arrays(gather);
+    arrays.put('tokens', input.tokens.subarray(0, rows));
+    arrays.put('positions', input.positions.subarray(0, rows));
+    arrays.put('slots', input.slots.subarray(0, rows));
+    if (this.#windowTable) arrays.put('windowSlots', input.windowSlots.subarray(0, rows));
+    if (gather) arrays.put('logitIndices', input.logitIndices.subarray(0, logitRows));
+    arrays.put('settings', input.sampling.subarray(0, logitRows * SAMPLING_ROW_WORDS));
     const spans = input.get('items');
-    if (this.#decoder.shape.state) device.write(this.#spans, input.spans.subarray(0, spans * SPAN_WORDS));
+    if (this.#decoder.shape.state) arrays.put('spans', input.spans.subarray(0, spans * SPAN_WORDS));
     const decodeTiles = input.get('decodes');
     const prefillTiles = this.#cutTiles(input) - decodeTiles;
-    device.write(this.#tiles, this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
+    arrays.put('tiles', this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
+    arrays.upload();
     const needed = nextPowerOfTwo(ceilDiv(input.get('longest'), ATTENTION_SPLIT));
     const parts = gather ? 1 : Math.min(this.maxParts(rows), needed);
     return { rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows };
+  }
+
+  /** Writes sampling settings of the most decodes, which steps of any kind are warmed up with. */
+  uploadSettings(input: StepInput): void {
+    for (const arrays of [this.#decodes, this.#prompts]) {
+      arrays.put('settings', input.sampling.subarray(0, this.#limits.maxRunning * SAMPLING_ROW_WORDS));
+      arrays.upload();
+    }
+  }
+
+  /** [T] u32: the tokens of a step as they are in the input, where some stand for those of the step before. */
+  tokens({ gather }: Pick<StepShape, 'gather'>): Tensor {
+    return this.#arrays(gather).tensors.tokens;
+  }
+
+  /** [B, SAMPLING_ROW_WORDS] u32, by logit row of a step. */
+  settings({ gather }: Pick<StepShape, 'gather'>): Tensor {
+    return this.#arrays(gather).tensors.settings;
+  }
+
+  #arrays(gather: boolean): Arrays {
+    return gather ? this.#prompts : this.#decodes;
   }
 
   /** The shape of a decode batch of one bucket. */
@@ -100,22 +137,22 @@ export class StepTensors {
 
   /** What a forward pass of a shape reads. `tokens` [T] u32 are ids of the vocabulary. */
   forwardInput({ rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
-    const positions = this.#positions;
+    const { positions, slots, windowSlots, tiles, spans: words, logitIndices } = this.#arrays(gather).tensors;
     return {
       rows,
       tokens,
       positions,
-      slots: this.#slots,
+      slots,
       blockTable: this.#blockTable,
-      windowSlots: this.#windowSlots ?? this.#slots,
+      windowSlots: this.#windowTable ? windowSlots : slots,
       windowTable: this.#windowTable ?? this.#blockTable,
-      tiles: this.#tiles,
+      tiles,
       decodeTiles,
       prefillTiles,
       prefillTileRows: this.prefillTileRows,
-      spans: { words: this.#spans, count: spans },
+      spans: { words, count: spans },
       split: parts === 1 ? undefined : { partials: this.#partials!, positions, parts, rows },
-      logitIndices: gather ? this.#logitIndices : undefined,
+      logitIndices: gather ? logitIndices : undefined,
       logitRows,
     };
   }

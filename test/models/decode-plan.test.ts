@@ -14,6 +14,7 @@ import { createDecoderKV } from '../../engine/models/decoder.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
+import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
 import { testDevice } from '../support/device.ts';
 import { countWork } from '../support/kernel-work.ts';
 import { planOnly, zeroCheckpoint } from '../support/planned-device.ts';
@@ -165,7 +166,7 @@ async function record(asked: Asked, layers: number): Promise<{ readonly kernels:
     kv,
   );
   const ratio = ratioOf(asked, layers, read.matrices + read.pages + read.rest);
-  sampler.record(rec, logits, rows, greedy);
+  sampler.record(rec, { logits, settings: words('settings', rows, SAMPLING_ROW_WORDS), rows, greedy });
   read.stop();
   return { kernels, ratio };
 }
@@ -236,10 +237,10 @@ test('many rows take the kernels for many rows', async () => {
   expect(counted.layer).not.toContain('linear_fused');
 });
 
-test('a token of the bundled chat model is one submission that makes nothing and uploads a few bytes', async () => {
+test('a token of the bundled chat model is one submission that makes nothing, and one upload of a few bytes', async () => {
   const device = await testDevice();
   const folder = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));
-  const engine = await ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: folder }, resolveConfig({ maxRunningRequests: 1 })); // prettier-ignore
+  const engine = await ChatEngine.load(device, createNodePlatform({ log: () => undefined }), { path: folder }, resolveConfig({}));
   const seen: (readonly [tokens: number, stats: Device['stats']])[] = [];
   const request = { messages: [{ role: 'user', content: 'Hello' }], sampling: { temperature: 0 }, maxTokens: 40, ignoreEos: true } as const;
   for await (const event of engine.chat(request, new AbortController().signal)) {
@@ -250,6 +251,10 @@ test('a token of the bundled chat model is one submission that makes nothing and
   const [before, after] = [steps[0]![1], steps.at(-1)![1]];
   const submits = after.submits - before.submits;
   expect(submits).toBe(steps.slice(1).reduce((sum, [tokens]) => sum + tokens, 0));
+  // One more where a page begins, which is entered in the block table.
+  const pages = Math.ceil(submits / PAGE);
+  expect(after.uploads - before.uploads).toBeGreaterThanOrEqual(submits);
+  expect(after.uploads - before.uploads).toBeLessThanOrEqual(submits + pages);
   expect(after.bytesWritten - before.bytesWritten).toBeLessThan(submits * 20_000);
   expect({ buffers: after.buffers, bindGroups: after.bindGroups }).toEqual({ buffers: before.buffers, bindGroups: before.bindGroups });
   await engine.close();
