@@ -12,6 +12,8 @@ export interface Caps {
   readonly family: AdapterInfo['family'];
   readonly maxBindingBytes: number;
   readonly maxBufferBytes: number;
+  /** Texels of four words that a storage texture holds which kernels read; 0 = there are none. */
+  readonly maxTexels: number;
   readonly maxWorkgroupBytes: number;
   /** Storage buffers that a kernel may bind. */
   readonly maxStorageBuffers: number;
@@ -23,7 +25,7 @@ export interface Caps {
 }
 
 /** What an adapter may lack; every kernel has a path without. Without `software` a software adapter gets the kernels that GPUs get. */
-export const OPTIONAL_FEATURES = ['subgroups', 'timestamps', 'software'] as const;
+export const OPTIONAL_FEATURES = ['subgroups', 'timestamps', 'software', 'textures'] as const;
 export type OptionalFeature = (typeof OPTIONAL_FEATURES)[number];
 
 /** The capabilities of the same adapter without these. */
@@ -33,6 +35,7 @@ export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): C
     ...caps,
     ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1, subgroupSizeControl: false }),
     ...(lacks.has('timestamps') && { timestamps: false }),
+    ...(lacks.has('textures') && { maxTexels: 0 }),
     ...(lacks.has('software') && { software: false, family: 'generic' }),
   };
 }

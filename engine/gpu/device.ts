@@ -1,7 +1,7 @@
 import type { AdapterInfo } from '../api.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { AdapterRequest, Platform } from '../platform/platform.ts';
-import { alignUp, product } from '../util/math.ts';
+import { alignUp, ceilDiv, product } from '../util/math.ts';
 import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
 import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
@@ -12,7 +12,7 @@ import { QueueWaits, answersLate } from './queue-waits.ts';
 import { Recorder } from './recorder.ts';
 import type { Plan } from './recorder.ts';
 import { StagingRing } from './staging.ts';
-import { Tensor, byteSize } from './tensor.ts';
+import { TEXEL_BYTES, TEXEL_ROW, Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
 
@@ -33,6 +33,7 @@ const WANTED_LIMITS = [
   'maxComputeWorkgroupSizeY',
   'minUniformBufferOffsetAlignment',
   'minStorageBufferOffsetAlignment',
+  'maxTextureDimension2D',
 ] as const;
 
 /** Features that only Dawn has; the second has no kernel yet and is reported. */
@@ -130,13 +131,16 @@ export class Device implements BufferOwner {
       family: software ? 'cpu' : 'generic',
       maxBindingBytes: gpu.limits.maxStorageBufferBindingSize,
       maxBufferBytes: gpu.limits.maxBufferSize,
+      maxTexels: TEXEL_ROW * gpu.limits.maxTextureDimension2D,
       maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
       maxStorageBuffers: gpu.limits.maxStorageBuffersPerShaderStage,
       maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
       avoid: new Set(options.avoid),
       tuned,
     };
-    const offers = { subgroups, timestamps, software: !options.disable?.includes('software') };
+    const wants = (name: OptionalFeature): boolean => !options.disable?.includes(name);
+    const textures = wants('textures') && (await readsTextures(gpu));
+    const offers = { subgroups, timestamps, software: wants('software'), textures };
     const caps = capsWithout(
       offered,
       OPTIONAL_FEATURES.filter((feature) => !offers[feature]),
@@ -168,6 +172,31 @@ export class Device implements BufferOwner {
   /** A tensor with its own zero-filled buffer. */
   tensor(label: string, dtype: DType, shape: readonly number[]): Tensor {
     return this.#allocate(label, dtype, shape, byteSize(dtype, shape), 0);
+  }
+
+  /** A tensor of words in a storage texture of its own, zeros until Recorder.fill: kernels read it, four words at a time, and nothing else. */
+  texels(label: string, shape: readonly number[]): Tensor {
+    const texels = byteSize('u32', shape) / TEXEL_BYTES;
+    assert(
+      Number.isInteger(texels) && texels <= this.caps.maxTexels,
+      `${label} [${shape.join(', ')}] in a texture of ${this.caps.maxTexels} texels`,
+    );
+    const [width, height] = [Math.min(texels, TEXEL_ROW), ceilDiv(texels, TEXEL_ROW)];
+    return new Tensor(label, 'u32', shape, this.createTexture(label, width, height), String(this.#nextBuffer++), 0, false);
+  }
+
+  /** Every texture, of texels of four words. */
+  createTexture(label: string, width: number, height: number): GPUTexture {
+    const bytes = width * height * TEXEL_BYTES;
+    const format = 'rgba32uint';
+    if (this.#measured !== undefined) {
+      this.#measured += bytes;
+      return { label, width, height, format } as GPUTexture;
+    }
+    this.stats.buffers++;
+    this.stats.bufferBytes += bytes;
+    const usage = GPUTextureUsage.STORAGE_BINDING | GPUTextureUsage.COPY_DST | GPUTextureUsage.COPY_SRC;
+    return this.gpu.createTexture({ label, size: [width, height], format, usage });
   }
 
   /** A tensor that lies `guard` bytes inside a larger buffer; tests fill the guards with a pattern. */
@@ -235,8 +264,15 @@ export class Device implements BufferOwner {
     for (const tensor of tensors) {
       assert(!tensor.isView, `${tensor.label} is a view and owns nothing`);
       this.pipelines.forget(tensor.bufferId);
-      this.destroyBuffer(tensor.buffer);
+      if (tensor.texture) this.#destroyTexture(tensor.texture);
+      else this.destroyBuffer(tensor.buffer);
     }
+  }
+
+  #destroyTexture(texture: GPUTexture): void {
+    this.stats.buffers--;
+    this.stats.bufferBytes -= texture.width * texture.height * TEXEL_BYTES;
+    texture.destroy();
   }
 
   /** A tensor holding `data`; for f16 pass half bits (util/f16.ts). */
@@ -320,6 +356,17 @@ export function viewAs(dtype: DType, bytes: ArrayBuffer, length: number): TypedA
   if (dtype === 'u32') return new Uint32Array(bytes, 0, length);
   if (dtype === 'i32') return new Int32Array(bytes, 0, length);
   return new Uint16Array(bytes, 0, length);
+}
+
+/** Whether kernels may read storage textures, which not all that speak WGSL know. */
+async function readsTextures(gpu: GPUDevice): Promise<boolean> {
+  const code = `
+    @group(0) @binding(0) var words: texture_storage_2d<rgba32uint, read>;
+    @compute @workgroup_size(1) fn main() { _ = textureLoad(words, vec2<u32>()); }`;
+  gpu.pushErrorScope('validation');
+  const { messages } = await gpu.createShaderModule({ label: 'storage textures', code }).getCompilationInfo();
+  await gpu.popErrorScope();
+  return messages.every(({ type }) => type !== 'error');
 }
 
 function isSoftware(adapter: GPUAdapter): boolean {

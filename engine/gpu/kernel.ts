@@ -1,4 +1,4 @@
-import { EngineError } from '../errors.ts';
+import { EngineError, assert } from '../errors.ts';
 import type { Tensor } from './tensor.ts';
 
 /** How a dispatch uses a tensor: `write` and `update` are both `read_write` in WGSL; `update` says that old contents matter. */
@@ -33,6 +33,8 @@ export interface Variant {
   readonly subgroupSize?: number | undefined;
   /** Storage of weights or KV pages; `fragments` picks the file that unpacks it (lib/weight_f16.wgsl ...). */
   readonly storage?: string;
+  /** The binding whose words lie in a storage texture instead of a buffer (Device.texels); `fragments` picks the file that loads them. */
+  readonly texture?: string | undefined;
 }
 
 export interface Kernel<S extends KernelSpec = KernelSpec> {
@@ -59,6 +61,7 @@ export function variantLabel(kernel: Kernel, variant: Variant): string {
   let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
   for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;
+  if (variant.texture) label += ` ${variant.texture} in a texture`;
   const size = variant.subgroupSize === undefined ? '' : ` of ${variant.subgroupSize}`;
   return variant.subgroups ? `${label} subgroups${size}` : label;
 }
@@ -73,11 +76,18 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
   for (const path of [...(spec.fragments?.(variant) ?? []), spec.file]) {
     const text = shaders.get(path);
     if (text === undefined) throw new EngineError('internal', `kernel ${kernel.name}: shaders/${path} is missing`);
-    parts.push(
-      variant.subgroupSize === undefined ? text : text.replace(/^@compute\b/m, `@compute @subgroup_size(${variant.subgroupSize})`),
-    );
+    const sized =
+      variant.subgroupSize === undefined ? text : text.replace(/^@compute\b/m, `@compute @subgroup_size(${variant.subgroupSize})`);
+    parts.push(variant.texture === undefined || path !== spec.file ? sized : withTexture(sized, variant.texture));
   }
   return parts.join('\n');
+}
+
+/** A kernel's text whose binding of this name is a texture. */
+function withTexture(text: string, name: string): string {
+  const declared = new RegExp(`var<storage, read> ${name}: [^;]+;`);
+  assert(declared.test(text), `${name} is no binding that is only read`);
+  return text.replace(declared, `var ${name}: texture_storage_2d<rgba32uint, read>;`);
 }
 
 /** Differences between a declaration and its WGSL text, one line each; empty when they agree. Needs no GPU. */

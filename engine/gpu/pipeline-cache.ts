@@ -16,7 +16,8 @@ interface Layout {
 }
 
 interface KernelState {
-  readonly layout: Layout;
+  /** By the binding that is a texture. */
+  readonly layouts: Map<string | undefined, Layout>;
   readonly pipelines: Map<string, GPUComputePipeline>;
   readonly variants: Map<string, Variant>;
   readonly compiling: Map<string, Promise<void>>;
@@ -51,7 +52,7 @@ export class PipelineCache {
     const key = variantLabel(kernel, variant);
     let pipeline = state.pipelines.get(key);
     if (!pipeline) {
-      pipeline = this.#gpu.createComputePipeline(this.#descriptor(kernel, variant, state, key));
+      pipeline = this.#gpu.createComputePipeline(this.#descriptor(kernel, variant, key));
       this.#add(state, key, variant, pipeline);
     }
     return pipeline;
@@ -62,7 +63,7 @@ export class PipelineCache {
     const state = this.#state(kernel);
     const key = variantLabel(kernel, variant);
     if (state.pipelines.has(key) || state.compiling.has(key)) return key;
-    const descriptor = this.#descriptor(kernel, variant, state, key);
+    const descriptor = this.#descriptor(kernel, variant, key);
     const done = this.#gpu.createComputePipelineAsync(descriptor).then(
       (pipeline) => this.#add(state, key, variant, pipeline),
       async (error: unknown) => {
@@ -91,19 +92,20 @@ export class PipelineCache {
   }
 
   bindGroup(kernel: Kernel, tensors: Readonly<Record<string, Tensor>>, params: ParamsSlot): GPUBindGroup {
-    const { layout } = this.#state(kernel);
     let key = params.bufferId;
+    let texture: string | undefined;
     for (const name in kernel.spec.bindings) {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
+      if (tensor.texture) texture = name;
     }
+    const layout = this.#layout(kernel, texture);
     const cached = layout.bindGroups.get(key);
     if (cached) return cached;
     const entries: GPUBindGroupEntry[] = [];
     for (const name in kernel.spec.bindings) {
-      const { buffer, offset, byteLength } = tensors[name]!;
-      entries.push({ binding: entries.length, resource: { buffer, offset, size: alignUp(byteLength, 16) } });
+      entries.push({ binding: entries.length, resource: resourceOf(tensors[name]!) });
     }
     entries.push({ binding: entries.length, resource: { buffer: params.buffer, offset: 0, size: layout.paramsBytes } });
     const group = this.#gpu.createBindGroup({ label: kernel.name, layout: layout.group, entries });
@@ -133,19 +135,35 @@ export class PipelineCache {
   #state(kernel: Kernel): KernelState {
     const known = this.#kernels.get(kernel);
     if (known) return known;
-    const state: KernelState = { layout: this.#layout(kernel), pipelines: new Map(), variants: new Map(), compiling: new Map() };
+    const state: KernelState = { layouts: new Map(), pipelines: new Map(), variants: new Map(), compiling: new Map() };
     this.#kernels.set(kernel, state);
     return state;
   }
 
-  #layout({ spec, name }: Kernel): Layout {
-    const types = Object.values(spec.bindings).map((access) => (access === 'read' ? 'read-only-storage' : 'storage'));
+  #layout(kernel: Kernel, texture: string | undefined): Layout {
+    const { layouts } = this.#state(kernel);
+    let layout = layouts.get(texture);
+    if (!layout) {
+      layout = this.#sharedLayout(kernel, texture);
+      layouts.set(texture, layout);
+    }
+    return layout;
+  }
+
+  #sharedLayout({ spec, name }: Kernel, texture: string | undefined): Layout {
+    const types = Object.entries(spec.bindings).map(([binding, access]) =>
+      binding === texture ? 'texture' : access === 'read' ? 'read-only-storage' : 'storage',
+    );
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;
     const known = this.#layouts.get(key);
     if (known) return known;
     const visibility = GPUShaderStage.COMPUTE;
-    const entries: GPUBindGroupLayoutEntry[] = types.map((type, binding) => ({ binding, visibility, buffer: { type } }));
+    const entries: GPUBindGroupLayoutEntry[] = types.map((type, binding) =>
+      type === 'texture'
+        ? { binding, visibility, storageTexture: { access: 'read-only', format: 'rgba32uint' } }
+        : { binding, visibility, buffer: { type } },
+    );
     entries.push({
       binding: entries.length,
       visibility,
@@ -158,11 +176,19 @@ export class PipelineCache {
     return layout;
   }
 
-  #descriptor(kernel: Kernel, variant: Variant, state: KernelState, label: string): GPUComputePipelineDescriptor {
+  #descriptor(kernel: Kernel, variant: Variant, label: string): GPUComputePipelineDescriptor {
     const code = assembleWgsl(kernel, variant, this.#shaders);
     const module = this.#gpu.createShaderModule({ label, code });
-    return { label, layout: state.layout.pipeline, compute: { module, entryPoint: 'main', constants: { ...variant.overrides } } };
+    return {
+      label,
+      layout: this.#layout(kernel, variant.texture).pipeline,
+      compute: { module, entryPoint: 'main', constants: { ...variant.overrides } },
+    };
   }
+}
+
+function resourceOf({ memory, texture, offset, byteLength }: Tensor): GPUBindingResource {
+  return texture?.createView() ?? { buffer: memory as GPUBuffer, offset, size: alignUp(byteLength, 16) };
 }
 
 async function explain(module: GPUShaderModule, error: unknown): Promise<string> {

@@ -1,4 +1,5 @@
 import type { BufferOwner } from './buffer-owner.ts';
+import { encodeCopy } from './step.ts';
 import type { Step } from './step.ts';
 
 /** Time of one pipeline over all profiled submissions. */
@@ -55,8 +56,8 @@ export class Profiler {
   encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
     this.#labels = [];
     for (const step of steps) {
-      if (step.kind === 'copy') {
-        encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
+      if (step.kind !== 'dispatch') {
+        encodeCopy(encoder, step);
         continue;
       }
       const index = this.#labels.length * 2;

@@ -7,7 +7,9 @@ import type { ParamsStore } from './params.ts';
 import type { PipelineCache } from './pipeline-cache.ts';
 import type { Profiler } from './profiler.ts';
 import type { Readback, StagingRing } from './staging.ts';
+import { encodeCopy } from './step.ts';
 import type { DispatchStep, Step } from './step.ts';
+import { TEXEL_BYTES, TEXEL_ROW } from './tensor.ts';
 import type { DType, Tensor } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
 
@@ -104,6 +106,22 @@ export class Recorder {
     }); // prettier-ignore
   }
 
+  /** Copies all of a tensor into one that lies in a texture, from its texel `first` on, which begins a row of texels; whole rows, or up to its end. */
+  fill(from: Tensor, to: Tensor, first = 0): void {
+    if (this.mode === 'dry') return;
+    const texture = to.texture!;
+    const texels = from.byteLength / TEXEL_BYTES;
+    assert(first % TEXEL_ROW === 0 && first + texels <= texture.width * texture.height, `fill ${to.label}: ${texels} texels at ${first}`);
+    const step = { kind: 'fill', from: from.buffer, fromByte: from.offset, to: texture, firstRow: first / TEXEL_ROW } as const;
+    const whole = Math.floor(texels / TEXEL_ROW);
+    if (whole > 0) this.#steps.push({ ...step, width: TEXEL_ROW, rows: whole });
+    const rest = texels % TEXEL_ROW;
+    if (rest > 0) {
+      const fromByte = from.offset + whole * TEXEL_ROW * TEXEL_BYTES;
+      this.#steps.push({ ...step, fromByte, firstRow: step.firstRow + whole, width: rest, rows: 1 });
+    }
+  }
+
   /** Appends a copy to a staging buffer; ask `data()` after submit. */
   readback(tensor: Tensor, bytes = tensor.byteLength, fromByte = 0): Readback {
     if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)), into: () => Promise.resolve() };
@@ -160,11 +178,11 @@ function encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
   let pass: GPUComputePassEncoder | undefined;
   let pipeline: GPUComputePipeline | undefined;
   for (const step of steps) {
-    if (step.kind === 'copy') {
+    if (step.kind !== 'dispatch') {
       pass?.end();
       pass = undefined;
       pipeline = undefined;
-      encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
+      encodeCopy(encoder, step);
       continue;
     }
     pass ??= encoder.beginComputePass();

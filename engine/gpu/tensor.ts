@@ -22,15 +22,20 @@ export function ownedTensors(workspace: object): Tensor[] {
   return Object.values(workspace).flatMap((part: unknown) => (typeof part === 'object' && part !== null ? ownedTensors(part) : []));
 }
 
+/** Bytes of a texel of rgba32uint. */
+export const TEXEL_BYTES = 16;
+/** Texels of a texture's row, so that kernels find one by a shift and a mask. */
+export const TEXEL_ROW = 512;
+
 /**
- * A contiguous row-major array on the device. It owns its buffer unless it is a view (`rows`, `reshape`). Identity matters: bind
- * groups are cached by tensor, so workspaces keep their tensors.
+ * A contiguous row-major array on the device. It owns its memory unless it is a view (`rows`, `reshape`): a buffer, or, of words that kernels only read, a
+ * storage texture (Device.texels). Identity matters: bind groups are cached by tensor, so workspaces keep their tensors.
  */
 export class Tensor {
   readonly label: string;
   readonly dtype: DType;
   readonly shape: readonly number[];
-  readonly buffer: GPUBuffer;
+  readonly memory: GPUBuffer | GPUTexture;
   /** Bytes from the start of the buffer; a multiple of 256 for views. */
   readonly offset: number;
   readonly byteLength: number;
@@ -38,15 +43,34 @@ export class Tensor {
   readonly key: string;
   readonly isView: boolean;
 
-  constructor(label: string, dtype: DType, shape: readonly number[], buffer: GPUBuffer, bufferId: string, offset: number, isView: boolean) {
+  constructor(
+    label: string,
+    dtype: DType,
+    shape: readonly number[],
+    memory: GPUBuffer | GPUTexture,
+    bufferId: string,
+    offset: number,
+    isView: boolean,
+  ) {
     this.label = label;
     this.dtype = dtype;
     this.shape = shape;
-    this.buffer = buffer;
+    this.memory = memory;
     this.offset = offset;
     this.byteLength = byteSize(dtype, shape);
     this.key = `${bufferId}:${offset}:${this.byteLength}`;
     this.isView = isView;
+  }
+
+  /** What it lies in, which is no texture. */
+  get buffer(): GPUBuffer {
+    assert(!isTexture(this.memory), `${this.label} lies in a texture`);
+    return this.memory;
+  }
+
+  /** The texture it lies in; undefined where that is a buffer. */
+  get texture(): GPUTexture | undefined {
+    return isTexture(this.memory) ? this.memory : undefined;
   }
 
   /** Number of elements. */
@@ -60,16 +84,20 @@ export class Tensor {
     assert(from >= 0 && from < to && to <= first, `rows ${from}..${to} of ${this.label} [${this.shape.join(', ')}]`);
     const offset = this.offset + from * product(rest) * dtypeBytes(this.dtype);
     assert(offset % 256 === 0, `row ${from} of ${this.label} starts at byte ${offset}, expected a multiple of 256`);
-    return new Tensor(this.label, this.dtype, [to - from, ...rest], this.buffer, this.bufferId, offset, true);
+    return new Tensor(this.label, this.dtype, [to - from, ...rest], this.memory, this.bufferId, offset, true);
   }
 
   /** The same bytes under another shape of at most the same size. */
   reshape(shape: readonly number[]): Tensor {
     assert(byteSize(this.dtype, shape) <= this.byteLength, `reshape ${this.label} [${this.shape.join(', ')}] to [${shape.join(', ')}]`);
-    return new Tensor(this.label, this.dtype, shape, this.buffer, this.bufferId, this.offset, true);
+    return new Tensor(this.label, this.dtype, shape, this.memory, this.bufferId, this.offset, true);
   }
 
   get bufferId(): string {
     return this.key.slice(0, this.key.indexOf(':'));
   }
+}
+
+function isTexture(memory: GPUBuffer | GPUTexture): memory is GPUTexture {
+  return 'format' in memory;
 }

@@ -5,6 +5,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { transposedTaps, tapsOf } from '../ops/conv.ts';
 import type { ConvShape } from '../ops/conv.ts';
 import { emptyLinear, stackLinear } from '../ops/pack-linear.ts';
+import { WeightFill } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
@@ -163,10 +164,19 @@ export class WeightLoader {
   ): Promise<LinearWeight> {
     const weight = emptyLinear(this.device, label, outFeatures, inFeatures, packedType(this.storage, inFeatures));
     const columns = { from: 0, to: inFeatures };
+    const fill = new WeightFill(this.device, weight);
     for (const { name, first, rows } of blocks) {
       const values: Values = async ({ from, to }) => this.#made(name, rows.subarray(from, to), weight);
-      await this.#tally.stream.rows(weight, first, { name, rows: { from: 0, to: rows.length / inFeatures }, values }, inFeatures, columns);
+      await this.#tally.stream.rows(
+        weight,
+        fill,
+        first,
+        { name, rows: { from: 0, to: rows.length / inFeatures }, values },
+        inFeatures,
+        columns,
+      );
     }
+    fill.finish();
     return this.#counted(weight);
   }
 

@@ -6,7 +6,8 @@ import type { TapOrder } from '../ops/conv.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
-import type { LinearPart, LinearWeight } from '../ops/weight.ts';
+import { WeightFill, targetIn } from '../ops/weight-fill.ts';
+import type { LinearWeight } from '../ops/weight.ts';
 import { nextPowerOfTwo, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { storedFloat } from '../weights/checkpoint.ts';
@@ -69,24 +70,33 @@ export class WeightStream {
   ): Promise<LinearWeight> {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
     const weight = emptyLinear(this.#device, label, total, sizeOf(columns), dtype);
+    const fill = new WeightFill(this.#device, weight);
     let above = 0;
     for (const part of parts) {
-      await this.rows(weight, above, part, width, columns);
+      await this.rows(weight, fill, above, part, width, columns);
       above += sizeOf(part.rows);
     }
+    fill.finish();
     return weight;
   }
 
-  /** The same of rows that become the output features of `weight` from `first` on. */
-  async rows(weight: LinearWeight, first: number, { name, rows, values }: StreamedRows, width: number, columns: Range): Promise<void> {
+  /** The same of rows that become the output features of `weight` from `first` on, by what fills it. */
+  async rows(
+    weight: LinearWeight,
+    fill: WeightFill,
+    first: number,
+    { name, rows, values }: StreamedRows,
+    width: number,
+    columns: Range,
+  ): Promise<void> {
     for (const chunk of chunksOf(rows, width)) {
       const begin = first + chunk.from - rows.from;
       const end = first + chunk.to - rows.from;
       const { data, source } = await this.#floats(name, { from: chunk.from * width, to: chunk.to * width }, values);
       await this.#send(name, floatLimit(weight), data, (rec, sent) => {
-        for (const { part, from, count } of partsOf(weight, begin, end)) {
+        for (const { into, from, count } of fill.pieces(rec, begin, end)) {
           packFloats(rec, {
-            ...sent, source, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
+            ...sent, source, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
           }); // prettier-ignore
         }
       });
@@ -98,21 +108,23 @@ export class WeightStream {
     const { values, bytes } = BLOCK_FORMATS[type];
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
     const weight = emptyLinear(this.#device, label, total, sizeOf(columns), type);
+    const fill = new WeightFill(this.#device, weight);
     let above = 0;
     for (const { name, rows } of parts) {
       for (const chunk of chunksOf(rows, ((width / values) * bytes) / 4)) {
         const begin = above + chunk.from - rows.from;
         const data = await this.#checkpoint.blocks!(name, chunk, this.#host);
         await this.#send(name, 'f32', data, (rec, sent) => {
-          for (const { part, from, count } of partsOf(weight, begin, begin + sizeOf(chunk))) {
+          for (const { into, from, count } of fill.pieces(rec, begin, begin + sizeOf(chunk))) {
             packBlocks(rec, {
-              ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), part, outColumn: from - part.first,
+              ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
             }); // prettier-ignore
           }
         });
       }
       above += sizeOf(rows);
     }
+    fill.finish();
     return weight;
   }
 
@@ -124,7 +136,7 @@ export class WeightStream {
       const { outColumn, ...layout } = order.of(chunk);
       const { data, source } = await this.#floats(name, elements, values);
       await this.#send(name, floatLimit(weight), data, (rec, sent) => {
-        for (const part of weight.parts) packTaps(rec, { ...sent, source, ...layout, part, outColumn });
+        for (const part of weight.parts) packTaps(rec, { ...sent, source, ...layout, into: targetIn(part, outColumn) });
       });
     }
     return weight;
@@ -175,15 +187,6 @@ export class WeightStream {
 /** How large the values of a weight made of floats may be: scales of blocks are f16 too. */
 function floatLimit({ parts }: LinearWeight): FloatType {
   return parts[0]!.dtype === 'f32' ? 'f32' : 'f16';
-}
-
-/** The parts of a weight that its output features [begin, end) lie in: from which feature on, and how many. */
-function partsOf({ parts }: LinearWeight, begin: number, end: number): { part: LinearPart; from: number; count: number }[] {
-  const found = parts.map((part) => {
-    const from = Math.max(begin, part.first);
-    return { part, from, count: Math.min(end, part.first + part.count) - from };
-  });
-  return found.filter(({ count }) => count > 0);
 }
 
 /** Rows of `width` values, as many at a time as a chunk holds in f32: a multiple of 4 unless they are too long for that. */

@@ -46,7 +46,7 @@ export function embedding(rec: Recorder, args: EmbeddingArgs): void {
     rec.dispatch(
       EMBEDDING,
       {
-        ...weightVariant(part.dtype),
+        ...weightVariant(part),
         overrides: { WG, HAS_POSITIONS: positions ? 1 : 0, CLEAR: firstId !== undefined && part.first === 0 ? 1 : 0 },
       },
       { ids, weight: part.weight, positions: positions ?? ids, out },

@@ -175,9 +175,10 @@ export function expertLinear(rec: Recorder, { x, weight, bias, segments = 1, rou
   const common = {
     pairs, n, k4: k / 4, x_share: ofPairs ? 1 : perRow, segment: n / segments, segment_step: (n / segments) * experts, first_expert: held.from, experts,
   }; // prettier-ignore
-  for (const { weight: stored, dtype, first, count, padded } of weight.parts) {
-    const { storage, consts } = weightVariant(dtype);
-    const variant = { storage, consts: { TILE_M: tiled ? TILE_M : 1, TILE_N: tileN, ...consts }, overrides };
+  for (const part of weight.parts) {
+    const { weight: stored, first, count, padded } = part;
+    const { consts, ...rest } = weightVariant(part);
+    const variant = { ...rest, consts: { TILE_M: tiled ? TILE_M : 1, TILE_N: tileN, ...consts }, overrides };
     const bindings = {
       x,
       weight: stored,

@@ -126,7 +126,7 @@ export function fusedParts(
   if (rows === 0 || columns % 4 !== 0 || cannot) return undefined;
   const found: FusedPart[] = [];
   for (const part of parts) {
-    const few = fewRows(caps, part.dtype, rows, columns / 4);
+    const few = fewRows(caps, part, rows, columns / 4);
     if (!few || few.sharedBytes + 4 * (few.rows * held + MOST_LANES) > caps.maxWorkgroupBytes) return undefined;
     found.push({ part, few });
   }

@@ -17,8 +17,9 @@ import type { Activation } from './activation.ts';
 import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
+import { hasShuffles } from './weight-place.ts';
 import { weightFragments, weightVariant } from './weight.ts';
-import type { LinearWeight } from './weight.ts';
+import type { LinearWeight, StoredAs } from './weight.ts';
 
 const SPEC = {
   bindings: { x: 'read', weight: 'read', bias: 'read', residual: 'read', out: 'write' },
@@ -101,7 +102,7 @@ function chunkQuads(k4: number): number {
 
 /** How the sums of a few rows are shared by a workgroup: as by LINEAR_ROWS where a subgroup is a SIMD register, as by LINEAR_SPLIT on a GPU. */
 export interface FewRows {
-  readonly variant: Pick<Variant, 'storage' | 'consts' | 'subgroups'>;
+  readonly variant: Pick<Variant, 'storage' | 'consts' | 'texture' | 'subgroups'>;
   readonly rows: number;
   /** Of a tile. */
   readonly columns: number;
@@ -112,11 +113,11 @@ export interface FewRows {
 }
 
 /** For kernels that do more with the sums than `linear`; undefined where no workgroup holds so few rows, as on SwiftShader, whose kernel has no others beside it. */
-export function fewRows(caps: Caps, dtype: WeightType, m: number, k4: number): FewRows | undefined {
+export function fewRows(caps: Caps, stored: StoredAs, m: number, k4: number): FewRows | undefined {
   if (isQuad(caps)) return undefined;
-  if (caps.family === 'cpu') return takesRows(caps, m, k4) ? rowsShape(caps, dtype, m, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
+  if (caps.family === 'cpu') return takesRows(caps, m, k4) ? rowsShape(caps, stored, m, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
   const [shape] = productShapes(m);
-  return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, dtype, m, k4) : undefined;
+  return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, stored, m, k4) : undefined;
 }
 
 /** The fragments of a FewRows' sums. */
@@ -129,11 +130,6 @@ export function isSplit({ consts }: Variant): boolean {
   return consts?.['SLICES'] !== undefined;
 }
 
-/** True where a subgroup is a SIMD register that holds a block of weights along K. */
-function hasShuffles({ family, subgroups, subgroupMinSize: lanes, subgroupMaxSize: most }: Caps): boolean {
-  return family === 'cpu' && subgroups && lanes === most && lanes === BLOCK / 4;
-}
-
 function takesRows(caps: Caps, m: number, k4: number): boolean {
   return hasShuffles(caps) && m <= FEW_ROWS && k4 % caps.subgroupMinSize === 0 && !avoids(caps, 'linear_rows');
 }
@@ -142,20 +138,20 @@ function forGPU(caps: Caps): boolean {
   return caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
 }
 
-function rowsShape({ subgroupMinSize: lanes }: Caps, dtype: WeightType, m: number, tileN: number): FewRows {
-  const { storage, consts } = weightVariant(dtype, lanes);
-  const variant = { storage, consts: { LANES: lanes, TILE_N: tileN, ROWS: m, ...consts }, subgroups: true };
+function rowsShape({ subgroupMinSize: lanes }: Caps, stored: StoredAs, m: number, tileN: number): FewRows {
+  const { consts, ...rest } = weightVariant(stored, lanes);
+  const variant = { ...rest, consts: { LANES: lanes, TILE_N: tileN, ROWS: m, ...consts }, subgroups: true };
   return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
 }
 
-function splitShape({ lanes, slices, tileN }: Extract<ProductShape, { kind: 'split' }>, dtype: WeightType, m: number, k4: number): FewRows {
+function splitShape({ lanes, slices, tileN }: Extract<ProductShape, { kind: 'split' }>, stored: StoredAs, m: number, k4: number): FewRows {
   const rows = nextPowerOfTwo(m);
   // Several loads are under way at once where they are known to be there.
-  const { storage, consts } = weightVariant(dtype, k4 % 4 === 0 ? 4 : 1);
+  const { consts, ...rest } = weightVariant(stored, k4 % 4 === 0 ? 4 : 1);
   const own = { LANES: lanes, SLICES: slices, TILE_N: tileN, ROWS: rows, CHUNK_QUADS: chunkQuads(k4) };
   const columns = lanes * tileN;
   return {
-    variant: { storage, consts: { ...own, ...consts } },
+    variant: { ...rest, consts: { ...own, ...consts } },
     rows,
     columns,
     wg: lanes * slices,
@@ -173,8 +169,8 @@ function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
  * Columns of an invocation that has one row: more share what is loaded of it. Twelve are for few planes of bits (others spill registers) and for matrices so
  * wide that every core still gets some.
  */
-function rowColumns(dtype: WeightType, columns: number): 8 | 12 {
-  if (!isBlockType(dtype) || columns < WIDE) return 8;
+function rowColumns({ dtype, place }: StoredAs, columns: number): 8 | 12 {
+  if (!isBlockType(dtype) || place === 'texture' || columns < WIDE) return 8;
   const { high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
   return high <= 1 && group === BLOCK && !table ? 12 : 8;
 }
@@ -205,17 +201,18 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
   const outStride = out.shape.at(-1) ?? 0;
   assert(outColumn + weight.outFeatures <= outStride, `linear: ${weight.outFeatures} outputs at column ${outColumn} of ${outStride}`);
   const overrides = { ACTIVATION: ACTIVATIONS[activation], HAS_BIAS: bias ? 1 : 0, HAS_RESIDUAL: residual ? 1 : 0 };
-  for (const { weight: stored, dtype, first, count, padded } of weight.parts) {
-    const bindings = { x, weight: stored, bias: bias ?? x, residual: residual ?? x, out };
+  for (const part of weight.parts) {
+    const { first, count, padded } = part;
+    const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, out };
     const params = { m, n: count, n_weight: padded, k4: k / 4, out_stride: outStride, out_column: outColumn + first, bias_column: first };
-    multiply(rec, dtype, overrides, bindings, params);
+    multiply(rec, part, overrides, bindings, params);
   }
 }
 
 /** Chooses the kernel for a part of the weight. */
 function multiply(
   rec: Recorder,
-  dtype: WeightType,
+  stored: StoredAs,
   overrides: Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>,
   bindings: BindingsOf<typeof LINEAR_TILE.spec>,
   params: ParamsOf<typeof LINEAR_TILE.spec>,
@@ -224,8 +221,8 @@ function multiply(
   const { m, n, k4 } = params;
   const lanes = caps.subgroupMinSize;
   const variant = (own: Readonly<Record<string, number>>, quads = 1) => {
-    const { storage, consts } = weightVariant(dtype, quads);
-    return { storage, consts: { ...own, ...consts }, overrides };
+    const { consts, ...rest } = weightVariant(stored, quads);
+    return { ...rest, consts: { ...own, ...consts }, overrides };
   };
   if (isQuad(caps) && !avoids(caps, 'linear_quad')) {
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
@@ -234,10 +231,10 @@ function multiply(
       ceilDiv(m, rows),
     ]);
   } else if (takesRows(caps, m, k4)) {
-    const few = rowsShape(caps, dtype, m, m === 1 ? rowColumns(dtype, n) : CPU.tileN);
+    const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
   } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
-    const blocks = rowBlocks(dtype, m, lanes);
+    const blocks = rowBlocks(stored.dtype, m, lanes);
     const chosen = variant({ LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks });
     rec.dispatch(LINEAR_BROADCAST, { ...chosen, subgroups: true }, bindings, params, [
       ceilDiv(n, lanes * CPU.tileN),
@@ -252,7 +249,7 @@ function multiply(
       ceilDiv(m, tileM),
     ]);
   } else {
-    multiplyOnGPU(rec, dtype, overrides, bindings, params);
+    multiplyOnGPU(rec, stored, overrides, bindings, params);
   }
 }
 
@@ -261,11 +258,11 @@ type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
 type Params = ParamsOf<typeof LINEAR_TILE.spec>;
 
 /** As was measured to be best for products of this class, or else the first way for so many rows. */
-function multiplyOnGPU(rec: Recorder, dtype: WeightType, overrides: Overrides, bindings: Bindings, params: Params): void {
+function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4 } = params;
   const shapes = productShapes(m);
   const rows = productRows(m);
-  const key = `product ${dtype}, ${rows} x ${4 * k4} x ${n}`;
+  const key = `product ${stored.dtype}, ${rows} x ${4 * k4} x ${n}`;
   const named = (name: string | undefined): ProductShape => shapes.find((shape) => shape.name === name) ?? shapes[0];
   if (rec.mode === 'dry') {
     const make = (device: TrialDevice): Trial<Recorder> => {
@@ -281,30 +278,30 @@ function multiplyOnGPU(rec: Recorder, dtype: WeightType, overrides: Overrides, b
       const [x, residual, out] = [noise(4 * k4), noise(params.out_stride), device.tensor('trial out', 'f32', [rows, params.out_stride])];
       const given = { ...bindings, x, residual, out };
       const record = (trial: Recorder, name: string): void =>
-        dispatchShape(trial, named(name), dtype, overrides, given, { ...params, m: rows });
+        dispatchShape(trial, named(name), stored, overrides, given, { ...params, m: rows });
       return { record, out, tensors: [x, residual, out] };
     };
     rec.device.tuning?.offer({ key, candidates: shapes.map(({ name }) => name), make });
   }
-  dispatchShape(rec, named(rec.caps.tuned.get(key)), dtype, overrides, bindings, params);
+  dispatchShape(rec, named(rec.caps.tuned.get(key)), stored, overrides, bindings, params);
 }
 
 function dispatchShape(
   rec: Recorder,
   shape: ProductShape,
-  dtype: WeightType,
+  stored: StoredAs,
   overrides: Overrides,
   bindings: Bindings,
   params: Params,
 ): void {
   const { m, n, k4 } = params;
   if (shape.kind === 'split') {
-    const few = splitShape(shape, dtype, m, k4);
+    const few = splitShape(shape, stored, m, k4);
     rec.dispatch(LINEAR_SPLIT, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
   } else {
     const { tileM: TILE_M } = shape;
-    const { storage, consts } = weightVariant(dtype);
-    const variant = { storage, consts: { TILE_M, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
+    const { consts, ...rest } = weightVariant(stored);
+    const variant = { ...rest, consts: { TILE_M, CHUNK_QUADS: chunkQuads(k4), ...consts }, overrides };
     rec.dispatch(LINEAR_BLOCK, variant, bindings, params, [ceilDiv(n, 4 * BLOCK_SIDE), ceilDiv(m, TILE_M * BLOCK_SIDE)]);
   }
 }

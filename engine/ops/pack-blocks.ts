@@ -3,22 +3,22 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
-import { BLOCK } from '../weights/block-format.ts';
+import { BLOCK, rowWords } from '../weights/block-format.ts';
 import type { BlockFormat, ScaleKind } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
+import type { PackTarget } from './weight-fill.ts';
 import { weightVariant } from './weight.ts';
-import type { LinearPart } from './weight.ts';
 
 /** As pack_blocks.wgsl numbers them. */
 const SCALES: readonly ScaleKind[] = ['half', 'half_offset', 'exponent', 'row', 'small', 'small_offset'];
 
 export const PACK_BLOCKS = defineKernel({
   file: 'load/pack_blocks.wgsl',
-  fragments: ({ storage }) => ['lib/stored_bytes.wgsl', `lib/stored_${BLOCK_FORMATS[storage as BlockType].layout}.wgsl`],
+  fragments: ({ storage }) => ['lib/packed_words.wgsl', 'lib/stored_bytes.wgsl', `lib/stored_${BLOCK_FORMATS[storage as BlockType].layout}.wgsl`],
   bindings: { raw: 'read', packed: 'update', flags: 'update' },
   params: {
-    rows: 'u32', first_row: 'u32', row_bytes: 'u32', first_byte: 'u32', blocks: 'u32', out_column: 'u32', padded: 'u32', tensor: 'u32',
+    rows: 'u32', first_row: 'u32', row_bytes: 'u32', first_byte: 'u32', blocks: 'u32', out_column: 'u32', beside: 'u32', row_words: 'u32', tensor: 'u32',
   },
   consts: ['STORED_VALUES', 'STORED_BYTES', 'SCALES', 'HAS_OFFSET', 'SCALE_AT', 'OFFSET_AT'],
   overrides: { WG: 'u32' },
@@ -35,22 +35,20 @@ export interface PackBlocksArgs {
   /** The first value of a row that is kept, and how many are; both fill whole blocks of the file. */
   readonly column: number;
   readonly columns: number;
-  readonly part: LinearPart;
-  /** The output feature of the part that the first row becomes. */
-  readonly outColumn: number;
+  readonly into: PackTarget;
   /** [tensors] u32: `flags[tensor]` becomes 1 when a scale is such that a value may not be finite. */
   readonly flags: Tensor;
   readonly tensor: number;
 }
 
-/** part[.., outColumn + i] = row firstRow + i of raw, in the order in which kernels read blocks (pack_blocks.wgsl). */
+/** Column into.column + i = row firstRow + i of raw, in the order in which kernels read blocks (pack_blocks.wgsl). */
 export function packBlocks(rec: Recorder, args: PackBlocksArgs): void {
-  const { raw, width, firstRow, rows, column, columns, part, outColumn, flags, tensor } = args;
-  const { weight, padded } = part;
-  const dtype = part.dtype as BlockType;
+  const { raw, width, firstRow, rows, column, columns, into, flags, tensor } = args;
+  const { packed, beside, column: outColumn } = into;
+  const dtype = into.dtype as BlockType;
   const format: BlockFormat = BLOCK_FORMATS[dtype];
   const { values, bytes, scales, places } = format;
-  const { storage, consts } = weightVariant(dtype);
+  const { storage, consts } = weightVariant({ dtype, place: 'buffer' });
   const WG = rec.caps.family === 'cpu' ? 8 : 64;
   const own = {
     STORED_VALUES: values, STORED_BYTES: bytes, SCALES: SCALES.indexOf(scales), HAS_OFFSET: places.offset === undefined ? 0 : 1, SCALE_AT: places.scale,
@@ -58,8 +56,9 @@ export function packBlocks(rec: Recorder, args: PackBlocksArgs): void {
   }; // prettier-ignore
   const blocks = columns / BLOCK;
   const params = {
-    rows, first_row: firstRow, row_bytes: (width / values) * bytes, first_byte: (column / values) * bytes, blocks, out_column: outColumn, padded, tensor,
+    rows, first_row: firstRow, row_bytes: (width / values) * bytes, first_byte: (column / values) * bytes, blocks, out_column: outColumn, beside,
+    row_words: rowWords(format, blocks).all, tensor,
   }; // prettier-ignore
   const variant = { storage, consts: { ...consts, ...own }, overrides: { WG } };
-  rec.dispatch(PACK_BLOCKS, variant, { raw, packed: weight, flags }, params, [ceilDiv(rows, WG), blocks]);
+  rec.dispatch(PACK_BLOCKS, variant, { raw, packed, flags }, params, [ceilDiv(rows, WG), blocks]);
 }

@@ -3,41 +3,40 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
-import { BLOCK } from '../weights/block-format.ts';
+import { BLOCK, rowWords } from '../weights/block-format.ts';
+import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { StoredFloat } from '../weights/checkpoint.ts';
 import { isBlockType } from '../weights/storage.ts';
-import type { LinearPart } from './weight.ts';
+import type { PackTarget } from './weight-fill.ts';
 
 const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2 };
 
 /** Four columns times this many are a cache line of 16-bit values. */
 const QUADS = 8;
 
-const ROWS = {
-  bindings: { raw: 'read', packed: 'update', flags: 'update' },
-  params: {
-    rows: 'u32', first_row: 'u32', width: 'u32', column: 'u32', columns: 'u32', out_column: 'u32', padded: 'u32', tensor: 'u32',
-  },
-} as const; // prettier-ignore
+const BINDINGS = { raw: 'read', packed: 'update', flags: 'update' } as const;
+const ROWS = { rows: 'u32', first_row: 'u32', width: 'u32', column: 'u32', columns: 'u32', out_column: 'u32' } as const;
 
 export const PACK_FLOATS = defineKernel({
-  ...ROWS,
+  bindings: BINDINGS,
+  params: { ...ROWS, padded: 'u32', tensor: 'u32' },
   file: 'load/pack_floats.wgsl',
   fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
   overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
 });
 
 export const QUANTIZE_FLOATS = defineKernel({
-  ...ROWS,
+  bindings: BINDINGS,
+  params: { ...ROWS, beside: 'u32', row_words: 'u32', tensor: 'u32' },
   file: 'load/quantize_floats.wgsl',
-  fragments: () => ['lib/stored_floats.wgsl'],
+  fragments: () => ['lib/packed_words.wgsl', 'lib/stored_floats.wgsl'],
   overrides: { WG: 'u32', SOURCE: 'u32', NIBBLES: 'bool', PAIRS: 'bool' },
 });
 
 export const PACK_TAPS = defineKernel({
   file: 'load/pack_taps.wgsl',
   fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
-  bindings: { raw: 'read', packed: 'update', flags: 'update' },
+  bindings: BINDINGS,
   params: {
     rows: 'u32', group: 'u32', row_stride: 'u32', channel_stride: 'u32', channels: 'u32', first_quad: 'u32', tap_quads: 'u32', kernel: 'u32',
     k_first: 'i32', k_step: 'i32', out_column: 'u32', padded: 'u32', tensor: 'u32',
@@ -50,9 +49,7 @@ interface Chunk {
   /** The file's bytes of values of type `source`, as words. */
   readonly raw: Tensor;
   readonly source: StoredFloat;
-  readonly part: LinearPart;
-  /** The output feature of the part that the first row becomes. */
-  readonly outColumn: number;
+  readonly into: PackTarget;
   /** [tensors] u32: `flags[tensor]` becomes 1 when a value is not finite, or too large for f16 where that, or a scale in it, is stored. */
   readonly flags: Tensor;
   readonly tensor: number;
@@ -69,21 +66,22 @@ export interface PackFloatsArgs extends Chunk {
   readonly columns: number;
 }
 
-/** part[.., outColumn + i] = row firstRow + i of raw: floats as packLinear lays them out and rounds them, to the bit; blocks as PyPI `gguf` makes them. */
+/** Column into.column + i = row firstRow + i of raw: floats as packLinear lays them out and rounds them, to the bit; blocks as PyPI `gguf` makes them. */
 export function packFloats(rec: Recorder, args: PackFloatsArgs): void {
-  const { raw, source, width, firstRow, rows, column, columns, part, outColumn, flags, tensor } = args;
-  const { dtype, weight, padded } = part;
+  const { raw, source, width, firstRow, rows, column, columns, into, flags, tensor } = args;
+  const { dtype, packed, beside } = into;
   const WG = workgroup(rec);
   const inWords = source !== 'F32' && width % 2 === 0 && column % 2 === 0 && columns % 4 === 0;
-  const common = { WG, SOURCE: SOURCES[source], PAIRS: inWords ? 1 : 0 };
-  const bindings = { raw, packed: weight, flags };
-  const params = { rows, first_row: firstRow, width, column, columns, out_column: outColumn, padded, tensor };
+  const how = { WG, SOURCE: SOURCES[source], PAIRS: inWords ? 1 : 0 };
+  const bindings = { raw, packed, flags };
+  const common = { rows, first_row: firstRow, width, column, columns, out_column: into.column, tensor };
   if (isBlockType(dtype)) {
-    const overrides = { ...common, NIBBLES: dtype === 'Q4_0' ? 1 : 0 };
+    const overrides = { ...how, NIBBLES: dtype === 'Q4_0' ? 1 : 0 };
+    const params = { ...common, beside, row_words: rowWords(BLOCK_FORMATS[dtype], columns / BLOCK).all };
     rec.dispatch(QUANTIZE_FLOATS, { overrides }, bindings, params, [ceilDiv(rows, WG), ceilDiv(columns, 2 * BLOCK)]);
   } else {
-    const overrides = { ...common, HALF: dtype === 'f16' ? 1 : 0, QUADS };
-    rec.dispatch(PACK_FLOATS, { overrides }, bindings, params, [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)]);
+    const overrides = { ...how, HALF: dtype === 'f16' ? 1 : 0, QUADS };
+    rec.dispatch(PACK_FLOATS, { overrides }, bindings, { ...common, padded: beside }, [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)]);
   }
 }
 
@@ -106,17 +104,17 @@ export interface TapLayout {
   readonly channels: number;
 }
 
-/** part[.., outColumn + r] = row r of a convolution in floats, as packConv1d lays it out and rounds it, to the bit. */
-export function packTaps(rec: Recorder, { raw, source, part, outColumn, flags, tensor, ...layout }: Chunk & TapLayout): void {
+/** Column into.column + r = row r of a convolution in floats, as packConv1d lays it out and rounds it, to the bit. */
+export function packTaps(rec: Recorder, { raw, source, into, flags, tensor, ...layout }: Chunk & TapLayout): void {
   const WG = workgroup(rec);
-  const overrides = { WG, SOURCE: SOURCES[source], HALF: part.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: 0 };
+  const overrides = { WG, SOURCE: SOURCES[source], HALF: into.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: 0 };
   const { rows, taps, kernel, group, kFirst, kStep, rowStride, channelStride, inChannels, firstChannel, channels } = layout;
   const params = {
     rows, group, row_stride: rowStride, channel_stride: channelStride, channels, first_quad: firstChannel / 4, tap_quads: ceilDiv(inChannels, 4),
-    kernel, k_first: kFirst, k_step: kStep, out_column: outColumn, padded: part.padded, tensor,
+    kernel, k_first: kFirst, k_step: kStep, out_column: into.column, padded: into.beside, tensor,
   }; // prettier-ignore
   const grid = [ceilDiv(rows, WG), ceilDiv(channels, 4 * QUADS), taps];
-  rec.dispatch(PACK_TAPS, { overrides }, { raw, packed: part.weight, flags }, params, grid);
+  rec.dispatch(PACK_TAPS, { overrides }, { raw, packed: into.packed, flags }, params, grid);
 }
 
 function workgroup({ caps }: Recorder): number {

@@ -8,6 +8,8 @@ import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { FloatType } from '../weights/storage.ts';
+import { GROUP, mostBytes, placeOf } from './weight-place.ts';
+import type { WordPlace } from './weight-place.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
 /** Columns that kernels read together. */
@@ -28,24 +30,34 @@ export function packLinear(
   const k4 = ceilDiv(inFeatures, 4);
   const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => {
     const packed = interleave(data, inFeatures, first, count, padded);
-    return { dtype, weight: device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed), first, count, padded };
+    return {
+      dtype,
+      place: 'buffer',
+      weight: device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed),
+      first,
+      count,
+      padded,
+    };
   });
   return { inFeatures, outFeatures, parts };
 }
 
-/** The same matrix with zeros, or in blocks of them, to be filled on the device (packFloats, packBlocks). */
+/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `asked`: where, whatever placeOf says. */
 export function emptyLinear(
   device: Device,
   label: string,
   outFeatures: number,
   inFeatures: number,
   dtype: FloatType | BlockType,
+  asked?: WordPlace,
 ): LinearWeight {
   const k4 = ceilDiv(inFeatures, 4);
   const words = isBlockType(dtype) ? rowWords(BLOCK_FORMATS[dtype], inFeatures / BLOCK).all : k4 * (dtype === 'f16' ? 2 : 4);
-  const parts = cut(device, outFeatures, words * 4).map(({ first, count, padded }): LinearPart => {
-    const weight = isBlockType(dtype) ? device.tensor(label, 'u32', [words, padded]) : device.tensor(label, dtype, [k4, padded, 4]);
-    return { dtype, weight, first, count, padded };
+  const place = asked ?? placeOf(device.caps, dtype, outFeatures * words * 4);
+  const parts = cut(device, outFeatures, words * 4, place).map(({ first, count, padded }): LinearPart => {
+    const shape = isBlockType(dtype) ? [words, padded] : [k4, padded, 4];
+    const weight = place === 'texture' ? device.texels(label, shape) : device.tensor(label, isBlockType(dtype) ? 'u32' : dtype, shape);
+    return { dtype, place, weight, first, count, padded };
   });
   return { inFeatures, outFeatures, parts };
 }
@@ -64,11 +76,16 @@ export function stackLinear(weights: readonly LinearWeight[]): LinearWeight {
 }
 
 /** Cuts the columns of a product into parts that the adapter can bind. */
-function cut(device: Device, columns: number, bytesPerColumn: number): Pick<LinearPart, 'first' | 'count' | 'padded'>[] {
-  const most = Math.floor(device.caps.maxBindingBytes / bytesPerColumn / PART_STEP) * PART_STEP;
+function cut(
+  { caps }: Device,
+  columns: number,
+  bytesPerColumn: number,
+  place: WordPlace = 'buffer',
+): Pick<LinearPart, 'first' | 'count' | 'padded'>[] {
+  const most = Math.floor(mostBytes(caps, place) / bytesPerColumn / PART_STEP) * PART_STEP;
   return Array.from({ length: ceilDiv(columns, most) }, (_, i) => {
     const count = Math.min(most, columns - i * most);
-    return { first: i * most, count, padded: alignUp(count, COLUMN_STEP) };
+    return { first: i * most, count, padded: alignUp(count, place === 'texture' ? GROUP : COLUMN_STEP) };
   });
 }
 

@@ -18,6 +18,7 @@ export const REPLACEABLE = {
   lane_sums_subgroup: 'lane_sums',
   reduce_subgroup: 'reduce',
   reduce_lanes: 'reduce',
+  words_texture: 'words_of_columns',
   linear_fused: 'rms_norm and others',
   project_heads: 'rope_kv_store and others',
 } as const;
@@ -32,5 +33,8 @@ export function avoids({ avoid }: Caps, name: Replaceable): boolean {
 /** What to do without when a pipeline of this variant is at fault; undefined = there is nothing in its place, or it was replaced and its replacement is at fault. */
 export function replaceableOf(kernel: Kernel, variant: Variant, avoided: ReadonlySet<string>): Replaceable | undefined {
   const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
-  return [kernel.name, ...fragments].find((name): name is Replaceable => name in REPLACEABLE && !avoided.has(name));
+  // Where words lie in a texture, that is what may be at fault in every kernel that reads them, before any of these.
+  return [...(variant.texture === undefined ? [] : ['words_texture']), kernel.name, ...fragments].find(
+    (name): name is Replaceable => name in REPLACEABLE && !avoided.has(name),
+  );
 }

@@ -7,6 +7,7 @@ import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
+import type { WordPlace } from './weight-place.ts';
 
 /** A weight matrix [N, K], stacked by rows of N from parts, each in a buffer of its own: types may differ, and the adapter limits what a binding holds. */
 export interface LinearWeight {
@@ -15,27 +16,37 @@ export interface LinearWeight {
   readonly parts: readonly LinearPart[];
 }
 
-export interface LinearPart {
-  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as pack_blocks.wgsl lays them out. */
+/** How a part of a weight is stored: what kernels that read it choose by. */
+export interface StoredAs {
   readonly dtype: WeightType;
+  readonly place: WordPlace;
+}
+
+export interface LinearPart extends StoredAs {
+  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as pack_blocks.wgsl lays them out. */
   readonly weight: Tensor;
-  /** First output feature, count, and count padded to 8. */
+  /** First output feature, count, and count padded to 8, or to whole groups of columns. */
   readonly first: number;
   readonly count: number;
   readonly padded: number;
 }
 
-/** The part of a variant that a part's type decides; floats have `quads` times four weights in what the kernel takes as a block. */
-export function weightVariant(
-  dtype: WeightType,
-  quads = 1,
-): { readonly storage: string; readonly consts: Readonly<Record<string, number>> } {
+/** What of a variant the way decides in which a part is stored; floats have `quads` times four weights in what the kernel takes as a block. */
+export interface WeightVariant {
+  readonly storage: string;
+  readonly consts: Readonly<Record<string, number>>;
+  readonly texture?: string;
+}
+
+/** The same, of kernels that call their binding `weight`. */
+export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVariant {
   if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads } };
   const format: BlockFormat = BLOCK_FORMATS[dtype];
   const { low, high, group, zero, table } = format;
   const planes = { LOW_BITS: low, HIGH_BITS: high, GROUPS: BLOCK / group, ZERO: zero };
   const scales = { SCALE_BLOCKS: blocksPerWord(format), HAS_WIDE: hasWide(format) ? 1 : 0 };
-  return { storage: dtype, consts: { ...planes, ...scales, ...(table && tableConsts(table)) } };
+  const consts = { ...planes, ...scales, ...(table && tableConsts(table)) };
+  return { storage: dtype, consts, ...(place === 'texture' && { texture: 'weight' }) };
 }
 
 /** 16 signed bytes in four words. */
@@ -48,12 +59,19 @@ function tableConsts(table: readonly number[]): Readonly<Record<string, number>>
  * The fragments that read weights of a variant's storage in blocks: block_at, next_block, word_at and block_quad; with `columns` of 4 the next_blocks and
  * words_at of four columns beside each other, in wider loads.
  */
-export function weightFragments({ storage = 'f32' }: Variant, columns: 1 | 4 = 1): readonly string[] {
+export function weightFragments({ storage = 'f32', texture }: Variant, columns: 1 | 4 = 1): readonly string[] {
   const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
   if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl', ...(columns === 4 ? ['lib/float_columns.wgsl'] : [])];
   const codes = 'table' in format ? 'table' : 'signed' in format ? 'signed' : 'linear';
-  const loads = columns === 4 ? 'block_columns' : 'block_column';
-  return [`lib/codes_${codes}.wgsl`, `lib/scales_${format.scales}.wgsl`, 'lib/weight_blocks.wgsl', `lib/${loads}.wgsl`];
+  const loads = columns === 4 ? 'columns' : 'column';
+  const words = texture === undefined ? `words_of_${loads}` : 'words_texture';
+  return [
+    `lib/codes_${codes}.wgsl`,
+    `lib/scales_${format.scales}.wgsl`,
+    'lib/weight_blocks.wgsl',
+    `lib/block_${loads}.wgsl`,
+    `lib/${words}.wgsl`,
+  ];
 }
 
 /** The fragment that widens four stored floats. */

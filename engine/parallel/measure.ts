@@ -71,7 +71,7 @@ async function secondsOfLinear(device: Device, rows: number, n: number, k: numbe
   const x = device.tensor('measured x', 'f32', [rows, k]);
   const out = device.tensor('measured out', 'f32', [rows, n]);
   const stored = device.tensor('measured weight', 'f16', [k / 4, n, 4]);
-  const parts = [{ dtype: 'f16', weight: stored, first: 0, count: n, padded: n }] as const;
+  const parts = [{ dtype: 'f16', place: 'buffer', weight: stored, first: 0, count: n, padded: n }] as const;
   const weight: LinearWeight = { inFeatures: k, outFeatures: n, parts };
   const run = async (times: number): Promise<number> => {
     const rec = device.record('measure');

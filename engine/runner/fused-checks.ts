@@ -27,13 +27,13 @@ function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean
   return { input, values: hasNorm ? plain.rmsNorm(x.values, norm.values, rows, k, EPS) : x.values };
 }
 
-const checkFused: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
   const { ROWS: rows = 1 } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
   const gated = overrides['GATED'] === 1;
   const outputs = gated ? 2 * COLUMNS : COLUMNS;
-  const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, outputs, k);
+  const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, outputs, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
   const [bias, out, gateUp] = [bench.floats([COLUMNS]), bench.out([rows, COLUMNS]), bench.out([rows, outputs])];
   const activation = activationOf(overrides['ACTIVATION']);
@@ -58,13 +58,13 @@ const checkFused: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench)
 };
 
 /** Two heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
-const checkHeads: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
+const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
   const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
   const [heads, headDim] = [2, 8 * D8];
   const width = (heads + 2) * headDim;
-  const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, width, k);
+  const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, width, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
   const [bias, norms] = [bench.floats([width]), bench.floats([2, headDim])];
   const [hasBias, hasHeadNorm] = [overrides['HAS_BIAS'] === 1, overrides['HAS_HEAD_NORM'] === 1];

@@ -34,7 +34,7 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
 const COLUMNS = 40;
 
 function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, number>>) => number): CheckMaker {
-  return ({ storage, consts = {}, overrides = {} }, bench) => {
+  return ({ storage, texture, consts = {}, overrides = {} }, bench) => {
     const m = rowsOf(consts);
     const n = kernel === LINEAR_ROWS && consts['TILE_N']! > 8 ? WIDE : COLUMNS;
     // Another shape was chosen by measurement: its bits are those of the first one, which is tested.
@@ -44,7 +44,7 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
     const isOdd =
       !isBlockType(storage as WeightType) && (kernel === LINEAR_TILE || (kernel === LINEAR_SPLIT && consts['BLOCK_QUADS'] === 1));
     const k = (consts['CHUNK_QUADS'] === 64 ? 2048 : 256) + (isOdd ? 4 : 0);
-    const { weight, values, fill } = checkedMatrix(bench, storage as WeightType, n, k);
+    const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, n, k);
     const x = bench.floats([m, k]);
     const bias = bench.floats([n]);
     const residual = bench.floats([m, n]);
@@ -67,9 +67,9 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
   };
 }
 
-const checkEmbedding: CheckMaker = ({ storage, overrides = {} }, bench) => {
+const checkEmbedding: CheckMaker = ({ storage, texture, overrides = {} }, bench) => {
   if (overrides['HAS_POSITIONS'] === 1 || overrides['CLEAR'] === 1) return undefined;
-  const { weight: table, values, fill } = checkedMatrix(bench, storage as WeightType, COLUMNS, 256);
+  const { weight: table, values, fill } = checkedMatrix(bench, { storage, texture }, COLUMNS, 256);
   const chosen = [3, 0, COLUMNS - 1, 3];
   const out = bench.out([chosen.length, 256]);
   const ids = bench.words(chosen);

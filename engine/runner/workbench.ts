@@ -9,6 +9,7 @@ import { packBlocks } from '../ops/pack-blocks.ts';
 import { emptyLinear, packLinear } from '../ops/pack-linear.ts';
 import { spanRows } from '../ops/row-spans.ts';
 import type { SpanRows } from '../ops/row-spans.ts';
+import { WeightFill } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { f32ToF16Bits, fromF16, toF16 } from '../util/f16.ts';
 import { createRng } from '../util/rng.ts';
@@ -77,21 +78,22 @@ export class Workbench {
   }
 }
 
-/** A matrix [n, k] of any type, and the values that it stands for; `fill` records what puts it on the device. */
+/** A matrix [n, k] stored as a variant reads it, and the values that it stands for; `fill` records what puts it on the device. */
 export function checkedMatrix(
   bench: Workbench,
-  dtype: WeightType,
+  { storage, texture }: { readonly storage: string | undefined; readonly texture: string | undefined },
   n: number,
   k: number,
 ): { weight: LinearWeight; values: Float32Array; fill(rec: Recorder): void } {
   const { device, rng } = bench;
+  const dtype = storage as WeightType;
   if (!isBlockType(dtype)) {
     const floats = Float32Array.from({ length: n * k }, () => rng.normal() / Math.sqrt(k));
     const weight = packLinear(device, 'check', floats, n, k, dtype);
     for (const part of weight.parts) bench.keep(part.weight);
     return { weight, values: dtype === 'f16' ? fromF16(toF16(floats)) : floats, fill: () => undefined };
   }
-  const weight = emptyLinear(device, 'check', n, k, dtype);
+  const weight = emptyLinear(device, 'check', n, k, dtype, texture === undefined ? 'buffer' : 'texture');
   const bytes = someBlocks(rng, dtype, n * k);
   const values = new Float32Array(n * k);
   widenBlocks(BLOCK_FORMATS[dtype], bytes, values);
@@ -99,8 +101,13 @@ export function checkedMatrix(
   const flags = bench.words([0]);
   const part = weight.parts[0]!;
   bench.keep(part.weight);
-  const fill = (rec: Recorder): void =>
-    packBlocks(rec, { raw, width: k, firstRow: 0, rows: n, column: 0, columns: k, part, outColumn: 0, flags, tensor: 0 });
+  const fill = (rec: Recorder): void => {
+    const filling = new WeightFill(device, weight);
+    for (const { into, from, count } of filling.pieces(rec, 0, n)) {
+      packBlocks(rec, { raw, width: k, firstRow: from, rows: count, column: 0, columns: k, into, flags, tensor: 0 });
+    }
+    for (const window of filling.end(rec)) bench.keep(window);
+  };
   return { weight, values, fill };
 }
 

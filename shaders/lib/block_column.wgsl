@@ -1,9 +1,4 @@
-// Loads weight_blocks.wgsl's blocks of one column.
-alias weight_t = u32;
-
-fn row_word(word: u32, column: u32) -> u32 {
-  return weight[word * params.n_weight + column];
-}
+// Loads weight_blocks.wgsl's blocks of one column, by row_word(word, column) of words_of_column.wgsl or words_texture.wgsl.
 
 fn load_high(found: block_t, block: u32, column: u32) -> block_t {
   var loaded = found;

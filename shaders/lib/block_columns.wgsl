@@ -1,11 +1,7 @@
-// Loads weight_blocks.wgsl's blocks of four columns beside each other, a word of each at once: software adapters pay for loads more than for words.
-alias weight_t = vec4<u32>;
+// Loads weight_blocks.wgsl's blocks of four columns beside each other, a word of each at once, by row_words(word, columns) of words_of_columns.wgsl or
+// words_texture.wgsl: software adapters pay for loads more than for words.
 alias blocks_t = array<block_t, 4>;
 alias words_t = vec4<u32>;
-
-fn row_words(word: u32, columns: u32) -> vec4<u32> {
-  return weight[word * (params.n_weight / 4u) + columns];
-}
 
 // The blocks after `before`, the first being 0: loads what is new. Columns 4 * columns to 4 * columns + 3.
 fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {

@@ -2,6 +2,8 @@
 alias blocks_t = array<block_t, 4>;
 alias words_t = array<word_t, 4>;
 
+const WRITTEN_OUT = false;
+
 fn next_blocks(before: blocks_t, block: u32, columns: u32) -> blocks_t {
   return before;
 }

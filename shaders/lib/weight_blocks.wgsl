@@ -44,6 +44,12 @@ fn wide_word(block: u32) -> u32 {
   return scales_word(params.k4 / BLOCK_QUADS + SCALE_BLOCKS - 1u) + block / 8u;
 }
 
+// Words of a row.
+fn row_length() -> u32 {
+  let blocks = params.k4 / BLOCK_QUADS;
+  return scales_word(blocks + SCALE_BLOCKS - 1u) + HAS_WIDE * ((blocks + 7u) / 8u);
+}
+
 // The block with all that its scale makes.
 fn scaled(found: block_t, block: u32) -> block_t {
   var made = block_scales(found, block);

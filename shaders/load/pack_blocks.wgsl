@@ -1,5 +1,5 @@
-// Rows of a matrix in blocks of few bits, as a file stores them (lib/stored_<layout>.wgsl) -> packed[word of a row][out_column + row], so that neighbouring
-// rows (columns of the product) lie beside each other: the codes of all blocks of 32, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE,
+// Rows of a matrix in blocks of few bits, as a file stores them (lib/stored_<layout>.wgsl) -> [groups][word of a row][beside] with `beside` rows, which are
+// columns of the product, beside each other (lib/packed_words.wgsl), from column out_column on: the codes of all blocks of 32, then words of scales, each for SCALE_BLOCKS blocks, then, with HAS_WIDE,
 // a word for every 8 (lib/weight_blocks.wgsl reads them). A code's low bits are in a word of their block with those of its neighbours: word w of 4-bit codes
 // has codes 8 w + i in nibble 2 i and 8 w + 4 + i in nibble 2 i + 1, so that a shift and a mask leave four codes in the four bytes; 2 bits alike, 16 codes a
 // word. The high bits of quad i are bits i, or 2 i, of the bytes. flags[tensor] becomes 1 when a scale is such that a value may not be finite. raw: rows of
@@ -13,7 +13,8 @@ struct Params {
   first_byte: u32,
   blocks: u32,
   out_column: u32,
-  padded: u32,
+  beside: u32,
+  row_words: u32,
   tensor: u32,
 }
 
@@ -97,22 +98,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var quad = 0u; quad < 8u / LOW_BITS; quad++) {
       codes |= (codes_at(stored, first + word * (8u / LOW_BITS) + quad) & LOW_MASK) << (quad * LOW_BITS);
     }
-    packed[(start + word) * params.padded + column] = codes;
+    packed[word_place(start + word, column)] = codes;
   }
   for (var word = 0u; word < HIGH_BITS; word++) {
     var codes = 0u;
     for (var quad = 0u; quad < 8u / max(HIGH_BITS, 1u); quad++) {
       codes |= ((codes_at(stored, first + word * (8u / max(HIGH_BITS, 1u)) + quad) >> LOW_BITS) & HIGH_MASK) << (quad * HIGH_BITS);
     }
-    packed[(start + LOW_BITS + word) * params.padded + column] = codes;
+    packed[word_place(start + LOW_BITS + word, column)] = codes;
   }
   let scales = params.blocks * (LOW_BITS + HIGH_BITS);
   if (block % SCALE_BLOCKS == 0u) {
-    packed[(scales + block / SCALE_BLOCKS) * params.padded + column] = scale_word(row, block);
+    packed[word_place(scales + block / SCALE_BLOCKS, column)] = scale_word(row, block);
   }
   if (HAS_WIDE == 1u && block % 8u == 0u) {
     let wide = scales + (params.blocks + SCALE_BLOCKS - 1u) / SCALE_BLOCKS + block / 8u;
-    packed[wide * params.padded + column] = half_at(stored + SCALE_AT) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
+    packed[word_place(wide, column)] = half_at(stored + SCALE_AT) | (select(0u, half_at(stored + OFFSET_AT), HAS_OFFSET == 1u) << 16u);
   }
   if (block % IN_ONE == 0u && is_bad(stored)) {
     flags[params.tensor] = 1u;

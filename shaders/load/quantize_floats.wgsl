@@ -1,5 +1,5 @@
 // Rows of a matrix of floats, as a file stores them -> blocks of 32 in Q8_0, or with NIBBLES in Q4_0, byte for byte those of PyPI gguf, as
-// pack_blocks.wgsl lays them out: packed[word of a row][out_column + row], the codes of all blocks, then an f16 scale a block. What gguf
+// pack_blocks.wgsl lays them out: from column out_column on, the codes of all blocks, then an f16 scale a block. What gguf
 // computes in f32 is computed here on the bits, rounded to nearest even where f32 is, so the result does not depend on the adapter: division and fused sums do.
 // raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor] becomes 1 when a value is not finite or
 // too large for f16, as its scale would be. An invocation takes a row and two blocks of it, whose scales share a word.
@@ -15,7 +15,8 @@ struct Params {
   column: u32,
   columns: u32,
   out_column: u32,
-  padded: u32,
+  beside: u32,
+  row_words: u32,
   tensor: u32,
 }
 
@@ -179,10 +180,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
           codes |= byte_of(values[j], inverse) << (j * 8u);
         }
       }
-      packed[(block * block_words + word) * params.padded + column] = codes;
+      packed[word_place(block * block_words + word, column)] = codes;
     }
   }
-  packed[(blocks * block_words + group.y) * params.padded + column] = scales;
+  packed[word_place(blocks * block_words + group.y, column)] = scales;
   if (bad) {
     flags[params.tensor] = 1u;
   }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { defineKernel } from '../../engine/gpu/kernel.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
+import { TEXEL_ROW } from '../../engine/gpu/tensor.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
@@ -9,6 +10,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import { testDevice } from '../support/device.ts';
 import { linear as linearReference } from '../reference/linear.ts';
 import { expectClose } from '../support/compare.ts';
+import { wordsOf } from '../support/words-of.ts';
 
 let device: Device;
 beforeAll(async () => {
@@ -88,6 +90,27 @@ test('destroying a tensor frees its buffer and its bind groups', async () => {
   step(second, again);
   second.submit();
   expect((await device.read(again.sum))[0]).toBe(1);
+  expect(device.errors).toEqual([]);
+});
+
+test('words in a texture are those that were copied there, and their bytes are counted until they are freed', async () => {
+  if (device.caps.maxTexels === 0) return console.log('skipped: kernels cannot read storage textures here');
+  const before = device.stats.bufferBytes;
+  // A row of texels and a few of the next.
+  const words = Uint32Array.from({ length: 4 * (TEXEL_ROW + 10) }, (_, i) => i * 7919);
+  const tensor = device.texels('words', [words.length]);
+  expect(device.measure(() => device.texels('words', [words.length]))).toBe(2 * TEXEL_ROW * 16);
+  const first = device.upload('first', 'u32', [4 * TEXEL_ROW], words.subarray(0, 4 * TEXEL_ROW));
+  const rest = device.upload('rest', 'u32', [40], words.subarray(4 * TEXEL_ROW));
+  const rec = device.record('fill');
+  rec.fill(first, tensor);
+  rec.fill(rest, tensor, TEXEL_ROW);
+  rec.submit();
+  expect(await wordsOf(device, tensor)).toEqual(words);
+  device.destroy(first, rest);
+  expect(device.stats.bufferBytes).toBe(before + 2 * TEXEL_ROW * 16);
+  device.destroy(tensor);
+  expect(device.stats.bufferBytes).toBe(before);
   expect(device.errors).toEqual([]);
 });
 

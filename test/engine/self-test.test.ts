@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import type { ChatRequest, EngineInfo } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
@@ -20,6 +21,7 @@ import { sample, sampleScratch } from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform } from '../../engine/platform/platform.ts';
+import { placeOf } from '../../engine/ops/weight-place.ts';
 import { selfTest } from '../../engine/runner/self-test.ts';
 import { createEngine } from '../../engine/tasks/engine.ts';
 import { testDevice } from '../support/device.ts';
@@ -46,10 +48,19 @@ interface Start {
   readonly lines: readonly string[];
 }
 
-async function start(spoil: Readonly<Record<string, (text: string) => string>>): Promise<Start> {
+async function start(
+  spoil: Readonly<Record<string, (text: string) => string>>,
+  quantization: EngineConfig['quantization'] = 'none',
+): Promise<Start> {
   const lines: string[] = [];
   const adapter = process.env['PARLEY_ADAPTER'];
-  const config = resolveConfig({ chat: { path: FOLDER }, maxRunningRequests: 2, contextLength: 128, ...(adapter && { adapter }) });
+  const config = resolveConfig({
+    chat: { path: FOLDER },
+    maxRunningRequests: 2,
+    contextLength: 128,
+    quantization,
+    ...(adapter && { adapter }),
+  });
   const engine = await createEngine(spoiled(lines, spoil), config);
   try {
     let answer = '';
@@ -90,6 +101,18 @@ describe('the self-test of a chat model', () => {
     expect(answer).toBe(right.answer);
   });
 
+  test('puts weights into buffers where textures are read wrongly, and answers as ever', async () => {
+    const quantised = await start({}, 'q8_0');
+    const device = await testDevice();
+    const inTextures = placeOf(device.caps, 'Q8_0', Infinity) === 'texture';
+    device.close();
+    const wrong = (text: string): string => once(text, 'return textureLoad(weight,', 'return vec4<u32>(1u) ^ textureLoad(weight,');
+    const { info, answer } = await start({ 'lib/words_texture.wgsl': wrong }, 'q8_0');
+    expect(quantised.info.kernels?.replaced).toEqual([]);
+    expect(info.kernels?.replaced.map(({ kernel, by }) => [kernel, by])).toEqual(inTextures ? [['words_texture', 'words_of_columns']] : []);
+    expect(answer).toBe(quantised.answer);
+  });
+
   test('replaces a kernel that the driver does not compile', async () => {
     const { info, answer } = await start({ 'linear/linear_broadcast.wgsl': (text) => `${text}\nfn broken() -> u32 { return 1.5; }` });
     expect(info.kernels?.replaced).toMatchObject([{ kernel: 'linear_broadcast', by: 'linear_tile' }]);
@@ -112,7 +135,10 @@ function dispatchSome(device: Device): (rec: Recorder) => void {
     device.tensor('out', 'f32', [40, n]),
     device.tensor('residual', 'f32', [40, n]),
   ];
-  const [halves, blocks] = [emptyLinear(device, 'halves', n, k, 'f16'), emptyLinear(device, 'blocks', n, k, 'Q4_K')];
+  const [halves, blocks] = [
+    emptyLinear(device, 'halves', n, k, 'f16'),
+    emptyLinear(device, 'blocks', n, k, 'Q4_K', placeOf(device.caps, 'Q4_K', Infinity)),
+  ];
   const gated = device.tensor('gated', 'f32', [40, n / 2]);
   const [weight, normed] = [device.tensor('weight', 'f32', [k]), device.tensor('normed', 'f32', [40, k])];
   const vocabulary = 5000;

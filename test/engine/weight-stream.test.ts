@@ -11,6 +11,7 @@ import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { quantizeRows } from '../reference/quantize.ts';
 import { testDevice } from '../support/device.ts';
 import { packStored } from '../support/pack-stored.ts';
+import { wordsOf } from '../support/words-of.ts';
 
 const WIDTH = 1024;
 /** A chunk holds 4,096 rows. */
@@ -51,11 +52,17 @@ function checkpointOf(dtype: string, asked: number[]): Checkpoint {
 }
 
 /** Words on the device. */
-async function wordsOf({ parts }: LinearWeight): Promise<Uint32Array[]> {
-  return Promise.all(parts.map(async ({ weight }) => new Uint32Array((await device.read(weight)).buffer)));
+async function allWords({ parts }: LinearWeight): Promise<Uint32Array[]> {
+  return Promise.all(parts.map(async ({ weight }) => wordsOf(device, weight)));
 }
 
-test.each([['BF16'], ['F8 with scales']])('matrices in %s are quantised without ever lying on the host', async (dtype) => {
+test.each([
+  ['BF16', []],
+  ['F8 with scales', []],
+  ['BF16 for buffers', ['textures']],
+] as const)('matrices in %s are quantised without ever lying on the host', async (type, disable) => {
+  device.pretend(disable);
+  const [dtype] = type.split(' ') as [string];
   const asked: number[] = [];
   const loader = new WeightLoader(device, checkpointOf(dtype, asked), { float: 'f16', keepBlocks: true, quantization: 'q4_0' });
   const names = ['a', 'b'] as const;
@@ -69,7 +76,7 @@ test.each([['BF16'], ['F8 with scales']])('matrices in %s are quantised without 
   both.set(values[1]!, values[0]!.length);
   const blocks = quantizeRows(both, 'Q4_0');
   const expected = stackLinear([packStored(device, 'expected', blocks, ROWS.a + ROWS.b, WIDTH, 'Q4_0')]);
-  const [found, wanted] = [await wordsOf(loaded), await wordsOf(expected)];
+  const [found, wanted] = [await allWords(loaded), await allWords(expected)];
   expect(found.map((words, i) => Buffer.compare(Buffer.from(words.buffer), Buffer.from(wanted[i]!.buffer)))).toEqual([0]);
   for (const { weight } of [...loaded.parts, ...expected.parts]) device.destroy(weight);
 });

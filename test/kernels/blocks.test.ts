@@ -2,10 +2,11 @@
 import { mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { linear } from '../../engine/ops/linear.ts';
+import type { WordPlace } from '../../engine/ops/weight-place.ts';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
 import type { BlockType } from '../../engine/weights/block-types.ts';
 import { linear as reference } from '../reference/linear.ts';
-import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
 import { packStored } from '../support/pack-stored.ts';
@@ -32,9 +33,9 @@ function valuesCase(type: BlockType, rows: number, columns: number): KernelCase 
   };
 }
 
-function productCase(type: BlockType, m: number, k: number, n: number): KernelCase {
+function productCase(type: BlockType, m: number, k: number, n: number, place?: WordPlace): KernelCase {
   return {
-    name: `linear ${type} multiplies ${m} rows of ${k} by ${n} columns`,
+    name: `linear ${type}${place ? ` in a ${place}` : ''} multiplies ${m} rows of ${k} by ${n} columns`,
     // Sums of f32 in another order.
     tolerance: 1e-11,
     build(rng) {
@@ -43,7 +44,7 @@ function productCase(type: BlockType, m: number, k: number, n: number): KernelCa
       return {
         inputs: { x },
         outputs: { out: { dtype: 'f32', shape: [m, n] } },
-        run: (rec, t, device) => linear(rec, { x: t['x']!, weight: packStored(device, type, bytes, n, k, type), out: t['out']! }),
+        run: (rec, t, device) => linear(rec, { x: t['x']!, weight: packStored(device, type, bytes, n, k, type, place), out: t['out']! }),
         expected: { out: reference(x.values, values, m, n, k) },
       };
     },
@@ -87,4 +88,10 @@ for (const m of [2, 5, 33]) cases.push(batchCase('Q4_K', m, 256, 64));
 // So wide that one row takes more columns an invocation, and the last group has a few of its own.
 cases.push(productCase('Q4_0', 1, 32, 3100), batchCase('Q4_K', 2, 256, 3136));
 
-describeKernels('blocks', cases);
+describeKernels('blocks', cases, { flavours: WEIGHT_FLAVOURS });
+// Where an adapter would have them in buffers, too: by all kernels.
+describeKernels(
+  'blocks in textures',
+  [1, 2, 5, 33].map((m) => productCase(m === 2 ? 'Q6_K' : 'Q4_K', m, 256, 65, 'texture')),
+  { every: true },
+);

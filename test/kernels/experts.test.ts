@@ -8,7 +8,7 @@ import type { Rng } from '../../engine/util/rng.ts';
 import { isBlockType } from '../../engine/weights/storage.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
 import * as reference from '../reference/experts.ts';
-import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import { WEIGHT_FLAVOURS, describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
 import { packStored } from '../support/pack-stored.ts';
@@ -302,6 +302,7 @@ const PRODUCTS: readonly Product[] = [
 
 const HERE: Shape = { rows: 40, experts: 7, k: 3, held: { from: 2, to: 5 } };
 
+describeKernels('experts of rows', PRODUCTS.map(productCase), { flavours: WEIGHT_FLAVOURS });
 describeKernels('experts', [
   ...[1, 3, 65].map((rows) => routeCase({ rows, experts: 5, k: 2 })),
   routeCase({ rows: 33, experts: 128, k: 8 }),
@@ -311,7 +312,6 @@ describeKernels('experts', [
   routeCase(HERE),
   sigmoidCase({ rows: 9, experts: 5, k: 2 }, false),
   sigmoidCase({ rows: 33, experts: 32, k: 4 }, true),
-  ...PRODUCTS.map(productCase),
   combineCase({ rows: 5, experts: 5, k: 2 }, 36, true),
   combineCase({ rows: 3, experts: 7, k: 3 }, 260, false),
   combineCase(HERE, 12, true),

@@ -8,7 +8,7 @@ import { rmsNorm } from '../../engine/ops/norm.ts';
 import { activation as activate } from '../reference/activation.ts';
 import { linear as product } from '../reference/linear.ts';
 import { rmsNorm as normed } from '../reference/norm.ts';
-import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
@@ -130,5 +130,5 @@ for (const m of [1, 2, 5]) {
 }
 values.push(valueCase({ m: 1, k: 100, n: 68, dtype: 'f32', activation: 'silu' }), valueCase({ m: 1, k: 256, n: 68, dtype: 'f32', activation: 'silu', norm: false })); // prettier-ignore
 
-describeKernels('fused linear', values);
-describeKernels('fused linear, bit for bit', exact, { every: true });
+describeKernels('fused linear', values, { flavours: WEIGHT_FLAVOURS });
+describeKernels('fused linear, bit for bit', exact, { every: true, flavours: WEIGHT_FLAVOURS });

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
 import { packBlocks } from '../../engine/ops/pack-blocks.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
+import { WeightFill } from '../../engine/ops/weight-fill.ts';
+import type { WordPlace } from '../../engine/ops/weight-place.ts';
 import type { LinearPart } from '../../engine/ops/weight.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
@@ -10,31 +12,43 @@ import type { BlockType } from '../../engine/weights/block-types.ts';
 import { testDevice } from '../support/device.ts';
 import { packStored } from '../support/pack-stored.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
+import { wordsOf } from '../support/words-of.ts';
 
 const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 /** Odd, so that pieces begin in the middle of a word; more than a workgroup. */
 const ROWS = 11;
 
 /** What the device makes of the values [from, to) of rows of `width`, in two pieces as of two chunks, and its flags. */
-async function packed(device: Device, type: BlockType, bytes: Uint8Array, width: number, { from, to } = { from: 0, to: width }) {
+async function packed(
+  device: Device,
+  type: BlockType,
+  bytes: Uint8Array,
+  width: number,
+  place: WordPlace,
+  { from, to } = { from: 0, to: width },
+) {
   const columns = to - from;
-  const [part] = emptyLinear(device, 'packed', ROWS, columns, type).parts as [LinearPart];
+  const weight = emptyLinear(device, 'packed', ROWS, columns, type, place);
+  const [part] = weight.parts as [LinearPart];
   const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
   device.write(raw, bytes);
   const flags = device.tensor('flags', 'u32', [3]);
   const rec = device.record('pack');
-  const shared = { raw, width, column: from, columns, part, flags, tensor: 1 };
-  packBlocks(rec, { ...shared, firstRow: 0, rows: 5, outColumn: 0 });
-  packBlocks(rec, { ...shared, firstRow: 5, rows: ROWS - 5, outColumn: 5 });
+  const shared = { raw, width, column: from, columns, flags, tensor: 1 };
+  const fill = new WeightFill(device, weight);
+  for (const [begin, end] of [[0, 5], [5, ROWS]] as const) {
+    for (const piece of fill.pieces(rec, begin, end)) packBlocks(rec, { ...shared, firstRow: piece.from, rows: piece.count, into: piece.into });
+  } // prettier-ignore
   rec.submit();
-  const found = { words: new Uint32Array((await device.read(part.weight)).buffer), flags: [...(await device.read(flags))] };
+  fill.finish();
+  const found = { words: await wordsOf(device, part.weight), flags: [...(await device.read(flags))] };
   device.destroy(part.weight, raw, flags);
   return found;
 }
 
-async function expected(device: Device, type: BlockType, bytes: Uint8Array, columns: number): Promise<Uint32Array> {
-  const [{ weight }] = packStored(device, 'expected', bytes, ROWS, columns, type).parts as [LinearPart];
-  const words = new Uint32Array((await device.read(weight)).buffer);
+async function expected(device: Device, type: BlockType, bytes: Uint8Array, columns: number, place: WordPlace): Promise<Uint32Array> {
+  const [{ weight }] = packStored(device, 'expected', bytes, ROWS, columns, type, place).parts as [LinearPart];
+  const words = await wordsOf(device, weight);
   device.destroy(weight);
   return words;
 }
@@ -52,7 +66,7 @@ function rowsOf(type: BlockType): Rows {
   return { bytes: randomBlocks(createRng(values + bytes), type, ROWS * blocks * values, true).bytes, width: blocks * values, blocks };
 }
 
-describe('pack_blocks', () => {
+describe.each(['buffer', 'texture'] as const)('pack_blocks into a %s', (place) => {
   let device: Device;
   beforeAll(async () => {
     device = await testDevice();
@@ -64,31 +78,31 @@ describe('pack_blocks', () => {
 
   test.each(TYPES)('whole rows of %s lie as from the host', async (type) => {
     const { bytes, width } = rowsOf(type);
-    const found = await packed(device, type, bytes, width);
-    expect(found.words).toEqual(await expected(device, type, bytes, width));
+    const found = await packed(device, type, bytes, width, place);
+    expect(found.words).toEqual(await expected(device, type, bytes, width, place));
     expect(found.flags).toEqual([0, 0, 0]);
   });
 
   test.each(TYPES)('some columns of rows of %s do too', async (type) => {
     const { bytes, width, blocks } = rowsOf(type);
     const { values, bytes: blockBytes } = BLOCK_FORMATS[type];
-    const found = await packed(device, type, bytes, width, { from: values, to: width });
+    const found = await packed(device, type, bytes, width, place, { from: values, to: width });
     const rowBytes = blocks * blockBytes;
     const kept = Array.from({ length: ROWS }, (_, row) => [...bytes.subarray(row * rowBytes + blockBytes, (row + 1) * rowBytes)]).flat();
-    expect(found.words).toEqual(await expected(device, type, Uint8Array.from(kept), width - values));
+    expect(found.words).toEqual(await expected(device, type, Uint8Array.from(kept), width - values, place));
   });
 
   test.each(TYPES)('a scale of %s that is not finite is told', async (type) => {
     const { bytes, width, blocks } = rowsOf(type);
     const { bytes: blockBytes, places } = BLOCK_FORMATS[type];
     const { scale, offset } = { offset: undefined, ...places };
-    for (const place of offset === undefined ? [scale] : [scale, offset]) {
+    for (const first of offset === undefined ? [scale] : [scale, offset]) {
       const bad = bytes.slice();
-      const at = (7 * blocks + 2) * blockBytes + place;
+      const at = (7 * blocks + 2) * blockBytes + first;
       // The largest of MXFP4 is a byte; infinity in f16 or f32 ends with these two.
       const infinity = type === 'MXFP4' ? [255] : type === 'I8' ? [0, 0, 0x80, 0x7f] : [0, 0x7c];
       bad.set(infinity, at);
-      expect((await packed(device, type, bad, width)).flags).toEqual([0, 1, 0]);
+      expect((await packed(device, type, bad, width, place)).flags).toEqual([0, 1, 0]);
     }
   });
 });

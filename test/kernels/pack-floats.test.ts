@@ -4,6 +4,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { emptyLinear, packLinear } from '../../engine/ops/pack-linear.ts';
 import { packFloats, packTaps } from '../../engine/ops/pack-floats.ts';
 import { tapsOf, transposedTaps } from '../../engine/ops/conv.ts';
+import { targetIn } from '../../engine/ops/weight-fill.ts';
 import type { LinearPart } from '../../engine/ops/weight.ts';
 import { f16BitsToF32, fromBF16, fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -109,9 +110,9 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
       const rec = device.record('pack');
       // In two pieces, as of two chunks.
       const half = Math.floor(rows / 2);
-      const shared = { raw, source, width, column, columns, part, flags, tensor: 1 };
-      packFloats(rec, { ...shared, firstRow: 0, rows: half, outColumn: 0 });
-      packFloats(rec, { ...shared, firstRow: half, rows: rows - half, outColumn: half });
+      const shared = { raw, source, width, column, columns, flags, tensor: 1 };
+      packFloats(rec, { ...shared, firstRow: 0, rows: half, into: targetIn(part, 0) });
+      packFloats(rec, { ...shared, firstRow: half, rows: rows - half, into: targetIn(part, half) });
       rec.submit();
       const bits = async (tensor: typeof part.weight): Promise<Uint8Array> => new Uint8Array((await device.read(tensor)).buffer);
       expect(await bits(part.weight)).toEqual(await bits(expected.weight));
@@ -131,16 +132,16 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
     const kept = new Float32Array(rows * columns);
     for (let row = 0; row < rows; row++) kept.set(values.subarray(row * width + column, row * width + column + columns), row * columns);
     for (const dtype of ['Q8_0', 'Q4_0'] as const) {
-      const expected = packStored(device, 'expected', quantizeRows(kept, dtype), rows, columns, dtype).parts[0]!;
-      const [part] = emptyLinear(device, 'packed', rows, columns, dtype).parts as [LinearPart];
+      const expected = packStored(device, 'expected', quantizeRows(kept, dtype), rows, columns, dtype, 'buffer').parts[0]!;
+      const [part] = emptyLinear(device, 'packed', rows, columns, dtype, 'buffer').parts as [LinearPart];
       const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
       device.write(raw, bytes);
       const flags = device.tensor('flags', 'u32', [1]);
       const rec = device.record('quantise');
       const half = Math.floor(rows / 2);
-      const shared = { raw, source, width, column, columns, part, flags, tensor: 0 };
-      packFloats(rec, { ...shared, firstRow: 0, rows: half, outColumn: 0 });
-      packFloats(rec, { ...shared, firstRow: half, rows: rows - half, outColumn: half });
+      const shared = { raw, source, width, column, columns, flags, tensor: 0 };
+      packFloats(rec, { ...shared, firstRow: 0, rows: half, into: targetIn(part, 0) });
+      packFloats(rec, { ...shared, firstRow: half, rows: rows - half, into: targetIn(part, half) });
       rec.submit();
       const [found, wanted] = [await device.read(part.weight), await device.read(expected.weight)];
       // The padding is zeros on one side and codes of nothing on the other; no kernel keeps what it gives.
@@ -171,7 +172,8 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
         const each = bytes.length / order.fileRows;
         device.write(raw, bytes.slice(chunk.from * each, chunk.to * each));
         const rec = device.record('taps');
-        packTaps(rec, { raw, source, part, flags, tensor: 0, ...order.of(chunk) });
+        const { outColumn, ...layout } = order.of(chunk);
+        packTaps(rec, { raw, source, into: targetIn(part, outColumn), flags, tensor: 0, ...layout });
         rec.submit();
       } // prettier-ignore
       const bits = async (tensor: typeof part.weight): Promise<Uint8Array> => new Uint8Array((await device.read(tensor)).buffer);
@@ -195,7 +197,7 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
       device.write(raw, bytes);
       const flags = device.tensor('flags', 'u32', [2]);
       const rec = device.record('pack');
-      packFloats(rec, { raw, source, width: 4, firstRow: 0, rows: 4, column: 0, columns: 4, part: part!, outColumn: 0, flags, tensor: 1 });
+      packFloats(rec, { raw, source, width: 4, firstRow: 0, rows: 4, column: 0, columns: 4, into: targetIn(part!, 0), flags, tensor: 1 });
       rec.submit();
       const most = dtype === 'f16' ? LARGEST_F16 : Number.MAX_VALUE;
       expect(await device.read(flags)).toEqual(Uint32Array.of(0, Math.abs(stands) <= most ? 0 : 1));

@@ -30,7 +30,14 @@ const POSITIONS = 1000;
 const CONTEXT = 1024;
 
 /** Adapters that bind a matrix of these models whole. */
-const LARGE = { subgroups: true, maxBindingBytes: 2 ** 31, maxBufferBytes: 2 ** 32, maxWorkgroupBytes: 32768, maxStorageBuffers: 10 };
+const LARGE = {
+  subgroups: true,
+  maxBindingBytes: 2 ** 31,
+  maxTexels: 2 ** 27,
+  maxBufferBytes: 2 ** 32,
+  maxWorkgroupBytes: 32768,
+  maxStorageBuffers: 10,
+};
 const GPU: Partial<Caps> = { ...LARGE, subgroupMinSize: 32, subgroupMaxSize: 32, software: false, family: 'generic' };
 const LAVAPIPE: Partial<Caps> = { ...LARGE, subgroupMinSize: 8, subgroupMaxSize: 8, software: true, family: 'cpu' };
 

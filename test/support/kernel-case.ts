@@ -3,6 +3,7 @@
  * adapter as it is and again with optional features disabled, because both paths ship.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { viewAs } from '../../engine/gpu/device.ts';
@@ -58,25 +59,35 @@ export function roundToF16(values: ArrayLike<number>): Float32Array {
 const GUARD_BYTES = 1024;
 const GUARD_WORD = 0xdeadbeef;
 
+/** An adapter as if it lacked something. */
+interface Flavour {
+  readonly title: string;
+  readonly disable: readonly OptionalFeature[];
+}
+
 const AS_IT_IS = { title: 'all features', disable: [] } as const;
 const NO_SUBGROUPS = { title: 'no subgroups', disable: ['subgroups'] } as const;
 const AS_ON_A_GPU = { title: 'as on a GPU', disable: ['software'] } as const;
 
 /** The adapter as it is, as one that lacks what kernels do without, and, but for a page's self-test, which is of the adapter at hand, with the kernels that GPUs get. */
-export const FLAVOURS = globalThis.process === undefined ? [AS_IT_IS, NO_SUBGROUPS] : [AS_IT_IS, NO_SUBGROUPS, AS_ON_A_GPU];
+export const FLAVOURS: readonly Flavour[] =
+  globalThis.process === undefined ? [AS_IT_IS, NO_SUBGROUPS] : [AS_IT_IS, NO_SUBGROUPS, AS_ON_A_GPU];
+
+/** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
+export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
 /** Kernels for GPUs take minutes to compile for all cases on a software adapter that has not met them; where this is not set, one case of so many is taken. */
 const SOME = globalThis.process?.env['PARLEY_ALL_FLAVOURS'] === undefined ? 4 : 1;
 
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
-export function describeKernels(name: string, cases: readonly KernelCase[], { every = false } = {}): void {
+export function describeKernels(name: string, cases: readonly KernelCase[], { every = false, flavours = FLAVOURS } = {}): void {
   describe(name, () => {
     let device: Device;
     beforeAll(async () => {
       device = await testDevice();
     });
     afterAll(() => device.close());
-    for (const { title, disable } of FLAVOURS) {
+    for (const { title, disable } of flavours) {
       const taken = every || title !== AS_ON_A_GPU.title ? cases : cases.filter((_, i) => i % SOME === 0);
       test.each(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async (_, kernelCase) => {
         device.pretend(disable);

@@ -12,6 +12,8 @@ import { product } from '../../engine/util/math.ts';
 export function planOnly(device: Device, caps: Partial<Caps>, dispatched: string[]): Device {
   Object.defineProperty(device, 'caps', { value: { ...device.caps, ...caps }, configurable: true });
   device.createBuffer = (label, size, usage) => ({ label, size, usage, destroy: () => undefined }) as unknown as GPUBuffer;
+  device.createTexture = (label, width, height) =>
+    ({ label, width, height, format: 'rgba32uint', destroy: () => undefined }) as unknown as GPUTexture;
   device.write = () => undefined;
   device.read = (tensor) => Promise.resolve(new Uint32Array(tensor.size));
   device.record = (label) => {
@@ -22,6 +24,7 @@ export function planOnly(device: Device, caps: Partial<Caps>, dispatched: string
       mode: 'record',
       dispatch: (kernel: Kernel) => void dispatched.push(kernel.name),
       copy: () => undefined,
+      fill: () => undefined,
       submit: () => ({ finished: () => Promise.resolve() }),
     };
     return recorder as Recorder;

@@ -1,0 +1,117 @@
+/** Puts rows into a weight on the device, wherever its words lie. */
+import { assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { TEXEL_ROW } from '../gpu/tensor.ts';
+import { GROUP } from './weight-place.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
+import type { WeightType } from '../weights/storage.ts';
+
+/** Where a shader packs rows: `packed[(column / beside * words of a row + word) * beside + column % beside]`. */
+export interface PackTarget {
+  readonly dtype: WeightType;
+  readonly packed: Tensor;
+  /** Columns that lie beside each other. */
+  readonly beside: number;
+  /** The column that the first row becomes. */
+  readonly column: number;
+}
+
+/** Rows that go to one place. */
+export interface Piece {
+  readonly into: PackTarget;
+  /** The first output feature, and how many. */
+  readonly from: number;
+  readonly count: number;
+}
+
+/** Columns that are packed in a buffer before they are copied to a texture: so many groups as make whole rows of texels, whatever the length of a row of words. */
+export const WINDOW = (TEXEL_ROW / (GROUP / 4)) * GROUP;
+
+/** A buffer with what columns of a part will be in its texture. */
+interface Window {
+  readonly part: LinearPart;
+  readonly first: number;
+  readonly packed: Tensor;
+}
+
+/** A part in a buffer, from a column on. */
+export function targetIn({ dtype, weight, padded }: LinearPart, column: number): PackTarget {
+  return { dtype, packed: weight, beside: padded, column };
+}
+
+/** Fills a weight in the order of its output features; `finish` ends it. */
+export class WeightFill {
+  readonly #device: Device;
+  readonly #weight: LinearWeight;
+  #open: Window | undefined;
+  /** Windows of recordings that were submitted, or will be before anything else is asked for. */
+  readonly #spent: Tensor[] = [];
+
+  constructor(device: Device, weight: LinearWeight) {
+    this.#device = device;
+    this.#weight = weight;
+  }
+
+  /** Output features [begin, end), cut where parts and windows end. Each is to be packed by `rec` before the next is asked for, which copies the window before it. */
+  *pieces(rec: Recorder, begin: number, end: number): Generator<Piece> {
+    this.#clear();
+    for (const part of this.#weight.parts) {
+      const last = Math.min(end, part.first + part.count);
+      for (let from = Math.max(begin, part.first); from < last;) {
+        const column = from - part.first;
+        if (part.place === 'buffer') {
+          yield { into: targetIn(part, column), from, count: last - from };
+          break;
+        }
+        const window = this.#window(rec, part, column);
+        const count = Math.min(last - from, WINDOW - (column - window.first));
+        yield { into: { dtype: part.dtype, packed: window.packed, beside: GROUP, column: column - window.first }, from, count };
+        from += count;
+      }
+    }
+  }
+
+  /** Copies the last window; nothing can be filled after this. */
+  finish(): void {
+    const rec = this.#device.record('fill weight');
+    const windows = this.end(rec);
+    rec.submit();
+    this.#device.destroy(...windows);
+  }
+
+  /** The same within a recording; the tensors that are free when it is submitted. */
+  end(rec: Recorder): readonly Tensor[] {
+    this.#close(rec);
+    return this.#spent.splice(0);
+  }
+
+  /** The window that a column lies in. */
+  #window(rec: Recorder, part: LinearPart, column: number): Window {
+    const first = column - (column % WINDOW);
+    if (this.#open?.part === part && this.#open.first === first) return this.#open;
+    assert(
+      this.#open?.part !== part || this.#open.first < first,
+      `${part.weight.label}: filled from column ${column} on, after later ones`,
+    );
+    this.#close(rec);
+    const [words = 0] = part.weight.shape;
+    const packed = this.#device.tensor('packed weights', 'u32', [Math.min(WINDOW, part.padded - first) * words]);
+    this.#open = { part, first, packed };
+    return this.#open;
+  }
+
+  #close(rec: Recorder): void {
+    if (!this.#open) return;
+    const { part, first, packed } = this.#open;
+    const [words = 0] = part.weight.shape;
+    rec.fill(packed, part.weight, (first / 4) * words);
+    this.#spent.push(packed);
+    this.#open = undefined;
+  }
+
+  #clear(): void {
+    this.#device.destroy(...this.#spent.splice(0));
+  }
+}

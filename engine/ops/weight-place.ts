@@ -1,0 +1,38 @@
+/** Where the words of a weight lie on a device, and in which order: the one place that chooses. */
+import type { Caps } from '../gpu/caps.ts';
+import { TEXEL_BYTES } from '../gpu/tensor.ts';
+import { BLOCK } from '../weights/block-format.ts';
+import { isBlockType } from '../weights/storage.ts';
+import type { WeightType } from '../weights/storage.ts';
+import { avoids } from './replaceable.ts';
+
+/**
+ * - buffer: `[words of a row][padded columns]`, and floats as weight.ts says.
+ * - texture: `[groups of GROUP columns][words of a row][GROUP]`, four columns a texel: what a workgroup reads follows one another.
+ */
+export type WordPlace = 'buffer' | 'texture';
+
+/** Columns of a group in a texture. */
+export const GROUP = 32;
+
+/** Bytes from which a weight is worth a texture, whose last row of texels may be all but empty. */
+const LEAST_BYTES = 2 ** 17;
+
+/**
+ * Where a weight of so many bytes is put. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). Floats
+ * stay in buffers: they would gain a tenth, and their many kernels are bound by arithmetic.
+ */
+export function placeOf(caps: Caps, type: WeightType, bytes: number): WordPlace {
+  const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, 'words_texture');
+  return canRead && isBlockType(type) && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
+}
+
+/** Bytes that a part of a weight may have there. */
+export function mostBytes({ maxTexels, maxBindingBytes }: Caps, place: WordPlace): number {
+  return place === 'texture' ? maxTexels * TEXEL_BYTES : maxBindingBytes;
+}
+
+/** True where a subgroup is a SIMD register that holds a block of weights along K, as on lavapipe. */
+export function hasShuffles({ family, subgroups, subgroupMinSize: lanes, subgroupMaxSize: most }: Caps): boolean {
+  return family === 'cpu' && subgroups && lanes === most && lanes === BLOCK / 4;
+}

@@ -1,0 +1,11 @@
+// The same words in a storage texture, [N / 32][words of a row][32 columns], four columns a texel, 512 texels a row of the texture (gpu/tensor.ts: TEXEL_ROW).
+const WRITTEN_OUT = true;
+
+fn row_words(word: u32, columns: u32) -> vec4<u32> {
+  let texel = (columns / 8u * row_length() + word) * 8u + columns % 8u;
+  return textureLoad(weight, vec2<u32>(texel % 512u, texel / 512u));
+}
+
+fn row_word(word: u32, column: u32) -> u32 {
+  return row_words(word, column / 4u)[column % 4u];
+}
