@@ -40,3 +40,8 @@ export function differing(actual: readonly Float32Array[], expected: readonly Fl
   expect(actual).toHaveLength(expected.length);
   return actual.reduce((sum, row, i) => sum + row.reduce((count, value, j) => count + (Object.is(value, expected[i]![j]!) ? 0 : 1), 0), 0);
 }
+
+/** Throws unless the lists are the same. */
+export function expectEqual(name: string, actual: readonly number[], expected: readonly number[]): void {
+  if (actual.join() !== expected.join()) throw new Error(`${name}: ${actual.join()}, expected ${expected.join()}`);
+}

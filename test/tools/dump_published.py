@@ -2,7 +2,8 @@
 
     python test/tools/dump_published.py NAME FOLDER    then: npm run bench -- published FOLDER
 
-Needs torch, transformers and safetensors, and six bytes of memory a weight. Weights are random in f16 (so is the file), arithmetic is f32.
+Needs torch, transformers and safetensors, for kokoro-82m also the `kokoro` package from PyPI (modules.py and istftnet.py) and onnx, and six bytes of memory a
+weight. Weights are random in f16 (so is the file), arithmetic is f32.
 """
 import json
 import sys
@@ -54,6 +55,9 @@ WHISPERS = {
 }
 SECONDS = 4
 
+KOKORO = "kokoro-82m"
+SENTENCE = "hello, brave world."
+
 
 def randomise(model, seed):
     """Matrices that keep the size of what they multiply, vectors near what they are at first."""
@@ -102,6 +106,42 @@ def dump_whisper(name, folder):
     print(name, parameters, "parameters")
 
 
+def dump_kokoro(name, folder):
+    """Everything but the noise, which is none, and the sum of the source's phases, which is in f64."""
+    from check_checkpoints import ReferenceKokoro
+    from dump_kokoro import ANGLE_WEIGHT, randomise as randomise_kokoro
+    from kokoro_from_onnx import CONFIG
+
+    vocabulary = {letter: i + 1 for i, letter in enumerate(" ,.abcdefghijklmnopqrstuvwxyz")}
+    model = ReferenceKokoro(CONFIG).eval()
+    randomise_kokoro(model)
+    with torch.no_grad():
+        model.predictor.duration_proj.linear_layer.bias.sub_(2)
+        for parameter in model.parameters():
+            parameter.copy_(parameter.half())
+    model.use_double_source()
+    har = {}
+    model.decoder.generator.noise_convs[0].register_forward_pre_hook(lambda _, args: har.update(har=args[0].detach().clone()))
+    style = torch.randn(1, 2 * CONFIG["style_dim"], generator=torch.Generator().manual_seed(8))
+    ids = torch.tensor([[0, *(vocabulary[letter] for letter in SENTENCE), 0]])
+    stages = model.stages(ids, style, lambda shape: torch.zeros(shape, dtype=torch.float64))
+    folder.mkdir(parents=True, exist_ok=True)
+    golden = {key: stages[key] for key in ("duration", "F0", "N", "decoder_out", "har_source")}
+    golden.update(har, waveform=stages["audio"], style=style)
+    save_file({key: value.contiguous() for key, value in golden.items()}, folder / "golden.safetensors")
+    weights = {key: value.half().contiguous() for key, value in model.state_dict().items() if "position_ids" not in key and "stft" not in key}
+    save_file(weights, folder / "model.safetensors")
+    parameters = sum(value.numel() for value in weights.values())
+    frames = stages["pred_dur"].tolist()
+    write(folder, {
+        "golden.json": dict(name=name, prompt=ids[0].tolist(), frames=frames, greedy=[], parameters=parameters, transformers=transformers.__version__, torch=torch.__version__),
+        "config.json": dict(CONFIG, vocab=vocabulary),
+    })  # fmt: skip
+    print(name, parameters, "parameters;", sum(frames), "frames; angles by", ANGLE_WEIGHT)
+    for key, value in golden.items():
+        print(f"{key:12} {str(list(value.shape)):20} rms {value.float().pow(2).mean().sqrt():.4g}")
+
+
 def dump_decoder(name, folder):
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**SHAPES[name]), attn_implementation="eager").eval()
     randomise(model, 7)
@@ -125,4 +165,5 @@ def dump_decoder(name, folder):
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
-    (dump_whisper if sys.argv[1] in WHISPERS else dump_decoder)(sys.argv[1], Path(sys.argv[2]))
+    dump = dump_kokoro if sys.argv[1] == KOKORO else dump_whisper if sys.argv[1] in WHISPERS else dump_decoder
+    dump(sys.argv[1], Path(sys.argv[2]))
