@@ -125,15 +125,19 @@ export interface RouteArgs {
 
 /** Fills `routes` for the rows of router logits: the k largest of each, of equal ones the first. */
 export function routeRows(rec: Recorder, { logits, routes, rows, sigmoid = false, bias }: RouteArgs): void {
-  const { shape, chosen, shares, tileExperts, tilePairs } = routes;
-  const { count: experts, perRow: k, held } = shape;
+  const { shape, chosen, shares } = routes;
+  const { count: experts, perRow: k } = shape;
   const stride = logits.shape[1] ?? 0;
   assert(stride >= experts && k <= experts, `route_rows: logits of ${stride} experts, ${k} of ${experts} chosen`);
   assert(!bias || sigmoid, 'route_rows: a bias, and shares that are no sigmoids');
   const overrides = { WG, SIGMOID: sigmoid ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
   rec.dispatch(ROUTE_ROWS, { overrides }, { logits, bias: bias ?? logits, chosen, shares }, { rows, experts, k, stride }, [ceilDiv(experts, WG), rows]); // prettier-ignore
-  const pairs = rows * k;
-  if (!hasTiles(shape, pairs)) return;
+  if (hasTiles(shape, rows * k)) groupPairs(rec, routes, rows * k);
+}
+
+/** Sorts the chosen experts of so many pairs into tiles. */
+export function groupPairs(rec: Recorder, { shape, chosen, tileExperts, tilePairs }: Routes, pairs: number): void {
+  const { held } = shape;
   const params = { pairs, tiles: tilesOf(shape, pairs), first_expert: held.from, experts: sizeOf(held) };
   const variant = { consts: { EXPERTS: sizeOf(held), TILE_M }, overrides: { WG: Math.min(GROUP_WG, rec.caps.maxInvocations) } };
   rec.dispatch(GROUP_ROWS, variant, { chosen, tile_experts: tileExperts, tile_pairs: tilePairs }, params, [1]);

@@ -15,7 +15,7 @@ const EPS = 1e-5;
 
 /** Inputs for which a variant is taken; undefined where blocks of the weight are longer. */
 function inputsOf(storage: WeightType, { CHUNK_QUADS, NORM_LANES, BLOCK_QUADS }: Readonly<Record<string, number>>): number | undefined {
-  const whole = CHUNK_QUADS === 64 ? 2048 : NORM_LANES === 64 ? 64 : NORM_LANES === 256 ? 1280 : 256;
+  const whole = CHUNK_QUADS === 64 ? 2048 : NORM_LANES === 64 ? 48 : NORM_LANES === 256 ? 1280 : 256;
   if (isBlockType(storage)) return whole < 256 ? undefined : whole;
   return whole + (BLOCK_QUADS === 1 ? 4 : 0);
 }

@@ -17,8 +17,13 @@ import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import { AUDIO_CHECKS } from './audio-checks.ts';
 import { FUSED_CHECKS } from './fused-checks.ts';
+import { HEARING_CHECKS } from './hearing-checks.ts';
+import { LAYER_CHECKS } from './layer-checks.ts';
+import { LOAD_CHECKS } from './load-checks.ts';
+import { MIXER_CHECKS } from './mixer-checks.ts';
 import * as plain from './plain.ts';
-import { activationOf, checkedMatrix } from './workbench.ts';
+import { SPEECH_CHECKS } from './speech-checks.ts';
+import { REDUCED_COLUMNS, activationOf, checkedMatrix } from './workbench.ts';
 import type { CheckMaker } from './workbench.ts';
 
 /** Rows with which `linear` takes a variant. */
@@ -84,12 +89,10 @@ const checkEmbedding: CheckMaker = ({ storage, texture, overrides = {} }, bench)
   };
 };
 
-/** Columns for which norms take a workgroup of a size. */
-const NORM_COLUMNS: Readonly<Record<number, number>> = { 8: 200, 64: 64, 128: 200, 256: 1100 };
 const EPS = 1e-5;
 
 const checkRmsNorm: CheckMaker = ({ overrides = {} }, bench) => {
-  const columns = NORM_COLUMNS[overrides['WG']!] ?? 64;
+  const columns = REDUCED_COLUMNS[overrides['WG']!] ?? 64;
   const hasResidual = overrides['HAS_RESIDUAL'] === 1;
   const [x, weight, residual, out] = [bench.floats([3, columns]), bench.floats([columns]), bench.floats([3, columns]), bench.out([3, columns])]; // prettier-ignore
   return {
@@ -101,7 +104,7 @@ const checkRmsNorm: CheckMaker = ({ overrides = {} }, bench) => {
 };
 
 const checkLayerNorm: CheckMaker = ({ overrides = {} }, bench) => {
-  const columns = NORM_COLUMNS[overrides['WG']!] ?? 64;
+  const columns = REDUCED_COLUMNS[overrides['WG']!] ?? 64;
   const [x, weight, bias, out] = [bench.floats([3, columns]), bench.floats([columns]), bench.floats([columns]), bench.out([3, columns])];
   const rows = overrides['SPANS'] === 1 ? bench.spans([2, 1]) : 3;
   return {
@@ -135,10 +138,10 @@ const KV_TOLERANCE: Readonly<Record<KVType, number>> = { f32: 1e-8, f16: 1e-6, i
 const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
   const { PAGE = 16, D4 = 8, GROUP = 1, SHARES = 1, QUERIES = 1 } = consts;
   const dtype = (storage ?? 'f32') as KVType;
-  if (overrides['HAS_SINK'] === 1) return undefined;
   const { device } = bench;
   const [heads, headDim, tileRows] = [GROUP * SHARES, 4 * D4, QUERIES / GROUP];
   const softCap = overrides['HAS_CAP'] === 1 ? 2 : undefined;
+  const sinks = overrides['HAS_SINK'] === 1 ? bench.floats([heads]) : undefined;
   const positions = POSITIONS;
   const rows = Math.min(tileRows, positions);
   const width = (heads + 2) * headDim;
@@ -160,14 +163,28 @@ const checkAttention: CheckMaker = ({ storage, consts = {}, overrides = {} }, be
   // Only decodes are split.
   const ways = tileRows === 1 ? [undefined, split] : [undefined];
   const all = bench.out([ways.length * rows, heads * headDim]);
-  const expected = [...plainAttention(qkv.values, positions, rows, heads, Float32Array.from(ropeFrequencies(rope)), softCap)];
+  const frequencies = Float32Array.from(ropeFrequencies(rope));
+  const expected = [...plainAttention(qkv.values, positions, rows, heads, frequencies, { softCap, sinks: sinks?.values })];
   return {
     record(rec) {
       const common = { cosSin, kv, layer: 0, heads };
       ropeKVStore(rec, { ...common, qkv: qkv.tensor, positions: everywhere, slots: everywhere, q: allQueries, rows: positions });
       ropeKVStore(rec, { ...common, qkv: last, positions: lastPositions, slots: nowhere, q, rows });
       const scores = softCap === undefined ? {} : { softCap };
-      const attended = { q, kv, layer: 0, blockTable, tiles, firstTile: 0, tileCount: 1, tileRows, out, heads, scores };
+      const attended = {
+        q,
+        kv,
+        layer: 0,
+        blockTable,
+        tiles,
+        firstTile: 0,
+        tileCount: 1,
+        tileRows,
+        out,
+        heads,
+        scores,
+        sinks: sinks?.tensor,
+      };
       for (const [way, parted] of ways.entries()) {
         pagedAttention(rec, { ...attended, split: parted });
         rec.copy(out, all, out.byteLength, 0, way * out.byteLength);
@@ -186,7 +203,7 @@ function plainAttention(
   rows: number,
   heads: number,
   frequencies: Float32Array,
-  softCap?: number,
+  { softCap, sinks }: { readonly softCap: number | undefined; readonly sinks: Float32Array | undefined },
 ): number[] {
   const headDim = 2 * frequencies.length;
   const head = (position: number, index: number): Float32Array =>
@@ -195,7 +212,16 @@ function plainAttention(
   const values = Array.from({ length: positions }, (_, s) => [...head(s, heads + 1)]).flat();
   return Array.from({ length: rows * heads }, (_, i) => {
     const position = positions - rows + Math.floor(i / heads);
-    return [...plain.attend(plain.rotate(head(position, i % heads), position, frequencies), keys, values, position + 1, softCap)];
+    return [
+      ...plain.attend(
+        plain.rotate(head(position, i % heads), position, frequencies),
+        keys,
+        values,
+        position + 1,
+        softCap,
+        sinks?.[i % heads],
+      ),
+    ];
   }).flat();
 }
 
@@ -240,4 +266,9 @@ export const KERNEL_CHECKS: ReadonlyMap<Kernel, CheckMaker> = new Map<Kernel, Ch
   [SLICE_THRESHOLD, checkSampling(5000)],
   ...FUSED_CHECKS,
   ...AUDIO_CHECKS,
+  ...SPEECH_CHECKS,
+  ...HEARING_CHECKS,
+  ...LAYER_CHECKS,
+  ...MIXER_CHECKS,
+  ...LOAD_CHECKS,
 ]);

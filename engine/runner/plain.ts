@@ -79,13 +79,14 @@ export function layerNorm(
   return out;
 }
 
-/** What one query [D] sees: softmax of its scores over the first `count` of keys and values [S, D]. */
+/** What one query [D] sees: softmax of its scores over the first `count` of keys and values [S, D], and over a score that has no value. */
 export function attend(
   query: ArrayLike<number>,
   keys: ArrayLike<number>,
   values: ArrayLike<number>,
   count: number,
   softCap = 0,
+  sink = -Infinity,
 ): Float64Array {
   const { length } = query;
   const scores = Array.from({ length: count }, (_, s) => {
@@ -93,9 +94,9 @@ export function attend(
     for (let d = 0; d < length; d++) score += (query[d]! * keys[s * length + d]!) / Math.sqrt(length);
     return softCap > 0 ? softCap * Math.tanh(score / softCap) : score;
   });
-  const top = Math.max(...scores);
+  const top = Math.max(...scores, sink);
   const weights = scores.map((score) => Math.exp(score - top));
-  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  const total = weights.reduce((sum, weight) => sum + weight, Math.exp(sink - top));
   const out = new Float64Array(length);
   weights.forEach((weight, s) => {
     for (let d = 0; d < length; d++) out[d]! += (weight / total) * values[s * length + d]!;

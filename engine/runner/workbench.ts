@@ -2,16 +2,18 @@
 import type { Device } from '../gpu/device.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
-import type { Tensor } from '../gpu/tensor.ts';
+import { ownedTensors } from '../gpu/tensor.ts';
+import type { Tensor, TypedArray } from '../gpu/tensor.ts';
 import { ACTIVATIONS } from '../ops/activation.ts';
 import type { Activation } from '../ops/activation.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { emptyLinear, packLinear } from '../ops/pack-linear.ts';
 import { spanRows } from '../ops/row-spans.ts';
-import type { SpanRows } from '../ops/row-spans.ts';
+import type { Rows, SpanRows } from '../ops/row-spans.ts';
 import { WeightFill } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { f32ToF16Bits, fromF16, toF16 } from '../util/f16.ts';
+import type { Range } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import type { Rng } from '../util/rng.ts';
 import { widenBlocks } from '../weights/block-format.ts';
@@ -25,6 +27,8 @@ import type { WeightType } from '../weights/storage.ts';
 export interface KernelCheck {
   record(rec: Recorder): void;
   readonly out: Tensor;
+  /** What of `out` is compared; absent = its values. */
+  readonly seen?: (values: TypedArray) => ArrayLike<number>;
   readonly expected: ArrayLike<number>;
   /** Sum of squared differences over that of squares. */
   readonly tolerance: number;
@@ -32,6 +36,9 @@ export interface KernelCheck {
 
 /** Makes a check for a variant; undefined where no small case takes it. */
 export type CheckMaker = (variant: Variant, bench: Workbench) => KernelCheck | undefined;
+
+/** Columns for which kernels that reduce rows take a workgroup of a size. */
+export const REDUCED_COLUMNS: Readonly<Record<number, number>> = { 8: 200, 64: 64, 128: 200, 256: 1100 };
 
 /** Tensors of one check, which go when it is over. */
 export class Workbench {
@@ -52,14 +59,25 @@ export class Workbench {
     return this.keep(this.device.upload('check', 'u32', shape, Uint32Array.from(values)));
   }
 
-  /** Sequences of so many rows, one behind the other. */
-  spans(counts: readonly number[]): SpanRows {
-    const first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0));
+  /** Sequences of so many rows, one behind the other unless it is said where they begin. */
+  spans(counts: readonly number[], first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0))): SpanRows {
     const table = this.words(
       counts.flatMap((count, s) => [first[s]!, count, 0, 0]),
       [counts.length, 4],
     );
     return spanRows({ table, count: counts.length, longest: Math.max(...counts), end: first.at(-1)! + counts.at(-1)! }, 1);
+  }
+
+  /**
+   * Rows of several sequences where a variant knows them, of one else; and where each sequence begins and ends. The last of several begins at row `last`,
+   * as far behind the others as a product of as many rows must be.
+   */
+  runs(variant: Variant, counts: readonly number[], last?: number): { readonly rows: Rows; readonly ranges: readonly Range[] } {
+    const first = counts.map((_, s) => counts.slice(0, s).reduce((a, b) => a + b, 0));
+    const end = first.at(-1)! + counts.at(-1)!;
+    if (variant.overrides?.['SPANS'] !== 1) return { rows: end, ranges: [{ from: 0, to: end }] };
+    if (last !== undefined) first[first.length - 1] = last;
+    return { rows: this.spans(counts, first), ranges: counts.map((count, s) => ({ from: first[s]!, to: first[s]! + count })) };
   }
 
   /** Of NaN, so that what is not written shows. */
@@ -73,9 +91,20 @@ export class Workbench {
     return tensor;
   }
 
+  /** Keeps all that an object holds. */
+  keepAll<T extends object>(made: T): T {
+    this.#made.push(...ownedTensors(made));
+    return made;
+  }
+
   clear(): void {
     this.device.destroy(...this.#made.splice(0));
   }
+}
+
+/** Floats as a type stores them. */
+export function storedAs(dtype: string | undefined, values: Float32Array): Float32Array {
+  return dtype === 'f16' ? fromF16(toF16(values)) : values;
 }
 
 /** A matrix [n, k] stored as a variant reads it, and the values that it stands for; `fill` records what puts it on the device. */
@@ -91,7 +120,7 @@ export function checkedMatrix(
     const floats = Float32Array.from({ length: n * k }, () => rng.normal() / Math.sqrt(k));
     const weight = packLinear(device, 'check', floats, n, k, dtype);
     for (const part of weight.parts) bench.keep(part.weight);
-    return { weight, values: dtype === 'f16' ? fromF16(toF16(floats)) : floats, fill: () => undefined };
+    return { weight, values: storedAs(dtype, floats), fill: () => undefined };
   }
   const weight = emptyLinear(device, 'check', n, k, dtype, texture === undefined ? 'buffer' : 'texture');
   const bytes = someBlocks(rng, dtype, n * k);
@@ -111,14 +140,15 @@ export function checkedMatrix(
   return { weight, values, fill };
 }
 
-function wordsOf(bytes: Uint8Array): Uint32Array {
+/** Bytes as whole words. */
+export function wordsOf(bytes: Uint8Array): Uint32Array {
   const padded = new Uint8Array(Math.ceil(bytes.length / 4) * 4);
   padded.set(bytes);
   return new Uint32Array(padded.buffer);
 }
 
 /** Stored blocks with random codes and scales of a moderate size. */
-function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array {
+export function someBlocks(rng: Rng, type: BlockType, count: number): Uint8Array {
   const { values, bytes, scales, places }: BlockFormat = BLOCK_FORMATS[type];
   const out = Uint8Array.from({ length: (count / values) * bytes }, () => rng.integer(256));
   const view = new DataView(out.buffer);

@@ -40,14 +40,14 @@ export async function createEngine(
   }
 }
 
-/** What to do without for every fault, and why; throws the fault where something has nothing in its place. */
+/** What to do without, and why; throws the fault where none of it has something in its place. A case may take more than its own kernel: one that cannot be replaced may be right when others are. */
 function replacements(fault: KernelFault, avoided: ReadonlyMap<Replaceable, string>): Map<Replaceable, string> {
   const found = new Map<Replaceable, string>();
   for (const { kernel, variant, why } of fault.faults) {
     const name = replaceableOf(kernel, variant, new Set(avoided.keys()));
-    if (name === undefined) throw fault;
-    found.set(name, why);
+    if (name !== undefined) found.set(name, why);
   }
+  if (found.size === 0) throw fault;
   return found;
 }
 

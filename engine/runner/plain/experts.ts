@@ -1,0 +1,84 @@
+/** Mixtures of experts, plain loops in f64. Pair t k + j is row t with the j-th of its k experts. */
+import { linear } from '../plain.ts';
+
+/**
+ * The k largest of each row of logits [T, stride], of which the first E columns are meant: the best first, of equal ones the first, and their probabilities in
+ * a softmax over all. With `sigmoid` shares are sigmoids of the logits, and with a bias [E] what chooses is their sum.
+ */
+export function routes(
+  logits: ArrayLike<number>,
+  experts: number,
+  k: number,
+  { stride = experts, sigmoid = false, bias }: { stride?: number; sigmoid?: boolean; bias?: ArrayLike<number> } = {},
+): { readonly chosen: number[]; readonly shares: number[] } {
+  const [chosen, shares]: number[][] = [[], []];
+  for (let from = 0; from < logits.length; from += stride) {
+    const row = Array.from({ length: experts }, (_, e) => logits[from + e]!);
+    const most = Math.max(...row);
+    const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
+    const share = row.map((value) => (sigmoid ? 1 / (1 + Math.exp(-value)) : Math.exp(value - most) / sum));
+    const score = (e: number): number => (sigmoid ? share[e]! + (bias?.[e] ?? 0) : row[e]!);
+    const order = row.map((_, e) => e).sort((a, b) => score(b) - score(a) || a - b);
+    for (const e of order.slice(0, k)) {
+      chosen!.push(e);
+      shares!.push(share[e]!);
+    }
+  }
+  return { chosen: chosen!, shares: shares! };
+}
+
+/** The expert of each tile of at most `size` pairs, in order; experts outside of [from, to) have none. */
+export function tileExperts(chosen: readonly number[], { from, to }: { from: number; to: number }, size: number): number[] {
+  const found: number[] = [];
+  for (let e = from; e < to; e++) {
+    for (let left = chosen.filter((other) => other === e).length; left > 0; left -= size) found.push(e);
+  }
+  return found;
+}
+
+/** Of every pair x W[its expert]^T; x [pairs, K], weight of an expert [N, K]. */
+export function expertLinear(
+  x: ArrayLike<number>,
+  chosen: readonly number[],
+  weightOf: (expert: number) => ArrayLike<number>,
+  n: number,
+  k: number,
+): Float64Array[] {
+  return chosen.map((expert, pair) => linear(Array.prototype.slice.call(x, pair * k, (pair + 1) * k), weightOf(expert), 1, n, k));
+}
+
+interface Combined {
+  readonly k: number;
+  readonly columns: number;
+  readonly normalised: boolean;
+  /** Added to the sum that shares are divided by. */
+  readonly floor?: number;
+  readonly scale?: number;
+  /** Of each expert, what its share is multiplied with. */
+  readonly scales?: ArrayLike<number>;
+  /** What an expert of all rows made, [T, columns], and the logit of its share, [T]. */
+  readonly shared?: { readonly rows: ArrayLike<number>; readonly gates: ArrayLike<number> };
+  isHeld(expert: number): boolean;
+}
+
+/**
+ * residual + the sum of a row's experts by their shares times scale, and of an expert of all rows by the sigmoid of its logit; y [pairs, C]; experts for which
+ * `isHeld` is false are left out, after shares are normalised.
+ */
+export function combine(
+  y: ArrayLike<number>,
+  residual: ArrayLike<number>,
+  { chosen, shares }: { readonly chosen: readonly number[]; readonly shares: ArrayLike<number> },
+  { k, columns, normalised, floor = 0, scale = 1, scales, shared, isHeld }: Combined,
+): Float64Array {
+  const out = Float64Array.from(residual);
+  chosen.forEach((expert, pair) => {
+    const row = Math.floor(pair / k);
+    let total = floor;
+    for (let j = 0; j < k; j++) total += shares[row * k + j]!;
+    const share = scale * (scales?.[expert] ?? 1) * (normalised ? shares[pair]! / total : shares[pair]!);
+    if (isHeld(expert)) for (let c = 0; c < columns; c++) out[row * columns + c] = out[row * columns + c]! + share * y[pair * columns + c]!;
+  });
+  if (shared) out.forEach((value, i) => (out[i] = value + shared.rows[i]! / (1 + Math.exp(-shared.gates[Math.floor(i / columns)]!))));
+  return out;
+}
