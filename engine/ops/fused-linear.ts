@@ -5,6 +5,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import { isBlockType } from '../weights/storage.ts';
 import { ceilDiv } from '../util/math.ts';
 import { ACTIVATIONS, gateMul } from './activation.ts';
 import type { Activation } from './activation.ts';
@@ -37,7 +38,7 @@ export const LINEAR_FUSED = defineKernel({
 /** The fragments of kernels that make norms of their rows and whole groups of columns. */
 export function groupsFragments(v: Variant): readonly string[] {
   const groups = isSplit(v) ? [reduceFragment(v), 'lib/groups_split.wgsl'] : ['lib/reduce_lanes.wgsl', 'lib/groups_rows.wgsl'];
-  return [...groups, 'lib/rms.wgsl', 'lib/normed_rows.wgsl'];
+  return [...groups, ...(v.consts?.['HELD'] ? ['lib/normed_lanes.wgsl'] : ['lib/rms.wgsl', 'lib/normed_rows.wgsl'])];
 }
 
 /** What a half of a layer reads: rows of the residual stream, behind an RMS norm where there is one. */
@@ -150,6 +151,8 @@ const TILE_COLUMNS = 64;
 const MOST_LANES = 256;
 /** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
 const FEW_WORKGROUPS = 16;
+/** Quads that an invocation holds of a normed row. */
+const HELD = 64;
 /** Tiles of columns that share one norm at most. */
 const MOST_TILES = 8;
 
@@ -173,7 +176,11 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   };
   const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'none'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0, GATED: gated ? 1 : 0 };
   const bindings = { x, norm: norm ?? x, weight, bias: bias ?? x, out };
-  rec.dispatch(LINEAR_FUSED, { ...normVariant(rec.caps, few, columns), overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
+  const variant = normVariant(rec.caps, few, columns);
+  // Floats, whose weights are more to load than the row, gain nothing.
+  const holds = norm && tiles > 1 && isBlockType(part.dtype) && columns / 4 <= HELD * few.wg;
+  const consts = { ...variant.consts, ...(holds && { HELD }) };
+  rec.dispatch(LINEAR_FUSED, { ...variant, consts, overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
 }
 
 /** The variant of a kernel that makes norms of its rows before it multiplies: the sum in the order of rmsNorm's workgroup, which may be smaller than its own. */

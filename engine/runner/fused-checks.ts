@@ -28,14 +28,16 @@ function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean
 }
 
 const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
-  const { ROWS: rows = 1 } = consts;
+  const { ROWS: rows = 1, HELD } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
   const gated = overrides['GATED'] === 1;
-  const outputs = gated ? 2 * COLUMNS : COLUMNS;
+  // So many that tiles share a norm, where that is what the variant is for.
+  const columns = HELD === undefined ? COLUMNS : 2048;
+  const outputs = gated ? 2 * columns : columns;
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, outputs, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
-  const [bias, out, gateUp] = [bench.floats([COLUMNS]), bench.out([rows, COLUMNS]), bench.out([rows, outputs])];
+  const [bias, out, gateUp] = [bench.floats([columns]), bench.out([rows, columns]), bench.out([rows, outputs])];
   const activation = activationOf(overrides['ACTIVATION']);
   const hasBias = overrides['HAS_BIAS'] === 1;
   const sums = plain.linear(read, values, rows, outputs, k);
@@ -46,11 +48,11 @@ const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
       else normedLinear(rec, { input, weight, bias: hasBias ? bias.tensor : undefined, out, rows });
     },
     out,
-    expected: Float64Array.from({ length: rows * COLUMNS }, (_, i) => {
-      const [row, column] = [Math.floor(i / COLUMNS), i % COLUMNS];
+    expected: Float64Array.from({ length: rows * columns }, (_, i) => {
+      const [row, column] = [Math.floor(i / columns), i % columns];
       const sum = sums[row * outputs + column]!;
       return gated
-        ? plain.activation(activation, sum) * sums[row * outputs + COLUMNS + column]!
+        ? plain.activation(activation, sum) * sums[row * outputs + columns + column]!
         : sum + (hasBias ? bias.values[column]! : 0);
     }),
     tolerance: 1e-6,
