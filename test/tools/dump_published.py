@@ -33,8 +33,6 @@ SHAPES = {
     ),
     "gemma3-270m": dict(GEMMA3, hidden_size=640, num_hidden_layers=18, intermediate_size=2048),
     "gemma3-1b": dict(GEMMA3, hidden_size=1152, num_hidden_layers=26, intermediate_size=6912),
-    # For machines that have no room for all of it.
-    "gemma3-1b, 13 of 26 layers": dict(GEMMA3, hidden_size=1152, num_hidden_layers=13, intermediate_size=6912),
     "lfm2-350m": dict(
         model_type="lfm2", vocab_size=65536, hidden_size=1024, num_hidden_layers=16, num_attention_heads=16, num_key_value_heads=8, intermediate_size=6656,
         block_multiple_of=256, full_attn_idxs=[2, 5, 8, 10, 12, 14], tie_word_embeddings=True,
