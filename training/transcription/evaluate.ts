@@ -2,7 +2,9 @@
  * Word error rates of a Whisper-shaped checkpoint through Parley: every clip that `eval_make.py` listed in WORK/eval/refs.json, by set.
  * Case and punctuation are ignored; in sets without speech the words that were heard are counted instead.
  *
- *   npx tsx training/transcription/evaluate.ts WORK [--model FOLDER] [--limit N]
+ *   npx tsx training/transcription/evaluate.ts WORK [--model FOLDER] [--limit N] [--only NAME ...] [--without]
+ *
+ * `--only` takes the sets whose names begin so, `--without` leaves the gate of speech out.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,14 +19,17 @@ const { values, positionals } = parseArgs({
   options: {
     model: { type: 'string', default: fileURLToPath(new URL('../../models/parley-transcribe', import.meta.url)) },
     limit: { type: 'string', default: '1000' },
+    only: { type: 'string', multiple: true, default: [''] },
+    without: { type: 'boolean', default: false },
   },
 });
 const [work] = positionals;
 if (work === undefined) throw new Error('give the work folder that holds eval/refs.json');
 const refs = JSON.parse(readFileSync(join(work, 'eval/refs.json'), 'utf8')) as Record<string, [wav: string, text: string][]>;
-const engine = await openEngine({ transcription: values.model });
+const engine = await openEngine({ transcription: values.model, vad: !values.without });
 
 for (const [name, clips] of Object.entries(refs)) {
+  if (!values.only.some((one) => name.startsWith(one))) continue;
   let [errors, words, audio] = [0, 0, 0];
   const from = performance.now();
   const chosen = clips.slice(0, Number(values.limit));
