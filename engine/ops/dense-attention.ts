@@ -31,6 +31,16 @@ export const DENSE_ATTENTION_QUAD = defineKernel({
 /** Queries a workgroup of DENSE_ATTENTION_QUAD computes. */
 const QUAD_QUERIES = 16;
 
+/** Of one sequence with heads of `BROADCAST.d4` vectors, as every published Whisper has them. */
+export const DENSE_ATTENTION_BROADCAST = defineKernel({
+  file: 'attention/dense_broadcast.wgsl',
+  bindings: { q: 'read', k: 'read', v: 'read', out: 'write' },
+  params: PARAMS,
+  consts: ['LANES', 'D4'],
+});
+/** Queries of a workgroup: three blocks of a register's lanes. */
+const BROADCAST = { lanes: 8, d4: 16, queries: 24 } as const;
+
 /** Columns of a tensor that hold all heads' vectors, e.g. the keys in a merged projection [T, 3 C]. */
 export interface HeadColumns {
   readonly tensor: Tensor;
@@ -93,6 +103,17 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
     rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads]);
     return;
   }
+  if (
+    !tiled &&
+    queries > shape.lanes &&
+    d4 === BROADCAST.d4 &&
+    isRegister(rec.caps, BROADCAST.lanes) &&
+    !avoids(rec.caps, 'dense_broadcast')
+  ) {
+    const variant = { consts: { LANES: BROADCAST.lanes, D4: d4 }, subgroups: true };
+    rec.dispatch(DENSE_ATTENTION_BROADCAST, variant, bindings, params, [ceilDiv(queries, BROADCAST.queries), heads]);
+    return;
+  }
   const consts = { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) };
   const variant = { consts, ...(shape.subgroups ? { subgroups: true } : {}) };
   const [tiles, grid] = tiled
@@ -113,12 +134,17 @@ export function denseTileRows(caps: Caps, headDim: number): number {
   return tileShape(caps, Infinity, headDim / 4).queries;
 }
 
+/** True where a subgroup is a SIMD register of so many lanes. */
+function isRegister({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps, lanes: number): boolean {
+  return family === 'cpu' && subgroups && subgroupMinSize === lanes && subgroupMaxSize === lanes;
+}
+
 function tileShape(caps: Caps, queries: number, d4: number): TileShape {
   const lanes = caps.subgroupMinSize;
   if (caps.family === 'cpu') {
-    const register = caps.subgroups && !avoids(caps, 'lanes_subgroup') && lanes === caps.subgroupMaxSize && (lanes === 8 || lanes === 4);
     // As many keys for one query as for several: the order of a row's sums depends on it.
-    if (register) return { lanes, queries: queries > 1 ? lanes : 1, keys: lanes === 8 ? 4 : 1, subgroups: true };
+    if (!avoids(caps, 'lanes_subgroup') && (isRegister(caps, 8) || isRegister(caps, 4)))
+      return { lanes, queries: queries > 1 ? lanes : 1, keys: lanes === 8 ? 4 : 1, subgroups: true };
     return { lanes: 8, queries: queries > 1 ? 8 : 1, keys: 1, subgroups: false };
   }
   // Wide heads in tiles of 8 queries would not fit the 16 KiB of workgroup memory that WebGPU promises.

@@ -91,9 +91,11 @@ const storeCase: KernelCase = {
 };
 
 const cases: KernelCase[] = [storeCase];
-for (const size of [1, 3, 8, 63, 64, 65, 257]) cases.push(encoderCase(size, size, 2, 64));
+for (const size of [1, 3, 8, 9, 24, 25, 63, 64, 65, 257]) cases.push(encoderCase(size, size, 2, 64));
 cases.push(
   encoderCase(1, 257, 3, 20),
+  encoderCase(50, 31, 3, 64),
+  encoderCase(26, 129, 2, 64, 10),
   encoderCase(65, 33, 1, 4),
   encoderCase(33, 64, 2, 128),
   // Scores of +-60 and more: an overflow of exp or a wrong maximum shows.
