@@ -2,12 +2,21 @@ import { EngineError } from '../errors.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import { variantLabel } from './kernel.ts';
 
-/** A pipeline that an adapter does not compile, or that computes wrong numbers there. */
+/** A pipeline that an adapter does not compile, or that computes wrong numbers there. Plain data: a rank of a split model tells of it from its thread. */
 export interface Fault {
-  readonly kernel: Kernel;
-  readonly variant: Variant;
+  readonly label: string;
+  /** Of the kernel, and of the fragments it is made with, without folders. */
+  readonly names: readonly string[];
   /** Such as "differs by 0.3 from what it should give". */
   readonly why: string;
+}
+
+/** What is wrong with a variant of a kernel. */
+export function faultOf(kernel: Kernel, variant: Variant, why: string): Fault {
+  const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
+  // Where words lie in a texture, that is what may be at fault in every kernel that reads them, before any of these.
+  const texture = variant.texture === undefined ? [] : ['words_texture'];
+  return { label: variantLabel(kernel, variant), names: [...texture, kernel.name, ...fragments], why };
 }
 
 /** An engine may go on without these kernels, where others do the same. */
@@ -15,7 +24,7 @@ export class KernelFault extends EngineError {
   readonly faults: readonly Fault[];
 
   constructor(adapter: string, faults: readonly Fault[], cause?: unknown) {
-    const lines = faults.map(({ kernel, variant, why }) => `kernel ${variantLabel(kernel, variant)} ${why}`);
+    const lines = faults.map(({ label, why }) => `kernel ${label} ${why}`);
     super('no_adapter', `${adapter} cannot run Parley: ${lines.join('; ')}`, { cause });
     this.faults = faults;
   }

@@ -1,6 +1,6 @@
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from './caps.ts';
-import { KernelFault } from './kernel-fault.ts';
+import { KernelFault, faultOf } from './kernel-fault.ts';
 import { assembleWgsl, variantLabel } from './kernel.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import type { ParamsSlot } from './params.ts';
@@ -68,7 +68,7 @@ export class PipelineCache {
       (pipeline) => this.#add(state, key, variant, pipeline),
       async (error: unknown) => {
         const why = await explain(descriptor.compute.module, error);
-        throw new KernelFault(this.#adapter, [{ kernel, variant, why }], error);
+        throw new KernelFault(this.#adapter, [faultOf(kernel, variant, why)], error);
       },
     );
     state.compiling.set(key, done);

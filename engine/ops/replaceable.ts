@@ -1,6 +1,6 @@
 /** Kernels, and fragments of kernels, that an adapter can do without, and what takes their place (README.md, "Choosing kernels"). */
 import type { Caps } from '../gpu/caps.ts';
-import type { Kernel, Variant } from '../gpu/kernel.ts';
+import type { Fault } from '../gpu/kernel-fault.ts';
 
 /** By the file's name: what is faster where it works, and what every adapter must have. Products for GPUs fall back together, because a row has the same bits in each. */
 export const REPLACEABLE = {
@@ -31,11 +31,7 @@ export function avoids({ avoid }: Caps, name: Replaceable): boolean {
   return avoid.has(name);
 }
 
-/** What to do without when a pipeline of this variant is at fault; undefined = there is nothing in its place, or it was replaced and its replacement is at fault. */
-export function replaceableOf(kernel: Kernel, variant: Variant, avoided: ReadonlySet<string>): Replaceable | undefined {
-  const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
-  // Where words lie in a texture, that is what may be at fault in every kernel that reads them, before any of these.
-  return [...(variant.texture === undefined ? [] : ['words_texture']), kernel.name, ...fragments].find(
-    (name): name is Replaceable => name in REPLACEABLE && !avoided.has(name),
-  );
+/** What to do without because of a fault; undefined = there is nothing in its place, or it was replaced and its replacement is at fault. */
+export function replaceableOf({ names }: Fault, avoided: ReadonlySet<string>): Replaceable | undefined {
+  return names.find((name): name is Replaceable => name in REPLACEABLE && !avoided.has(name));
 }

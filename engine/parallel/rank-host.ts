@@ -2,6 +2,7 @@
 import type { MemoryUse } from '../api.ts';
 import { Device } from '../gpu/device.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
+import { KernelFault } from '../gpu/kernel-fault.ts';
 import { deviceMemory } from '../gpu/memory.ts';
 import { createDecoderKV } from '../models/decoder.ts';
 import type { Decoder, DecoderWorkspace } from '../models/decoder.ts';
@@ -11,6 +12,7 @@ import type { Platform } from '../platform/platform.ts';
 import { byWindow, firstPages, withinContext } from '../ops/kv.ts';
 import { planMemory } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
+import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
 import { describeStored } from '../util/memory.ts';
 import { sizeOf } from '../util/math.ts';
 import { withWeights } from '../weights/model-folder.ts';
@@ -20,7 +22,16 @@ import { Link } from './link.ts';
 import type { RankPlace } from './link.ts';
 import { measureSpeed } from './measure.ts';
 import { Rank } from './rank.ts';
-import type { LoadRequest, LoadedRank, OpenedRank, RankOperations, SplitModel, StartRequest } from './rank-operations.ts';
+import type {
+  LoadRequest,
+  LoadedRank,
+  OpenRequest,
+  OpenedRank,
+  RankOperations,
+  SplitModel,
+  StartRequest,
+  StartedRank,
+} from './rank-operations.ts';
 import { SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
@@ -52,8 +63,8 @@ export class RankHost implements RankOperations {
     return (this.#device as Device | undefined)?.stats;
   }
 
-  async open(adapter: string | undefined): Promise<OpenedRank> {
-    this.#device = await Device.create(this.#platform, adapter === undefined ? {} : { name: adapter });
+  async open({ adapter, avoid }: OpenRequest): Promise<OpenedRank> {
+    this.#device = await Device.create(this.#platform, { avoid, ...(adapter !== undefined && { name: adapter }) });
     void this.#device.lost.then(this.#lose);
     return { adapter: this.#device.info, maxBindingBytes: this.#device.caps.maxBindingBytes };
   }
@@ -103,7 +114,7 @@ export class RankHost implements RankOperations {
     });
   }
 
-  async start({ pages, windowPages, sizes, buffer }: StartRequest): Promise<void> {
+  async start({ pages, windowPages, sizes, buffer, tuning }: StartRequest): Promise<StartedRank> {
     const device = this.#device;
     const shape = this.#kvShape();
     const { whole, windowed } = byWindow(shape);
@@ -116,7 +127,14 @@ export class RankHost implements RankOperations {
     const link = new Link(this.#place, this.#memory, this.#signals?.() ?? new SharedSignals(this.#memory.signals));
     const parts = { device, decoder: this.#decoder, workspace: this.#workspace, kv, limits: sizes.limits, place: this.#place, link };
     this.#rank = new Rank(parts);
-    await this.#rank.warmUp();
+    if (tuning) await beginTuning(device, { chosen: tuning });
+    try {
+      await this.#rank.warmUp();
+    } catch (error) {
+      if (error instanceof KernelFault) return { faults: error.faults, tuned: [] };
+      throw error;
+    }
+    return { faults: [], tuned: await endTuning(device) };
   }
 
   async step(place: number): Promise<void> {

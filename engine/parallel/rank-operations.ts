@@ -1,7 +1,8 @@
 /** What a rank of a split model is asked, in its own thread or in the coordinator's. */
-import type { AdapterInfo, MemoryUse } from '../api.ts';
+import type { AdapterInfo, MemoryUse, TunedKernel } from '../api.ts';
 import type { WeightStorage } from '../config.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
+import type { Fault } from '../gpu/kernel-fault.ts';
 import type { Shard } from '../models/shard.ts';
 import type { KVType } from '../ops/kv.ts';
 import type { StepLimits } from '../runner/step-input.ts';
@@ -26,6 +27,13 @@ export interface SplitModel {
   /** Bytes that other models take of the adapter's memory. */
   readonly otherBytes: number;
   readonly trustRemoteCode: boolean;
+}
+
+export interface OpenRequest {
+  /** A part of an adapter's name; absent = the platform's best. */
+  readonly adapter: string | undefined;
+  /** Kernels and fragments to do without: the same for all ranks, whose sums must have the same bits. */
+  readonly avoid: readonly string[];
 }
 
 export interface OpenedRank {
@@ -55,20 +63,28 @@ export interface StartRequest {
   readonly sizes: GroupSizes;
   /** The group's memory. */
   readonly buffer: ArrayBufferLike;
+  /** Measures kernels, but for those that a rank on an adapter of this kind has chosen; absent = nothing is measured. */
+  readonly tuning?: Readonly<Record<string, string>> | undefined;
+}
+
+export interface StartedRank {
+  /** Kernels that fail on its adapter: the group cannot run with them. */
+  readonly faults: readonly Fault[];
+  readonly tuned: readonly TunedKernel[];
 }
 
 /** The operations, a row each; RankHost has a method of each name. They are done in the order they are asked for. */
 export const RANK_OPERATIONS = {
-  /** Takes the adapter with this name, or the platform's best. */
-  open: value<string | undefined, OpenedRank>(),
+  /** Takes an adapter. */
+  open: value<OpenRequest, OpenedRank>(),
   /** What bounds a token: GB of weights a second. */
   measure: value<void, number>(),
   /** Reads this rank's shard of the weights. */
   load: value<LoadRequest, LoadedRank>(),
   /** Makes the activations; gives how the memory divides and how many pages it leaves. Throws EngineError('out_of_memory'). */
   reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>, MemoryUse>(),
-  /** Makes the pages, joins the group and warms up. */
-  start: value<StartRequest, void>(),
+  /** Makes the pages, joins the group and warms up: tests its kernels and chooses among them. */
+  start: value<StartRequest, StartedRank>(),
   /** Executes the step that lies at a place of the group's memory. */
   step: value<number, void>(),
 };

@@ -25,7 +25,7 @@ export function localRank(platform: Platform, signals: () => Signals): RankPort 
   const host = new RankHost(platform, signals);
   let last: Promise<void> = Promise.resolve();
   return {
-    open: (adapter) => host.open(adapter),
+    open: (request) => host.open(request),
     measure: () => host.measure(),
     load: (request) => host.load(request),
     reserve: (limits) => host.reserve(limits),

@@ -118,7 +118,11 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     // The environment chooses drivers while an adapter is opened: askDawn.
     startWorker: (url) =>
-      startWorker(BOOT, { platform: import.meta.url, module: url.href, toggles: options.toggles ?? 'default' }, { env: SHARE_ENV }),
+      startWorker(
+        BOOT,
+        { platform: import.meta.url, module: url.href, toggles: options.toggles ?? 'default', cache: options.cache },
+        { env: SHARE_ENV },
+      ),
     startGrammarWorker: (url) =>
       startWorker(GRAMMAR_BOOT, { library: resolveModule('@mlc-ai/web-xgrammar'), module: url.href }, GRAMMAR_OPTIONS),
   };
@@ -276,13 +280,13 @@ async function openByteSource(path: string): Promise<ByteSource> {
 /** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first, where these are the sources. */
 const BOOT = `
 const { workerData, parentPort } = require('node:worker_threads');
-const { loader, platform, module, toggles } = workerData;
+const { loader, platform, module, toggles, cache } = workerData;
 (async () => {
   if (loader) (await import(loader)).register();
   const { createNodePlatform } = await import(platform);
   const { main } = await import(module);
   const log = (line) => void process.stdout.write(line + '\\n');
-  main(createNodePlatform({ toggles, log, wait: 'sleep' }), {
+  main(createNodePlatform({ toggles, log, cache, wait: 'sleep' }), {
     post: (message) => parentPort.postMessage(message),
     onMessage: (callback) => parentPort.on('message', callback),
     close: () => process.exit(0),
@@ -317,7 +321,7 @@ const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeM
 
 const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);
 
-function startWorker(boot: string, data: Readonly<Record<string, string>>, options: WorkerOptions): PlatformWorker {
+function startWorker(boot: string, data: Readonly<Record<string, string | undefined>>, options: WorkerOptions): PlatformWorker {
   const loader = IS_SOURCE && new URL('./esm/api/index.mjs', pathToFileURL(resolveModule('tsx'))).href;
   const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader, ...data } });
   let why: string | undefined;

@@ -1,7 +1,7 @@
 /** Runs the kernels that loaded models take on small cases with known results, before a request meets them (README.md, "Choosing kernels"). */
 import type { Device } from '../gpu/device.ts';
 import { viewAs } from '../gpu/device.ts';
-import { KernelFault } from '../gpu/kernel-fault.ts';
+import { KernelFault, faultOf } from '../gpu/kernel-fault.ts';
 import type { Fault } from '../gpu/kernel-fault.ts';
 import { KERNEL_CHECKS } from './kernel-checks.ts';
 import { Workbench } from './workbench.ts';
@@ -32,7 +32,7 @@ export async function selfTest(device: Device): Promise<void> {
     const off = difference(seen?.(values) ?? values, expected);
     // Not smaller, so that what is no number is a fault.
     if (!(off <= tolerance))
-      faults.push({ kernel, variant, why: `gives wrong results (off by ${off.toPrecision(2)}; ${tolerance} may be)` });
+      faults.push(faultOf(kernel, variant, `gives wrong results (off by ${off.toPrecision(2)}; ${tolerance} may be)`));
   }
   bench.clear();
   if (faults.length > 0) throw new KernelFault(device.info.name, faults);

@@ -12,10 +12,15 @@ const CANDIDATE_ROWS = [1, 8, 16, 32, 64];
 
 type Kept = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
+/** How a device's clock is read, and what is chosen already: by another device of its kind. */
+export interface TuningStart extends Pick<TuningOptions, 'time' | 'now'> {
+  readonly chosen?: Readonly<Record<string, string>>;
+}
+
 /** Gives a device something to measure with, and what was measured on the same adapter with the same kernels. */
-export async function beginTuning(device: Device, options: Pick<TuningOptions, 'time' | 'now'> = {}): Promise<void> {
-  const known = (await readKept(device))[await keyOf(device)];
-  device.tuning = new Tuning(device, { ...options, ...(known && { known }) });
+export async function beginTuning(device: Device, { chosen, ...options }: TuningStart = {}): Promise<void> {
+  const known = { ...(await readKept(device))[await keyOf(device)], ...chosen };
+  device.tuning = new Tuning(device, { ...options, known });
 }
 
 /** Keeps what is new, and says what was chosen. */

@@ -43,9 +43,9 @@ export async function createEngine(
 /** What to do without, and why; throws the fault where none of it has something in its place. A case may take more than its own kernel: one that cannot be replaced may be right when others are. */
 function replacements(fault: KernelFault, avoided: ReadonlyMap<Replaceable, string>): Map<Replaceable, string> {
   const found = new Map<Replaceable, string>();
-  for (const { kernel, variant, why } of fault.faults) {
-    const name = replaceableOf(kernel, variant, new Set(avoided.keys()));
-    if (name !== undefined) found.set(name, why);
+  for (const one of fault.faults) {
+    const name = replaceableOf(one, new Set(avoided.keys()));
+    if (name !== undefined) found.set(name, one.why);
   }
   if (found.size === 0) throw fault;
   return found;

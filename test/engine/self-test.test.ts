@@ -20,11 +20,12 @@ import { emptyLinear } from '../../engine/ops/pack-linear.ts';
 import { sample, sampleScratch } from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
-import type { Platform } from '../../engine/platform/platform.ts';
 import { placeOf } from '../../engine/ops/weight-place.ts';
 import { selfTest } from '../../engine/runner/self-test.ts';
 import { createEngine } from '../../engine/tasks/engine.ts';
 import { testDevice } from '../support/device.ts';
+import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
+import type { Spoil } from '../support/spoiled-shaders.ts';
 
 const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
 const REQUEST: ChatRequest = {
@@ -33,25 +34,13 @@ const REQUEST: ChatRequest = {
   maxTokens: 12,
 };
 
-/** A platform whose drivers spoil kernels: `spoil` has, by file, what becomes of its text. */
-function spoiled(lines: string[], spoil: Readonly<Record<string, (text: string) => string>>): Platform {
-  const platform = createNodePlatform({ log: (line) => lines.push(line) });
-  return {
-    ...platform,
-    shaders: async () => new Map([...(await platform.shaders())].map(([path, text]) => [path, spoil[path]?.(text) ?? text])),
-  };
-}
-
 interface Start {
   readonly info: EngineInfo;
   readonly answer: string;
   readonly lines: readonly string[];
 }
 
-async function start(
-  spoil: Readonly<Record<string, (text: string) => string>>,
-  quantization: EngineConfig['quantization'] = 'none',
-): Promise<Start> {
+async function start(spoil: Spoil, quantization: EngineConfig['quantization'] = 'none'): Promise<Start> {
   const lines: string[] = [];
   const adapter = process.env['PARLEY_ADAPTER'];
   const config = resolveConfig({
@@ -61,7 +50,7 @@ async function start(
     quantization,
     ...(adapter && { adapter }),
   });
-  const engine = await createEngine(spoiled(lines, spoil), config);
+  const engine = await createEngine(spoiled(createNodePlatform({ log: (line) => void lines.push(line) }), spoil), config);
   try {
     let answer = '';
     for await (const event of engine.chat(REQUEST, new AbortController().signal)) if (event.type === 'delta') answer += event.text;
@@ -70,11 +59,6 @@ async function start(
     await engine.close();
   }
 }
-
-const once = (text: string, from: string, to: string): string => {
-  expect(text).toContain(from);
-  return text.replace(from, to);
-};
 
 describe('the self-test of a chat model', () => {
   let right: Start;
@@ -86,11 +70,7 @@ describe('the self-test of a chat model', () => {
   });
 
   test('replaces kernels that give wrong results, all at one go, names them, and answers as ever', async () => {
-    const { info, answer, lines } = await start({
-      // The last of a lane's channels is lost.
-      'lib/sums_rows.wgsl': (text) => once(text, 'fma(a.w, w[j].w,', 'fma(0.0, w[j].w,'),
-      'lib/reduce_lanes.wgsl': (text) => once(text, 'return subgroupAdd(value);', 'return 1.01 * subgroupAdd(value);'),
-    });
+    const { info, answer, lines } = await start(SPOILED_SUMS);
     expect(info.kernels?.replaced.toSorted((a, b) => a.kernel.localeCompare(b.kernel))).toMatchObject([
       { kernel: 'linear_fused' },
       { kernel: 'linear_rows', by: 'linear_tile', why: expect.stringContaining('gives wrong results') as string },

@@ -1,0 +1,114 @@
+/** Ranks of a split model do with kernels what one device does: what fails on one of them is replaced on all, and on GPUs the first of a kind measures for the others. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { ChatRequest, EngineInfo } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import type { Platform } from '../../engine/platform/platform.ts';
+import { createEngine } from '../../engine/tasks/engine.ts';
+import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
+
+const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
+const REQUEST: ChatRequest = {
+  messages: [{ role: 'user', content: 'Tell me a short story about a fox.' }],
+  sampling: { temperature: 0 },
+  maxTokens: 12,
+};
+
+interface Start {
+  readonly info: EngineInfo;
+  readonly answer: string;
+}
+
+async function start(platform: Platform, split: Partial<EngineConfig>): Promise<Start> {
+  const adapter = process.env['PARLEY_ADAPTER'];
+  const config = { chat: { path: FOLDER }, maxRunningRequests: 2, contextLength: 128, ...(adapter && { adapter }), ...split };
+  const engine = await createEngine(platform, resolveConfig(config));
+  try {
+    let answer = '';
+    for await (const event of engine.chat(REQUEST, new AbortController().signal)) if (event.type === 'delta') answer += event.text;
+    return { info: engine.info(), answer };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** Of the ranks alone: the engine's own device computes nothing. */
+describe('kernels that give wrong results', () => {
+  const lines: string[] = [];
+  const platform = createNodePlatform({ log: (line) => void lines.push(line) });
+  let right: string;
+  beforeAll(async () => {
+    right = (await start(platform, {})).answer;
+  });
+
+  test.each([
+    ['in one thread, cut by tensors', { tpSize: 2, rankThreads: false }],
+    ['in one thread, cut by layers', { ppSize: 2, rankThreads: false }],
+  ] as const)('are replaced on all ranks, %s', async (_, split) => {
+    const { info, answer } = await start(spoiled(platform, SPOILED_SUMS), split);
+    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
+    expect(answer).toBe(right);
+  });
+
+  test('are replaced on all ranks, in threads of which one has a driver that spoils them', async () => {
+    let ranks = 0;
+    const url = new URL('../support/spoiled-rank.ts', import.meta.url);
+    const threads: Platform = { ...platform, startWorker: (own) => platform.startWorker!(ranks++ === 1 ? url : own) };
+    const { info, answer } = await start(threads, { tpSize: 2 });
+    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
+    // Two ranks that began, and two that began again, whose drivers are right.
+    expect(ranks).toBe(4);
+    expect(answer).toBe(right);
+  });
+
+  test('refuse the start in one line, where nothing can take their place', async () => {
+    const spoil = { 'activation/gate_mul.wgsl': (text: string) => once(text, 'activate4(gate_up[at]) *', 'gate_up[at] *') };
+    const starting = start(spoiled(platform, spoil), { tpSize: 2, rankThreads: false });
+    await expect(starting).rejects.toThrow(/cannot run Parley: kernel gate_mul .* gives wrong results/);
+  });
+});
+
+/** A platform whose adapter does not say that it is made of software. */
+function asGPU(lines: string[]): Platform {
+  const platform = createNodePlatform({ log: (line) => void lines.push(line) });
+  return {
+    ...platform,
+    deviceCreated: () => platform.deviceCreated(true),
+    async requestAdapter(request) {
+      const adapter = await platform.requestAdapter(request);
+      const { vendor, subgroupMinSize, subgroupMaxSize } = adapter.info;
+      const info = {
+        vendor,
+        architecture: '',
+        device: '',
+        description: 'a GPU',
+        subgroupMinSize,
+        subgroupMaxSize,
+        isFallbackAdapter: false,
+      };
+      return new Proxy(adapter, {
+        get(target, key) {
+          if (key === 'info') return info;
+          const value: unknown = Reflect.get(target, key, target);
+          return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+        },
+      });
+    },
+  };
+}
+
+test('the first rank of a kind measures, the others take what it chose', async () => {
+  const lines: string[] = [];
+  const { answer } = await start(asGPU(lines), { tpSize: 2, rankThreads: false });
+  const said = lines.filter((line) => line.startsWith('autotune: ')).map((line) => line.match(/\d+/g)!.map(Number));
+  const [first, second] = said as [number[], number[]];
+  expect(said).toHaveLength(2);
+  expect(first[0]).toBeGreaterThan(0);
+  // Shapes measured, that gain, that were known: all of the first one's. What it had no time for, on a slow adapter, the second measures.
+  expect(second[2]).toBe(first[0]! + first[2]!);
+  const alone = await start(asGPU([]), { autotune: false });
+  expect(answer).toBe(alone.answer);
+});
