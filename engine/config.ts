@@ -11,7 +11,7 @@ export interface ModelSource {
   readonly sampling?: Readonly<Record<string, number>>;
 }
 
-/** How speculative decoding guesses (scheduler/prompt-lookup.ts). */
+/** How guesses are made of earlier text (scheduler/prompt-lookup.ts). */
 export interface PromptLookup {
   /** Guesses a sequence may have verified in one step. */
   readonly draftTokens: number;
@@ -104,15 +104,22 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'Chat scheduling',
     help: 'guess tokens from earlier text and verify several a step: same answers, sooner where they repeat it',
   },
-  /** Seven guesses and the token itself are eight rows a sequence: what one dispatch of the software adapters' kernels takes. */
+  speculativeMtp: {
+    type: 'boolean',
+    default: false,
+    group: 'Chat scheduling',
+    help: "guess tokens with the model's own head (mtp, of Qwen3.5 and 3.6) and verify several a step: same answers",
+  },
+  /** See `promptLookup` and `headDrafts`. */
   speculativeNumDraftTokens: {
     type: 'int',
-    default: 7,
+    words: ['auto'],
+    default: 'auto',
     min: 1,
     max: 64,
     group: 'Chat scheduling',
     value: 'N',
-    help: 'guesses a sequence has verified in one step',
+    help: 'guesses a sequence has verified in one step; auto = 7 from earlier text, 3 of a head',
   },
   speculativeNgramMinMatchWindowSize: {
     type: 'int',
@@ -289,11 +296,23 @@ export function chatAdapters(config: EngineConfig): readonly (string | undefined
   return Array.from({ length: tpSize * ppSize }, (_, rank) => names[rank % names.length]);
 }
 
-/** How speculative decoding guesses; undefined = not at all. */
+/** From earlier text: with the token itself they are eight rows a sequence, what one dispatch of the software adapters' kernels takes. */
+const LOOKUP_DRAFTS = 7;
+/** Of a head, which is less sure of each that follows a guess of its own. */
+const HEAD_DRAFTS = 3;
+
+/** Guesses a sequence has verified in one step, of the model's head; 0 = it has none or is not asked. */
+export function headDrafts({ speculativeMtp, speculativeNumDraftTokens: drafts }: EngineConfig): number {
+  if (!speculativeMtp) return 0;
+  return drafts === 'auto' ? HEAD_DRAFTS : drafts;
+}
+
+/** How guesses are made of earlier text; undefined = they are not. */
 export function promptLookup(config: EngineConfig): PromptLookup | undefined {
   if (!config.speculativeNgram) return undefined;
+  const { speculativeNumDraftTokens: drafts } = config;
   return {
-    draftTokens: config.speculativeNumDraftTokens,
+    draftTokens: drafts === 'auto' ? LOOKUP_DRAFTS : drafts,
     minMatch: config.speculativeNgramMinMatchWindowSize,
     maxMatch: config.speculativeNgramMaxMatchWindowSize,
   };

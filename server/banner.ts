@@ -1,7 +1,7 @@
 /** What the operator sees once everything is ready. */
 import { existsSync } from 'node:fs';
 import type { EngineInfo, MemoryPlan, ModelInfo } from '../engine/api.ts';
-import { chatAdapters } from '../engine/config.ts';
+import { chatAdapters, headDrafts, promptLookup } from '../engine/config.ts';
 import { describeMemory, describePlan } from '../engine/util/memory.ts';
 import { PRESETS, downloadBytes, formatBytes, presetModels } from '../sources/index.ts';
 import { TASKS, isBundled } from './settings/config.ts';
@@ -22,6 +22,8 @@ export function describeStart(
     const model = models.find((candidate) => candidate.task === task);
     lines.push(`${task.padEnd(14)} ${url(ports[index] ?? 0)}/v1  ${modelId}${model ? ` (${describeModel(model)})` : ''}`);
   }
+  const guesses = models.some(({ task }) => task === 'chat') ? describeGuesses(config) : undefined;
+  if (guesses) lines.push(`guesses        ${guesses}`);
   for (const [i, rank] of (models.find((model) => model.ranks)?.ranks ?? []).entries()) {
     lines.push(`${`rank ${i}`.padEnd(14)} ${rank.adapter}, memory ${describeMemory(rank.memory)}`);
   }
@@ -46,6 +48,15 @@ export function describeStart(
   if (isOpen) lines.push('note           other machines can reach this without a key; see --host and --api-key');
   lines.push(`ready after ${seconds.toFixed(1)} s; Ctrl-C stops`);
   return lines.join('\n');
+}
+
+/** What speculative decoding does, where it is on. */
+function describeGuesses({ engine }: ServerConfig): string | undefined {
+  const ofHead = headDrafts(engine);
+  const lookup = promptLookup(engine);
+  const tokens = (count: number): string => `${count} token${count === 1 ? '' : 's'} a step`;
+  if (ofHead > 0) return `the chat model's own head guesses ${tokens(ofHead)}`;
+  return lookup && `at most ${tokens(lookup.draftTokens)} are guessed from earlier text`;
 }
 
 /** Bundled models, and what to serve for real work. */

@@ -43,8 +43,8 @@ export interface Decoder {
   /** Tokens its logits are of: a slice of the vocabulary, empty on a shard without the head. */
   readonly tokens: Range;
   readonly parameters: number;
-  /** Activation tensors for at most `rows` rows of a batch and `logitRows` sampled rows. */
-  createWorkspace(device: Device, rows: number, logitRows: number): DecoderWorkspace;
+  /** Activation tensors for at most `rows` rows of a batch and `logitRows` sampled rows; with a head that guesses, for `kept` hidden states from step to step. */
+  createWorkspace(device: Device, rows: number, logitRows: number, kept?: number): DecoderWorkspace;
   /** Tells new pages, before anything is stored, what they should know of the weights (KVLayer.plan); absent = nothing. */
   prepareKV?(device: Device, kv: KVCache): Promise<void>;
 }
@@ -93,6 +93,16 @@ export interface DecoderWorkspace {
   stages(input: ForwardInput, kv: KVCache): readonly Stage[];
   /** Appends all stages: the forward pass of a decoder that is not split; returns the logits. */
   forward(rec: Recorder, input: ForwardInput, kv: KVCache): Tensor;
+  /** Appends a pass of the head that guesses, where the decoder has one; returns its logits, a row each of the first rows of `logits`. */
+  guess?(rec: Recorder, input: GuessInput, kv: KVCache): Tensor;
+}
+
+/** One guess for each of some sequences: rows that are decodes of the head's own layer. */
+export interface GuessInput {
+  /** A row's token is the one behind the position of its hidden state. */
+  readonly batch: ForwardInput;
+  /** [rows] u32: which kept hidden states; absent = those that the guess before has left. */
+  readonly hidden: Tensor | undefined;
 }
 
 /** One architecture of config.json's `model_type`. */
@@ -100,22 +110,28 @@ export interface DecoderDefinition {
   /** Reads and checks config.json; throws EngineError('invalid_model' | 'unsupported') naming the field. */
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
   /** Makes the activation tensors of the whole model, to be measured; absent = they are guessed from the shape. */
-  workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number): void;
+  workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number, kept?: number): void;
   /** How matrices are stored that are not stored as they are asked for; absent = there are none. */
   readonly storage?: StorageRule;
+  /** Whether a tensor of a checkpoint is of this model, by its name; absent = all are. */
+  readonly takes?: (name: string) => boolean;
+  /** The same architecture with the head that published checkpoints have to guess tokens; absent = none is known. */
+  readonly withHead?: DecoderDefinition;
   /** Takes every weight, or those of a shard, from the loader; `context` positions of rotary tables are made. */
   load(loader: WeightLoader, json: Readonly<Record<string, unknown>>, context: number, shard?: Shard): Promise<Decoder>;
 }
 
-/** Bytes of the activations of `rows` rows, `logitRows` of them with logits. */
+/** What every stack of layers defines. */
+export type StackDefinition = DecoderDefinition & Required<Pick<DecoderDefinition, 'storage' | 'workspace'>>;
+
+/** Bytes of the activations of `rows` rows, `logitRows` of them with logits, and of `kept` hidden states. */
 export function workspaceBytes(
   definition: DecoderDefinition,
   device: Device,
   json: Readonly<Record<string, unknown>>,
-  rows: number,
-  logitRows: number,
+  { rows, logitRows, kept }: { readonly rows: number; readonly logitRows: number; readonly kept: number },
 ): number {
   const { widestRow, hidden, vocabulary } = definition.parseConfig(json);
-  if (definition.workspace) return device.measure(() => definition.workspace!(device, json, rows, logitRows));
+  if (definition.workspace) return device.measure(() => definition.workspace!(device, json, rows, logitRows, kept));
   return 4 * (rows * (2 * widestRow + 4 * hidden) + logitRows * (vocabulary + 2 * hidden));
 }

@@ -2,7 +2,7 @@
 import type { Json } from '../util/json.ts';
 import { isObject } from '../util/json.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
-import type { DecoderDefinition } from './decoder.ts';
+import type { DecoderDefinition, StackDefinition } from './decoder.ts';
 import type { WeightLoader } from './weight-loader.ts';
 
 /** Where published checkpoints have the text part: as transformers 4 wrote them, and as transformers 5 does. */
@@ -12,8 +12,15 @@ const PREFIXES: readonly (readonly [stored: string, name: string])[] = [
   ['model.language_model.', 'model.'],
 ];
 
-/** Parts that a text model does not have, and the head that guesses several tokens at once (Qwen3.5's `mtp`), which nothing here asks. */
-const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual|mtp)\./;
+/** Parts that a text model does not have. */
+const OTHER_PARTS = /^(model\.)?(vision_tower|vision_model|multi_modal_projector|embed_vision|audio_tower|embed_audio|visual)\./;
+/** The head that guesses the token after the next. */
+const GUESSING_HEAD = /^mtp\./;
+
+/** Whether a tensor is of the text part; of its guessing head only where that is asked for. */
+function isOfText(name: string, hasHead: boolean): boolean {
+  return !OTHER_PARTS.test(name) && (hasHead || !GUESSING_HEAD.test(name));
+}
 
 /** config.json of the text part; the file itself where it is of a text model alone. */
 export function textConfig(json: Json): Json {
@@ -22,10 +29,10 @@ export function textConfig(json: Json): Json {
 }
 
 /** A loader of the text part's weights under the names that a text model's have. */
-export function textWeights(loader: WeightLoader): WeightLoader {
+export function textWeights(loader: WeightLoader, hasHead = false): WeightLoader {
   const stored = new Map<string, string>();
   for (const name of loader.checkpoint.names()) {
-    if (OTHER_PARTS.test(name)) continue;
+    if (!isOfText(name, hasHead)) continue;
     const [prefix, own] = PREFIXES.find(([prefix]) => name.startsWith(prefix)) ?? ['', ''];
     stored.set(own + name.slice(prefix.length), name);
   }
@@ -55,12 +62,13 @@ export function withUsualNames(loader: WeightLoader, usual: readonly (readonly [
   return loader.over(renamed(checkpoint, new Map(names)));
 }
 
-/** A text model's definition for checkpoints of the text model alone and of one that also sees or hears. */
-export function textPart(text: Required<DecoderDefinition>): DecoderDefinition {
+/** A text model's definition for checkpoints of the text model alone and of one that also sees or hears; `hasHead`: it takes `mtp.*` too. */
+export function textPart(text: StackDefinition, { hasHead = false } = {}): DecoderDefinition {
   return {
     ...text,
+    takes: (name) => isOfText(name, hasHead),
     parseConfig: (json) => text.parseConfig(textConfig(json)),
-    workspace: (device, json, rows, logitRows) => text.workspace(device, textConfig(json), rows, logitRows),
-    load: (loader, json, context, shard) => text.load(textWeights(loader), textConfig(json), context, shard),
+    workspace: (device, json, rows, logitRows, kept) => text.workspace(device, textConfig(json), rows, logitRows, kept),
+    load: (loader, json, context, shard) => text.load(textWeights(loader, hasHead), textConfig(json), context, shard),
   };
 }

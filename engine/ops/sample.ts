@@ -55,6 +55,21 @@ export function gatherRows(rec: Recorder, { x, indices, out, rows }: { x: Tensor
   rec.dispatch(GATHER_ROWS, { overrides: { WG } }, { x, indices, out }, { rows, c4: columns / 4 }, [ceilDiv((rows * columns) / 4, WG)]);
 }
 
+export const COPY_ROWS = defineKernel({
+  file: 'sample/copy_rows.wgsl',
+  fragments: () => ['lib/grid.wgsl'],
+  bindings: { x: 'update', pairs: 'read' },
+  params: { count: 'u32', c4: 'u32' },
+  overrides: { WG: 'u32' },
+});
+
+/** x[to] = x[from] for every (from, to) of the first `count` pairs [.., 2] u32; x [T, C] with C a multiple of 4. No row is both. */
+export function copyRows(rec: Recorder, { x, pairs, count }: { x: Tensor; pairs: Tensor; count: number }): void {
+  const columns = x.shape[1] ?? 0;
+  assert(columns % 4 === 0, `copy_rows: ${columns} columns of ${x.label}`);
+  rec.dispatch(COPY_ROWS, { overrides: { WG } }, { x, pairs }, { count, c4: columns / 4 }, [ceilDiv((count * columns) / 4, WG)]);
+}
+
 export const SAMPLE_THRESHOLD = defineKernel({
   file: 'sample/sample_threshold.wgsl',
   fragments: () => ['lib/sampling_row.wgsl'],

@@ -25,7 +25,7 @@ import { LocalSignals, SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
 /** What one step may hold. */
-export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>;
+export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts'>;
 
 /** What bounds a step: the smallest of all ranks' bindings, the widest row of activations and of logits. */
 export interface Bounds {

@@ -10,6 +10,7 @@ import type { KVCache } from '../ops/kv.ts';
 import { growStates, writeSpan } from '../ops/states.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { ceilDiv, indexBeyond } from '../util/math.ts';
+import { HeadSteps } from './head-steps.ts';
 import { LogitProcessors, parseLogprobs } from './logit-processors.ts';
 import type { TokenLogprobs } from './logit-processors.ts';
 import { Sampler } from './sampler.ts';
@@ -26,6 +27,8 @@ export type RunnerOptions = Omit<StepLimits, 'columns' | 'vocabulary'>;
 export interface StepResult {
   /** The sampled tokens, one for each of batch.sampled; resolves when the step has completed. */
   tokens(): Promise<Uint32Array>;
+  /** What the model's head has guessed for those FROM_HEAD, in the batch's order; absent = there are none. */
+  guesses?(): Promise<Uint32Array>;
   /** By row of batch.sampled, of the sequences that asked for them. */
   logprobs?(): Promise<readonly (TokenLogprobs | undefined)[]>;
 }
@@ -52,6 +55,8 @@ export class ModelRunner {
   readonly #ids: Tensor;
   readonly #sampler: Sampler;
   readonly #processors: LogitProcessors;
+  /** Of a model with a head that guesses. */
+  readonly #head: HeadSteps | undefined;
   readonly #plans = new Map<string, Plan>();
 
   /** `workspace` holds maxRunning + prefillChunk rows, of which maxRunning + draftRows give logits. */
@@ -66,19 +71,21 @@ export class ModelRunner {
     this.#input = new StepInput(limits);
     this.#tensors = new StepTensors(device, decoder, limits);
     this.#ids = device.tensor('ids', 'u32', [limits.maxRunning + limits.prefillChunk]);
-    this.#sampler = new Sampler(device, vocabulary, limits.maxRunning, limits.maxRunning + limits.draftRows);
+    this.#sampler = new Sampler(device, vocabulary, limits.maxRunning, limits.maxRunning + limits.draftRows, limits.headDrafts);
+    this.#head = headSteps(device, limits, kv.pageSize);
     this.#processors = new LogitProcessors(device, decoder.tokens, limits.maxRunning, this.#input);
   }
 
   /** Bytes of the tensors of its own, for a model of this shape that is not split. */
   static bytes(device: Device, shape: DecoderShape, { pageSize, ...options }: RunnerOptions & { readonly pageSize: number }): number {
-    const { maxRunning, prefillChunk, draftRows, context } = options;
+    const { maxRunning, prefillChunk, draftRows, headDrafts, context } = options;
     const { vocabulary } = shape;
     const limits = { ...options, columns: ceilDiv(context, pageSize), vocabulary };
     return device.measure(() => {
       new StepTensors(device, { shape }, limits);
       device.tensor('ids', 'u32', [maxRunning + prefillChunk]);
-      new Sampler(device, vocabulary, maxRunning, maxRunning + draftRows);
+      new Sampler(device, vocabulary, maxRunning, maxRunning + draftRows, headDrafts);
+      headSteps(device, limits, pageSize);
     });
   }
 
@@ -93,6 +100,7 @@ export class ModelRunner {
   *#work(): Generator<(rec: Recorder) => void> {
     for (const bucket of decodeBuckets(this.#limits.maxRunning).slice(0, 2)) yield* this.#decodes(bucket);
     yield this.#prefill(2 * this.#tensors.prefillTileRows, 1);
+    if (this.#head) yield (rec) => this.#guess(rec, this.#head!, 1, 1);
     // Kernels differ with the rows: one plan of each size makes the bind groups that the others share.
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
   }
@@ -102,6 +110,8 @@ export class ModelRunner {
     const { maxRunning, prefillChunk, draftRows } = this.#limits;
     yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
+    for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
+      yield (rec) => this.#guess(rec, this.#head!, 1, bucket);
   }
 
   #prefill(wanted: number, logitRows: number): (rec: Recorder) => void {
@@ -169,7 +179,10 @@ export class ModelRunner {
     const shape = this.#tensors.upload(input);
     const [count, greedy, processed] = [input.get('sampled'), input.get('greedy') !== 0, input.get('processed') !== 0];
     const logits = this.#workspace.logits!;
+    this.#head?.uploadGuesses(batch);
+    this.#head?.uploadFollow(batch, shape.rows);
     const rec = this.#device.record('chat step');
+    if (this.#head && this.#head.rounds > 0) this.#guess(rec, this.#head, this.#head.rounds, this.#head.rows);
     const sampling = processed ? 'processed' : greedy ? 'greedy' : 'sampled';
     if (shape.gather) this.#record(rec, shape, sampling);
     else rec.replay(this.#plan(shape, sampling));
@@ -183,15 +196,18 @@ export class ModelRunner {
     }
     const reports = processed ? this.#processors.finish(rec, input, logits, this.#sampler.sampled) : undefined;
     const readback = rec.readback(this.#sampler.sampled, count * 4);
+    const guessed = this.#head && this.#head.rounds > 0 ? rec.readback(this.#sampler.lastTokens) : undefined;
     rec.submit();
     const tokens = async (): Promise<Uint32Array> => {
       const data = await readback.data();
       await given;
       return new Uint32Array(data);
     };
-    if (!reports) return { tokens };
+    const guesses = guessed && (async () => this.#head!.guesses(batch, new Uint32Array(await guessed.data())));
+    const result = { tokens, ...(guesses && { guesses }) };
+    if (!reports) return result;
     const reported = input.reported.slice(0, input.get('reported'));
-    return { tokens, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
+    return { ...result, logprobs: async () => parseLogprobs(reported, batch.sampled, await reports.data(), this.#limits.vocabulary) };
   }
 
   /** Room for the pages and the slots for states that a step uses; the promise rejects when the device had none. */
@@ -218,14 +234,31 @@ export class ModelRunner {
     return plan;
   }
 
+  /** Appends rounds of guesses for `rows` sequences. */
+  #guess(rec: Recorder, head: HeadSteps, rounds: number, rows: number): void {
+    const shape = this.#tensors.decodeShape(rows, this.#tensors.partsOf(rows, head.longest));
+    this.#sampler.resolve(rec, head.tokens, head.ids, rows);
+    for (let round = 0; round < rounds; round++) {
+      const logits = this.#workspace.guess!(rec, head.guess(round, this.#tensors.forwardInput(shape, head.ids)), this.#kv);
+      this.#sampler.guess(rec, { logits, settings: head.settings(round), ids: head.ids, rows });
+    }
+  }
+
   /** Appends a forward pass and, unless the logits are processed first, sampling. */
   #record(rec: Recorder, shape: StepShape, sampling: Sampling): void {
     this.#sampler.resolve(rec, this.#tensors.tokens(shape), this.#ids, shape.rows);
-    const logits = this.#workspace.forward(rec, this.#tensors.forwardInput(shape, this.#ids), this.#kv);
+    const follow = this.#head?.follow(shape.gather ? undefined : shape.rows);
+    const input = { ...this.#tensors.forwardInput(shape, this.#ids), ...(follow && { follow }) };
+    const logits = this.#workspace.forward(rec, input, this.#kv);
     if (shape.logitRows > 0 && sampling !== 'processed') this.#sample(rec, logits, shape, sampling === 'greedy');
   }
 
   #sample(rec: Recorder, logits: Tensor, shape: StepShape, greedy: boolean): void {
     this.#sampler.record(rec, { logits, settings: this.#tensors.settings(shape), rows: shape.logitRows, greedy });
   }
+}
+
+function headSteps(device: Device, limits: StepLimits, pageSize: number): HeadSteps | undefined {
+  const { headDrafts = 0 } = limits;
+  return headDrafts > 0 ? new HeadSteps(device, { ...limits, headDrafts }, pageSize) : undefined;
 }

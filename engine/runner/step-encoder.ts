@@ -5,7 +5,10 @@ import { FROM_DEVICE } from '../ops/sample.ts';
 import { writeSamplingRow } from '../ops/sampling-row.ts';
 import { SPAN_WORDS, writeSpan } from '../ops/states.ts';
 import { GREEDY_SAMPLING } from '../sampling.ts';
+import { FROM_HEAD } from '../scheduler/batch.ts';
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
+import { guessSlot } from './head-steps.ts';
+import type { HeadLimits } from './head-steps.ts';
 import { LogitEncoder } from './logit-encoder.ts';
 import { ITEM_WORDS, TABLE_HEAD, decodeBuckets } from './step-input.ts';
 import type { StepInput, StepLimits } from './step-input.ts';
@@ -17,6 +20,7 @@ export class StepEncoder {
   readonly #maxRunning: number;
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
+  readonly #guesses: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
   /** Pages that were ever used: the pool gives the first ones first. */
   #pages = 0;
   /** The same of layers that see a window only. */
@@ -28,6 +32,7 @@ export class StepEncoder {
     this.#table = table;
     this.#pageSize = pageSize;
     this.#maxRunning = limits.maxRunning;
+    this.#guesses = { maxRunning: limits.maxRunning, headDrafts: limits.headDrafts ?? 0 };
     this.#buckets = decodeBuckets(limits.maxRunning);
     this.#logits = new LogitEncoder();
   }
@@ -87,7 +92,7 @@ export class StepEncoder {
       for (let position = start; position < start + count; position++) {
         // Guesses lie beyond the tokens that are known, and beyond the one that only the device knows.
         const known = fromDevice && position === start ? FROM_DEVICE + sequence.row : sequence.tokens[position];
-        tokens[row] = known ?? drafts[position - start - count + drafts.length]!;
+        tokens[row] = known ?? this.#guessed(sequence.row, drafts, position - start - count + drafts.length);
         positions[row] = position;
         const index = Math.floor(position / pageSize);
         slots[row] = sequence.pages[index]! * pageSize + (position % pageSize);
@@ -106,6 +111,12 @@ export class StepEncoder {
     }
     assert(row === rows, `${row} rows in a batch of ${rows}`);
     input.set('states', this.#states);
+  }
+
+  /** A guess, or where the head leaves it. */
+  #guessed(row: number, drafts: readonly number[], index: number): number {
+    const draft = drafts[index]!;
+    return draft === FROM_HEAD ? FROM_DEVICE + guessSlot(this.#guesses, row, index) : draft;
   }
 
   /** Padding rows are greedy. */

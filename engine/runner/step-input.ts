@@ -23,6 +23,8 @@ export interface StepLimits {
   readonly prefillChunk: number;
   /** Guesses verified in one step: rows that yield tokens beside one a sequence; they count as prompt tokens too. */
   readonly draftRows: number;
+  /** Guesses of the model's head for a sequence in one step at most; absent = it has none. */
+  readonly headDrafts?: number;
   /** Columns of the block table: pages of the longest sequence. */
   readonly columns: number;
   /** Some layers see a window only, and have a block table and slots of their own. */

@@ -103,8 +103,7 @@ export class StepTensors {
     const prefillTiles = this.#cutTiles(input) - decodeTiles;
     arrays.put('tiles', this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
     arrays.upload();
-    const needed = nextPowerOfTwo(ceilDiv(input.get('longest'), ATTENTION_SPLIT));
-    const parts = gather ? 1 : Math.min(this.maxParts(rows), needed);
+    const parts = gather ? 1 : this.partsOf(rows, input.get('longest'));
     return { rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows };
   }
 
@@ -155,6 +154,11 @@ export class StepTensors {
       logitIndices: gather ? logitIndices : undefined,
       logitRows,
     };
+  }
+
+  /** Parts that decode attention of a bucket uses for texts of at most `longest` positions. */
+  partsOf(bucket: number, longest: number): number {
+    return Math.min(this.maxParts(bucket), nextPowerOfTwo(ceilDiv(longest, ATTENTION_SPLIT)));
   }
 
   /** Parts that decode attention of a bucket may use: 1 when its rows keep the device busy by themselves. */

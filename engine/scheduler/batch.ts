@@ -11,6 +11,9 @@ export interface StateUse {
   readonly certain?: { readonly slot: number; readonly after: number } | undefined;
 }
 
+/** In the place of a guess: the head that guesses makes it, in the step that verifies it. */
+export const FROM_HEAD = -1;
+
 /** Positions [start, start + count) of one sequence, computed in one step. */
 export interface BatchItem {
   readonly sequence: Sequence;
@@ -20,7 +23,7 @@ export interface BatchItem {
   readonly samples: number;
   /** The first token to compute was sampled by the step before and is known to the device only. */
   readonly fromDevice: boolean;
-  /** Guesses for the tokens after the last known one: what the last positions hold (speculative decoding). */
+  /** Guesses for the tokens after the last known one: what the last positions hold (speculative decoding). All known, or all FROM_HEAD. */
   readonly drafts: readonly number[];
   /** Of a model with recurrent layers. */
   readonly state?: StateUse | undefined;

@@ -1,20 +1,21 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import type { PromptLookup } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
+import { FROM_HEAD } from './batch.ts';
 import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
+import { Guesses } from './guesses.ts';
+import type { GuessOptions } from './guesses.ts';
 import { FCFS, MAX_MATCHED } from './policy.ts';
 import type { SchedulePolicy } from './policy.ts';
 import type { PrefillPace } from './prefill-pace.ts';
-import { draftTokens } from './prompt-lookup.ts';
 import { SequenceStates } from './sequence-states.ts';
 import { SequenceWindows, pagesBefore } from './sequence-windows.ts';
 import type { WindowOptions } from './sequence-windows.ts';
 import type { Sequence } from './sequence.ts';
 
-export interface SchedulerOptions {
+export interface SchedulerOptions extends GuessOptions {
   readonly pageSize: number;
   /** Sequences running at a time. */
   readonly maxRunning: number;
@@ -26,12 +27,8 @@ export interface SchedulerOptions {
   readonly policy?: SchedulePolicy;
   /** Share the pages of equal prefixes; default off. */
   readonly prefixCache?: boolean;
-  /** Speculative decoding; absent = off. */
-  readonly promptLookup?: PromptLookup | undefined;
   /** A waiting sequence whose priority is higher than a running one's by more than this takes its place; default never. */
   readonly preemptionThreshold?: number | undefined;
-  /** Guesses all sequences of a step may have verified together, beside `maxRunning` rows that yield tokens; default none. */
-  readonly draftRows?: number;
   /** Slots for states, more than `maxRunning`, of a model with recurrent layers; with guesses more than twice as many. */
   readonly stateSlots?: number | undefined;
   /** Of a model with layers that see a window only. */
@@ -63,7 +60,7 @@ export class Scheduler {
   #running: Sequence[] = [];
   /** Finished or retracted, but still read by a submitted step. */
   readonly #leaving = new Set<Sequence>();
-  readonly #guesses = { drafted: 0, accepted: 0 };
+  readonly #guesses: Guesses;
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
     const { pageSize, prefixCache, stateSlots, draftRows = 0 } = options;
@@ -76,6 +73,7 @@ export class Scheduler {
     this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
     this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states, this.#windows);
     this.#options = options;
+    this.#guesses = new Guesses(options);
     this.#pages = pool.size;
     this.#policy = options.policy ?? FCFS;
   }
@@ -96,7 +94,7 @@ export class Scheduler {
 
   /** Guesses verified so far, and how many of them were right. */
   get guesses(): { readonly drafted: number; readonly accepted: number } {
-    return { ...this.#guesses };
+    return this.#guesses.counts;
   }
 
   /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
@@ -146,6 +144,7 @@ export class Scheduler {
       // What follows a guess counts only once the guess was right.
       sequence.computed += count - drafts.length;
       sequence.again = Math.max(0, sequence.again - count);
+      sequence.hasSampled ||= samples > 0;
       sequence.pending += samples > 0 ? 1 : 0;
       sequence.verifying = drafts.length > 0;
       sequence.inFlight++;
@@ -165,15 +164,22 @@ export class Scheduler {
   }
 
   /**
-   * Takes a step's tokens, one for each of batch.sampled. `take` gets those that their sequences still want, in order, with the number of
+   * Takes a step's tokens, one for each of batch.sampled, and what the head has guessed for those FROM_HEAD. `take` gets those that their sequences still want, in order, with the number of
    * their row; it may finish the sequence, which then wants no more.
    */
-  complete(batch: Batch, tokens: ArrayLike<number>, take: (sequence: Sequence, token: number, row: number) => void): void {
+  complete(
+    batch: Batch,
+    tokens: ArrayLike<number>,
+    take: (sequence: Sequence, token: number, row: number) => void,
+    guesses: ArrayLike<number> = [],
+  ): void {
     assert(tokens.length === batch.sampled.length, `${tokens.length} tokens for ${batch.sampled.length} rows`);
     const items = [...batch.decodes, ...batch.prefills];
     let row = 0;
+    let guess = 0;
     for (const item of items) {
-      if (item.samples > 0) this.#accept(item, tokens, row, take);
+      const drafts = item.drafts.map((draft) => (draft === FROM_HEAD ? guesses[guess++]! : draft));
+      if (item.samples > 0) this.#accept({ ...item, drafts }, tokens, row, take);
       row += item.samples;
     }
     for (const { sequence, drafts } of batch.prefills) if (drafts.length === 0) this.#cache.publish(sequence);
@@ -227,23 +233,16 @@ export class Scheduler {
   /** The first `accepted` of a sequence's guesses were right: they are computed, but that a state lies behind all of them or behind none. */
   #settle(sequence: Sequence, drafted: number, accepted: number): void {
     sequence.verifying = false;
-    this.#guesses.drafted += drafted;
-    this.#guesses.accepted += accepted;
+    this.#guesses.count(drafted, accepted);
     const allRight = accepted === drafted;
     if (this.#states && !allRight) sequence.again = accepted;
     else sequence.computed += accepted;
     this.#states?.settle(sequence, allRight);
   }
 
-  /** Guesses to verify with a sequence's next token: as many as rows, pages and the request's own end leave room for. */
+  /** Guesses to verify with a sequence's next token, as far as there are pages for them. */
   #guess(sequence: Sequence, budget: number): readonly number[] {
-    const { promptLookup, draftRows = 0 } = this.#options;
-    if (!promptLookup || !sequence.canSpeculate) return [];
-    const share = Math.floor(draftRows / this.#running.length);
-    const count = Math.min(promptLookup.draftTokens, share, budget, sequence.maxTokens - sequence.numGenerated - 1);
-    if (count <= 0) return [];
-    // A token that only the device knows is guessed too, and left out.
-    const drafts = draftTokens(sequence.tokens, promptLookup, count + sequence.pending).slice(sequence.pending);
+    const drafts = this.#guesses.of(sequence, this.#running.length, budget);
     // A guess is not worth another sequence's pages.
     return this.#cache.grow(sequence, sequence.uncomputed + drafts.length) ? drafts : [];
   }
@@ -366,6 +365,7 @@ export class Scheduler {
     sequence.status = 'waiting';
     sequence.computed = 0;
     sequence.again = 0;
+    sequence.hasSampled = false;
     this.#waiting.unshift(sequence);
   }
 

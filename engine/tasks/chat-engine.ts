@@ -270,7 +270,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.took(batch, now - Math.max(at, this.#lastStep));
     this.#lastStep = now;
     const logprobs = await result.logprobs?.();
-    this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]));
+    const guesses = await result.guesses?.();
+    this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), guesses);
   }
 
   /** A request starts with its first step. */

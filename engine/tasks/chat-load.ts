@@ -2,9 +2,10 @@
 import type { MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { SOFTWARE_CHUNK, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
+import { SOFTWARE_CHUNK, headDrafts, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
@@ -19,6 +20,7 @@ import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { byWindow, firstPages, largestWindow, withinContext } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
 import { firstSlots } from '../ops/states.ts';
+import { keptStates } from '../runner/head-steps.ts';
 import { longestWithin, runningWithin } from '../runner/memory-plan.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { ModelRunner } from '../runner/model-runner.ts';
@@ -92,7 +94,7 @@ export async function prepareChat(
   const folder = await openModelFolder(platform, source.path, source.id);
   const { id, path } = folder;
   const json = await folder.json('config.json');
-  const definition = await definitionFor(folder, json, config.trustRemoteCode);
+  const definition = withHead(id, await definitionFor(folder, json, config.trustRemoteCode), config);
   const shape = definition.parseConfig(json);
   if (shape.state) refuseForStates(id, config);
   const storage = weightStorage(config);
@@ -120,10 +122,13 @@ export async function prepareChat(
   const demand: ModelDemand = {
     id,
     task: 'chat',
-    ...(await withWeights(folder, async (checkpoint) => weightDemand(checkpoint, storage, definition.storage))),
+    ...(await withWeights(folder, async (checkpoint) => {
+      if (config.speculativeMtp) expectHead(id, checkpoint);
+      return weightDemand(checkpoint, storage, definition);
+    })),
     activations:
       rotaryBytes +
-      workspaceBytes(definition, device, json, rows, limits.maxRunning + limits.draftRows) +
+      workspaceBytes(definition, device, json, { rows, logitRows: limits.maxRunning + limits.draftRows, kept: keptStates(limits) }) +
       ModelRunner.bytes(device, shape, { ...limits, hasWindows: hasWindows(kv), context: model.context, pageSize: model.pageSize }),
     pages: {
       kv,
@@ -137,6 +142,24 @@ export async function prepareChat(
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
     loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
   return { demand, load: (memory) => loadChat(platform, { source, folder, model, shape, config }, () => load(memory)) };
+}
+
+/** The definition that the settings ask for: with its head, where that is to guess. Throws EngineError('unsupported') where there is none. */
+function withHead(id: string, definition: DecoderDefinition, config: EngineConfig): DecoderDefinition {
+  if (!config.speculativeMtp) return definition;
+  if (config.speculativeNgram) throw new EngineError('unsupported', 'tokens are guessed from earlier text or by a head, not both', { remedies: [WITHOUT_HEAD] }); // prettier-ignore
+  const { tpSize, ppSize } = splitOf(config);
+  if (tpSize * ppSize > 1) throw new EngineError('unsupported', `the head that guesses is not split over ${tpSize * ppSize} adapters`, { remedies: [WITHOUT_HEAD] }); // prettier-ignore
+  if (definition.withHead) return definition.withHead;
+  throw new EngineError('unsupported', `${id} is of an architecture without a head that guesses`, { remedies: [WITHOUT_HEAD] });
+}
+
+const WITHOUT_HEAD: Remedy = { does: 'do without its guesses', settings: [{ name: 'speculativeMtp', value: false }] };
+
+/** Many copies of a checkpoint are published without the head. */
+function expectHead(id: string, checkpoint: Checkpoint): void {
+  if (checkpoint.names().some((name) => name.startsWith('mtp.'))) return;
+  throw new EngineError('unsupported', `${id} has no head that guesses: no tensor of it is called mtp`, { remedies: [WITHOUT_HEAD] });
 }
 
 /** What cannot be done with recurrent layers. */
@@ -251,7 +274,12 @@ async function loadModel(
   };
   const decoder = await withWeights(folder, (checkpoint) => allocate(device, `the weights of ${id}`, () => load(checkpoint)));
   const weightBytes = device.stats.bufferBytes - before;
-  const workspace = decoder.createWorkspace(device, limits.maxRunning + limits.prefillChunk, limits.maxRunning + limits.draftRows);
+  const workspace = decoder.createWorkspace(
+    device,
+    limits.maxRunning + limits.prefillChunk,
+    limits.maxRunning + limits.draftRows,
+    keptStates(limits),
+  );
   const kvShape = kvShapeOf(model, shape);
   const context = longestWithin(memory, kvShape, wanted, limits.prefillChunk);
   const { whole, windowed } = byWindow(kvShape);
@@ -299,6 +327,7 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerO
     policy: schedulePolicy(config.schedulePolicy),
     prefixCache: !config.disableRadixCache,
     promptLookup: promptLookup(config),
+    headDrafts: headDrafts(config),
     preemptionThreshold: config.enablePriorityScheduling ? config.prioritySchedulingPreemptionThreshold : undefined,
   };
 }
@@ -310,13 +339,14 @@ const GUESSING = 8;
 function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
-  const draftRows = Math.min(GUESSING * (promptLookup(config)?.draftTokens ?? 0), logitRows - maxRunning);
+  const guesses = promptLookup(config)?.draftTokens ?? headDrafts(config);
+  const draftRows = Math.min(GUESSING * guesses, logitRows - maxRunning);
   const rows = Math.floor(maxBindingBytes / 4 / widestRow);
   const prefillChunk = Math.min(prefillChunkSize(config.chunkedPrefillSize, software), context, rows - maxRunning);
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore
   }
-  return { maxRunning, prefillChunk, draftRows };
+  return { maxRunning, prefillChunk, draftRows, headDrafts: headDrafts(config) };
 }
 
 function grammarsOf(platform: Platform, tokenizer: Tokenizer, vocabulary: number, stopTokenIds: readonly number[]): Grammars {

@@ -36,7 +36,7 @@ export async function describeModel(platform: Platform, source: ModelSource, con
   }
   const own = await DESCRIBE[task](folder, json, config);
   const weightBytes = await withWeights(folder, async (checkpoint) =>
-    checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? decoderFor(json).storage : undefined),
+    checkpointBytes(checkpoint, weightStorage(config), task === 'chat' ? decoderFor(json) : undefined),
   );
   return { id, task, architecture, ...(format !== undefined && { format }), weightBytes, ...own };
 }

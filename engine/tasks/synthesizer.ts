@@ -87,7 +87,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
       id: folder.id,
       task: 'speech',
       ...(await withWeights(folder, async (checkpoint) => ({
-        ...weightDemand(checkpoint, storage, kokoroStorage),
+        ...weightDemand(checkpoint, storage, { storage: kokoroStorage }),
         activations: KokoroRunner.bytes(device, config, styleValues(checkpoint, config), limits),
       }))),
     };

@@ -61,15 +61,26 @@ function tensorBytes(name: string, info: TensorInfo, storage: WeightStorage): nu
 /** How a tensor is stored, of a model that stores some otherwise than it was asked to. */
 export type StorageRule = (name: string, asked: WeightStorage) => WeightStorage;
 
-/** The same of all tensors. */
-export function checkpointBytes(checkpoint: Checkpoint, asked: WeightStorage, rule: StorageRule = () => asked): number {
-  return checkpoint.names().reduce((sum, name) => sum + tensorBytes(name, checkpoint.tensor(name)!, rule(name, asked)), 0);
+/** What a model makes of a checkpoint: which tensors it takes, default all, and how they are stored, default as they are asked for. */
+export interface WeightRules {
+  readonly takes?: (name: string) => boolean;
+  readonly storage?: StorageRule;
+}
+
+/** The same of all tensors that a model takes. */
+export function checkpointBytes(
+  checkpoint: Checkpoint,
+  asked: WeightStorage,
+  { takes = () => true, storage = () => asked }: WeightRules = {},
+): number {
+  const names = checkpoint.names().filter(takes);
+  return names.reduce((sum, name) => sum + tensorBytes(name, checkpoint.tensor(name)!, storage(name, asked)), 0);
 }
 
 /** What they would take quantised, by the value of the setting. */
-function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage, rule?: StorageRule): Readonly<Record<string, number>> {
+function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage, rules?: WeightRules): Readonly<Record<string, number>> {
   return Object.fromEntries(
-    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization }, rule)]),
+    (['q8_0', 'q4_0'] as const).map((quantization) => [quantization, checkpointBytes(checkpoint, { ...storage, quantization }, rules)]),
   );
 }
 
@@ -77,7 +88,7 @@ function quantisedBytes(checkpoint: Checkpoint, storage: WeightStorage, rule?: S
 export function weightDemand(
   checkpoint: Checkpoint,
   storage: WeightStorage,
-  rule?: StorageRule,
+  rules?: WeightRules,
 ): { readonly weights: number; readonly quantised: Readonly<Record<string, number>> } {
-  return { weights: checkpointBytes(checkpoint, storage, rule), quantised: quantisedBytes(checkpoint, storage, rule) };
+  return { weights: checkpointBytes(checkpoint, storage, rules), quantised: quantisedBytes(checkpoint, storage, rules) };
 }

@@ -185,6 +185,8 @@ function engineSettings(settings: Settings): EngineConfig {
   const { speculativeNgramMinMatchWindowSize: least, speculativeNgramMaxMatchWindowSize: most } = settings;
   if (settings.speculativeNgram && least > most)
     throw new SettingsError(`speculative-ngram: a match of at least ${least} and at most ${most} tokens`);
+  if (settings.speculativeNgram && settings.speculativeMtp)
+    throw new SettingsError('speculative-ngram and speculative-mtp: guesses are made in one of the two ways');
   const given = Object.entries(ENGINE_SETTINGS).flatMap(([key, row]) => {
     const value = settings[key as keyof typeof ENGINE_SETTINGS];
     if (value === undefined) return [];

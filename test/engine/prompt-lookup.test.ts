@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { FROM_HEAD } from '../../engine/scheduler/batch.ts';
 import { LPM } from '../../engine/scheduler/policy.ts';
 import { draftTokens } from '../../engine/scheduler/prompt-lookup.ts';
 import { Sequence } from '../../engine/scheduler/sequence.ts';
@@ -106,4 +107,37 @@ describe('prompt lookup', () => {
       expect(rig.scheduler.guesses.accepted).toBeGreaterThan(0);
     },
   );
+});
+
+describe('guesses of a head', () => {
+  const guessing = { headDrafts: 3, draftRows: 12 };
+
+  test.each([true, false])('the same tokens in fewer steps, the first as soon as one is sampled (look-ahead %s)', async (overlap) => {
+    const rig = new Rig({ ...guessing, overlap });
+    const sequence = rig.sequence(5, 60);
+    rig.scheduler.add([sequence]);
+    await rig.drain();
+    expectDone(rig, [sequence]);
+    const { drafted, accepted } = rig.scheduler.guesses;
+    // Guesses at every fifth position are wrong.
+    expect(accepted).toBeGreaterThan(drafted / 2);
+    expect(accepted).toBeLessThan(drafted);
+    expect(rig.runner.batches).toHaveLength(60 - accepted);
+    expect(rig.runner.batches[1]!.prefills[0]!.drafts).toEqual([FROM_HEAD, FROM_HEAD, FROM_HEAD]);
+  });
+
+  test('nothing is guessed from a cached prefix before a step has computed something behind it', async () => {
+    const rig = new Rig({ ...guessing, prefixCache: true, policy: LPM });
+    const first = rig.related(0, 9, 0, 4);
+    rig.scheduler.add([first]);
+    await rig.drain();
+    const again = rig.related(0, 9, 0, 20);
+    rig.scheduler.add([again]);
+    const before = rig.runner.batches.length;
+    await rig.drain();
+    expectDone(rig, [again]);
+    expect(again.cached).toBe(8);
+    expect(rig.runner.batches[before]!.prefills[0]).toMatchObject({ count: 1, drafts: [] });
+    expect(rig.runner.batches[before + 1]!.prefills[0]!.drafts).toHaveLength(3);
+  });
 });

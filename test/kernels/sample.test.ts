@@ -1,6 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { FROM_DEVICE, bestBlocks, gatherRows, resolveTokens, sample, sampleBlocks, sampleScratch } from '../../engine/ops/sample.ts';
+import {
+  FROM_DEVICE,
+  bestBlocks,
+  copyRows,
+  gatherRows,
+  resolveTokens,
+  sample,
+  sampleBlocks,
+  sampleScratch,
+} from '../../engine/ops/sample.ts';
 import { SAMPLING_ROW_WORDS, readSeed, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
 import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { BEST_WORDS, shardBest } from '../../engine/ops/shard-sample.ts';
@@ -103,6 +112,24 @@ function gatherCase(rows: number, columns: number): KernelCase {
   };
 }
 
+function copyRowsCase(count: number, columns: number): KernelCase {
+  return {
+    name: `copy_rows keeps ${count} rows of ${columns} columns`,
+    tolerance: 0,
+    build(rng) {
+      const x = randomTensor(rng, [80 + count, columns]);
+      // Into the first rows, in another order, from those behind them.
+      const pairs = Array.from({ length: count }, (_, i) => [count + rng.integer(80), count - 1 - i] as const);
+      return {
+        inputs: { pairs: { dtype: 'u32', shape: [count, 2], values: pairs.flat() } },
+        outputs: { x: { dtype: 'f32', shape: [80 + count, columns], initial: x.values } },
+        run: (rec, t) => copyRows(rec, { x: t['x']!, pairs: t['pairs']!, count }),
+        expected: { x: reference.copyRows(x.values, pairs, columns) },
+      };
+    },
+  };
+}
+
 /** A slice of a vocabulary: its greedy tokens, by their numbers in the vocabulary and in the slice. */
 function shardCase(columns: number, first: number, rows: number): KernelCase {
   return {
@@ -136,6 +163,8 @@ const cases: KernelCase[] = [
   shardCase(2049, 64, 2),
   gatherCase(1, 4),
   gatherCase(65, 64),
+  copyRowsCase(1, 4),
+  copyRowsCase(65, 36),
   ...[1, 3, 63, 64, 65, 257, 5000].map((vocabulary) => sampleCase(vocabulary, vocabulary, SETTINGS)),
   sampleCase(1025, 1032, SETTINGS),
   // By a grammar's mask, and by a ban.

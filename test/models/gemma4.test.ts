@@ -132,7 +132,7 @@ test('the table of the layers has 8 bits, unless weights are asked for in f32 or
     readIds: async () => new Int32Array(),
     close: async () => undefined,
   };
-  const bytes = (dtype: 'auto' | 'f32', quantization: 'none' | 'q8_0') => checkpointBytes(checkpoint, weightStorage({ dtype, quantization }), GEMMA4.storage); // prettier-ignore
+  const bytes = (dtype: 'auto' | 'f32', quantization: 'none' | 'q8_0') => checkpointBytes(checkpoint, weightStorage({ dtype, quantization }), GEMMA4); // prettier-ignore
   expect(bytes('auto', 'none')).toBe(bytes('auto', 'q8_0'));
   expect(bytes('auto', 'none')).toBeLessThan(64 * 96 * 1.2);
   expect(bytes('f32', 'none')).toBe(64 * 96 * 4);

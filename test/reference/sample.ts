@@ -88,3 +88,10 @@ export function argmax(values: ArrayLike<number>): number {
   for (let i = 1; i < values.length; i++) if (values[i]! > values[best]!) best = i;
   return best;
 }
+
+/** Rows of x [T, columns] with each pair's first row in the place of its second, none of which is a first. */
+export function copyRows(x: Float32Array, pairs: readonly (readonly [from: number, to: number])[], columns: number): Float32Array {
+  const out = x.slice();
+  for (const [from, to] of pairs) out.set(x.subarray(from * columns, (from + 1) * columns), to * columns);
+  return out;
+}

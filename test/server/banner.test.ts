@@ -57,6 +57,16 @@ describe('ranks that share an adapter', () => {
   });
 });
 
+test.each([
+  [[], undefined],
+  [['--speculative-mtp'], "the chat model's own head guesses 3 tokens a step"],
+  [['--speculative-mtp', '--speculative-num-draft-tokens=1'], "the chat model's own head guesses 1 token a step"],
+  [['--speculative-ngram'], 'at most 7 tokens a step are guessed from earlier text'],
+])('%j: what is guessed', (argv, said) => {
+  const banner = describeStart(parseServerConfig(argv, {}), FAKE_INFO, [3000, 3001, 3002], 1).split('\n');
+  expect(banner.find((line) => line.startsWith('guesses'))).toBe(said && `guesses        ${said}`);
+});
+
 describe('kernels that failed the self-test', () => {
   test('are named, with what takes their place', () => {
     const replaced = [{ kernel: 'linear_rows', by: 'linear_tile', why: 'does not compile' }];

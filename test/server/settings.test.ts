@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, promptLookup, resolveConfig, splitOf } from '../../engine/config.ts';
+import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, headDrafts, promptLookup, resolveConfig, splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { defineSettings } from '../../engine/util/setting.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
@@ -67,6 +67,10 @@ describe('parseServerConfig', () => {
     const window = ['--speculative-ngram-min-match-window-size', '4', '--speculative-ngram-max-match-window-size', '3'];
     expect(() => lookup('--speculative-ngram', ...window)).toThrow(/at least 4 and at most 3/);
     expect(lookup('--speculative-ngram', '--speculative-num-draft-tokens=2')).toEqual({ draftTokens: 2, minMatch: 3, maxMatch: 5 });
+    const ofHead = (...flags: string[]) => headDrafts(parseServerConfig(flags, {}).engine);
+    expect([ofHead(), ofHead('--speculative-mtp'), ofHead('--speculative-mtp', '--speculative-num-draft-tokens=1')]).toEqual([0, 3, 1]);
+    expect(lookup('--speculative-mtp')).toBeUndefined();
+    expect(() => lookup('--speculative-ngram', '--speculative-mtp')).toThrow(/guesses are made in one of the two ways/);
   });
 
   test('each task may have its own adapter', () => {

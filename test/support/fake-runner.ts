@@ -1,5 +1,6 @@
 /** Stands in for ModelRunner: the "model" is a function of the tokens before, and steps complete when awaited. No GPU. */
 import type { StepResult } from '../../engine/runner/model-runner.ts';
+import { FROM_HEAD } from '../../engine/scheduler/batch.ts';
 import type { Batch, BatchItem } from '../../engine/scheduler/batch.ts';
 import type { Sequence } from '../../engine/scheduler/sequence.ts';
 
@@ -37,6 +38,8 @@ export class FakeRunner {
   readonly #window: number | undefined;
   /** What slots for states hold: how many tokens went into one, and which. */
   readonly #states = new Map<number, { readonly length: number; readonly hash: number }>();
+  /** What the head that guesses has kept, by block table row: the positions that the last step of a sequence has sampled at, or its last one. */
+  readonly #kept = new Map<number, { readonly sequence: Sequence; readonly first: number; readonly end: number }>();
   /** Last token sampled by block table row. */
   readonly #lastTokens = new Map<number, number>();
 
@@ -49,21 +52,35 @@ export class FakeRunner {
   run(batch: Batch): StepResult {
     this.batches.push(batch);
     const tokens: number[] = [];
+    const guesses: number[] = [];
     for (const { sequence, start, count, samples, fromDevice, drafts } of [...batch.decodes, ...batch.prefills]) {
       for (let position = start; position < start + count; position++) {
         const known = fromDevice && position === start ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
-        const token = known ?? drafts[position - start - count + drafts.length];
+        const draft = drafts[position - start - count + drafts.length];
+        const token = known ?? (draft === FROM_HEAD ? this.#guess(sequence, position, start + count - drafts.length) : draft);
+        if (draft === FROM_HEAD && known === undefined) guesses.push(token!);
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
         this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });
         this.computed++;
       }
+      this.#kept.set(sequence.row, { sequence, first: start + count - Math.max(1, samples), end: start + count });
       for (let i = count - samples; i < count; i++) tokens.push(this.#model(this.#history(sequence, start + i + 1)));
     }
     this.#walkStates([...batch.decodes, ...batch.prefills]);
     if (this.#window !== undefined) this.#seeWindows([...batch.decodes, ...batch.prefills], this.#window);
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
-    return { tokens: () => Promise.resolve(Uint32Array.from(tokens)) };
+    return { tokens: () => Promise.resolve(Uint32Array.from(tokens)), guesses: () => Promise.resolve(Uint32Array.from(guesses)) };
+  }
+
+  /** What a head would guess for a position behind `known` tokens: mostly what the model says. */
+  #guess(sequence: Sequence, position: number, known: number): number {
+    const kept = this.#kept.get(sequence.row);
+    // The hidden state before the last token that is known.
+    if (kept?.sequence !== sequence || known - 2 < kept.first || known - 2 >= kept.end)
+      throw new Error(`sequence ${sequence.id} is guessed from position ${known - 2}, kept are ${kept?.first} to ${kept?.end}`);
+    const right = this.#model(this.#history(sequence, position));
+    return position % 5 === 0 ? right + 1 : right;
   }
 
   /** What recurrent layers would do: each item goes on from the state behind the position before it, and leaves its own. */

@@ -7,7 +7,8 @@ export type Stored =
   | { readonly type: 'string'; readonly value: string }
   | { readonly type: 'strings'; readonly value: readonly string[] }
   | { readonly type: 'f32s'; readonly value: readonly number[] }
-  | { readonly type: 'i32s'; readonly value: readonly number[] };
+  | { readonly type: 'i32s'; readonly value: readonly number[] }
+  | { readonly type: 'bools'; readonly value: readonly boolean[] };
 
 export interface StoredTensor {
   /** Columns first, as the format has it. */
@@ -68,8 +69,8 @@ export function ggufHead({ version = 3, alignment = 32, metadata, tensors }: Ggu
 }
 
 function writeValue(out: Writer, stored: Stored): void {
-  if (stored.type === 'strings' || stored.type === 'f32s' || stored.type === 'i32s') {
-    const element = stored.type.slice(0, -1) as 'string' | 'f32' | 'i32';
+  if (stored.type === 'strings' || stored.type === 'f32s' || stored.type === 'i32s' || stored.type === 'bools') {
+    const element = stored.type.slice(0, -1) as 'string' | 'f32' | 'i32' | 'bool';
     out.u32(9);
     out.u32(TYPES[element]);
     out.u64(stored.value.length);

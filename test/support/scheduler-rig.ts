@@ -83,9 +83,10 @@ export class Rig {
   }
 
   async #complete({ batch, result }: { batch: Batch; result: StepResult }): Promise<void> {
-    this.scheduler.complete(batch, await result.tokens(), (sequence) => {
+    const take = (sequence: Sequence): void => {
       if (generated(sequence).length >= sequence.maxTokens) this.scheduler.finish(sequence);
-    });
+    };
+    this.scheduler.complete(batch, await result.tokens(), take, await result.guesses?.());
   }
 
   async drain(limit = 10000): Promise<void> {

@@ -240,17 +240,10 @@ export function attend(
   batch: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows, positions } = batch;
-  const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
+  const { rows } = batch;
   // A gate reads the same rows.
   const input = weights.gate ? { ...step, x: normedRows(rec, step, rows), norm: undefined } : step;
-  const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows };
-  const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
-  const alike = !weights.qkNormFull && !weights.valueNorm;
-  if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
-    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows });
-    ropeKVStore(rec, { qkv: ws.qkv, ...places });
-  }
+  leaveKeys(rec, weights, ws, { heads, newHeads }, { input, layer, cosSin }, batch, kv);
   if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, batch, kv);
   if (weights.gate) {
     linear(rec, { x: input.x, weight: weights.gate, out: ws.gate!, rows });
@@ -259,6 +252,27 @@ export function attend(
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
   const attended = indices ? ws.gathered : ws.attended;
   linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept });
+}
+
+/** The pages get the keys and values of x, and ws.q its queries. */
+export function leaveKeys(
+  rec: Recorder,
+  weights: Attention,
+  ws: AttentionWorkspace,
+  { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
+  { input, layer, cosSin }: Pick<AttentionStep, 'input' | 'layer' | 'cosSin'>,
+  batch: ForwardInput,
+  kv: KVCache,
+): void {
+  const { rows, positions } = batch;
+  const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
+  const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows };
+  const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
+  const alike = !weights.qkNormFull && !weights.valueNorm;
+  if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
+    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows });
+    ropeKVStore(rec, { qkv: ws.qkv, ...places });
+  }
 }
 
 /** ws.attended = attention of ws.q over the pages. */

@@ -10,31 +10,32 @@ import { ropeAt, ropeTable } from '../../ops/rope.ts';
 import { describe } from '../../util/json.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { WeightLoader } from '../weight-loader.ts';
-import type { Decoder, DecoderDefinition, DecoderShape, Stage } from '../decoder.ts';
+import type { Decoder, DecoderShape, StackDefinition, Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import { expectUsual } from '../config-fields.ts';
 import { wholeShard } from '../shard.ts';
 import { loadAttention } from './attention.ts';
 import type { AttentionShare } from './attention.ts';
+import { loadDraftHead, recordFollow, recordGuess } from './draft-head.ts';
 import { planLayerKeys } from './key-plan.ts';
 import { layerInputsStorage, loadLayerInput, loadLayerInputs } from './layer-inputs.ts';
-import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, partOf } from './stack-config.ts';
+import { PRE_NORMS, hasPages, kindOf, layerConfig, layerInputsConfig, likeDraftHead, partOf } from './stack-config.ts';
 import type { DecoderFamily, DecoderStackConfig, LayerKind, Part } from './stack-config.ts';
+import type { Layer, Weights } from './stack-parts.ts';
 import { createWorkspace, stages } from './stack-stages.ts';
-import type { Layer, Weights } from './stack-stages.ts';
 import { loadVocabulary } from './vocabulary.ts';
 
 /** The definition of a family. */
-export function decoderStack<W, S>(family: DecoderFamily<W, S>): Required<DecoderDefinition> {
+export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition {
   return {
     storage: layerInputsStorage,
     parseConfig(json) {
       const config = configOf(family, json);
       return { ...config, ...derivedOf(family, partOf(config, wholeShard(config.layers))) };
     },
-    workspace(device, json, rows, logitRows) {
+    workspace(device, json, rows, logitRows, kept) {
       const config = configOf(family, json);
-      createWorkspace(family, device, partOf(config, wholeShard(config.layers)), rows, logitRows);
+      createWorkspace(family, device, partOf(config, wholeShard(config.layers)), rows, logitRows, kept);
     },
     async load(loader, json, context, shard) {
       const config = atContext(configOf(family, json), context);
@@ -71,9 +72,10 @@ function derivedOf<W, S>(
   const { recurrent } = config;
   const numbers = Array.from({ length: sizeOf(shard.layers) }, (_, i) => shard.layers.from + i);
   const kinds = numbers.map((layer) => kindOf(config, layer));
+  const paged = [...numbers.filter((_, i) => hasPages(kinds[i]!)), ...(config.hasDraftHead ? [likeDraftHead(config)] : [])];
   const widths = numbers.flatMap((layer) => [mlp.widest(config, layers[layer]!.mlp), layers[layer]!.attention.widest]);
   return {
-    pages: numbers.flatMap((layer, i) => (hasPages(kinds[i]!) ? [pageHeads(layers[layer]!.attention, kinds[i]!)] : [])),
+    pages: paged.map((layer) => pageHeads(layers[layer]!.attention, kindOf(config, layer))),
     state: recurrent && { ...recurrent.state, layers: kinds.filter((kind) => kind.isRecurrent).length },
     rotaryChannels: [...new Set(kinds.map(({ rope }) => rope))].reduce((sum, { headDim }) => sum + headDim, 0),
     widestRow: Math.max(...widths, recurrent?.widest ?? 0),
@@ -98,10 +100,12 @@ function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weigh
     tokens: part.isLast ? part.tokens : { from: 0, to: 0 },
     parameters,
     async prepareKV(device, kv) {
-      if (kv.dtype === 'int8') await planLayerKeys(device, weights.layers.filter(hasPages), config, kv.layers);
+      const paged = [...weights.layers.filter(hasPages), ...(weights.draftHead ? [weights.draftHead.layer] : [])];
+      if (kv.dtype === 'int8') await planLayerKeys(device, paged, config, kv.layers);
     },
-    createWorkspace(device, rows, logitRows) {
-      const ws = createWorkspace(family, device, part, rows, logitRows);
+    createWorkspace(device, rows, logitRows, kept) {
+      const ws = createWorkspace(family, device, part, rows, logitRows, kept);
+      const stack = { family, config, weights, ws };
       const cut = (input: ForwardInput, kv: KVCache): readonly Stage[] => stages(family, part, weights, ws, input, kv);
       return {
         hidden: ws.hidden,
@@ -109,8 +113,10 @@ function decoderOf<W, S>(family: DecoderFamily<W, S>, part: Part, weights: Weigh
         stages: cut,
         forward(rec, input, kv) {
           for (const stage of cut(input, kv)) stage.record(rec);
+          if (input.follow) recordFollow(rec, stack, input, input.follow, kv);
           return ws.logits!;
         },
+        ...(weights.draftHead && { guess: (rec, input, kv) => recordGuess(rec, stack, input, kv) }),
       };
     },
   };
@@ -126,9 +132,11 @@ async function loadWeights<W, S>(family: DecoderFamily<W, S>, loader: WeightLoad
     if (i < shard.layers.from || i >= shard.layers.to) loader.skipAll(`model.layers.${i}.`);
     else layers.push(await loadLayer(family, loader, part, i, layers));
   }
+  const like = (at: string): Promise<Layer<W>> => loadLayer(family, loader, part, likeDraftHead(config), layers, at);
+  const draftHead = config.hasDraftHead ? await loadDraftHead(loader, config, like) : undefined;
   await loader.finish();
   const cosSin = new Map([...new Set(layers.map(({ rope }) => rope))].map((rope) => [rope, ropeTable(loader.device, rope, context)]));
-  return { ...vocabulary, layers, layerInputs, cosSin };
+  return { ...vocabulary, layers, layerInputs, cosSin, draftHead };
 }
 
 async function loadLayer<W, S>(
@@ -137,6 +145,7 @@ async function loadLayer<W, S>(
   { shard, config, layers }: Part,
   layer: number,
   before: readonly Layer<W>[],
+  at = `model.layers.${layer}`,
 ): Promise<Layer<W>> {
   const { hidden, normOffset, hasLayerScalars } = config;
   const kind = kindOf(config, layer);
@@ -144,7 +153,6 @@ async function loadLayer<W, S>(
   const share = layers[layer]!;
   const isRecurrent = kind.isRecurrent === true;
   const inputs = layerInputsConfig(config);
-  const at = `model.layers.${layer}`;
   const norm = async (name: string | undefined): Promise<Tensor | undefined> =>
     name === undefined ? undefined : loader.tensor(`${at}.${name}.weight`, [hidden], normOffset);
   const alike = before.filter((other) => (isRecurrent ? other.isRecurrent : hasPages(other)));

@@ -34,6 +34,8 @@ export interface DecoderStackConfig extends Omit<DecoderShape, DerivedShape>, At
   readonly logitSoftCap?: number | undefined;
   /** Each layer ends in a multiplication with a number of its own, `layer_scalar`. */
   readonly hasLayerScalars?: boolean | undefined;
+  /** It is loaded with the head that guesses (draft-head.ts), whose layer is as the first with pages. */
+  readonly hasDraftHead?: boolean | undefined;
   /** What layers are told of a row's token beside the residual stream. */
   readonly layerInputs?: Pick<LayerInputsConfig, 'columns' | 'activation'> | undefined;
 }
@@ -140,11 +142,17 @@ export function partOf(config: DecoderStackConfig, shard: Shard): Part {
   };
 }
 
-function refuseCuts({ kinds = [], layerInputs, experts }: DecoderStackConfig, { ranks }: Shard, hasAllLayers: boolean): void {
+/** Number of the layer that the layer of a head that guesses is like. */
+export function likeDraftHead({ kinds = [] }: DecoderStackConfig): number {
+  return Math.max(0, kinds.findIndex(hasPages));
+}
+
+function refuseCuts({ kinds = [], layerInputs, experts, hasDraftHead }: DecoderStackConfig, { ranks }: Shard, hasAllLayers: boolean): void {
   const refuse = (what: string, remedies: readonly Remedy[] = []): never => {
     throw new EngineError('unsupported', `${what} cannot be split over several adapters`, { remedies });
   };
   const isSplit = ranks > 1 || !hasAllLayers;
+  if (isSplit && hasDraftHead) refuse('a model with a head that guesses');
   if (isSplit && layerInputs) refuse('a model with embeddings for every layer');
   if (isSplit && kinds.some(({ keysOf }) => keysOf !== undefined)) refuse('a model with layers that read the keys of others');
   // A norm stands behind the MLP and behind the experts, for which a rank would need what the others make of them.

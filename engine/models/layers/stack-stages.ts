@@ -5,65 +5,22 @@ import type { Tensor } from '../../gpu/tensor.ts';
 import { softCap } from '../../ops/activation.ts';
 import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
+import { linear } from '../../ops/linear.ts';
 import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { rmsNorm } from '../../ops/norm.ts';
-import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
-import { sizeOf } from '../../util/math.ts';
+import { alignUp, sizeOf } from '../../util/math.ts';
 import type { Stage } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import type { Shard } from '../shard.ts';
 import { attend, attentionWorkspace } from './attention.ts';
-import type { Attention, AttentionShare, AttentionWorkspace } from './attention.ts';
 import { byTurns } from './by-turns.ts';
 import { layerInputsWorkspace, recordLayerInput, recordLayerInputs } from './layer-inputs.ts';
-import type { LayerInput, LayerInputs, LayerInputsWorkspace } from './layer-inputs.ts';
-import type { MlpShare } from './mlp.ts';
 import { PRE_NORMS, layerInputsConfig } from './stack-config.ts';
-import type { DecoderFamily, DecoderStackConfig, LayerKind, LayerShare, Part } from './stack-config.ts';
+import type { DecoderFamily, DecoderStackConfig, Part } from './stack-config.ts';
+import type { Weights, Workspace } from './stack-parts.ts';
 import type { Vocabulary } from './vocabulary.ts';
-
-/** Weights of a layer. */
-export interface Layer<MlpWeights> extends LayerKind {
-  readonly share: LayerShare;
-  readonly inputNorm: Tensor | undefined;
-  /** Unless it is recurrent. */
-  readonly attention: Attention | undefined;
-  /** Weights of a recurrent layer. */
-  readonly recurrent: unknown;
-  /** Among the layers with pages, or among those with a state; where it reads another's pages, of that one. */
-  readonly place: number;
-  readonly attentionNorm: Tensor | undefined;
-  readonly mlpNorm: Tensor | undefined;
-  readonly mlp: MlpWeights;
-  readonly outputNorm: Tensor | undefined;
-  readonly input: LayerInput | undefined;
-  /** What its result is multiplied with. */
-  readonly scale: number;
-}
-
-/** Weights of a shard. */
-export interface Weights<MlpWeights> extends Vocabulary {
-  readonly layers: readonly Layer<MlpWeights>[];
-  readonly layerInputs: LayerInputs | undefined;
-  readonly cosSin: ReadonlyMap<RopeConfig, Tensor>;
-}
-
-/** Activations, made once for the largest batch. The residual stream alternates between two tensors: no dispatch reads what it writes. */
-export interface Workspace<MlpWorkspace> {
-  readonly hidden: Tensor; // [T, C]
-  readonly middle: Tensor; // [T, C] after attention
-  readonly normed: Tensor; // [T, C]
-  readonly branch: Tensor | undefined; // [T, C] what comes out of a half that has a norm behind it
-  readonly attention: ReadonlyMap<AttentionShare, AttentionWorkspace>;
-  readonly recurrent: unknown;
-  readonly mlp: ReadonlyMap<MlpShare, MlpWorkspace>;
-  readonly layerInputs: LayerInputsWorkspace | undefined;
-  readonly gathered: Tensor; // [B, C]
-  readonly last: Tensor; // [B, C] normed
-  readonly logits: Tensor | undefined; // [B, V]
-}
 
 /** Activations for `rows` rows of a batch, of which at most `logitRows` give logits. */
 export function createWorkspace<W, S>(
@@ -72,6 +29,7 @@ export function createWorkspace<W, S>(
   { config, shard, layers, tokens, isLast }: Part,
   rows: number,
   logitRows: number,
+  kept = 0,
 ): Workspace<S> {
   const hasBranch = norms.afterAttention !== undefined || norms.afterMlp !== undefined;
   const make = (name: string, width: number, count = rows): Tensor => device.tensor(name, 'f32', [count, width]);
@@ -91,8 +49,23 @@ export function createWorkspace<W, S>(
     layerInputs: inputs && layerInputsWorkspace(device, inputs, rows, logitRows),
     gathered: make('gathered hidden', config.hidden, logitRows),
     last: make('last', config.hidden, logitRows),
+    finals: config.hasDraftHead ? finalRows(device, config.hidden, kept, rows) : undefined,
     logits: isLast ? make('logits', sizeOf(tokens), logitRows) : undefined,
   };
+}
+
+/** Rows of kept hidden states are a multiple of this, so that a view may begin behind them. */
+const KEPT_UNIT = 64;
+
+/** Where the rows of a pass begin, behind `kept` hidden states. */
+export function firstFinal(kept: number): number {
+  return alignUp(kept, KEPT_UNIT);
+}
+
+function finalRows(device: Device, hidden: number, kept: number, rows: number) {
+  const first = firstFinal(kept);
+  const all = device.tensor('final hidden', 'f32', [first + rows, hidden]);
+  return { all, own: first > 0 ? all.rows(first, first + rows) : all };
 }
 
 /** Each one once, those with the largest tensors first. */
@@ -125,7 +98,7 @@ export function stages<W, S>(
   }
   weights.layers.forEach((weight, layer) => {
     // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
-    const indices = isLast && layer === weights.layers.length - 1 ? input.logitIndices : undefined;
+    const indices = isLast && !ws.finals && layer === weights.layers.length - 1 ? input.logitIndices : undefined;
     const kept = indices ? input.logitRows : rows;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
@@ -217,7 +190,12 @@ function head<S>(
   const { logitRows: rows, trace } = input;
   const { norm, weight } = weights.head!;
   const logits = ws.logits!;
-  normedLinear(rec, { input: { x: ws.hidden, norm, eps, normed: ws.last }, weight, out: logits, rows });
+  if (ws.finals) {
+    const { own } = ws.finals;
+    rmsNorm(rec, { x: ws.hidden, weight: norm, out: own, eps, rows: input.rows });
+    if (input.logitIndices && rows > 0) gatherRows(rec, { x: own, indices: input.logitIndices, out: ws.last, rows });
+    linear(rec, { x: input.logitIndices ? ws.last : own, weight, out: logits, rows });
+  } else normedLinear(rec, { input: { x: ws.hidden, norm, eps, normed: ws.last }, weight, out: logits, rows });
   if (cap !== undefined) softCap(rec, { x: logits, cap, count: rows * logits.shape[1]! });
   trace?.('logits', logits);
 }

@@ -13,7 +13,7 @@ import { rmsNorm } from '../../ops/norm.ts';
 import { ropeTable } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
 import { gatherRows } from '../../ops/sample.ts';
-import type { Decoder, DecoderDefinition, DecoderShape } from '../decoder.ts';
+import type { Decoder, StackDefinition, DecoderShape } from '../decoder.ts';
 import type { ForwardInput } from '../forward-input.ts';
 import { altUpWorkspace, expandStreams, loadAltUp, loadAltUpEnds, mergeStreams, recordCorrected, recordCorrection, recordPrediction, streamOf } from './altup.ts'; // prettier-ignore
 import type { AltUpConfig, AltUpEnds } from './altup.ts';
@@ -44,7 +44,7 @@ export interface StreamsConfig extends DecoderStackConfig, AltUpConfig {
 }
 
 /** The definition of a family. */
-export function streamsStack(parseConfig: (json: Json) => StreamsConfig): Required<DecoderDefinition> {
+export function streamsStack(parseConfig: (json: Json) => StreamsConfig): StackDefinition {
   return {
     storage: layerInputsStorage,
     parseConfig: (json) => shapeOf(parseConfig(json)),

@@ -63,6 +63,13 @@ export function parseQwen35Config(json: Json): DecoderStackConfig {
   };
 }
 
+/** The same with the head that guesses, `mtp.*`. */
+export function parseQwen35Head(json: Json): DecoderStackConfig {
+  expectValue(json, 'mtp_num_hidden_layers', 1);
+  expectValue(json, 'mtp_use_dedicated_embeddings', false);
+  return { ...parseQwen35Config(json), hasDraftHead: true };
+}
+
 /** In every layer; shares always sum to 1, whatever a file says (transformers, Qwen3_5MoeTopKRouter). */
 function qwen35Experts(json: Json, layers: number): ExpertsConfig {
   const sizes = expertSizes(json, { count: 256, perRow: 8, intermediate: 512 });

@@ -145,8 +145,14 @@ function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
       ['ssm_a', (stored) => Math.log(-stored)],
       ['ssm_norm.weight', (stored) => stored],
     ]),
+    head: new Map([
+      ['nextn.eh_proj.weight', 'mtp.fc.weight'],
+      ['nextn.enorm.weight', 'mtp.pre_fc_norm_embedding.weight'],
+      ['nextn.hnorm.weight', 'mtp.pre_fc_norm_hidden.weight'],
+      ['nextn.shared_head_norm.weight', 'mtp.norm.weight'],
+    ]),
     normOffset: 1,
-    settings: (metadata, key, { headDim }) => {
+    settings: (metadata, key, { headDim, layers }) => {
       const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
       const recurrent = metadata.get(key('attention.recurrent_layers'));
       return {
@@ -155,7 +161,10 @@ function qwen35(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
         linear_value_heads_tiled: true,
         partial_rotary_factor: size('rope.dimension_count') / headDim,
         full_attention_interval: metadata.number(key('full_attention_interval')) ?? 4,
-        ...(Array.isArray(recurrent) && { layer_types: recurrent.map((is) => (is ? 'linear_attention' : 'full_attention')) }),
+        mtp_num_hidden_layers: metadata.number(key('nextn_predict_layers')) ?? 0,
+        ...(Array.isArray(recurrent) && {
+          layer_types: recurrent.slice(0, layers).map((is) => (is ? 'linear_attention' : 'full_attention')),
+        }),
       };
     },
   };
@@ -251,7 +260,7 @@ export function architectureOf(metadata: Metadata): Architecture & { readonly na
   return metadata.refuse(`its architecture is ${JSON.stringify(name)}; GGUF files of ${[...ARCHITECTURES.keys()].join(', ')} are read`);
 }
 
-/** Layers of the model; those behind them guess several tokens at once (Qwen3.5's `mtp`), which nothing here asks. */
+/** Layers of the model; those behind them are of a head that guesses tokens. */
 export function layersOf(metadata: Metadata, architecture: string): number | undefined {
   const all = metadata.everyLayer(`${architecture}.block_count`);
   return all === undefined ? undefined : all - (metadata.number(`${architecture}.nextn_predict_layers`) ?? 0);

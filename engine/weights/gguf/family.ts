@@ -15,6 +15,8 @@ export interface Architecture {
   readonly parts?: ReadonlyMap<string, string>;
   /** Names of a layer's tensors that are not a part's weight or bias. */
   readonly tensors?: ReadonlyMap<string, string>;
+  /** Names of the tensors of a head that guesses, in the layers behind the model's; absent = such layers are left out. */
+  readonly head?: ReadonlyMap<string, string>;
   /** What the values of a layer's tensor stand for, where that is not themselves and not normOffset's. */
   readonly values?: ReadonlyMap<string, (stored: number) => number>;
   /** What the converter added to the weights of norms. */

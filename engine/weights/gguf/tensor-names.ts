@@ -48,7 +48,7 @@ export interface NamedTensor {
 
 /** The tensors of a file by Hugging Face's name; those that nobody knows keep theirs, and the loader refuses what nobody takes. */
 export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, PartTensor>): ReadonlyMap<string, NamedTensor> {
-  const { name, permuted, parts, tensors: own, values, byLayer = false, normOffset = 0 } = architectureOf(metadata);
+  const { name, permuted, parts, tensors: own, head, values, byLayer = false, normOffset = 0 } = architectureOf(metadata);
   const layers = layersOf(metadata, name) ?? Infinity;
   const heads = metadata.everyLayer(`${name}.attention.head_count`);
   const headsOf: Readonly<Record<string, number | undefined>> = {
@@ -59,13 +59,16 @@ export function namedTensors(metadata: Metadata, tensors: ReadonlyMap<string, Pa
   for (const tensor of tensors.values()) {
     if (Object.values<string>(ROPE_FACTORS).includes(tensor.name)) continue;
     const [, layer, stored = ''] = /^blk\.(\d+)\.(.+)$/.exec(tensor.name) ?? [];
-    if (layer !== undefined && Number(layer) >= layers) continue;
+    const inHead = layer !== undefined && Number(layer) >= layers;
+    if (inHead && !head) continue;
     const [, part = '', kind] = /^(\w+)\.(weight|bias)$/.exec(stored) ?? [];
     const known = parts?.get(part) ?? PARTS.get(part);
     const inLayer = own?.get(stored) ?? (known && `${known}.${kind}`);
-    const hugging = TOP.get(tensor.name) ?? (inLayer && `model.layers.${layer}.${inLayer}`) ?? tensor.name;
+    const at = inHead ? `mtp.layers.${Number(layer) - layers}` : `model.layers.${layer}`;
+    const other = inHead ? `mtp.${tensor.name}` : tensor.name;
+    const hugging = TOP.get(tensor.name) ?? head?.get(stored) ?? (inLayer && `${at}.${inLayer}`) ?? other;
     const count = permuted ? headsOf[part] : undefined;
-    const isShifted = normOffset !== 0 && tensor.name.endsWith('_norm.weight');
+    const isShifted = normOffset !== 0 && /(_norm|nextn\.[eh]norm)\.weight$/.test(tensor.name);
     const value = values?.get(stored) ?? (isShifted ? (value: number) => value - normOffset : undefined);
     const shaped = /conv(1d)?\.weight$/.test(stored) ? asFilters(tensor) : stored.endsWith('_inp_shexp.weight') ? asRow(tensor) : stackedByRows(tensor); // prettier-ignore
     found.set(hugging, { tensor: shaped, pairedRows: count && headRows(metadata, tensor, count), value });

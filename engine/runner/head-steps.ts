@@ -1,0 +1,203 @@
+/** What the head that guesses is told of a batch (models/layers/draft-head.ts): uploads of one device, since a split model has no such head. */
+import { assert } from '../errors.ts';
+import type { Device } from '../gpu/device.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import type { GuessInput } from '../models/decoder.ts';
+import type { FollowInput, ForwardInput } from '../models/forward-input.ts';
+import { firstFinal } from '../models/layers/stack-stages.ts';
+import { NO_SLOT } from '../ops/kv.ts';
+import { FROM_DEVICE } from '../ops/sample.ts';
+import { SAMPLING_ROW_WORDS, writeSamplingRow } from '../ops/sampling-row.ts';
+import { GREEDY_SAMPLING } from '../sampling.ts';
+import { FROM_HEAD } from '../scheduler/batch.ts';
+import type { Batch, BatchItem } from '../scheduler/batch.ts';
+import type { Sequence } from '../scheduler/sequence.ts';
+import { ITEM_WORDS, decodeBuckets } from './step-input.ts';
+
+/** Rows of sequences at a time, positions of a prompt and guesses of the head for a sequence that a step has at most. */
+export interface HeadLimits {
+  readonly maxRunning: number;
+  readonly prefillChunk: number;
+  readonly headDrafts: number;
+}
+
+/** Where the head leaves guess number `index` for the sequence in row `row` of the block table, among the tokens that are taken from the device. */
+export function guessSlot({ maxRunning, headDrafts }: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>, row: number, index: number): number {
+  return maxRunning + 1 + row * headDrafts + index;
+}
+
+/** Hidden states that are kept from step to step: of the positions that a step has sampled at, for each sequence; and one that nobody reads. */
+export function keptStates({ maxRunning, headDrafts = 0 }: Pick<HeadLimits, 'maxRunning'> & Partial<HeadLimits>): number {
+  return headDrafts > 0 ? maxRunning * (1 + headDrafts) + 1 : 0;
+}
+
+/** The hidden states in a row of the block table: of positions [first, first + count) of a sequence. */
+interface Kept {
+  readonly sequence: Sequence;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** One of several guesses after each other. */
+interface Round {
+  readonly positions: Tensor;
+  readonly slots: Tensor;
+  readonly tiles: Tensor;
+  readonly settings: Tensor;
+}
+
+/** The tensors that a head's passes read, written for each batch. */
+export class HeadSteps {
+  /** [B] u32: the token that a sequence's first guess follows, and the guesses of the round before. */
+  readonly tokens: Tensor;
+  readonly ids: Tensor;
+  /** Of the batch that was uploaded last: rounds of guesses, rows of each, padding included, and the longest text among them. */
+  rounds = 0;
+  rows = 0;
+  longest = 0;
+  readonly #device: Device;
+  readonly #limits: HeadLimits;
+  readonly #pageSize: number;
+  readonly #buckets: readonly number[];
+  readonly #follow: Omit<FollowInput, 'copies'>;
+  readonly #hidden: Tensor;
+  readonly #rounds: readonly Round[];
+  /** By row of the block table. */
+  readonly #kept = new Map<number, Kept>();
+  #copies = 0;
+
+  constructor(device: Device, limits: HeadLimits, pageSize: number) {
+    const { maxRunning, prefillChunk, headDrafts } = limits;
+    const rows = maxRunning + prefillChunk;
+    const make = (name: string, shape: readonly number[]): Tensor => device.tensor(name, 'u32', shape);
+    const makeSlots = (name: string, count: number): Tensor => device.upload(name, 'u32', [count], new Uint32Array(count).fill(NO_SLOT));
+    this.#device = device;
+    this.#limits = limits;
+    this.#pageSize = pageSize;
+    this.#buckets = decodeBuckets(maxRunning);
+    this.#follow = {
+      previous: make('hidden before', [rows]),
+      positions: make('positions before', [rows]),
+      slots: makeSlots('slots before', rows),
+      // A sequence has one item, and decodes are padded.
+      pairs: make('kept rows', [2 * maxRunning * (1 + headDrafts), 2]),
+    };
+    this.tokens = make('tokens to guess from', [maxRunning]);
+    this.ids = make('ids to guess from', [maxRunning]);
+    this.#hidden = make('hidden to guess from', [maxRunning]);
+    this.#rounds = Array.from({ length: headDrafts }, (_, i) => ({
+      positions: make(`guess ${i} positions`, [maxRunning]),
+      slots: makeSlots(`guess ${i} slots`, maxRunning),
+      tiles: make(`guess ${i} tiles`, [maxRunning, ITEM_WORDS]),
+      settings: make(`guess ${i} settings`, [maxRunning, SAMPLING_ROW_WORDS]),
+    }));
+  }
+
+  /** What follows the forward pass of the last batch, or of one whose rows are `padded` decodes. */
+  follow(padded?: number): FollowInput {
+    return { ...this.#follow, copies: padded ?? this.#copies };
+  }
+
+  /** A round of guesses, of `batch` with rows of its own. */
+  guess(round: number, batch: ForwardInput): GuessInput {
+    const { positions, slots, tiles } = this.#rounds[round]!;
+    const split = batch.split && { ...batch.split, positions };
+    return { batch: { ...batch, positions, slots, windowSlots: slots, tiles, split }, hidden: round === 0 ? this.#hidden : undefined };
+  }
+
+  settings(round: number): Tensor {
+    return this.#rounds[round]!.settings;
+  }
+
+  /** Of the first `count` rows of sampled tokens: the guesses of the batch, in its order. */
+  guesses({ prefills }: Batch, tokens: Uint32Array): Uint32Array {
+    const guessed = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
+    return Uint32Array.from(
+      guessed.flatMap(({ sequence, drafts }) => drafts.map((_, i) => tokens[guessSlot(this.#limits, sequence.row, i)]!)),
+    );
+  }
+
+  /** Takes what follows a batch's forward pass, of `rows` rows with padding. Its hidden states are kept from now on. */
+  uploadFollow({ decodes, prefills }: Batch, rows: number): void {
+    const { maxRunning, headDrafts } = this.#limits;
+    const first = firstFinal(keptStates(this.#limits));
+    const [previous, positions, slots] = [new Uint32Array(rows), new Uint32Array(rows), new Uint32Array(rows).fill(NO_SLOT)];
+    const pairs: number[] = [];
+    let row = 0;
+    for (const { sequence, start, count, samples } of [...decodes, ...prefills]) {
+      for (let position = start; position < start + count; position++, row++) {
+        const before = position > start ? first + row - 1 : this.#place(sequence, position - 1);
+        // A text begins with none, and where the rest of a prefix is cached, the one before it has gone.
+        if (before === undefined) continue;
+        [previous[row], positions[row], slots[row]] = [before, position - 1, this.#slot(sequence, position - 1)];
+      }
+      const kept = Math.max(1, samples);
+      for (let i = 0; i < kept; i++) pairs.push(first + row - kept + i, sequence.row * (1 + headDrafts) + i);
+      this.#kept.set(sequence.row, { sequence, first: start + count - kept, count: kept });
+    }
+    // Plans have a copy for every row.
+    for (; row < rows; row++) pairs.push(first + row, maxRunning * (1 + headDrafts));
+    this.#copies = pairs.length / 2;
+    this.#device.write(this.#follow.previous, previous);
+    this.#device.write(this.#follow.positions, positions);
+    this.#device.write(this.#follow.slots, slots);
+    this.#device.write(this.#follow.pairs, Uint32Array.from(pairs));
+  }
+
+  /** Takes what a batch wants guessed, before what follows it: guesses are made of what the steps before have kept. */
+  uploadGuesses({ prefills }: Batch): void {
+    const { maxRunning } = this.#limits;
+    const items = prefills.filter(({ drafts }) => drafts[0] === FROM_HEAD);
+    this.rounds = Math.max(0, ...items.map(({ drafts }) => drafts.length));
+    if (this.rounds === 0) return;
+    this.rows = this.#buckets.find((size) => size >= items.length)!;
+    this.longest = 0;
+    const [tokens, hidden] = [new Uint32Array(this.rows), new Uint32Array(this.rows)];
+    items.forEach((item, i) => {
+      const { sequence, fromDevice } = item;
+      const last = lastPosition(item);
+      const isNew = fromDevice && last >= sequence.tokens.length;
+      tokens[i] = isNew ? FROM_DEVICE + sequence.row : sequence.tokens[last]!;
+      const place = this.#place(sequence, last - 1);
+      assert(place !== undefined, `sequence ${sequence.id} is guessed from position ${last - 1}, whose hidden state was not kept`);
+      hidden[i] = place;
+      this.longest = Math.max(this.longest, last + item.drafts.length);
+    });
+    this.#device.write(this.tokens, tokens);
+    this.#device.write(this.#hidden, hidden);
+    for (const [index, round] of this.#rounds.slice(0, this.rounds).entries()) {
+      const [positions, slots] = [new Uint32Array(this.rows), new Uint32Array(this.rows).fill(NO_SLOT)];
+      const [tiles, settings] = [new Uint32Array(this.rows * ITEM_WORDS), new Uint32Array(this.rows * SAMPLING_ROW_WORDS)];
+      for (let i = 0; i < this.rows; i++) {
+        const item = items[i];
+        const takes = item !== undefined && index < item.drafts.length;
+        const slot = takes ? guessSlot(this.#limits, item.sequence.row, index) : maxRunning;
+        writeSamplingRow(settings, i, { ...GREEDY_SAMPLING, choice: 0, position: 0, slot });
+        if (!takes) continue;
+        const position = lastPosition(item) - 1 + index;
+        [positions[i], slots[i]] = [position, this.#slot(item.sequence, position)];
+        tiles.set([i, 1, item.sequence.row, position], i * ITEM_WORDS);
+      }
+      this.#device.write(round.positions, positions);
+      this.#device.write(round.slots, slots);
+      this.#device.write(round.tiles, tiles);
+      this.#device.write(round.settings, settings);
+    }
+  }
+
+  /** Where the hidden state of a sequence's position is kept; undefined = it is not. */
+  #place(sequence: Sequence, position: number): number | undefined {
+    const kept = this.#kept.get(sequence.row);
+    if (kept?.sequence !== sequence || position < kept.first || position >= kept.first + kept.count) return undefined;
+    return sequence.row * (1 + this.#limits.headDrafts) + position - kept.first;
+  }
+
+  #slot({ pages }: Sequence, position: number): number {
+    return pages[Math.floor(position / this.#pageSize)]! * this.#pageSize + (position % this.#pageSize);
+  }
+}
+
+/** Position of the last token that is not guessed. */
+function lastPosition({ start, count, drafts }: BatchItem): number {
+  return start + count - drafts.length - 1;
+}
