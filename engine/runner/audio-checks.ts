@@ -76,7 +76,7 @@ export const AUDIO_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [CONV1D_TILE, checkConv],
   [CONV1D_BROADCAST, checkConv],
   [CONV1D_QUAD, checkConv],
-  [DENSE_ATTENTION, checkDense(5)],
+  [DENSE_ATTENTION, checkDense(4)],
   [DENSE_ATTENTION_BROADCAST, checkDense(29)],
-  [DENSE_ATTENTION_QUAD, checkDense(5)],
+  [DENSE_ATTENTION_QUAD, checkDense(4)],
 ];
