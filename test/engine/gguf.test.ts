@@ -217,6 +217,20 @@ test('a file of OLMo 2 with a window is of OLMo 3', async () => {
   expect(await kinds({ 'olmo2.attention.sliding_window': u32(32) })).toEqual([32, 32, 32, undefined, 32]);
 });
 
+test("Mistral's files, which say llama or mistral3, have the window that they say, and no other", async () => {
+  const { metadata, tensors } = tiny();
+  const windows = async (name: string, more: Record<string, Stored>): Promise<readonly (number | undefined)[] | undefined> => {
+    const renamed = Object.fromEntries(Object.entries(metadata).map(([key, value]) => [key.replace(/^llama\./, `${name}.`), value]));
+    const model = await open({ metadata: { ...renamed, 'general.architecture': text(name), ...more }, tensors });
+    const config = await model.json('config.json');
+    return (decoderFor(config).parseConfig(config) as unknown as ReturnType<typeof parseOlmoConfig>).kinds?.map(({ window }) => window);
+  };
+  for (const name of ['llama', 'mistral3']) {
+    expect(await windows(name, {})).toBeUndefined();
+    expect(new Set(await windows(name, { [`${name}.attention.sliding_window`]: u32(32) }))).toEqual(new Set([32]));
+  }
+});
+
 describe('positions', () => {
   const scaled = async (more: Record<string, Stored>, tensors: Record<string, StoredTensor> = {}): Promise<unknown> => {
     const content = withMetadata(more);
