@@ -156,8 +156,8 @@ class ReferenceKokoro(torch.nn.Module):
         source.l_sin_gen.register_forward_hook(lambda *_: setattr(torch, "FloatTensor", range_tensor))
 
     @torch.no_grad()
-    def stages(self, ids, style, noise):
-        """Every stage of KModel.forward_with_tokens; `noise(shape)` stands for torch.randn_like of the source's sine noise."""
+    def stages(self, ids, style, noise, speed=1):
+        """Every stage of KModel.forward_with_tokens, `duration` at speed 1; `noise(shape)` stands for torch.randn_like of the source's sine noise."""
         out = {}
         lengths, mask = torch.tensor([ids.shape[1]]), torch.zeros(1, ids.shape[1], dtype=torch.bool)
         decoder_style, prosody_style = style[:, : self.style_dim], style[:, self.style_dim :]
@@ -167,7 +167,7 @@ class ReferenceKokoro(torch.nn.Module):
         out["d"] = self.predictor.text_encoder(hidden.transpose(-1, -2), prosody_style, lengths, mask)
         x, _ = self.predictor.lstm(out["d"])
         out["duration"] = torch.sigmoid(self.predictor.duration_proj(x)).sum(-1)
-        out["pred_dur"] = torch.round(out["duration"]).clamp(min=1).long().squeeze()
+        out["pred_dur"] = torch.round(out["duration"] / speed).clamp(min=1).long().squeeze()
         index = torch.repeat_interleave(torch.arange(ids.shape[1]), out["pred_dur"])
         out["F0"], out["N"] = self.predictor.F0Ntrain(out["d"].transpose(-1, -2)[:, :, index], prosody_style)
         out["t_en"] = self.text_encoder(ids, lengths, mask)

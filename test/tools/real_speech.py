@@ -11,7 +11,8 @@ vocab.json and voices/*.bin. The first 12 American sentences of test/fixtures/mi
 * `other`: the same with other noise, which says how far two true answers are apart
 
 OUT/kokoro.safetensors holds these. test/fixtures/kokoro-real gets ids, frames of each id, and of the first two sentences the log band energies of `audio`: 80
-bands, Hann windows of 1,024 samples every 256, the logarithm of the energy + 1e-5. Distances are the mean of their differences, in nepers.
+bands, Hann windows of 1,024 samples every 256, the logarithm of the energy + 1e-5. Distances are the mean of their differences, in nepers. Four sentences at other
+speeds too (CLOSE) get their curves of pitch and energy, and every 61st sample of `audio`.
 """
 import glob
 import json
@@ -31,6 +32,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FIXTURE = os.path.join(HERE, "..", "fixtures", "kokoro-real")
 VOICES = "af_heart af_bella af_nova af_sarah am_michael am_fenrir am_onyx am_puck bf_emma bf_isabella bm_george bm_lewis".split()
 SEED = 1
+# Sentence and speed of those whose numbers are compared one by one; the fixture has every STRIDE-th sample of them.
+CLOSE = [(0, 1.0), (1, 1.4), (4, 0.75), (8, 1.0)]
+STRIDE = 61
 
 
 def main():
@@ -66,13 +70,28 @@ def main():
             golden[f"{i}.durations"] = stages["pred_dur"].int()
             golden[f"{i}.{kind}"] = stages["audio"][0].contiguous()
             print(kind, voice, len(ids), flush=True)
+    close = speak_close(model, folder, vocab, sentences)
     os.makedirs(out, exist_ok=True)
     save_file(golden, os.path.join(out, "kokoro.safetensors"))
-    write_fixture(golden, sentences)
+    write_fixture(golden, sentences, close)
 
 
-def write_fixture(golden, sentences):
-    spoken, bands = [], {}
+def speak_close(model, folder, vocab, sentences):
+    """Curves and samples by number in CLOSE, and the frames of each id; the noise is the seed's, the phases are in f64."""
+    tensors, frames = {}, []
+    for i, (sentence, speed) in enumerate(CLOSE):
+        ids = [vocab[c] for c in sentences[sentence]["misaki"] if c in vocab]
+        styles = np.fromfile(os.path.join(folder, "voices", f"{VOICES[sentence]}.bin"), "<f4").reshape(-1, 1, 2 * CONFIG["style_dim"])
+        noise = lambda shape: torch.tensor(seeded_noise(SEED, math.prod(shape))).reshape(shape)
+        stages = model.stages(torch.tensor([[0, *ids, 0]]), torch.from_numpy(styles[len(ids) - 1].copy()), noise, speed)
+        tensors[f"close.{i}.F0"], tensors[f"close.{i}.N"] = stages["F0"][0].contiguous(), stages["N"][0].contiguous()
+        tensors[f"close.{i}.audio"] = stages["audio"][0][::STRIDE].contiguous()
+        frames.append(stages["pred_dur"].tolist())
+    return tensors, frames
+
+
+def write_fixture(golden, sentences, close):
+    spoken, bands = [], close[0]
     for i, (sentence, voice) in enumerate(zip(sentences, VOICES)):
         audio, package, other = (log_bands(golden[f"{i}.{kind}"]) for kind in ("audio", "package", "other"))
         apart = {"other": float((package - other).abs().mean()), "audio": float((package - audio).abs().mean())}
@@ -86,7 +105,9 @@ def write_fixture(golden, sentences):
     save_file(bands, os.path.join(FIXTURE, "golden.safetensors"))
     with open(os.path.join(FIXTURE, "golden.json"), "w", encoding="utf-8") as file:
         lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in spoken)
-        file.write(f'{{"seed": {SEED}, "spoken": [\n{lines}\n]}}\n')
+        rows = [{"sentence": sentence, "speed": speed, "frames": frames} for (sentence, speed), frames in zip(CLOSE, close[1])]
+        more = ",\n".join(json.dumps(row) for row in rows)
+        file.write(f'{{"seed": {SEED}, "stride": {STRIDE}, "spoken": [\n{lines}\n], "close": [\n{more}\n]}}\n')
 
 
 def log_bands(audio, rate=CONFIG["sample_rate"]):
