@@ -283,8 +283,10 @@ export interface ModelDescription extends Pick<
   ModelInfo,
   'id' | 'task' | 'architecture' | 'format' | 'weightBytes' | 'ownContextLength' | 'voices' | 'sampleRate' | 'languages' | 'translates'
 > {
-  /** chat: bytes of keys and values a token. */
+  /** chat: bytes of keys and values a token, of the layers that keep them. */
   readonly tokenBytes?: number;
+  /** chat: the same of the layers that see a window only, of a text that fills it; absent = there are none. */
+  readonly windowBytes?: number;
 }
 
 /** A device's memory and what a chat model takes of it, in bytes. */
@@ -365,6 +367,9 @@ export interface EngineStatus {
   readonly bytesRead: number;
   readonly kvPagesTotal: number;
   readonly kvPagesUsed: number;
+  /** Of the layers that see a window only, whose pages are others; 0 where there are none. */
+  readonly windowPagesTotal: number;
+  readonly windowPagesUsed: number;
   readonly promptTokens: number;
   readonly generatedTokens: number;
   readonly cachedTokens: number;

@@ -21,6 +21,8 @@ export const EMPTY_STATUS: EngineStatus = {
   bytesRead: 0,
   kvPagesTotal: 0,
   kvPagesUsed: 0,
+  windowPagesTotal: 0,
+  windowPagesUsed: 0,
   promptTokens: 0,
   generatedTokens: 0,
   cachedTokens: 0,

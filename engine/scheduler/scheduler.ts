@@ -196,7 +196,11 @@ export class Scheduler {
     return this.#pages - this.#cache.numAvailable;
   }
 
-  /** The same of the layers that see a window only. */
+  /** Pages of the layers that see a window only, and those of them in use that could not be had for the asking. */
+  get numWindowPages(): number {
+    return this.#options.windows?.pages ?? 0;
+  }
+
   get numWindowPagesHeld(): number {
     return this.#windows?.numHeld ?? 0;
   }

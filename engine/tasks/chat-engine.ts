@@ -102,6 +102,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
     | 'waitingTokens'
     | 'kvPagesTotal'
     | 'kvPagesUsed'
+    | 'windowPagesTotal'
+    | 'windowPagesUsed'
     | 'promptTokens'
     | 'generatedTokens'
     | 'cachedTokens'
@@ -110,8 +112,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
   > {
     const { scheduler, pool } = this.#parts;
     const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, guesses } = scheduler;
+    const { numWindowPages: windowPagesTotal, numWindowPagesHeld: windowPagesUsed } = scheduler;
     const { drafted: draftedTokens, accepted: acceptedTokens } = guesses;
-    return { running, waiting, waitingTokens, kvPagesTotal: pool.size, kvPagesUsed, draftedTokens, acceptedTokens, ...this.#counters };
+    const pages = { kvPagesTotal: pool.size, kvPagesUsed, windowPagesTotal, windowPagesUsed };
+    return { running, waiting, waitingTokens, ...pages, draftedTokens, acceptedTokens, ...this.#counters };
   }
 
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */

@@ -9,8 +9,9 @@ import { parseKokoroConfig } from '../models/kokoro/config.ts';
 import { decoderFor } from '../models/registry.ts';
 import { languagesOf } from '../models/whisper/config.ts';
 import { readWhisperFolder } from '../models/whisper/load.ts';
-import { pageBytes } from '../ops/kv.ts';
+import { byWindow, largestWindow, pageBytes, withinContext } from '../ops/kv.ts';
 import type { Platform } from '../platform/platform.ts';
+import { pagesBefore } from '../scheduler/sequence-windows.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import { withWeights } from '../weights/model-folder.ts';
@@ -46,7 +47,14 @@ const DESCRIBE: Readonly<Record<ModelTask, (folder: ModelFolder, json: Json, con
     const { kvCacheDtype, pageSize } = config;
     const { pages, maxPositions } = decoderFor(json).parseConfig(json);
     const dtype = kvCacheDtype === 'auto' ? weightStorage(config).float : kvCacheDtype;
-    return { ownContextLength: maxPositions, tokenBytes: pageBytes({ layers: pages, pageSize, dtype }).all / pageSize };
+    const { whole, windowed } = byWindow({ layers: withinContext(pages, maxPositions), pageSize, dtype });
+    const window = largestWindow(windowed);
+    const windowBytes = window === undefined ? undefined : (pagesBefore(window, pageSize) + 1) * pageBytes(windowed).all;
+    return {
+      ownContextLength: maxPositions,
+      tokenBytes: pageBytes(whole).all / pageSize,
+      ...(windowBytes !== undefined && { windowBytes }),
+    };
   },
   speech: async (folder, json) => {
     const { sampleRate } = parseKokoroConfig(json);

@@ -233,6 +233,8 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
       bytesRead: sum('bytesRead'),
       kvPagesTotal: chat?.kvPagesTotal ?? 0,
       kvPagesUsed: chat?.kvPagesUsed ?? 0,
+      windowPagesTotal: chat?.windowPagesTotal ?? 0,
+      windowPagesUsed: chat?.windowPagesUsed ?? 0,
       promptTokens: chat?.promptTokens ?? 0,
       generatedTokens: chat?.generatedTokens ?? 0,
       cachedTokens: chat?.cachedTokens ?? 0,

@@ -62,7 +62,8 @@ export function loadOf({ task, status, model, inFlight, capacity }: LoadSource):
     waitingTokens: status.waitingTokens,
     used: status.kvPagesUsed * pageSize,
     total: pages * pageSize,
-    usage: status.kvPagesUsed / Math.max(1, pages),
+    // Layers that see a window only have pages of their own, which may run out first.
+    usage: Math.max(status.kvPagesUsed / Math.max(1, pages), status.windowPagesUsed / Math.max(1, status.windowPagesTotal)),
     maxRunning: capacity.maxRunningRequests,
     hitRate: status.cachedTokens / Math.max(1, status.promptTokens),
     pages,

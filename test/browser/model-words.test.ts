@@ -37,6 +37,7 @@ test('a context is at most a tab has; memory is that of the weights and of a con
   const description = { id: 'm', task: 'chat', architecture: 'llama', weightBytes: 1e6, tokenBytes: 100 } as const;
   expect(aboutOf({ ...description, ownContextLength: 2000 })).toEqual({ contextLength: 2000, memoryBytes: 1.2e6 });
   expect(memoryWords(aboutOf({ ...description, ownContextLength: 2000 }))).toEqual(['about 1.2 MB of memory']);
+  expect(aboutOf({ ...description, ownContextLength: 2000, windowBytes: 5000 }).memoryBytes).toBe(1.2e6 + 5000);
   const speech = { id: 'm', task: 'speech', architecture: 'kokoro', weightBytes: 1e6, sampleRate: 24000 } as const;
   expect(aboutOf(speech)).toEqual({ sampleRate: 24000, weightBytes: 1e6 });
   // What it computes with besides is known when it is loaded.

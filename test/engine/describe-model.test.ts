@@ -24,6 +24,16 @@ test('a chat model: its context, its weights as they are stored on the device, a
   expect(weightBytes).toBeLessThan(1.01 * length);
 });
 
+test('layers that see a window only: what they take does not grow with the text', async () => {
+  // Three layers of one head of 32 channels in two bytes, of which two see 14 positions: a page and the one before it.
+  const page = 16 * 2 * 32 * 2;
+  expect(await describeAt('test/fixtures/llama-tiny-random/gemma3')).toMatchObject({ tokenBytes: page / 16, windowBytes: 2 * 2 * page });
+  // All of them do.
+  const everywhere = await describeAt('test/fixtures/llama-tiny-random/mistral');
+  expect(everywhere).toMatchObject({ tokenBytes: 0, windowBytes: 2 * 2 * 16 * 2 * 16 * 2 });
+  expect(await describeAt('test/fixtures/llama-tiny-random/llama')).not.toHaveProperty('windowBytes');
+});
+
 test('a GGUF file, by its header', async () => {
   const found = await describeAt('test/fixtures/gguf/tiny/qwen3-Q4_K_M.gguf');
   expect(found).toMatchObject({ id: 'qwen3', task: 'chat', architecture: 'qwen3', format: 'GGUF Q4_K_M' });

@@ -57,6 +57,13 @@ describe.each(['mistral', 'gpt_oss', 'gemma3', 'gemma4'])('%s', (name) => {
       const again = await answer(engine, greedyAfter(prompt, 60));
       expect(again.text.trim().split(/\s+/).map(Number)).toEqual(expected);
       expect(again.cachedTokens).toBeGreaterThan(0);
+      // While it runs it holds what it may see and what is computed, and nothing afterwards.
+      let most = 0;
+      for await (const _ of engine.chat(greedyAfter(tokens(300), 20), new AbortController().signal))
+        most = Math.max(most, engine.status().windowPagesUsed);
+      expect(most).toBeGreaterThan(0);
+      expect(most).toBeLessThanOrEqual(Math.ceil((window - 1 + 40) / PAGE) + 1);
+      expect(engine.status()).toMatchObject({ windowPagesTotal: windowPages, windowPagesUsed: 0 });
     });
   });
 

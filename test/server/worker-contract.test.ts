@@ -172,6 +172,9 @@ test('the loads are those of the engine and of the settings', async () => {
     max_running_requests: 8,
   });
   expect((await send(`${chat}/get_load`)).json).toEqual([{ dp_rank: 0, num_reqs: 3, num_waiting_reqs: 3, num_tokens: 956 }]);
+  // Pages of layers that see a window only may run out first.
+  engine.load = { ...engine.load, windowPagesTotal: 10, windowPagesUsed: 9 };
+  expect(await loads(chat)).toMatchObject({ num_used_tokens: 256, token_usage: 0.9 });
   // The chats of the snapshot are not the audio listener's business.
   expect(await loads(transcription)).toMatchObject({ num_total_reqs: 0, max_running_requests: 20, token_usage: 0 });
 });

@@ -53,10 +53,10 @@ export const TAB_CONTEXT = 8192;
 
 /** What a description of files says for views. */
 export function aboutOf(description: ModelDescription): ModelAbout {
-  const { ownContextLength, weightBytes, tokenBytes } = description;
+  const { ownContextLength, weightBytes, tokenBytes, windowBytes = 0 } = description;
   if (ownContextLength === undefined || tokenBytes === undefined) return { ...loadedAbout(description), weightBytes };
   const contextLength = Math.min(ownContextLength, TAB_CONTEXT);
-  return { ...loadedAbout(description), contextLength, memoryBytes: weightBytes + tokenBytes * contextLength };
+  return { ...loadedAbout(description), contextLength, memoryBytes: weightBytes + tokenBytes * contextLength + windowBytes };
 }
 
 /** What a loaded model says for views. */
