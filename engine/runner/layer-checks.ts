@@ -4,7 +4,7 @@ import { GATE_CLAMPED, GATE_SLICE, GATE_SPARSE, MUL_SIGMOID, SOFT_CAP, gateClamp
 import { BINARY, add, mul } from '../ops/elementwise.ts';
 import { MATCH_RMS, matchRms } from '../ops/norm.ts';
 import { QK_NORM, qkNorm } from '../ops/rope.ts';
-import { FROM_DEVICE, GATHER_ROWS, RESOLVE_TOKENS, gatherRows, resolveTokens } from '../ops/sample.ts';
+import { COPY_ROWS, FROM_DEVICE, GATHER_ROWS, RESOLVE_TOKENS, copyRows, gatherRows, resolveTokens } from '../ops/sample.ts';
 import { CORRECT_STREAMS, PREDICT_STREAMS, correctFirst, correctStreams, predictStreams } from '../ops/streams.ts';
 import * as plain from './plain.ts';
 import * as layers from './plain/layers.ts';
@@ -140,6 +140,16 @@ const checkGather: CheckMaker = (_, bench) => {
   return { record: (rec) => gatherRows(rec, { x: x.tensor, indices, out, rows: 2 }), out, expected, tolerance: 0 };
 };
 
+/** The first rows of a tensor get the last ones, in another order. */
+const checkCopyRows: CheckMaker = (_, bench) => {
+  const x = bench.floats([2 + ROWS, COLUMNS]);
+  const chosen = [[4, 0], [2, 1]] as const; // prettier-ignore
+  const expected = x.values.slice();
+  for (const [from, to] of chosen) expected.set(x.values.subarray(from * COLUMNS, (from + 1) * COLUMNS), to * COLUMNS);
+  const pairs = bench.words(chosen.flat());
+  return { record: (rec) => copyRows(rec, { x: x.tensor, pairs, count: chosen.length }), out: x.tensor, expected, tolerance: 0 };
+};
+
 const checkResolve: CheckMaker = (_, bench) => {
   const [tokens, lastTokens, ids] = [bench.words([7, FROM_DEVICE + 1, 9]), bench.words([3, 4]), bench.words([0, 0, 0])];
   return { record: (rec) => resolveTokens(rec, { tokens, lastTokens, ids, rows: 3 }), out: ids, expected: [7, 4, 9], tolerance: 0 };
@@ -158,5 +168,6 @@ export const LAYER_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [PREDICT_STREAMS, checkPredict],
   [CORRECT_STREAMS, checkCorrect],
   [GATHER_ROWS, checkGather],
+  [COPY_ROWS, checkCopyRows],
   [RESOLVE_TOKENS, checkResolve],
 ];

@@ -69,14 +69,14 @@ const engineOf =
 
 /** A fixture with a tokenizer, which few have. */
 const chatOf =
-  (name: string): Loads =>
+  (name: string, settings: Partial<EngineConfig> = {}, fixtures = FIXTURES): Loads =>
   async (platform) => {
     const folder = mkdtempSync(join(tmpdir(), 'parley-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
-    cpSync(join(FIXTURES, name), folder, { recursive: true });
+    cpSync(join(fixtures, name), folder, { recursive: true });
     const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as { vocab_size?: number; text_config?: { vocab_size: number } }; // prettier-ignore
     if (!existsSync(join(folder, 'tokenizer.json'))) writeNumberTokenizer(folder, config.vocab_size ?? config.text_config!.vocab_size);
-    await engineOf({ chat: { path: folder } })(platform);
+    await engineOf({ chat: { path: folder }, ...settings })(platform);
   };
 
 const BUNDLED: Readonly<Record<string, Loads>> = {
@@ -90,6 +90,7 @@ const MODELS: Readonly<Record<string, Loads>> = {
   ...BUNDLED,
   'kokoro-tiny-random': engineOf({ speech: { path: join(ROOT, 'test', 'fixtures', 'kokoro-tiny-random') } }),
   ...Object.fromEntries(readdirSync(FIXTURES).map((name) => [name, chatOf(name)])),
+  'qwen3_5 with its head': chatOf('qwen3_5-last', { speculativeMtp: true }, join(ROOT, 'test', 'fixtures', 'mtp-tiny-random')),
 };
 
 /** Loads a model where nothing is computed: its cases run, and all of them find wrong results. */
@@ -159,6 +160,7 @@ const FAMILIES = [
   'gpt_oss-mxfp4',
   'lfm2_moe',
   'qwen3_5_moe',
+  'qwen3_5 with its head',
 ];
 const CHECKS = [...SPEECH_CHECKS, ...HEARING_CHECKS, ...LAYER_CHECKS, ...MIXER_CHECKS, ...LOAD_CHECKS].map(([kernel]) => kernel);
 
