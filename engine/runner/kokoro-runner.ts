@@ -2,6 +2,7 @@ import { EngineError, LOAD_AS_F32 } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
+import type { Readback } from '../gpu/staging.ts';
 import { ownedTensors } from '../gpu/tensor.ts';
 import type { KokoroConfig } from '../models/kokoro/config.ts';
 import { batchFrames, writeFrames, writeText } from '../models/kokoro/batch.ts';
@@ -82,6 +83,8 @@ export class KokoroRunner {
   #ws: KokoroWorkspace;
   readonly #waiting = new FairQueue<Waiting>();
   #running: Promise<void> | undefined;
+  /** The samples of the last batch, on their way: the next one begins meanwhile, behind it on the device's queue. */
+  #delivering: Promise<void> | undefined;
 
   constructor(device: Device, config: KokoroConfig, weights: KokoroWeights, { maxTokens, maxFrames }: PieceLimits) {
     this.config = config;
@@ -142,8 +145,11 @@ export class KokoroRunner {
   }
 
   async #runAll(): Promise<void> {
-    for (let batch = this.#takeBatch(); batch.length > 0; batch = this.#takeBatch()) {
-      await this.#run(batch).catch((error: unknown) => batch.forEach(({ reject }) => reject(error)));
+    for (;;) {
+      const batch = this.#takeBatch();
+      if (batch.length > 0) await this.#run(batch).catch((error: unknown) => batch.forEach(({ reject }) => reject(error)));
+      else if (this.#delivering) await this.#delivering;
+      else break;
     }
     this.#running = undefined;
   }
@@ -201,16 +207,29 @@ export class KokoroRunner {
     // All of the tensor, whatever the pieces' length: staging buffers come in powers of two, and a new size would be a new buffer.
     const readback = rec.readback(this.#ws.generator.audio);
     rec.submit();
-    const audio = new Float32Array(await readback.data());
-    const samples = 2 * this.config.samplesPerF0Frame;
-    waiting.forEach(({ resolve }, i) => {
-      const at = batch.first[i]! * samples;
-      resolve({ samples: audio.slice(at, at + counts[i]! * samples), frames: counts[i]! });
+    await this.#delivering;
+    const delivering = this.#deliver(readback, batch, sentences).finally(() => {
+      if (this.#delivering === delivering) this.#delivering = undefined;
     });
+    this.#delivering = delivering;
   }
 
-  /** Makes room for `frames`. What was computed a token stays; nothing is in flight, because batches run one at a time. */
+  async #deliver(readback: Readback, { first }: FrameBatch, sentences: readonly Sentence[]): Promise<void> {
+    const samples = 2 * this.config.samplesPerF0Frame;
+    try {
+      const audio = new Float32Array(await readback.data());
+      sentences.forEach(({ index, waiting }, i) => {
+        const at = first[i]! * samples;
+        waiting.resolve({ samples: audio.slice(at, at + index.length * samples), frames: index.length });
+      });
+    } catch (error) {
+      sentences.forEach(({ waiting }) => waiting.reject(error));
+    }
+  }
+
+  /** Makes room for `frames`. What was computed a token stays; nothing is in flight once the last batch's samples are there. */
   async #grow(frames: number): Promise<void> {
+    await this.#delivering;
     const make = (maxFrames: number): Promise<FrameWorkspace> =>
       allocate(this.#device, 'room for a longer sentence', () => createFrameWorkspace(this.#device, this.config, maxFrames));
     const { generator, curves, decoder, scratch, frameInput, frameGates, maxFrames } = this.#ws;
