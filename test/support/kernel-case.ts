@@ -76,7 +76,7 @@ export const FLAVOURS: readonly Flavour[] =
 /** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
 export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
-/** Kernels for GPUs take minutes to compile for all cases on a software adapter that has not met them; where this is not set, one case of so many is taken. */
+/** Kernels for GPUs take minutes to compile for all cases on a software adapter that has not met them; where this is not set, one case of so many is taken, and the first of each kernel. */
 const SOME = globalThis.process?.env['PARLEY_ALL_FLAVOURS'] === undefined ? 4 : 1;
 
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
@@ -88,7 +88,7 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
     });
     afterAll(() => device.close());
     for (const { title, disable } of flavours) {
-      const taken = every || title !== AS_ON_A_GPU.title ? cases : cases.filter((_, i) => i % SOME === 0);
+      const taken = every || title !== AS_ON_A_GPU.title ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
       test.each(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async (_, kernelCase) => {
         device.pretend(disable);
         await runCase(device, kernelCase);
@@ -96,6 +96,12 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
       });
     }
   });
+}
+
+/** Whether no case before it begins with the same word, which is the kernel's. */
+function isFirst({ name }: KernelCase, index: number, cases: readonly KernelCase[]): boolean {
+  const kernel = name.split(' ', 1)[0]!;
+  return !cases.slice(0, index).some((other) => other.name.startsWith(`${kernel} `));
 }
 
 /** Runs one case: outputs lie between guards that must survive, unwritten elements are NaN, errors are NMSE. */
