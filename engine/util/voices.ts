@@ -64,6 +64,22 @@ export function parseBlend(text: string): Blend | undefined {
   return blend.size === parts.length ? blend : undefined;
 }
 
+/**
+ * What a name or a blend is made of, where parts of it are other names of voices, in the form of parseBlend; the text itself where none is. Shares are kept to
+ * the ten-thousandth, which is what that form has.
+ */
+export function withoutAliases(text: string, aliases: ReadonlyMap<string, string>): string {
+  const blend = parseBlend(text);
+  if (!blend || ![...blend.keys()].some((part) => aliases.has(part))) return text;
+  const shares = new Map<string, number>();
+  for (const [part, share] of blend) {
+    const meant = parseBlend(aliases.get(part) ?? part) ?? new Map([[part, 1]]);
+    for (const [voice, of] of meant) shares.set(voice, (shares.get(voice) ?? 0) + share * of);
+  }
+  const [only, ...others] = [...shares.keys()];
+  return others.length === 0 ? only! : [...shares].map(([voice, share]) => `${voice}(${share.toFixed(4)})`).join('+');
+}
+
 /** The names of a table that a model with these voices can speak, with what each stands for; names that the model has itself stay its own. */
 export function resolveVoices(table: VoiceTable, voices: readonly string[]): ReadonlyMap<string, string> {
   const known = new Set(voices);

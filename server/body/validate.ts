@@ -12,7 +12,14 @@ export function validate<T extends z.ZodType>(schema: T, body: Readonly<Record<s
   const present = Object.fromEntries(Object.entries(body).filter(([key, value]) => value !== null && key !== '__proto__'));
   const result = schema.safeParse(present, { reportInput: true });
   if (result.success) return result.data;
-  throw toError(innermost(result.error.issues[0] as Issue));
+  throw toError(typed(innermost(result.error.issues[0] as Issue), result.error.issues[0]));
+}
+
+/** A number where one of a few texts is wanted has the wrong type, not a wrong value. */
+function typed(issue: Issue, whole: Issue | undefined): Issue {
+  const isText = issue === whole && issue.code === 'invalid_value' && issue.values.every((value) => typeof value === 'string');
+  if (!isText || issue.input === undefined || typeof issue.input === 'string') return issue;
+  return { ...issue, code: 'invalid_type', expected: 'string' };
 }
 
 /** A union reports one list of issues a branch: the branch that got furthest says what is wrong. */

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import type { SpeechRequest } from '../../engine/api.ts';
 import { int, seedSchema } from '../chat/sampling-schema.ts';
-import { OPENAI_VOICES, parseBlend } from '../../engine/util/voices.ts';
+import { OPENAI_VOICES, parseBlend, withoutAliases } from '../../engine/util/voices.ts';
 import { HttpError, invalidValue, missingParameter, unsupportedParameter } from '../http/errors.ts';
 import { absent, describeBody, describeModel } from '../body/describe.ts';
 import type { ModelNames } from '../body/describe.ts';
@@ -132,7 +132,7 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
 /** What the engine is asked to speak with: a voice, or a blend of voices. */
 function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits): string {
   const known = param === 'voice' || !OPENAI_VOICES.has(asked);
-  const voice = (known ? aliases.get(asked) : undefined) ?? asked;
+  const voice = known ? (aliases.get(asked) ?? withoutAliases(asked, aliases)) : asked;
   const parts = [...(parseBlend(voice)?.keys() ?? [])];
   if (parts.length > 0 && parts.every((part) => voices.includes(part))) return voice;
   throw invalidValue(

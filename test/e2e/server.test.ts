@@ -1,6 +1,9 @@
 /** Everything together: the server as `npm start` runs it, with the bundled checkpoints on the adapter at hand. */
+import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseWav, writeWav } from '../../engine/audio/wav.ts';
 import { VOICES } from '../support/fake-engine.ts';
@@ -9,6 +12,8 @@ import { spawnAt, whenReady } from '../support/server-process.ts';
 import type { Running } from '../support/server-process.ts';
 import { wordErrorRate } from '../support/word-error-rate.ts';
 
+const PYTHON = process.env['PARLEY_PYTHON'] ?? 'python3';
+const hasClient = spawnSync(PYTHON, ['-c', 'import openai']).status === 0;
 const MAIN = new URL('../../server/main.ts', import.meta.url);
 const question = (content: string, more: object = {}): object => ({
   model: 'parley-chat',
@@ -110,6 +115,20 @@ describe('speech', () => {
     expect(other.bytes.equals(alone.bytes)).toBe(false);
   });
 });
+
+test.skipIf(!hasClient)(
+  `the official Python client gets every field and every error of both audio interfaces${hasClient ? '' : ` (skipped: ${PYTHON} has no module openai; see PARLEY_PYTHON)`}`,
+  async () => {
+    const [script, clip] = ['tools/openai_audio_client.py', 'fixtures/parley-transcribe/clip.wav'].map((name) =>
+      fileURLToPath(new URL(`../${name}`, import.meta.url)),
+    );
+    const { stdout } = await promisify(execFile)(PYTHON, [script!, server.urls['speech']!, server.urls['transcription']!, clip!]);
+    expect(stdout.trim().split(/\r?\n/)).toEqual([
+      'formats', 'streams', 'voices', 'speech fields', 'speech errors', 'transcript formats', 'times', 'transcription fields',
+      'transcription streams', 'translations', 'transcription errors',
+    ]); // prettier-ignore
+  },
+);
 
 test('text without a word to speak is refused under the name the request gave it', async () => {
   const current = await speak({ model: 'tts-1', input: '... !', voice: 'oni' });

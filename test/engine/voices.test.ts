@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { OPENAI_VOICES, VOICE_TABLE, parseBlend, resolveVoices } from '../../engine/util/voices.ts';
+import { OPENAI_VOICES, VOICE_TABLE, parseBlend, resolveVoices, withoutAliases } from '../../engine/util/voices.ts';
 
 const BUNDLED = ['_gantry', 'charter', 'gaius', 'nona', 'oni', 'vulcan', ...[1, 2, 3, 4, 5, 6].map((n) => `aus-female-${n}`), ...[1, 2, 3, 4, 5, 6, 7].map((n) => `aus-male-${n}`)]; // prettier-ignore
 const OPENAI = [...OPENAI_VOICES];
@@ -28,4 +28,19 @@ test('names whose voices are not there are left out, and a voice of the model ke
   const table = new Map([['anna', ['x(0.5)+y(0.5)', 'z']], ['z', ['x']], ['ben', ['nobody', 'y']]]); // prettier-ignore
   expect(resolveVoices(table, ['x', 'z'])).toEqual(new Map([['anna', 'z']]));
   expect(resolveVoices(table, ['x', 'y'])).toEqual(new Map([['anna', 'x(0.5)+y(0.5)'], ['z', 'x'], ['ben', 'y']])); // prettier-ignore
+});
+
+test('a blend may name voices by their other names', () => {
+  const aliases = new Map([['nona', 'af_heart'], ['alloy', 'x(0.5)+y(0.5)']]); // prettier-ignore
+  const meant = (text: string): unknown => parseBlend(withoutAliases(text, aliases));
+  expect(meant('nona(2)+x(1)')).toEqual(new Map([['af_heart', 0.6667], ['x', 0.3333]])); // prettier-ignore
+  expect(meant('alloy+x(3)')).toEqual(new Map([['x', 0.875], ['y', 0.125]])); // prettier-ignore
+  expect(withoutAliases('nona+af_heart', aliases)).toBe('af_heart');
+  for (const text of ['x(2)+y', 'x', 'nobody', '', 'a+a', '+']) expect(withoutAliases(text, aliases)).toBe(text);
+  for (const name of OPENAI_VOICES) {
+    const published = resolveVoices(VOICE_TABLE, KOKORO);
+    const parts = parseBlend(withoutAliases(`${name}(1)+oni(2)`, published))!;
+    expect([...parts.keys()].every((part) => KOKORO.includes(part))).toBe(true);
+    expect([...parts.values()].reduce((a, b) => a + b)).toBeCloseTo(1, 3);
+  }
 });
