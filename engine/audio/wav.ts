@@ -1,7 +1,8 @@
 /** RIFF/WAVE files: finding format and samples in the bytes of any of them, and writing the 16-bit mono ones speech answers with. */
 import { EngineError } from '../errors.ts';
 
-export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64';
+/** `alaw` and `mulaw` are G.711, in which telephone calls are recorded. */
+export type WavEncoding = 'u8' | 's16' | 's24' | 's32' | 'f32' | 'f64' | 'alaw' | 'mulaw';
 
 export interface WavFile {
   readonly encoding: WavEncoding;
@@ -18,6 +19,10 @@ export interface WavFile {
 
 const PCM = 1;
 const FLOAT = 3;
+const A_LAW = 6;
+const MU_LAW = 7;
+/** Of 16-bit samples, so that each step of the logarithm begins at a power of two. */
+const MU_LAW_BIAS = 0x84;
 const EXTENSIBLE = 0xfffe;
 /** The longest fmt chunk, an extensible one. */
 const FORMAT_BYTES = 40;
@@ -103,7 +108,9 @@ function parseFormat(view: DataView, size: number): Format {
   if (tag === EXTENSIBLE && size >= 40) tag = view.getUint16(24, true);
   const encoding = encodingOf(tag, bits);
   if (!encoding)
-    throw invalid(`WAV encoding ${tag} with ${bits} bits is not read; PCM of 8, 16, 24 or 32 bits and float of 32 or 64 bits are`);
+    throw invalid(
+      `WAV encoding ${tag} with ${bits} bits is not read; PCM of 8, 16, 24 or 32 bits, float of 32 or 64 bits, A-law and mu-law are`,
+    );
   if (channels < 1 || channels > MAX_CHANNELS) throw invalid(`the WAV file declares ${channels} channels; 1 to ${MAX_CHANNELS} are read`);
   if (sampleRate < MIN_RATE || sampleRate > MAX_RATE) {
     throw invalid(`the WAV file declares a sample rate of ${sampleRate} Hz; ${MIN_RATE} to ${MAX_RATE} are read`);
@@ -113,10 +120,11 @@ function parseFormat(view: DataView, size: number): Format {
   return { encoding, channels, sampleRate, blockAlign };
 }
 
-const BYTES: Readonly<Record<WavEncoding, number>> = { u8: 1, s16: 2, s24: 3, s32: 4, f32: 4, f64: 8 };
+const BYTES: Readonly<Record<WavEncoding, number>> = { u8: 1, s16: 2, s24: 3, s32: 4, f32: 4, f64: 8, alaw: 1, mulaw: 1 };
 
 function encodingOf(tag: number, bits: number): WavEncoding | undefined {
   if (tag === FLOAT) return bits === 32 ? 'f32' : bits === 64 ? 'f64' : undefined;
+  if (tag === A_LAW || tag === MU_LAW) return bits !== 8 ? undefined : tag === A_LAW ? 'alaw' : 'mulaw';
   if (tag !== PCM) return undefined;
   return bits === 8 ? 'u8' : bits === 16 ? 's16' : bits === 24 ? 's24' : bits === 32 ? 's32' : undefined;
 }
@@ -153,6 +161,17 @@ const READERS: Readonly<Record<WavEncoding, (view: DataView, at: number) => numb
   s32: (view, at) => view.getInt32(at, true) / 0x8000_0000,
   f32: (view, at) => view.getFloat32(at, true),
   f64: (view, at) => view.getFloat64(at, true),
+  alaw: (view, at) => {
+    const code = view.getUint8(at) ^ 0x55;
+    const [exponent, mantissa] = [(code >> 4) & 7, code & 15];
+    const size = exponent === 0 ? 16 * mantissa + 8 : (16 * mantissa + 0x108) << (exponent - 1);
+    return (code & 0x80 ? size : -size) / 0x8000;
+  },
+  mulaw: (view, at) => {
+    const code = ~view.getUint8(at);
+    const size = ((8 * (code & 15) + MU_LAW_BIAS) << ((code >> 4) & 7)) - MU_LAW_BIAS;
+    return (code & 0x80 ? -size : size) / 0x8000;
+  },
 };
 
 /** A 44-byte header for 16-bit mono PCM; `dataBytes` absent = a stream of unknown length (0xffffffff, as OpenAI sends). */

@@ -12,6 +12,9 @@ const ENCODINGS: readonly (readonly [WavEncoding, number])[] = [
   ['s32', 1e-7],
   ['f32', 1e-7],
   ['f64', 1e-7],
+  // Half a step of the loudest segment.
+  ['alaw', 1 / 64],
+  ['mulaw', 1 / 64],
 ];
 
 function largestDifference(a: ArrayLike<number>, b: ArrayLike<number>): number {
@@ -40,6 +43,15 @@ describe('parseWav', () => {
       });
     }
   }
+
+  test('reads G.711 as its tables say', () => {
+    // From the tables of ITU-T G.711: codes of the loudest and the least of either sign, in steps of 13 and 14 bits.
+    const of = (encoding: 'alaw' | 'mulaw', codes: readonly number[]): number[] => [
+      ...wavToMono({ encoding, channels: 1, frames: codes.length, data: Uint8Array.from(codes) }),
+    ];
+    expect(of('alaw', [0xaa, 0x2a, 0xd5, 0x55]).map((value) => value * 4096)).toEqual([4032, -4032, 1, -1]);
+    expect(of('mulaw', [0x80, 0x00, 0xff, 0x7f]).map((value) => value * 8192)).toEqual([8031, -8031, 0, 0]);
+  });
 
   test.each([1, 2, 3, 6, 8])('averages %i channels', (channels) => {
     const interleaved = Float32Array.from({ length: channels * 100 }, (_, i) => ((i % channels) + 1) / 16);

@@ -46,6 +46,11 @@ const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly befo
   'aifc-8000-little.aifc': { seconds: 0.5 },
   'aifc-22050-float.aifc': { seconds: 0.1 },
   'caf-16000-16.caf': { seconds: 0.5 },
+  'caf-alac.caf': { seconds: 0.5 },
+  'aifc-8000-mulaw.aifc': { seconds: 0.5 },
+  'wav-8000-mulaw-stereo.wav': { seconds: 0.5 },
+  'wav-48000-one-silent.wav': { seconds: 0.2 },
+  'wav-16000-rf64.wav': { seconds: 0.2 },
   // The clip, and then again; the second MP3 file has its delay at its place, and its header says nothing there.
   'joined.mp3': { after: clip.length + 1105 },
   'chained.ogg': { after: clip.length },
@@ -58,7 +63,8 @@ function decode(bytes: Uint8Array, options?: DecodeOptions): Decoded & { readonl
   const decoded = decodeUpload(bytes, path, options);
   const data = readFileSync(path);
   expect(data.length).toBe(sampleBytes(decoded.samples));
-  return { ...decoded, heard: wavToMono({ data, encoding: 's16', channels: 1, frames: data.length / 2 }) };
+  const { encoding, length } = decoded.samples;
+  return { ...decoded, heard: wavToMono({ data, encoding, channels: 1, frames: length }) };
 }
 
 const read = (name: string): Uint8Array => readFileSync(join(FORMATS, name));

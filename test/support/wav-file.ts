@@ -12,13 +12,14 @@ export interface WavFileOptions {
   readonly extraChunks?: readonly { readonly id: string; readonly bytes: Uint8Array }[];
 }
 
-const BITS: Readonly<Record<WavEncoding, number>> = { u8: 8, s16: 16, s24: 24, s32: 32, f32: 32, f64: 64 };
+const BITS: Readonly<Record<WavEncoding, number>> = { u8: 8, s16: 16, s24: 24, s32: 32, f32: 32, f64: 64, alaw: 8, mulaw: 8 };
+const TAGS: Readonly<Partial<Record<WavEncoding, number>>> = { f32: 3, f64: 3, alaw: 6, mulaw: 7 };
 
 /** `samples` are interleaved, -1..1. */
 export function wavFile(samples: ArrayLike<number>, options: WavFileOptions): Uint8Array<ArrayBuffer> {
   const { encoding, sampleRate, channels = 1, extensible = false } = options;
   const bytesPerSample = BITS[encoding] / 8;
-  const tag = encoding.startsWith('f') ? 3 : 1;
+  const tag = TAGS[encoding] ?? 1;
   const data = Buffer.alloc(samples.length * bytesPerSample);
   for (let i = 0; i < samples.length; i++) writeSample(data, i * bytesPerSample, encoding, samples[i]!);
   const format = Buffer.alloc(extensible ? 40 : 16);
@@ -66,5 +67,21 @@ function writeSample(data: Buffer, at: number, encoding: WavEncoding, value: num
   else if (encoding === 's24') data.writeIntLE(Math.round(value * 0x7f_ffff), at, 3);
   else if (encoding === 's32') data.writeInt32LE(Math.round(value * 0x7fff_ffff), at);
   else if (encoding === 'f32') data.writeFloatLE(value, at);
-  else data.writeDoubleLE(value, at);
+  else if (encoding === 'f64') data.writeDoubleLE(value, at);
+  else data.writeUInt8(encoding === 'alaw' ? alaw(value) : mulaw(value), at);
+}
+
+/** G.711 by its table of segments: 13 bits of A-law, in which even bits are turned; 14 of mu-law, which is biased and turned whole. */
+function alaw(value: number): number {
+  const size = Math.min(4095, Math.floor(Math.abs(value) * 4096));
+  const segment = Math.max(0, Math.floor(Math.log2(Math.max(1, size))) - 4);
+  const step = Math.floor(size / 2 ** Math.max(1, segment)) & 15;
+  return ((value >= 0 ? 0x80 : 0) | (segment << 4) | step) ^ 0x55;
+}
+
+function mulaw(value: number): number {
+  const size = Math.min(8191, Math.floor(Math.abs(value) * 8192) + 33);
+  const segment = Math.floor(Math.log2(size)) - 5;
+  const step = Math.floor(size / 2 ** (segment + 1)) & 15;
+  return ~((value < 0 ? 0x80 : 0) | (segment << 4) | step) & 0xff;
 }

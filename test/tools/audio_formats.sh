@@ -45,6 +45,23 @@ make aiff-44100-24-stereo.aiff 0.1 -ar 44100 -ac 2 -c:a pcm_s24be
 make aifc-8000-little.aifc 0.5 -ar 8000 -c:a pcm_s16le -f aiff
 make aifc-22050-float.aifc 0.1 -ar 22050 -c:a pcm_f32be -f aiff
 make caf-16000-16.caf 0.5 -ar 16000 -c:a pcm_s16le
+make caf-alac.caf 0.5 -ar 16000 -c:a alac
+make aifc-8000-mulaw.aifc 0.5 -ar 8000 -c:a pcm_mulaw -f aiff
+make wav-8000-alaw.wav 2.1 -ar 8000 -c:a pcm_alaw
+make wav-8000-mulaw-stereo.wav 0.5 -ar 8000 -ac 2 -c:a pcm_mulaw
+make wav-48000-one-silent.wav 0.2 -af 'pan=stereo|c0=c0|c1=0*c0' -ar 48000
+make wav-16000-rf64.wav 0.2 -ar 16000 -rf64 always
+make ogg-vorbis-5.1.ogg 2.1 -c:a libvorbis -ar 48000 -ac 6 -q:a 0
+make mov-aac-44100.mov 2.1 -c:a aac -ar 44100 -b:a 32k
+# A cover in the tags, and films.
+picture() {
+  name=$1; shift
+  ffmpeg -y -loglevel error -i $clip -f lavfi -i color=red:s=32x32:r=5:d=2 -map 0:a -map 1:v -map_metadata -1 -fflags +bitexact -flags +bitexact "$@" "$out/$name"
+}
+picture mp3-cover.mp3 -frames:v 1 -c:v mjpeg -disposition:v attached_pic -c:a libmp3lame -b:a 24k
+picture flac-cover.flac -frames:v 1 -c:v mjpeg -disposition:v attached_pic -c:a flac
+picture film.mp4 -c:v mpeg4 -c:a aac -b:a 32k
+picture film.webm -c:v libvpx -c:a libopus -b:a 16k
 # What the recorder of Open WebUI posts: webm of the browser, made mp3.
 ffmpeg -y -loglevel error -i $out/webm-live.webm -map_metadata -1 -fflags +bitexact -c:a libmp3lame -b:a 32k $out/recorder.mp3
 # Two streams, one after the other.
