@@ -10,7 +10,7 @@ import { parseWav } from '../../engine/audio/wav.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 import { speak, transcribe } from './audio/clients.ts';
 import type { AudioLoad } from './audio/clients.ts';
-import { encoderDuel, vocoderDuel } from './audio/duels.ts';
+import { decoderDuel, encoderDuel, vocoderDuel } from './audio/duels.ts';
 import type { Duel } from './audio/duels.ts';
 import { benchDevice, fixed, interleave, loadText, printMachine, printTable, relativeError } from './harness.ts';
 import type { Contender } from './harness.ts';
@@ -91,10 +91,13 @@ async function processorSeconds({ run }: Contender): Promise<number> {
 }
 
 async function rivals(): Promise<void> {
-  const device = await benchDevice('fast');
+  // With Dawn's checks on, as the server runs.
+  const device = await benchDevice('default');
   printMachine(device);
+  const transcription = values.transcription ?? path('models/parley-transcribe');
   const duels: (() => Promise<Duel>)[] = [
-    () => encoderDuel(device, values.transcription ?? path('models/parley-transcribe')),
+    () => encoderDuel(device, transcription),
+    () => decoderDuel(device, transcription),
     // The two stages of the bundled model, with a sentence of 3.6 s.
     () => vocoderDuel(device, 64, 7, 1280),
     () => vocoderDuel(device, 32, 11, 7681),

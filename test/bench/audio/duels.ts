@@ -2,6 +2,7 @@
 import type { Device } from '../../../engine/gpu/device.ts';
 import { floatStorage } from '../../../engine/config.ts';
 import { snakeResBlock } from '../../../engine/models/kokoro/blocks.ts';
+import { createDecoderCache, createDecoderWorkspace, decode } from '../../../engine/models/whisper/decoder.ts';
 import { createEncoderWorkspace, encoderLayer, encoderStem, LAYER_NORM_EPS } from '../../../engine/models/whisper/encoder.ts';
 import { loadWhisperModel } from '../../../engine/models/whisper/load.ts';
 import { adainScratch } from '../../../engine/ops/adain.ts';
@@ -13,8 +14,8 @@ import { withWeights } from '../../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../../engine/weights/open-model-folder.ts';
 import type { Contender } from '../harness.ts';
 import { ortContender } from '../rival.ts';
-import { snakeBlockGraph, whisperEncoderGraph } from './graphs.ts';
-import type { SnakeLayerData } from './graphs.ts';
+import { snakeBlockGraph, whisperDecoderGraph, whisperEncoderGraph } from './graphs.ts';
+import type { DecoderPast, SnakeLayerData } from './graphs.ts';
 
 export interface Duel {
   readonly name: string;
@@ -56,6 +57,50 @@ export async function encoderDuel(device: Device, path: string): Promise<Duel> {
   };
   // The padding of `mels` to 4 is none: they are 80 or 128.
   return { name, contenders: [parley, await ortContender('webgpu', graph, { x: transposed(features, frames, mels) })], least: 2 };
+}
+
+/** Tokens before the one that is computed, and the id of that one. */
+const [PAST, TOKEN] = [40, 50] as const;
+
+/** A token of a transcript through the decoder of a model folder, with a window of 30 s, to its logits. */
+export async function decoderDuel(device: Device, path: string): Promise<Duel> {
+  const folder = await openModelFolder(device.platform, path);
+  const model = await loadWhisperModel(device, folder, floatStorage('f32'));
+  const { config, weights } = model;
+  const { channels: C, sourcePositions: S } = config;
+  const { heads, layers } = config.decoder;
+  const rng = createRng(5);
+  const random = (rows: number): Float32Array => Float32Array.from({ length: rows * 2 * C }, () => 0.5 * rng.normal());
+  const past = Array.from({ length: layers }, (): DecoderPast => ({ self: random(PAST), cross: random(S) }));
+  const cache = createDecoderCache(device, config, { slots: 1, lanes: 1, copies: 1 });
+  past.forEach(({ self, cross }, i) => {
+    device.write(cache.self[i]!, self);
+    device.write(cache.cross[i]!, cross);
+  });
+  const words = (label: string, values: readonly number[]) => device.upload(label, 'u32', [values.length], Uint32Array.from(values));
+  const tile = (label: string, keys: number) => ({ tiles: words(label, [0, keys, 0, 1]).reshape([1, 4]), count: 1, rows: 1 });
+  const ids = words('id', [TOKEN]);
+  const input = {
+    ids, positions: words('position', [PAST]), cacheRows: words('cache row', [PAST]), sampledRows: words('sampled row', [0]),
+    selfTiles: tile('self tile', PAST + 1), crossTiles: tile('cross tile', S), rows: 1, samples: 1,
+  }; // prettier-ignore
+  const workspace = createDecoderWorkspace(device, config, 1, 1);
+  const run = async (): Promise<Float32Array> => {
+    device.write(ids, Uint32Array.of(TOKEN));
+    const rec = device.record('token');
+    decode(rec, { config, weights, workspace, cache, input });
+    const read = rec.readback(workspace.logits);
+    rec.submit();
+    return new Float32Array(await read.data());
+  };
+  const { graph, x } = await withWeights(folder, async (checkpoint) => {
+    const row = async (name: string, index: number) =>
+      (await checkpoint.read(`model.decoder.${name}.weight`)).slice(index * C, (index + 1) * C);
+    const [token, place] = [await row('embed_tokens', TOKEN), await row('embed_positions', PAST)];
+    return { graph: await whisperDecoderGraph(checkpoint, config, past), x: token.map((value, c) => value + place[c]!) };
+  });
+  const name = `Whisper decoder, a token, ${layers} layers of ${C}, ${heads} heads, ${S} positions`;
+  return { name, contenders: [{ name: 'Parley', run }, await ortContender('webgpu', graph, { x })], least: 2 };
 }
 
 /** A residual block of Kokoro's vocoder: these are three quarters of what a sentence takes. */

@@ -45,6 +45,28 @@ function transposed(values: Float32Array, rows: number, columns: number): Float3
   return out;
 }
 
+/** What encoder and decoder have in common, with the weights of one side of a checkpoint. */
+function whisperParts(b: GraphBuilder, checkpoint: Checkpoint, side: 'encoder' | 'decoder', { channels: C }: WhisperConfig) {
+  const read = (name: string): Promise<Float32Array> => checkpoint.read(`model.${side}.${name}`);
+  const norm = async (x: string, name: string): Promise<string> =>
+    b.node('LayerNormalization', [x, b.floats(await read(`${name}.weight`), [C]), b.floats(await read(`${name}.bias`), [C])], { axis: -1, epsilon: { float: 1e-5 } }); // prettier-ignore
+  const linear = async (x: string, name: string, out = C, input = C): Promise<string> => {
+    const product = b.node('MatMul', [x, b.floats(transposed(await read(`${name}.weight`), out, input), [input, out])]);
+    return name.endsWith('k_proj') ? product : b.node('Add', [product, b.floats(await read(`${name}.bias`), [out])]);
+  };
+  /** q [1, H, T, D], k [1, H, D, S], v [1, H, S, D] -> [1, T, C]. */
+  const attend = ([q, k, v]: readonly [string, string, string], headDim: number, joined: string): string => {
+    const scores = b.node('Mul', [b.node('MatMul', [q, k]), b.scalar(headDim ** -0.5)]);
+    const context = b.node('MatMul', [b.node('Softmax', [scores], { axis: -1 }), v]);
+    return b.node('Reshape', [b.node('Transpose', [context], { perm: [0, 2, 1, 3] }), joined]);
+  };
+  const feedForward = async (x: string, layer: string, ffn: number): Promise<string> => {
+    const up = await linear(await norm(x, `${layer}.final_layer_norm`), `${layer}.fc1`, ffn);
+    return b.node('Add', [x, await linear(b.node('Gelu', [up], {}, 'com.microsoft'), `${layer}.fc2`, C, ffn)]);
+  };
+  return { read, norm, linear, attend, feedForward };
+}
+
 /** x [1, mels, frames] -> [1, frames / 2, C], with the weights of a checkpoint. */
 export async function whisperEncoderGraph(checkpoint: Checkpoint, config: WhisperConfig, frames: number): Promise<OnnxGraph> {
   const { channels: C, mel } = config;
@@ -52,40 +74,76 @@ export async function whisperEncoderGraph(checkpoint: Checkpoint, config: Whispe
   const S = frames / 2;
   const D = C / heads;
   const b = new GraphBuilder();
-  const vector = async (name: string): Promise<string> => b.floats(await checkpoint.read(`model.encoder.${name}`), [C]);
+  const { read, norm, linear, attend, feedForward } = whisperParts(b, checkpoint, 'encoder', config);
   const conv = async (x: string, name: string, inputs: number, stride: number): Promise<string> => {
-    const weight = b.floats(await checkpoint.read(`model.encoder.${name}.weight`), [C, inputs, 3]);
-    const out = b.node('Conv', [x, weight, await vector(`${name}.bias`)], { kernel_shape: [3], strides: [stride], pads: [1, 1], dilations: [1], group: 1 }); // prettier-ignore
+    const weight = b.floats(await read(`${name}.weight`), [C, inputs, 3]);
+    const out = b.node('Conv', [x, weight, b.floats(await read(`${name}.bias`), [C])], { kernel_shape: [3], strides: [stride], pads: [1, 1], dilations: [1], group: 1 }); // prettier-ignore
     return b.node('Gelu', [out], {}, 'com.microsoft');
-  };
-  const norm = async (x: string, name: string): Promise<string> =>
-    b.node('LayerNormalization', [x, await vector(`${name}.weight`), await vector(`${name}.bias`)], { axis: -1, epsilon: { float: 1e-5 } }); // prettier-ignore
-  const linear = async (x: string, name: string, out: number, input: number, bias = true): Promise<string> => {
-    const weight = transposed(await checkpoint.read(`model.encoder.${name}.weight`), out, input);
-    const product = b.node('MatMul', [x, b.floats(weight, [input, out])]);
-    return bias ? b.node('Add', [product, b.floats(await checkpoint.read(`model.encoder.${name}.bias`), [out])]) : product;
   };
   const split = b.integers([1, S, heads, D]);
   const joined = b.integers([1, S, C]);
   const headed = (x: string, perm: readonly number[]): string => b.node('Transpose', [b.node('Reshape', [x, split])], { perm });
   let x = b.node('Transpose', [await conv(await conv('x', 'conv1', mel.mels, 1), 'conv2', C, 2)], { perm: [0, 2, 1] });
-  const positions = (await checkpoint.read('model.encoder.embed_positions.weight')).slice(0, S * C);
-  x = b.node('Add', [x, b.floats(positions, [1, S, C])]);
+  x = b.node('Add', [x, b.floats((await read('embed_positions.weight')).slice(0, S * C), [1, S, C])]);
   for (let i = 0; i < layers; i++) {
     const layer = `layers.${i}`;
     const normed = await norm(x, `${layer}.self_attn_layer_norm`);
-    const q = headed(await linear(normed, `${layer}.self_attn.q_proj`, C, C), [0, 2, 1, 3]);
-    const k = headed(await linear(normed, `${layer}.self_attn.k_proj`, C, C, false), [0, 2, 3, 1]);
-    const v = headed(await linear(normed, `${layer}.self_attn.v_proj`, C, C), [0, 2, 1, 3]);
-    const scores = b.node('Mul', [b.node('MatMul', [q, k]), b.scalar(D ** -0.5)]);
-    const context = b.node('MatMul', [b.node('Softmax', [scores], { axis: -1 }), v]);
-    const together = b.node('Reshape', [b.node('Transpose', [context], { perm: [0, 2, 1, 3] }), joined]);
-    x = b.node('Add', [x, await linear(together, `${layer}.self_attn.out_proj`, C, C)]);
-    const up = await linear(await norm(x, `${layer}.final_layer_norm`), `${layer}.fc1`, ffn, C);
-    x = b.node('Add', [x, await linear(b.node('Gelu', [up], {}, 'com.microsoft'), `${layer}.fc2`, C, ffn)]);
+    const q = headed(await linear(normed, `${layer}.self_attn.q_proj`), [0, 2, 1, 3]);
+    const k = headed(await linear(normed, `${layer}.self_attn.k_proj`), [0, 2, 3, 1]);
+    const v = headed(await linear(normed, `${layer}.self_attn.v_proj`), [0, 2, 1, 3]);
+    x = b.node('Add', [x, await linear(attend([q, k, v], D, joined), `${layer}.self_attn.out_proj`)]);
+    x = await feedForward(x, layer, ffn);
   }
   await norm(x, 'layer_norm');
   return b.graph({ x: [1, mel.mels, frames] }, [1, S, C]);
+}
+
+/** Keys, then values, of a layer's past tokens and of its window: [rows, 2 C] each, as Parley keeps them. */
+export interface DecoderPast {
+  readonly self: Float32Array;
+  readonly cross: Float32Array;
+}
+
+/** Half of [rows, 2 C] as [H, rows, D], or as [H, D, rows]. */
+function headsOf(values: Float32Array, half: 0 | 1, { C, D, turned }: { C: number; D: number; turned: boolean }): Float32Array {
+  const rows = values.length / (2 * C);
+  return Float32Array.from({ length: rows * C }, (_, i) => {
+    const [row, d] = turned ? [i % rows, Math.floor(i / rows) % D] : [Math.floor(i / D) % rows, i % D];
+    return values[row * 2 * C + half * C + Math.floor(i / (rows * D)) * D + d]!;
+  });
+}
+
+/** A token behind others: x [1, 1, C], its embedding and place, -> logits [1, 1, V]. What is known of the others and of the window is constant, as if it were on the device. */
+export async function whisperDecoderGraph(checkpoint: Checkpoint, config: WhisperConfig, past: readonly DecoderPast[]): Promise<OnnxGraph> {
+  const { channels: C, vocabulary } = config;
+  const { heads, ffn, layers } = config.decoder;
+  const D = C / heads;
+  const b = new GraphBuilder();
+  const { read, norm, linear, attend, feedForward } = whisperParts(b, checkpoint, 'decoder', config);
+  const split = b.integers([1, 1, heads, D]);
+  const joined = b.integers([1, 1, C]);
+  const headed = (x: string): string => b.node('Transpose', [b.node('Reshape', [x, split])], { perm: [0, 2, 1, 3] });
+  const kept = (values: Float32Array, half: 0 | 1, turned: boolean): string => {
+    const rows = values.length / (2 * C);
+    return b.floats(headsOf(values, half, { C, D, turned }), [1, heads, ...(turned ? [D, rows] : [rows, D])]);
+  };
+  let x = 'x';
+  for (let i = 0; i < layers; i++) {
+    const [layer, { self, cross }] = [`layers.${i}`, past[i]!];
+    const normed = await norm(x, `${layer}.self_attn_layer_norm`);
+    const q = headed(await linear(normed, `${layer}.self_attn.q_proj`));
+    const keys = b.node('Concat', [kept(self, 0, false), headed(await linear(normed, `${layer}.self_attn.k_proj`))], { axis: 2 });
+    const values = b.node('Concat', [kept(self, 1, false), headed(await linear(normed, `${layer}.self_attn.v_proj`))], { axis: 2 });
+    const own = attend([q, b.node('Transpose', [keys], { perm: [0, 1, 3, 2] }), values], D, joined);
+    x = b.node('Add', [x, await linear(own, `${layer}.self_attn.out_proj`)]);
+    const query = headed(await linear(await norm(x, `${layer}.encoder_attn_layer_norm`), `${layer}.encoder_attn.q_proj`));
+    const heard = attend([query, kept(cross, 0, true), kept(cross, 1, false)], D, joined);
+    x = b.node('Add', [x, await linear(heard, `${layer}.encoder_attn.out_proj`)]);
+    x = await feedForward(x, layer, ffn);
+  }
+  const table = transposed(await read('embed_tokens.weight'), vocabulary, C);
+  b.node('MatMul', [await norm(x, 'layer_norm'), b.floats(table, [C, vocabulary])]);
+  return b.graph({ x: [1, 1, C] }, [1, 1, vocabulary]);
 }
 
 /** One layer of an AdaINResBlock1: scales and shifts of the style and Snake's alphas [C], convolutions [C, C, kernel] and their biases. */
