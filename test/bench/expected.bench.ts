@@ -1,11 +1,12 @@
 /**
  * What a token of a decode should take on a card, from what its kernels read, write and compute: `npm run bench -- expected [--bandwidth GB/s]
- * [--gflops GFLOP/s] [--dispatch US] [--shape PART]`. Nothing is timed, so any adapter will do: the kernels are those of a GPU, but matrices are cut
- * where this adapter binds no more.
+ * [--gflops GFLOP/s] [--dispatch US] [--shape PART]`, a part of 0.5 B, 1 B, 8 B or parley-chat, or '' for all. Nothing is timed, so any adapter will do: the
+ * kernels are those of a GPU, but matrices are cut where this adapter binds no more.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Device } from '../../engine/gpu/device.ts';
 import { sample, sampleScratch } from '../../engine/ops/sample.ts';
@@ -34,17 +35,14 @@ const SHAPES: Readonly<Record<string, RandomShape>> = {
   '1 B': { hidden: 2048, intermediate: 8192, layers: 16, heads: 32, kvHeads: 8, headDim: 64, vocabulary: 128_256, maxPositions: 4096 },
   '8 B': { hidden: 4096, intermediate: 14_336, layers: 32, heads: 32, kvHeads: 8, headDim: 128, vocabulary: 128_256, maxPositions: 4096 },
 };
+/** The bundled model that makes a token at a time. */
+const BUNDLED = 'parley-chat';
 const POSITIONS = 1024;
 
-/** Of one token of one sequence, greedy. */
-async function workOf(
-  device: Device,
-  folder: string,
-  shape: RandomShape,
-  kind: string,
-): Promise<ReadonlyMap<string, Readonly<KernelWork>>> {
-  const path = join(folder, `${kind}.gguf`);
-  writeLlamaGguf(path, shape, kind);
+type Work = ReadonlyMap<string, Readonly<KernelWork>>;
+
+/** Of one token of one sequence, greedy, by the model at a path. */
+async function workOf(device: Device, path: string): Promise<Work> {
   const storage = { float: 'f16', keepBlocks: true, quantization: 'none' } as const;
   const harness = await DecoderHarness.load(device, path, {
     storage,
@@ -54,11 +52,10 @@ async function workOf(
     sequences: 1,
     rows: 1,
   });
-  rmSync(path);
   device.pretend(['software']);
   const work = countWork(device, () => POSITIONS, { run: false });
   await harness.step([{ sequence: 0, start: POSITIONS - 1, tokens: [2] }]);
-  const { vocabulary } = shape;
+  const { vocabulary } = harness.decoder.shape;
   const [settings, sampled, lastTokens] = [SAMPLING_ROW_WORDS, 1, 1].map((words) => device.tensor('sampling', 'u32', [1, words])) as [never, never, never]; // prettier-ignore
   const logits = device.tensor('logits', 'f32', [1, vocabulary]);
   sample(device.record('sample'), { logits, vocabulary, settings, scratch: sampleScratch(device, vocabulary, 1), sampled, lastTokens, rows: 1, greedy: true }); // prettier-ignore
@@ -67,13 +64,16 @@ async function workOf(
 }
 
 /** From models of one and of two layers: what a layer takes, times the layers, and the rest. */
-async function wholeWork(shape: RandomShape, kind: string): Promise<ReadonlyMap<string, KernelWork>> {
+async function wholeWork(shape: RandomShape, kind: string): Promise<Work> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-expected-'));
   try {
     const [one, two] = [new Map<string, Readonly<KernelWork>>(), new Map<string, Readonly<KernelWork>>()];
     for (const [layers, into] of [[1, one], [2, two]] as const) {
       const device = await benchDevice('default');
-      for (const [name, work] of await workOf(device, folder, { ...shape, layers }, kind)) into.set(name, work);
+      const path = join(folder, `${layers}.gguf`);
+      writeLlamaGguf(path, { ...shape, layers }, kind);
+      for (const [name, work] of await workOf(device, path)) into.set(name, work);
+      rmSync(path);
       device.close();
     } // prettier-ignore
     return new Map(
@@ -88,23 +88,28 @@ async function wholeWork(shape: RandomShape, kind: string): Promise<ReadonlyMap<
   }
 }
 
+function print(name: string, work: Work): void {
+  const rows = [...work].map(([kernel, { calls, read, written, operations }]) => {
+    const us = Math.max((read + written) / (bandwidth * 1e3), operations / (gflops * 1e3)) + calls * dispatchUs;
+    return { kernel, calls, read, written, operations, us };
+  });
+  const total = rows.reduce((sum, { us }) => sum + us, 0);
+  console.log(`\n${name}, one sequence at ${POSITIONS} positions, ${bandwidth} GB/s, ${dispatchUs} us a dispatch: ${fixed(total / 1000)} ms a token at best, ${fixed(1e6 / total, 0)} tokens/s\n`); // prettier-ignore
+  printTable(
+    ['kernel', 'calls', 'MB read', 'MB written', 'MFLOP', 'us at best'],
+    rows
+      .toSorted((a, b) => b.us - a.us)
+      .map(({ kernel, calls, read, written, operations, us }) => [kernel, String(calls), fixed(read / 1e6, 3), fixed(written / 1e6, 3), fixed(operations / 1e6, 2), fixed(us, 1)]), // prettier-ignore
+  );
+}
+
 for (const [name, shape] of Object.entries(SHAPES).filter(([name]) => name.includes(values.shape))) {
-  for (const kind of ['F16', 'Q8_0', 'Q4_K']) {
-    // 256 values are one block of Q4_K.
-    if (kind === 'Q4_K' && shape.hidden % 256 !== 0) continue;
-    const work = await wholeWork(shape, kind);
-    const rows = [...work].map(([kernel, { calls, read, written, operations }]) => {
-      const us = Math.max((read + written) / (bandwidth * 1e3), operations / (gflops * 1e3)) + calls * dispatchUs;
-      return { kernel, calls, read, written, operations, us };
-    });
-    const total = rows.reduce((sum, { us }) => sum + us, 0);
-    console.log(`\n${name}, ${kind}, one sequence at ${POSITIONS} positions, ${bandwidth} GB/s, ${dispatchUs} us a dispatch: ${fixed(total / 1000)} ms a token at best, ${fixed(1e6 / total, 0)} tokens/s\n`); // prettier-ignore
-    printTable(
-      ['kernel', 'calls', 'MB read', 'MB written', 'MFLOP', 'us at best'],
-      rows
-        .toSorted((a, b) => b.us - a.us)
-        .map(({ kernel, calls, read, written, operations, us }) => [kernel, String(calls), fixed(read / 1e6, 3), fixed(written / 1e6, 3), fixed(operations / 1e6, 2), fixed(us, 1)]), // prettier-ignore
-    );
-  }
+  // 256 values are one block of Q4_K; files of other widths have blocks of as many bits with 32.
+  for (const kind of ['F16', 'Q8_0', shape.hidden % 256 === 0 ? 'Q4_K' : 'Q4_0']) print(`${name}, ${kind}`, await wholeWork(shape, kind));
+}
+if (BUNDLED.includes(values.shape)) {
+  const device = await benchDevice('default');
+  print(`${BUNDLED}, F16`, await workOf(device, fileURLToPath(new URL(`../../models/${BUNDLED}`, import.meta.url))));
+  device.close();
 }
 process.exit(0);
