@@ -1,4 +1,4 @@
-/** Dawn's null backend: it checks and translates all WGSL, and computes nothing. What a model would take on an adapter that is not here is loaded on it in a fraction of a second. */
+/** Dawn's null backend: it checks all WGSL, and computes nothing. What a model would take on an adapter that is not here is loaded on it in a fraction of a second. */
 import { create } from 'webgpu';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform } from '../../engine/platform/platform.ts';
