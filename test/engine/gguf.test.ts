@@ -1,4 +1,4 @@
-/** GGUF files as model folders: headers that are checked, settings, names, order of rows, parts. No GPU. */
+/** GGUF files as model folders: settings, names, order of rows, parts; gguf-refused.test.ts has what is no model. No GPU. */
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { taskOf } from '../../engine/model-types.ts';
@@ -7,14 +7,11 @@ import { parseLlamaConfig } from '../../engine/models/llama/config.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
 import { parseOlmoConfig } from '../../engine/models/olmo/olmo.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
-import { withWeights } from '../../engine/weights/model-folder.ts';
-import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { modelName } from '../../engine/util/model-name.ts';
 import { ARCHITECTURES } from '../../engine/weights/gguf/architecture.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
-import { ggufFile } from '../support/gguf-file.ts';
 import type { GgufContent, Stored, StoredTensor } from '../support/gguf-file.ts';
-import { TOKENS, counting, f32, folder, open, refusal, text, tiny, u32, withMetadata, write } from '../support/tiny-gguf.ts';
+import { TOKENS, counting, f32, folder, open, text, tiny, u32, withMetadata, write } from '../support/tiny-gguf.ts';
 
 const platform = createNodePlatform();
 
@@ -282,82 +279,6 @@ describe('positions', () => {
   test('scaling that is not known, or only of a part of the channels, is refused', async () => {
     await expect(scaled({ 'llama.rope.scaling.type': text('wide') })).rejects.toThrow(/rope type "wide"; known are/);
     await expect(scaled({ 'llama.rope.dimension_count': u32(4) })).rejects.toThrow(/partial_rotary_factor 0.5/);
-  });
-});
-
-describe('what is refused, by name', () => {
-  const bytes = (change: (file: Uint8Array, view: DataView) => void): Uint8Array => {
-    const file = ggufFile(tiny());
-    change(file, new DataView(file.buffer));
-    return file;
-  };
-
-  test.each([
-    [
-      'an architecture',
-      withMetadata({ 'general.architecture': text('mamba') }),
-      /its architecture is "mamba"; GGUF files of llama, qwen2, qwen3, qwen3moe, gemma2, gemma3, gemma3n, gemma4, granite, smollm3, mistral3, arcee, phi3, olmo2, lfm2, lfm2moe, gpt-oss, qwen35, qwen35moe are read/,
-    ],
-    ['a projector', withMetadata({ 'general.type': text('mmproj') }), /it is no model of its own, but of type "mmproj"/],
-    ['experts', withMetadata({ 'llama.expert_count': u32(8) }), /llama.expert_count is 8, which is not supported/],
-    [
-      'layers that differ',
-      withMetadata({ 'llama.attention.head_count_kv': { type: 'i32s', value: [1, 2] } }),
-      /head_count_kv differs from layer to layer/,
-    ],
-    ['a missing setting', withMetadata({ 'llama.block_count': undefined }), /llama.block_count is missing/],
-    ['a setting of another kind', withMetadata({ 'llama.block_count': text('one') }), /llama.block_count is "one", expected a number/],
-    ['version 1', bytes((_, view) => view.setUint32(4, 1, true)), /it is of version 1, which llama.cpp has not written since 2023/],
-    ['big-endian', bytes((_, view) => view.setUint32(4, 3, false)), /big-endian; only little-endian files are read/],
-    ['a version of the future', bytes((_, view) => view.setUint32(4, 9, true)), /it is of version 9; versions 2 and 3 are read/],
-    ['too many tensors', bytes((_, view) => view.setBigUint64(8, 2n ** 40n, true)), /it claims 1099511627776 tensors; at most 65536/],
-    [
-      'more than a number can count',
-      bytes((_, view) => view.setBigUint64(16, 2n ** 64n - 1n, true)),
-      /it claims 18446744073709551615 metadata keys/,
-    ],
-    ['a file cut in its header', ggufFile(tiny()).slice(0, 300), /it ends within its header, at byte 300 \(file cut short\?\)/],
-    [
-      'a file cut in its data',
-      ggufFile(tiny()).slice(0, -64),
-      /tensor "blk.0.ffn_down.weight" ends at byte \d+ of \d+ \(file cut short\?\)/,
-    ],
-    ['bytes behind the end', new Uint8Array([...ggufFile(tiny()), ...new Uint8Array(64)]), /its tensors end at byte \d+ of \d+/],
-    ['an alignment that is none', withMetadata({ 'general.alignment': u32(48) }), /general.alignment is 48, expected a power of two/],
-  ])('%s', async (_, content, message) => {
-    expect(await refusal(content)).toMatch(message);
-  });
-
-  const tensor = (change: Partial<StoredTensor>): GgufContent => {
-    const { metadata, tensors } = tiny();
-    return { metadata, tensors: { ...tensors, 'output_norm.weight': { ...counting(16), ...change } } };
-  };
-
-  test.each([
-    [
-      'a type that is not read',
-      tensor({ type: 16 }),
-      /"output_norm.weight" is quantised as IQ2_XXS, which is not read; take another file of the model, such as Q4_K_M/,
-    ],
-    ['ternary weights', tensor({ type: 34 }), /quantised as TQ1_0/],
-    ['integers', tensor({ type: 26 }), /is I32, which is no type of weights/],
-    ['an unknown type', tensor({ type: 99 }), /has the unknown type 99/],
-    ['rows that are no whole blocks', tensor({ type: 8 }), /is Q8_0 with rows of 16, expected a multiple of 32/],
-    ['five dimensions', tensor({ dimensions: [16, 1, 1, 1, 1] }), /has 5 dimensions, expected 1 to 4/],
-    ['no values', tensor({ dimensions: [0] }), /has shape \[0\]/],
-    ['more values than a file can hold', tensor({ dimensions: [2 ** 31, 2 ** 31] }), /has shape \[2147483648, 2147483648\]/],
-    ['a size that leaves a gap', tensor({ dimensions: [8] }), /leaves a gap: it lies at byte \d+, expected \d+/],
-    ['a size that overlaps', tensor({ dimensions: [32] }), /overlaps the one before/],
-  ])('%s', async (_, content, message) => {
-    expect(await refusal(content)).toMatch(message);
-  });
-
-  test('values that are no numbers, when they are read', async () => {
-    const content = tensor({ data: new Uint8Array(Float32Array.of(...Array.from({ length: 15 }, () => 1), NaN).buffer) });
-    const read = async (model: ModelFolder): Promise<void> => {
-      await withWeights(model, (weights) => weights.read('model.norm.weight'));
-    };
-    expect(await refusal(content, read)).toBe('FILE: tensor output_norm.weight holds NaN at element 15, expected finite values');
   });
 });
 
