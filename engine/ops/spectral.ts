@@ -117,6 +117,21 @@ export const MEL_LOG = defineKernel({
   overrides: { WG: 'u32' },
 });
 
+export const MEL_DENOISE = defineKernel({
+  file: 'spectral/mel_denoise.wgsl',
+  bindings: { log_mel: 'update' },
+  params: { heard: 'u32', stride: 'u32', quiet: 'u32', least: 'u32', over: 'f32', spread: 'f32', keep: 'f32' },
+  overrides: { WG: 'u32', FRAMES: 'u32' },
+});
+
+/**
+ * Of a window's frames the shares whose powers the noise is read from, and how many times each of them it may be. Forty sentences of three synthetic voices in
+ * noise at 20, 10 and 5 dB, up to 9 dB taken out: 9.7, 23.8 and 47.4 % of words wrong without; 8.4, 20.8 and 38.7 % with these. Without the bound by the least
+ * powers quiet speech of clean recordings goes too (awb 6.7 to 7.7 %; with it 6.5 %); six times them: 7.8, 21.1, 39.4 and 6.8 %.
+ */
+const QUIET = { share: 0.3, times: 1.5 } as const;
+const LEAST = { share: 0.05, times: 4 } as const;
+
 export const MEL_SCALE = defineKernel({
   file: 'spectral/mel_scale.wgsl',
   bindings: { log_mel: 'read', maxima: 'read', out: 'write' },
@@ -170,10 +185,13 @@ export interface LogMelArgs {
   /** [frames, mels padded to 4] f32. */
   readonly out: Tensor;
   readonly frames: number;
+  /** Takes noise that lasts out of the first `heard` frames, band by band, by so many decibels at most. */
+  readonly denoise?: { readonly heard: number; readonly decibels: number } | undefined;
 }
 
-/** Whisper's input features: log10 of the mel powers, clamped eight decades below the window's maximum, (x + 4) / 4. */
-export function logMel(rec: Recorder, { logMel: { settings, dft, filters, spans }, workspace, samples, out, frames }: LogMelArgs): void {
+/** Whisper's input features: log10 of the mel powers, clamped eight decades below the window's maximum (before noise is taken out), (x + 4) / 4. */
+export function logMel(rec: Recorder, { logMel: { settings, dft, filters, spans }, ...args }: LogMelArgs): void {
+  const { workspace, samples, out, frames, denoise } = args;
   const { spectrum, maxima, logMel: log } = workspace;
   const { mels } = settings;
   const stride = alignUp(mels, 4);
@@ -185,6 +203,13 @@ export function logMel(rec: Recorder, { logMel: { settings, dft, filters, spans 
   const WG = rec.caps.family === 'cpu' ? 8 : 64;
   const bindings = { spectrum, filters, spans, log_mel: log, maxima };
   rec.dispatch(MEL_LOG, { overrides: { WG } }, bindings, { frames, bins: binsOf(settings), mels, stride }, [frames]);
+  if (denoise) {
+    const { heard, decibels } = denoise;
+    assert(heard <= frames && frames <= maxima.size, `log-mel: ${heard} of ${frames} frames in a workspace of ${maxima.size}`);
+    const [quiet, least] = [QUIET, LEAST].map(({ share }) => Math.floor(share * heard)) as [number, number];
+    const params = { heard, stride, quiet, least, over: QUIET.times, spread: LEAST.times, keep: 10 ** (-decibels / 10) };
+    rec.dispatch(MEL_DENOISE, { overrides: { WG, FRAMES: maxima.size } }, { log_mel: log }, params, [mels]);
+  }
   const variant = { overrides: { WG, FRAMES: SCALE_FRAMES } };
   rec.dispatch(MEL_SCALE, variant, { log_mel: log, maxima, out }, { frames, mels, stride }, [ceilDiv(frames, SCALE_FRAMES)]);
 }

@@ -206,7 +206,7 @@ export class WhisperRunner {
     const frames = windowFrames(config, samples.length);
     this.#device.write(this.#encoder.samples, melInput(config.mel, samples, frames * config.mel.hop));
     const rec = this.#device.record('encode window');
-    this.#positions[slot] = this.#recordWindow(rec, slot, frames);
+    this.#positions[slot] = this.#recordWindow(rec, slot, frames, Math.ceil(samples.length / config.mel.hop));
     rec.submit();
   }
 
@@ -270,9 +270,10 @@ export class WhisperRunner {
   }
 
   /** Returns the number of positions. */
-  #recordWindow(rec: Recorder, slot: number, frames: number): number {
+  #recordWindow(rec: Recorder, slot: number, frames: number, heard = frames): number {
     const { config, weights, logMel } = this.model;
-    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.windows.frames) };
+    const most = config.windows.frames;
+    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, most), heard: Math.min(heard, most) };
     const rows = encodeAudio(rec, args);
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
     return rows;

@@ -38,6 +38,7 @@ describe('parseWhisperConfig', () => {
     const long = parse({ window_padding_seconds: 0.5 });
     expect(long.windows).toEqual({ samples: 480000, frames: 3000, padding: 50 });
     expect(windowFrames(long, 480000)).toBe(3000);
+    expect(parse({ window_denoise_db: 9 }).windows).toEqual({ samples: 480000, frames: 3000, padding: undefined, denoise: 9 });
   });
 
   test('names what is missing, wrong or not supported', () => {
@@ -53,6 +54,7 @@ describe('parseWhisperConfig', () => {
       expect(() => parse({}, { window_seconds })).toThrow(`window_seconds is ${JSON.stringify(window_seconds)}, expected 1 to 30`);
     }
     expect(() => parse({}, { window_padding_seconds: -1 })).toThrow(/window_padding_seconds is -1, expected 0 to 30/);
+    expect(() => parse({}, { window_denoise_db: 61 })).toThrow(/window_denoise_db is 61, expected 0 to 60/);
   });
 });
 

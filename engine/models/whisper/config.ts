@@ -30,6 +30,8 @@ export interface WindowSettings {
   readonly frames: number;
   /** Mel frames of silence after a window's audio; undefined = up to the encoder's longest window, as OpenAI's checkpoints were trained. */
   readonly padding: number | undefined;
+  /** Decibels by which noise that lasts is taken down at most; absent = it is left, as OpenAI's checkpoints were trained. */
+  readonly denoise?: number;
 }
 
 export interface StackConfig {
@@ -135,19 +137,26 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
   };
 }
 
-/** Keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is encoded after one. */
+/**
+ * Keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is encoded after one,
+ * `window_denoise_db` how far noise that lasts is taken down.
+ */
 function parseWindows(preprocessor: Json, { sampleRate, hop }: MelSettings, longest: number): WindowSettings {
-  const seconds = (name: string, least: number): number | undefined => {
+  const number = (name: string, least: number, most: number): number | undefined => {
     const value = preprocessor[name];
-    const most = (longest * hop) / sampleRate;
     if (value === undefined || (typeof value === 'number' && value >= least && value <= most)) return value;
     throw new EngineError('invalid_model', `preprocessor_config.json: ${name} is ${describe(value)}, expected ${least} to ${most}`);
   };
-  const samples = Math.round((seconds('window_seconds', 1) ?? (longest * hop) / sampleRate) * sampleRate);
-  const silence = seconds('window_padding_seconds', 0);
+  const seconds = (longest * hop) / sampleRate;
+  const samples = Math.round((number('window_seconds', 1, seconds) ?? seconds) * sampleRate);
+  const silence = number('window_padding_seconds', 0, seconds);
+  const denoise = number('window_denoise_db', 0, MOST_DENOISE);
   const padding = silence === undefined ? undefined : Math.round((silence * sampleRate) / hop);
-  return { samples, padding, frames: framesToEncode(samples, padding, hop, longest) };
+  return { samples, padding, frames: framesToEncode(samples, padding, hop, longest), ...(denoise !== undefined && { denoise }) };
 }
+
+/** Decibels: beyond, nothing is left of what is quieter. */
+const MOST_DENOISE = 60;
 
 /** So that a window of any length has a number of positions that the kernels compiled at the warm-up take. */
 const FRAME_STEP = 32;

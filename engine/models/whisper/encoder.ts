@@ -61,12 +61,16 @@ export interface EncoderArgs {
   readonly workspace: EncoderWorkspace;
   /** Mel frames to compute, an even number. */
   readonly frames: number;
+  /** Those of them that hold sound: what a checkpoint wants to have done about noise is done to them, and nothing without them. */
+  readonly heard?: number;
 }
 
 /** Samples -> encoder output [S, C] in workspace.normed; returns the number of positions. */
 export function encodeAudio(rec: Recorder, args: EncoderArgs): number {
-  const { workspace: ws, frames } = args;
-  logMel(rec, { logMel: args.logMel, workspace: ws.mel, samples: ws.samples, out: ws.features, frames });
+  const { workspace: ws, frames, heard } = args;
+  const { denoise: decibels } = args.config.windows;
+  const denoise = heard !== undefined && decibels !== undefined ? { heard, decibels } : undefined;
+  logMel(rec, { logMel: args.logMel, workspace: ws.mel, samples: ws.samples, out: ws.features, frames, denoise });
   const rows = encoderStem(rec, args);
   for (let i = 0; i < args.weights.encoder.layers.length; i++) encoderLayer(rec, args, i, rows);
   layerNorm(rec, { x: ws.hidden, ...args.weights.encoder.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
