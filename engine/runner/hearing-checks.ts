@@ -16,6 +16,7 @@ import type { TokenRow } from '../ops/constrained-token.ts';
 import { DENSE_STORE, denseStore } from '../ops/dense-attention.ts';
 import {
   MAGNITUDE,
+  MEL_DENOISE,
   MEL_SCALE,
   createLogMel,
   createLogMelWorkspace,
@@ -25,6 +26,7 @@ import {
   melInput,
   melRows,
 } from '../ops/spectral.ts';
+import type { LogMelArgs } from '../ops/spectral.ts';
 import * as plainAlignment from './plain/alignment.ts';
 import { tokenCandidates as plainCandidates } from './plain/constrained-token.ts';
 import * as plainSpectral from './plain/spectral.ts';
@@ -33,8 +35,24 @@ import type { CheckMaker, Workbench } from './workbench.ts';
 
 const MEL = { sampleRate: 16_000, fftSize: 32, hop: 16, mels: 4 } as const;
 
-const checkMel: CheckMaker = (_, bench) => {
-  const frames = 5;
+const checkMel: CheckMaker = (_, bench) => melCase(bench, { frames: 5 });
+
+/** The last frames hold no sound; the tensors are those of a window, which the variant is made for. */
+const checkDenoise: CheckMaker = ({ overrides = {} }, bench) => {
+  const [frames, heard] = [8, 5];
+  const plain = { heard, quiet: 1, least: 0, over: 1.5, spread: 4, keep: 10 ** -0.9 };
+  return melCase(bench, { frames, room: overrides['FRAMES']!, denoise: { heard, decibels: 9 }, plain });
+};
+
+interface MelCase {
+  readonly frames: number;
+  /** Frames of the tensors. */
+  readonly room?: number;
+  readonly denoise?: LogMelArgs['denoise'];
+  readonly plain?: plainSpectral.Denoise;
+}
+
+function melCase(bench: Workbench, { frames, room = frames, denoise, plain }: MelCase): ReturnType<CheckMaker> {
   const length = frames * MEL.hop;
   const samples = bench.floats([length - 3]).values;
   const rows = bench.keep(bench.device.upload('check', 'f32', [melRows(MEL, frames), MEL.hop], melInput(MEL, samples, length)));
@@ -42,15 +60,15 @@ const checkMel: CheckMaker = (_, bench) => {
   for (const part of made.dft.matrix.parts) bench.keep(part.weight);
   bench.keep(made.filters);
   bench.keep(made.spans);
-  const workspace = bench.keepAll(createLogMelWorkspace(bench.device, MEL, frames));
+  const workspace = bench.keepAll(createLogMelWorkspace(bench.device, MEL, room));
   const out = bench.out([frames, MEL.mels]);
   return {
-    record: (rec) => logMel(rec, { logMel: made, workspace, samples: rows, out, frames }),
+    record: (rec) => logMel(rec, { logMel: made, workspace, samples: rows, out, frames, denoise }),
     out,
-    expected: plainSpectral.logMel({ ...MEL, samples, length, filters: melFilters(MEL) }, MEL.mels),
+    expected: plainSpectral.logMel({ ...MEL, samples, length, filters: melFilters(MEL), ...(plain && { denoise: plain }) }, MEL.mels),
     tolerance: 1e-8,
   };
-};
+}
 
 const checkMagnitude: CheckMaker = (_, bench) => {
   const [frames, bins] = [3, 9];
@@ -154,6 +172,7 @@ const checkCandidates: CheckMaker = ({ overrides = {} }, bench) => {
 /** By kernel. */
 export const HEARING_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [MEL_SCALE, checkMel],
+  [MEL_DENOISE, checkDenoise],
   [MAGNITUDE, checkMagnitude],
   [ATTENTION_WEIGHTS, checkWeights],
   [ALIGNMENT_MATRIX, checkMatrix],

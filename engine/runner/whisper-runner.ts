@@ -172,7 +172,7 @@ export class WhisperRunner {
 
   /** A short window, one row, several rows, as many as several windows have. */
   async *#work(): AsyncGenerator<(rec: Recorder) => void> {
-    yield (rec) => void this.#recordWindow(rec, 0, WARM_UP_FRAMES);
+    yield (rec) => void this.#recordWindow(rec, 0, WARM_UP_FRAMES, 1);
     const sample = { mask: 'text' } as const;
     for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, WARM_UP_ROWS] : [1, 2, WARM_UP_ROWS]) {
       const wanted = this.beams > 1 && rows > 2 ? { ...sample, history: 0 } : sample;
@@ -270,10 +270,9 @@ export class WhisperRunner {
   }
 
   /** Returns the number of positions. */
-  #recordWindow(rec: Recorder, slot: number, frames: number, heard = frames): number {
+  #recordWindow(rec: Recorder, slot: number, frames: number, heard: number): number {
     const { config, weights, logMel } = this.model;
-    const most = config.windows.frames;
-    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, most), heard: Math.min(heard, most) };
+    const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.windows.frames), heard };
     const rows = encodeAudio(rec, args);
     encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
     return rows;

@@ -202,7 +202,7 @@ const SPOILED: readonly (readonly [string, string, string, readonly string[]])[]
   ['spectral/overlap_add.wgsl', 'sum / envelope', '1.001 * sum / envelope', ['spectrum']],
   ['spectral/frame.wgsl', 'signal[first', '1.001 * signal[first', ['polar']],
   ['spectral/source_phase.wgsl', 'sum = fract(sum + ', 'sum = fract(0.99 * sum + ', ['source']],
-  ['spectral/mel_log.wgsl', 'maxima[frame] = highest', 'maxima[frame] = highest + 8.0', ['mel_scale']],
+  ['spectral/mel_log.wgsl', 'maxima[frame] = highest', 'maxima[frame] = highest + 8.0', ['mel_scale', 'mel_denoise']],
   ['attention/alignment_stats.wgsl', 'squares = fma(d, d, squares)', 'squares = fma(d, d, 0.5 * squares)', ['alignment_matrix']],
   ['sample/token_candidates.wgsl', 'last_value - norm', 'last_value', ['token_candidates']],
   ['recurrent/causal_conv.wgsl', 'tails[(span.w', 'tails[(1u + span.w', ['causal_conv']],
