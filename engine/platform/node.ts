@@ -4,7 +4,7 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { mkdir, open as openFile, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { totalmem } from 'node:os';
+import { availableParallelism, totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { SHARE_ENV, Worker } from 'node:worker_threads';
@@ -43,6 +43,12 @@ const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shade
  * corruption. Released only with the process.
  */
 const held: unknown[] = [];
+
+/**
+ * Threads of Mesa's software driver, twice the cores: a dispatch is cut into as many pieces as there are threads, so a core that wakes late holds it up less
+ * (docs/decisions/chat-under-load.md). Its own default is one a core, and its limit 32.
+ */
+const MESA_THREADS = String(Math.min(2 * availableParallelism(), 32));
 
 /** A hung driver tool must not hang the start. */
 const TOOL_TIMEOUT_MS = 5_000;
@@ -148,7 +154,8 @@ async function requestAdapter({ name }: AdapterRequest, { toggles }: NodePlatfor
  * Asks a new Dawn instance for its adapter. Drivers read the environment while the request is made, before it returns its promise, so it is
  * changed for that long only; in a worker thread that takes one started with SHARE_ENV, others have a copy of their own.
  */
-function askDawn(flags: string[], environment: Readonly<Record<string, string>>): Promise<GPUAdapter | null> {
+function askDawn(flags: string[], chosen: Readonly<Record<string, string>>): Promise<GPUAdapter | null> {
+  const environment = { LP_NUM_THREADS: process.env['LP_NUM_THREADS'] ?? MESA_THREADS, ...chosen };
   const before = Object.keys(environment).map((key) => [key, process.env[key]] as const);
   Object.assign(process.env, environment);
   try {
