@@ -16,3 +16,6 @@ export type { MemoryShare, ModelDemand } from './runner/memory-plan.ts';
 export { describeModel } from './tasks/describe-model.ts';
 export { createEngine } from './tasks/engine.ts';
 export { main as serveGrammars } from './text/grammar-worker.ts';
+export { RANDOM_TYPES } from './weights/random/random-checkpoint.ts';
+export { RANDOM_SHAPES, randomPath } from './weights/random/random-folder.ts';
+export type { RandomModel } from './weights/random/random-folder.ts';

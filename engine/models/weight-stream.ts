@@ -1,4 +1,5 @@
 /** Matrices from a file to the device, a chunk at a time: the host moves bytes, the device widens, narrows, quantises, checks and lays them out. */
+import { assert } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
@@ -6,6 +7,7 @@ import type { TapOrder } from '../ops/conv.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
+import { randomBlocks, randomFloats } from '../ops/random-weights.ts';
 import { WeightFill, targetIn } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { nextPowerOfTwo, sizeOf } from '../util/math.ts';
@@ -33,6 +35,12 @@ export interface StreamedRows {
 export interface BadTensor {
   readonly name: string;
   readonly limit: FloatType;
+}
+
+/** The bytes of a chunk, of a file or made by the device. */
+interface Content {
+  readonly byteLength: number;
+  put(rec: Recorder, raw: Tensor): void;
 }
 
 /** What a chunk is packed from. */
@@ -92,8 +100,8 @@ export class WeightStream {
     for (const chunk of chunksOf(rows, width)) {
       const begin = first + chunk.from - rows.from;
       const end = first + chunk.to - rows.from;
-      const { data, source } = await this.#floats(name, { from: chunk.from * width, to: chunk.to * width }, values);
-      await this.#send(name, floatLimit(weight), data, (rec, sent) => {
+      const { content, source } = await this.#floats(name, { from: chunk.from * width, to: chunk.to * width }, values);
+      await this.#send(name, floatLimit(weight), content, (rec, sent) => {
         for (const { into, from, count } of fill.pieces(rec, begin, end)) {
           packFloats(rec, {
             ...sent, source, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
@@ -113,8 +121,8 @@ export class WeightStream {
     for (const { name, rows } of parts) {
       for (const chunk of chunksOf(rows, ((width / values) * bytes) / 4)) {
         const begin = above + chunk.from - rows.from;
-        const data = await this.#checkpoint.blocks!(name, chunk, this.#host);
-        await this.#send(name, 'f32', data, (rec, sent) => {
+        const content = await this.#blocks(name, chunk, width, type);
+        await this.#send(name, 'f32', content, (rec, sent) => {
           for (const { into, from, count } of fill.pieces(rec, begin, begin + sizeOf(chunk))) {
             packBlocks(rec, {
               ...sent, width, firstRow: from - begin, rows: count, column: columns.from, columns: sizeOf(columns), into,
@@ -134,8 +142,8 @@ export class WeightStream {
     for (const chunk of chunksOf({ from: 0, to: order.fileRows }, order.fileWidth)) {
       const elements = { from: chunk.from * order.fileWidth, to: chunk.to * order.fileWidth };
       const { outColumn, ...layout } = order.of(chunk);
-      const { data, source } = await this.#floats(name, elements, values);
-      await this.#send(name, floatLimit(weight), data, (rec, sent) => {
+      const { content, source } = await this.#floats(name, elements, values);
+      await this.#send(name, floatLimit(weight), content, (rec, sent) => {
         for (const part of weight.parts) packTaps(rec, { ...sent, source, ...layout, into: targetIn(part, outColumn) });
       });
     }
@@ -152,33 +160,52 @@ export class WeightStream {
     return [...this.#numbers].flatMap(([name, i]) => (values[i] ? [{ name, limit: this.#limits.get(name)! }] : []));
   }
 
+  /** Rows of `width` values in blocks as the file stores them. */
+  async #blocks(name: string, rows: Range, width: number, type: BlockType): Promise<Content> {
+    const { values, bytes } = BLOCK_FORMATS[type];
+    const random = this.#checkpoint.random?.(name);
+    if (!random) return this.#bytes(await this.#checkpoint.blocks!(name, rows, this.#host));
+    assert('type' in random && random.type === type, `${name}: no blocks of ${type}`);
+    const blocks = { from: (rows.from * width) / values, to: (rows.to * width) / values };
+    return { byteLength: sizeOf(blocks) * bytes, put: (rec, raw) => randomBlocks(rec, { raw, random, blocks }) };
+  }
+
   /** Values as the file stores them, or widened where the device cannot read that. */
   async #floats(
     name: string,
     elements: Range,
     values: Values | undefined,
-  ): Promise<{ readonly data: Uint8Array | Float32Array; readonly source: StoredFloat }> {
-    const type = values ? undefined : storedFloat(this.#checkpoint.tensor(name)!);
-    const stored = type && this.#checkpoint.stored?.(name, elements, this.#host);
-    if (stored) return { data: await stored, source: type };
-    return { data: await (values?.(elements) ?? this.#checkpoint.read(name, elements)), source: 'F32' };
+  ): Promise<{ readonly content: Content; readonly source: StoredFloat }> {
+    const source = values ? undefined : storedFloat(this.#checkpoint.tensor(name)!);
+    const random = source && this.#checkpoint.random?.(name);
+    if (random && !('type' in random)) {
+      const byteLength = sizeOf(elements) * (source === 'F32' ? 4 : 2);
+      return { content: { byteLength, put: (rec, raw) => randomFloats(rec, { raw, random, values: elements, source }) }, source };
+    }
+    const stored = source && this.#checkpoint.stored?.(name, elements, this.#host);
+    if (stored) return { content: this.#bytes(await stored), source };
+    return { content: this.#bytes(await (values?.(elements) ?? this.#checkpoint.read(name, elements))), source: 'F32' };
   }
 
-  /** Uploads what was read of a tensor and has it packed, as soon as the chunk before the last is; the values may be as large as `limit` allows. */
-  async #send(name: string, limit: FloatType, data: Uint8Array | Float32Array, pack: (rec: Recorder, sent: Sent) => void): Promise<void> {
+  #bytes(data: Uint8Array | Float32Array): Content {
+    return { byteLength: data.byteLength, put: (_, raw) => this.#device.write(raw, data) };
+  }
+
+  /** Uploads what was read of a tensor, or has it made, and has it packed, as soon as the chunk before the last is; the values may be as large as `limit` allows. */
+  async #send(name: string, limit: FloatType, content: Content, pack: (rec: Recorder, sent: Sent) => void): Promise<void> {
     const device = this.#device;
     const slot = this.#slots.shift()!;
     this.#slots.push(slot);
     await slot.packed;
-    if (!slot.raw || slot.raw.byteLength < data.byteLength) {
+    if (!slot.raw || slot.raw.byteLength < content.byteLength) {
       if (slot.raw) device.destroy(slot.raw);
       // Most chunks are of one size; those of a small model need no large buffer.
-      slot.raw = device.tensor('raw weights', 'u32', [nextPowerOfTwo(Math.max(256, data.byteLength)) / 4]);
+      slot.raw = device.tensor('raw weights', 'u32', [nextPowerOfTwo(Math.max(256, content.byteLength)) / 4]);
     }
     this.#flags ??= device.tensor('bad weights', 'u32', [this.#numbers.size]);
-    device.write(slot.raw, data);
     if (this.#limits.get(name) !== 'f16') this.#limits.set(name, limit);
     const rec = device.record('pack weights');
+    content.put(rec, slot.raw);
     pack(rec, { raw: slot.raw, flags: this.#flags, tensor: this.#numbers.get(name)! });
     slot.packed = rec.submit().finished();
   }

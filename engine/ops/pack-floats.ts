@@ -9,7 +9,8 @@ import type { StoredFloat } from '../weights/checkpoint.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { PackTarget } from './weight-fill.ts';
 
-const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2 };
+/** As stored_floats.wgsl numbers them. */
+export const SOURCES: Readonly<Record<StoredFloat, number>> = { F32: 0, F16: 1, BF16: 2 };
 
 /** Four columns times this many are a cache line of 16-bit values. */
 const QUADS = 8;

@@ -19,7 +19,7 @@ export const SOURCE_PHASE = defineKernel({
 
 export const SOURCE = defineKernel({
   file: 'spectral/source.wgsl',
-  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl', 'lib/mulberry.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl'],
+  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl', 'lib/random_bits.wgsl', 'lib/mulberry.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl'],
   consts: ['HARMONICS'],
   bindings: { f0: 'read', phase: 'read', merge: 'read', spans: 'read', out: 'write' },
   params: {

@@ -3,11 +3,13 @@ import type { Kernel } from '../gpu/kernel.ts';
 import { PACK_BLOCKS, packBlocks } from '../ops/pack-blocks.ts';
 import { PACK_FLOATS, PACK_TAPS, QUANTIZE_FLOATS, packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear } from '../ops/pack-linear.ts';
+import { RANDOM_BLOCKS, RANDOM_FLOATS, randomBlocks, randomFloats } from '../ops/random-weights.ts';
 import { targetIn } from '../ops/weight-fill.ts';
 import { f32ToF16Bits } from '../util/f16.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
 import type { StoredFloat } from '../weights/checkpoint.ts';
+import { blocksOf, floatsOf, randomBlocks as blocksFor, randomFloats as floatsFor } from '../weights/random/random-values.ts';
 import { packBlocks as plainBlocks } from './plain/pack-blocks.ts';
 import { quantizeRows } from './plain/quantize.ts';
 import { someBlocks, storedAs, wordsOf } from './workbench.ts';
@@ -22,11 +24,15 @@ function storedFloats(bench: Workbench, count: number, source: StoredFloat) {
   const bits = new Uint32Array(given.buffer);
   // BF16 is the upper half of an f32.
   const values = source === 'BF16' ? new Float32Array(bits.map((word) => word & 0xffff0000).buffer) : storedAs(source === 'F16' ? 'f16' : 'f32', given); // prettier-ignore
-  const halves = (): Uint16Array =>
-    Uint16Array.from({ length: count }, (_, i) => (source === 'F16' ? f32ToF16Bits(given[i]!) : bits[i]! >>> 16));
-  const bytes = source === 'F32' ? new Uint8Array(given.buffer) : new Uint8Array(halves().buffer);
-  const words = wordsOf(bytes);
+  const words = storedAsWords(given, source);
   return { values, raw: bench.keep(bench.device.upload('check', 'u32', [words.length], words)) };
+}
+
+/** Values as a file stores them; BF16 is cut off. */
+function storedAsWords(values: Float32Array, source: StoredFloat): Uint32Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  if (source === 'F32') return bits;
+  return wordsOf(new Uint8Array(Uint16Array.from(values, (value, i) => (source === 'F16' ? f32ToF16Bits(value) : bits[i]! >>> 16)).buffer));
 }
 
 /** A matrix [ROWS, columns] that is to be filled; `at` is the place of a value in it. */
@@ -108,10 +114,30 @@ const checkBlocks: CheckMaker = ({ storage }, bench) => {
   };
 };
 
+/** From the middle of a tensor on. */
+const checkRandomFloats: CheckMaker = ({ overrides = {} }, bench) => {
+  const source = SOURCES[overrides['SOURCE']!]!;
+  const random = floatsFor(1, 64);
+  const values = { from: 7, to: 7 + 96 };
+  const out = bench.words(new Array<number>(source === 'F32' ? 96 : 48).fill(0));
+  const expected = storedAsWords(floatsOf(random, values), source);
+  return { record: (rec) => randomFloats(rec, { raw: out, random, values, source }), out, expected, tolerance: 0 };
+};
+
+const checkRandomBlocks: CheckMaker = ({ storage }, bench) => {
+  const random = blocksFor(1, storage as BlockType, 256);
+  const blocks = { from: 3, to: 15 };
+  const expected = wordsOf(blocksOf(random, blocks));
+  const out = bench.words(new Array<number>(expected.length).fill(0));
+  return { record: (rec) => randomBlocks(rec, { raw: out, random, blocks }), out, expected, tolerance: 0 };
+};
+
 /** By kernel. */
 export const LOAD_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [PACK_FLOATS, checkFloats],
   [PACK_TAPS, checkTaps],
   [QUANTIZE_FLOATS, checkQuantize],
   [PACK_BLOCKS, checkBlocks],
+  [RANDOM_FLOATS, checkRandomFloats],
+  [RANDOM_BLOCKS, checkRandomBlocks],
 ];

@@ -12,15 +12,25 @@ export interface Rng {
 export function createRng(seed: number): Rng {
   let state = seed >>> 0;
   const uniform = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
+    state = (state + STEP) >>> 0;
+    return mixed(state) / 4294967296;
   };
   return {
     uniform,
     normal: () => Math.sqrt(-2 * Math.log(Math.max(uniform(), 1e-12))) * Math.cos(2 * Math.PI * uniform()),
     integer: (bound) => Math.floor(uniform() * bound),
   };
+}
+
+const STEP = 0x6d2b79f5;
+
+function mixed(state: number): number {
+  let t = Math.imul(state ^ (state >>> 15), state | 1);
+  t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+  return (t ^ (t >>> 14)) >>> 0;
+}
+
+/** Draw `index` of that generator as 32 bits, without the draws before it; as lib/random_bits.wgsl has it. */
+export function randomBits(seed: number, index: number): number {
+  return mixed((seed + Math.imul(index + 1, STEP)) >>> 0);
 }

@@ -14,6 +14,23 @@ export interface TensorInfo {
   readonly shape: readonly number[];
 }
 
+/** What a tensor of random floats is made of: value i is (2 c - 255) * 2^exponent, c = byte i % 4 of draw i / 4 (random_floats.wgsl). */
+export interface RandomFloats {
+  readonly seed: number;
+  readonly exponent: number;
+}
+
+/** What a tensor of random blocks is made of: random bytes, but for a block's scale and offset, which have these bits and a random sign (random_blocks.wgsl). */
+export interface RandomBlocks {
+  readonly seed: number;
+  readonly type: BlockType;
+  readonly scale: number;
+  readonly offset: number;
+}
+
+/** Weights that mean nothing, as a function of a seed and a place. */
+export type RandomTensor = RandomFloats | RandomBlocks;
+
 /** Weights under the names that the model's Hugging Face checkpoint gives them, open for reading. */
 export interface Checkpoint {
   names(): readonly string[];
@@ -31,6 +48,8 @@ export interface Checkpoint {
    * whose values are made of what is stored. They may lie in `into`, where that is given and long enough.
    */
   stored?(name: string, elements: Range, into?: Uint8Array): Promise<Uint8Array> | undefined;
+  /** What a tensor's bytes are made of that no file has: a device makes them by itself (ops/random-weights.ts), and `read` gives their values. */
+  random?(name: string): RandomTensor | undefined;
   /** Values of a tensor of ids; no weight is one. */
   readIds(name: string): Promise<Int32Array>;
   close(): Promise<void>;

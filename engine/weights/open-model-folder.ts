@@ -9,9 +9,10 @@ import { KOKORO } from './kokoro/kokoro-folder.ts';
 import { headOf } from './missing.ts';
 import type { ModelFolder } from './model-folder.ts';
 import type { ModelFormat, ModelPlace } from './model-format.ts';
+import { RANDOM } from './random/random-folder.ts';
 
 /** The first that recognises a place opens it; Hugging Face's folder comes last, because others have a config.json as well. */
-const FORMATS: readonly ModelFormat[] = [GGUF, CTRANSLATE2, KOKORO, HUGGING_FACE];
+const FORMATS: readonly ModelFormat[] = [RANDOM, GGUF, CTRANSLATE2, KOKORO, HUGGING_FACE];
 
 /**
  * Opens the model at a path (in a page, a base URL), served by `id` or else by a name made of the path's last one. Throws EngineError('invalid_model') that says
@@ -24,6 +25,7 @@ export async function openModelFolder(platform: Platform, path: string, id = mod
 }
 
 async function look(platform: Platform, path: string, id: string): Promise<ModelPlace> {
+  if (path.startsWith('random:')) return { platform, path, id, names: undefined, head: new Uint8Array() };
   const names = await platform.list?.(path);
   const lone = names && loneGguf(names);
   if (lone !== undefined) return look(platform, platform.join(path, lone), id);

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EngineError } from '../../engine/index.ts';
-import type { AdapterReport, ChatRequest, ModelInfo, ProfileEntry } from '../../engine/index.ts';
+import { EngineError, RANDOM_SHAPES, RANDOM_TYPES, randomPath } from '../../engine/index.ts';
+import type { AdapterReport, ChatRequest, ModelInfo, ProfileEntry, RandomModel } from '../../engine/index.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { measureAdapter } from '../setup/adapters.ts';
 import { BUNDLED as bundledFolder } from '../setup/layout.mjs';
@@ -20,12 +20,17 @@ Loads a chat model (the bundled one where none is named), has several clients at
 prompts that share nothing, and prints tokens a second, times to the first token and between tokens (median and 99th
 percentile), what share that is of what the adapter reaches, and the kernels that take the most time.
 
-MODEL is a folder, a file, or whatever 'parley pull --help' lists.
+MODEL is a folder, a file, or whatever 'parley pull --help' lists. With --random the model is a published shape with weights
+that mean nothing, which the device makes in seconds: nothing is fetched.
 
   --prompt-tokens N      length of each prompt; default 512, or what the model's context holds
   --tokens N             length of each answer; default 64
   --clients N,N,...      how many ask at once, in turn; default 1,8,32
   --adapter NAME         part of the GPU's name; 'parley adapters' lists them
+  --random SHAPE         ${Object.keys(RANDOM_SHAPES).join(', ')}
+  --quantization TYPE    what its matrices are stored as: f16 (default), f32, bf16, q8_0, q4_k and all other blocks of GGUF
+  --layers N             fewer layers than the shape has, where memory is short
+  --seed N               other weights; default 1
   --json                 the same as JSON
   --trace FILE           every dispatch of one client's answer on a time line, for ui.perfetto.dev`;
 
@@ -36,6 +41,10 @@ const OPTIONS = {
   adapter: { type: 'string' },
   json: { type: 'boolean', default: false },
   trace: { type: 'string' },
+  random: { type: 'string' },
+  quantization: { type: 'string' },
+  layers: { type: 'string' },
+  seed: { type: 'string' },
 } as const;
 
 const MOST_CLIENTS = 256;
@@ -46,6 +55,8 @@ const SHOWN = 10;
 
 interface BenchCall {
   readonly model: string;
+  /** Instead of `model`. */
+  readonly random: RandomModel | undefined;
   readonly promptTokens: number;
   readonly tokens: number;
   readonly clients: readonly number[];
@@ -90,7 +101,7 @@ export async function runBench(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
   await command('bench', async () => {
     const call = parseCall(argv);
-    const path = call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
+    const path = call.random ? randomPath(call.random) : call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
     const adapter = await measureAdapter(call.adapter);
     const report = await measure(call, path, adapter);
     process.stdout.write(call.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
@@ -109,12 +120,42 @@ function parseCall(argv: readonly string[]): BenchCall {
   const clients = values.clients.split(',').map((part) => numberOption('clients', part, 1, MOST_CLIENTS));
   return {
     model: positionals[0] ?? BUNDLED,
+    random: randomModel(values, positionals),
     promptTokens: numberOption('prompt-tokens', values['prompt-tokens'], 1, 2 ** 20),
     tokens: numberOption('tokens', values.tokens, 2, 2 ** 20),
     clients,
     adapter: values.adapter,
     json: values.json,
     trace: values.trace,
+  };
+}
+
+/** What --random and what belongs to it ask for. */
+function randomModel(
+  {
+    random,
+    quantization,
+    layers,
+    seed,
+  }: { readonly random?: string; readonly quantization?: string; readonly layers?: string; readonly seed?: string },
+  positionals: readonly string[],
+): RandomModel | undefined {
+  if (random === undefined) {
+    for (const [name, value] of Object.entries({ quantization, layers, seed }))
+      if (value !== undefined) throw new UsageError(`--${name} goes with --random`);
+    return undefined;
+  }
+  if (positionals.length > 0) throw new UsageError(`--random and ${positionals[0]}: 'bench' takes one model`);
+  const shape = RANDOM_SHAPES[random];
+  if (!shape) throw new UsageError(`--random ${random}: expected one of ${Object.keys(RANDOM_SHAPES).join(', ')}`);
+  const type = (quantization ?? 'f16').toLowerCase();
+  if (!RANDOM_TYPES.has(type))
+    throw new UsageError(`--quantization ${quantization}: expected one of ${[...RANDOM_TYPES.keys()].join(', ')}`);
+  return {
+    shape: random,
+    type,
+    layers: layers === undefined ? undefined : numberOption('layers', layers, 1, shape.num_hidden_layers),
+    seed: numberOption('seed', seed ?? '1', 0, 2 ** 32 - 1),
   };
 }
 

@@ -24,6 +24,7 @@ import { selfTest } from '../../engine/runner/self-test.ts';
 import { SPEECH_CHECKS } from '../../engine/runner/speech-checks.ts';
 import { VadRunner } from '../../engine/runner/vad-runner.ts';
 import { createEngine } from '../../engine/tasks/engine.ts';
+import { randomPath } from '../../engine/weights/random/random-folder.ts';
 import { testDevice } from '../support/device.ts';
 import { nullPlatform } from '../support/null-platform.ts';
 import type { NullAdapter } from '../support/null-platform.ts';
@@ -90,6 +91,12 @@ const MODELS: Readonly<Record<string, Loads>> = {
   ...BUNDLED,
   'kokoro-tiny-random': engineOf({ speech: { path: join(ROOT, 'test', 'fixtures', 'kokoro-tiny-random') } }),
   ...Object.fromEntries(readdirSync(FIXTURES).map((name) => [name, chatOf(name)])),
+  ...Object.fromEntries(
+    ['f32', 'f16', 'bf16', 'q4_k', 'mxfp4'].map((type) => [
+      `random ${type}`,
+      engineOf({ chat: { path: randomPath({ shape: 'llama-tiny', type, seed: 1 }) } }),
+    ]),
+  ),
   'qwen3_5 with its head': chatOf('qwen3_5-last', { speculativeMtp: true }, join(ROOT, 'test', 'fixtures', 'mtp-tiny-random')),
 };
 
@@ -161,6 +168,8 @@ const FAMILIES = [
   'lfm2_moe',
   'qwen3_5_moe',
   'qwen3_5 with its head',
+  'random f16',
+  'random q4_k',
 ];
 const CHECKS = [...SPEECH_CHECKS, ...HEARING_CHECKS, ...LAYER_CHECKS, ...MIXER_CHECKS, ...LOAD_CHECKS].map(([kernel]) => kernel);
 
@@ -212,6 +221,8 @@ const SPOILED: readonly (readonly [string, string, string, readonly string[]])[]
   ['experts/combine_rows.wgsl', 'sum += residual[at]', 'sum += 0.99 * residual[at]', ['combine_rows']],
   ['rope/qk_norm.wgsl', 'qkv[first + d] = value * weight', 'qkv[first + d] = 1.001 * value * weight', ['qk_norm']],
   ['load/pack_floats.wgsl', 'let values = quad_at(first + column, params.columns - column)', 'let values = quad_at(first + column, params.columns - column) ^ vec4<u32>(1u << 10u)', ['pack_floats']],
+  ['load/random_floats.wgsl', 'abs(code)', 'abs(code | 2)', ['random_floats']],
+  ['load/random_blocks.wgsl', 'params.first + at / STORED_BYTES', 'at / STORED_BYTES', ['random_blocks']],
   ['load/quantize_floats.wgsl', 'byte_of(values[j], inverse) << (j * 8u)', 'byte_of(values[j], inverse) << ((j ^ 1u) * 8u)', ['quantize_floats']],
 ]; // prettier-ignore
 

@@ -89,8 +89,23 @@ test('bench measures a model and says what of the adapter it uses', async () => 
   );
 });
 
+test('bench makes the weights of a shape by itself', async () => {
+  const argv = ['bench', '--random', 'llama-tiny', '--quantization', 'q4_k', '--layers', '1', '--seed', '5'];
+  const command = startParley([...argv, '--prompt-tokens', '8', '--tokens', '3', '--clients', '1', '--json'], {});
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  expect([await command.exit, command.err.text]).toEqual([0, '']);
+  const report = JSON.parse(command.out.text) as { readonly model: object; readonly kernels: readonly { readonly label: string }[] };
+  expect(report.model).toMatchObject({ id: 'llama-tiny-q4_k-1layers-seed5', format: 'random Q4_K', parameters: 1_114_880 });
+  expect(report.kernels.map(({ label }) => label).join()).toMatch(/Q4_K/);
+});
+
 test('bench refuses what is no number, and more than a model', async () => {
   for (const [argv, message] of [
+    [['--random', 'llama-9b'], /^--random llama-9b: expected one of llama-tiny, llama-0\.5b, /],
+    [['--random', 'llama-8b', '--quantization', 'q4'], /^--quantization q4: expected one of f32, f16, bf16, q4_0, /],
+    [['--random', 'llama-8b', '--layers', '33'], /^--layers 33: expected a whole number from 1 to 32; /],
+    [['--random', 'llama-8b', 'models/a'], /^--random and models\/a: 'bench' takes one model; /],
+    [['models/a', '--seed', '3'], /^--seed goes with --random; /],
     [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
     [['models/a', 'models/b'], /^2 models are named; 'bench' takes one; /],
   ] as const) {
