@@ -334,7 +334,7 @@ export interface EngineInfo {
 
 /** What the self-test at start found. */
 export interface KernelReport {
-  /** Pipelines that gave what plain loops give. */
+  /** Pipelines that gave what plain loops give, on all devices, those of a split model included. */
   readonly tested: number;
   /** Kernels that failed, and those that do their work now. */
   readonly replaced: readonly { readonly kernel: string; readonly by: string; readonly why: string }[];

@@ -7,7 +7,6 @@ import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { KernelFault } from '../gpu/kernel-fault.ts';
-import type { Fault } from '../gpu/kernel-fault.ts';
 import type { DecoderShape } from '../models/decoder.ts';
 import type { Shard } from '../models/shard.ts';
 import { largestWindow, withinContext } from '../ops/kv.ts';
@@ -18,7 +17,7 @@ import { GroupMemory, counterCount } from './group-memory.ts';
 import type { GroupSizes, Topology } from './group-memory.ts';
 import type { RankPlace } from './link.ts';
 import { ParallelRunner } from './parallel-runner.ts';
-import type { LoadedRank, OpenedRank, SplitModel, StartRequest } from './rank-operations.ts';
+import type { LoadedRank, OpenedRank, RankKernels, SplitModel, StartRequest, StartedRank } from './rank-operations.ts';
 import { localRank, workerRank } from './rank-port.ts';
 import type { RankPort } from './rank-port.ts';
 import { LocalSignals, SharedSignals } from './signals.ts';
@@ -118,10 +117,10 @@ async function build(
   const sizes: GroupSizes = { ...topology, limits, hidden: shape.hidden };
   const bytes = GroupMemory.bytes(sizes);
   const buffer = local ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-  await startAll(ranks, opened, { pages, windowPages, sizes, buffer }, config);
+  const kernels = await startAll(ranks, opened, { pages, windowPages, sizes, buffer }, config);
   const group = new GroupMemory(sizes, buffer);
   const signals = local ?? new SharedSignals(group.signals);
-  const parts = { ranks, sizes, memory: group, signals, table, pageSize: model.pageSize, stats: device.stats };
+  const parts = { ranks, sizes, memory: group, signals, table, pageSize: model.pageSize, stats: device.stats, kernels };
   return {
     runner: new ParallelRunner(parts),
     table,
@@ -137,29 +136,35 @@ async function build(
 
 /**
  * Starts all ranks; throws what fails on any of them, so that all begin again without it. Where there is something to measure they start one after the other, and
- * the first one on an adapter chooses for the others there.
+ * the first one on an adapter chooses for the others there. Gives what they tested and chose.
  */
 async function startAll(
   ranks: readonly RankPort[],
   opened: readonly OpenedRank[],
   request: StartRequest,
   { autotune }: EngineConfig,
-): Promise<void> {
+): Promise<RankKernels> {
   const chosen = new Map<string, Readonly<Record<string, string>>>();
-  const start = async (rank: RankPort, i: number): Promise<readonly Fault[]> => {
+  const start = async (rank: RankPort, i: number): Promise<StartedRank> => {
     const { name, software } = opened[i]!.adapter;
     // A software adapter has one way each.
-    const { faults, tuned } = await rank.start({ ...request, ...(autotune && !software && { tuning: chosen.get(name) ?? {} }) });
-    chosen.set(name, { ...chosen.get(name), ...Object.fromEntries(tuned.map((one) => [one.shape, one.chosen])) });
-    return faults;
+    const started = await rank.start({ ...request, ...(autotune && !software && { tuning: chosen.get(name) ?? {} }) });
+    chosen.set(name, { ...chosen.get(name), ...Object.fromEntries(started.tuned.map((one) => [one.shape, one.chosen])) });
+    return started;
   };
-  const found: (readonly Fault[])[] = [];
+  const found: StartedRank[] = [];
   if (autotune && opened.some(({ adapter }) => !adapter.software)) {
     for (const [i, rank] of ranks.entries()) found.push(await start(rank, i));
   } else found.push(...(await Promise.all(ranks.map(start))));
-  const failed = found.findIndex((faults) => faults.length > 0);
-  const byLabel = new Map(found.flat().map((fault) => [fault.label, fault]));
+  const failed = found.findIndex(({ faults }) => faults.length > 0);
+  const byLabel = new Map(found.flatMap(({ faults }) => faults).map((fault) => [fault.label, fault]));
   if (failed >= 0) throw new KernelFault(opened[failed]!.adapter.name, [...byLabel.values()]);
+  const tuned = found.flatMap(({ tuned }) => tuned);
+  return {
+    tested: found.reduce((sum, { tested }) => sum + tested, 0),
+    // Once, as the rank that measured has it.
+    tuned: tuned.filter(({ shape }, i) => tuned.findIndex((other) => other.shape === shape) === i),
+  };
 }
 
 /** Ranks on one adapter, and the engine's other models there, share its memory, unless the operator says how much each device has. */

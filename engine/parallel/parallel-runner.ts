@@ -11,6 +11,7 @@ import type { GroupMemory } from './group-memory.ts';
 import type { GroupSizes, StepPlace } from './group-memory.ts';
 import { microBatches } from './micro-batches.ts';
 import type { MicroBatch } from './micro-batches.ts';
+import type { RankKernels } from './rank-operations.ts';
 import type { RankPort } from './rank-port.ts';
 import type { Signals } from './signals.ts';
 
@@ -31,6 +32,8 @@ export interface ParallelParts {
   readonly pageSize: number;
   /** Counters of the engine's own device, by which a watchdog sees whether work moves. */
   readonly stats: DeviceStats;
+  /** What the ranks tested and chose. */
+  readonly kernels: RankKernels;
 }
 
 /** Runs batches on all ranks of a split model; to the chat engine it is a ModelRunner. */
@@ -75,6 +78,10 @@ export class ParallelRunner {
       return all;
     };
     return { tokens, logprobs };
+  }
+
+  get kernels(): RankKernels {
+    return this.#parts.kernels;
   }
 
   /** Counters of the ranks' devices, as of their last answers. */

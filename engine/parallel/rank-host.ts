@@ -131,10 +131,10 @@ export class RankHost implements RankOperations {
     try {
       await this.#rank.warmUp();
     } catch (error) {
-      if (error instanceof KernelFault) return { faults: error.faults, tuned: [] };
+      if (error instanceof KernelFault) return { faults: error.faults, tested: 0, tuned: [] };
       throw error;
     }
-    return { faults: [], tuned: await endTuning(device) };
+    return { faults: [], tuned: await endTuning(device), tested: device.tested.size };
   }
 
   async step(place: number): Promise<void> {

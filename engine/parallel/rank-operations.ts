@@ -70,8 +70,13 @@ export interface StartRequest {
 export interface StartedRank {
   /** Kernels that fail on its adapter: the group cannot run with them. */
   readonly faults: readonly Fault[];
+  /** Pipelines that its self-test found right. */
+  readonly tested: number;
   readonly tuned: readonly TunedKernel[];
 }
+
+/** What all ranks together tested and chose. */
+export type RankKernels = Omit<StartedRank, 'faults'>;
 
 /** The operations, a row each; RankHost has a method of each name. They are done in the order they are asked for. */
 export const RANK_OPERATIONS = {

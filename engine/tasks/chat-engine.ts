@@ -14,7 +14,7 @@ import type { Constraint, GrammarMatcher } from '../text/grammar.ts';
 import { AsyncQueue } from '../util/async-queue.ts';
 import { ChatChoice } from './chat-choice.ts';
 import { prepareChat } from './chat-load.ts';
-import type { ChatParts } from './chat-load.ts';
+import type { ChatParts, ChatRunner } from './chat-load.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
 import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
@@ -77,6 +77,11 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** Of a split model: counters of its devices. */
   get deviceStats(): readonly DeviceStats[] {
     return this.#parts.runner.stats ?? [];
+  }
+
+  /** Of a split model: what its ranks tested and chose. */
+  get rankKernels(): ChatRunner['kernels'] {
+    return this.#parts.runner.kernels;
   }
 
   /** Reads what a model folder needs; loading takes its KV pages, compiles and warms up. */

@@ -1,5 +1,5 @@
 /** Everything a chat engine is made of, from a model folder. */
-import type { MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
+import type { KernelReport, MemoryUse, ModelInfo, ModelMemory } from '../api.ts';
 import { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
 import { SOFTWARE_CHUNK, headDrafts, prefillChunkSize, promptLookup, splitOf, weightStorage } from '../config.ts';
@@ -52,6 +52,8 @@ export interface ChatRunner {
   readonly lost?: Promise<string>;
   /** Counters of the ranks' devices. */
   readonly stats?: readonly DeviceStats[];
+  /** What the ranks tested and chose. */
+  readonly kernels?: Omit<KernelReport, 'replaced'>;
   close?(): Promise<void>;
 }
 

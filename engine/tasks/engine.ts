@@ -82,7 +82,12 @@ async function loadEngine(
     const chat = await load<ChatEngine>(prepared.chat);
     const tuned: TunedKernel[] = [];
     for (const device of devices.all) tuned.push(...(await endTuning(device)));
-    const kernels = reportKernels(devices, avoided, tuned);
+    const { tested = 0, tuned: byRanks = [] } = chat?.rankKernels ?? {};
+    const kernels = reportKernels(
+      avoided,
+      devices.all.reduce((sum, device) => sum + device.tested.size, tested),
+      [...tuned, ...byRanks],
+    );
     const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], kernels);
     return Object.assign(engine, engine.operations());
   } catch (error) {
@@ -156,9 +161,8 @@ class TaskDevices {
   }
 }
 
-function reportKernels(devices: TaskDevices, avoided: ReadonlyMap<Replaceable, string>, tuned: readonly TunedKernel[]): KernelReport {
+function reportKernels(avoided: ReadonlyMap<Replaceable, string>, tested: number, tuned: readonly TunedKernel[]): KernelReport {
   const replaced = [...avoided].map(([kernel, why]) => ({ kernel, by: REPLACEABLE[kernel], why }));
-  const tested = devices.all.reduce((sum, device) => sum + device.tested.size, 0);
   return { tested, replaced, ...(tuned.length > 0 && { tuned }) };
 }
 

@@ -1,9 +1,6 @@
 /** The self-test at start: what is right passes without another pipeline, what is wrong is named and replaced, or the start refused. */
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import type { ChatRequest, EngineInfo } from '../../engine/api.ts';
-import { resolveConfig } from '../../engine/config.ts';
+import type { EngineInfo } from '../../engine/api.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -22,17 +19,10 @@ import { SAMPLING_ROW_WORDS } from '../../engine/ops/sampling-row.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { placeOf } from '../../engine/ops/weight-place.ts';
 import { selfTest } from '../../engine/runner/self-test.ts';
-import { createEngine } from '../../engine/tasks/engine.ts';
 import { testDevice } from '../support/device.ts';
+import { startedChat } from '../support/started-chat.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
 import type { Spoil } from '../support/spoiled-shaders.ts';
-
-const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
-const REQUEST: ChatRequest = {
-  messages: [{ role: 'user', content: 'Tell me a short story about a fox.' }],
-  sampling: { temperature: 0 },
-  maxTokens: 12,
-};
 
 interface Start {
   readonly info: EngineInfo;
@@ -42,22 +32,8 @@ interface Start {
 
 async function start(spoil: Spoil, quantization: EngineConfig['quantization'] = 'none'): Promise<Start> {
   const lines: string[] = [];
-  const adapter = process.env['PARLEY_ADAPTER'];
-  const config = resolveConfig({
-    chat: { path: FOLDER },
-    maxRunningRequests: 2,
-    contextLength: 128,
-    quantization,
-    ...(adapter && { adapter }),
-  });
-  const engine = await createEngine(spoiled(createNodePlatform({ log: (line) => void lines.push(line) }), spoil), config);
-  try {
-    let answer = '';
-    for await (const event of engine.chat(REQUEST, new AbortController().signal)) if (event.type === 'delta') answer += event.text;
-    return { info: engine.info(), answer, lines };
-  } finally {
-    await engine.close();
-  }
+  const platform = spoiled(createNodePlatform({ log: (line) => void lines.push(line) }), spoil);
+  return { ...(await startedChat(platform, { quantization })), lines };
 }
 
 describe('the self-test of a chat model', () => {

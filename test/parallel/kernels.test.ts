@@ -1,54 +1,34 @@
 /** Ranks of a split model do with kernels what one device does: what fails on one of them is replaced on all, and on GPUs the first of a kind measures for the others. */
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { ChatRequest, EngineInfo } from '../../engine/api.ts';
-import { resolveConfig } from '../../engine/config.ts';
-import type { EngineConfig } from '../../engine/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform } from '../../engine/platform/platform.ts';
-import { createEngine } from '../../engine/tasks/engine.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
-
-const FOLDER = join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat');
-const REQUEST: ChatRequest = {
-  messages: [{ role: 'user', content: 'Tell me a short story about a fox.' }],
-  sampling: { temperature: 0 },
-  maxTokens: 12,
-};
-
-interface Start {
-  readonly info: EngineInfo;
-  readonly answer: string;
-}
-
-async function start(platform: Platform, split: Partial<EngineConfig>): Promise<Start> {
-  const adapter = process.env['PARLEY_ADAPTER'];
-  const config = { chat: { path: FOLDER }, maxRunningRequests: 2, contextLength: 128, ...(adapter && { adapter }), ...split };
-  const engine = await createEngine(platform, resolveConfig(config));
-  try {
-    let answer = '';
-    for await (const event of engine.chat(REQUEST, new AbortController().signal)) if (event.type === 'delta') answer += event.text;
-    return { info: engine.info(), answer };
-  } finally {
-    await engine.close();
-  }
-}
+import { startedChat } from '../support/started-chat.ts';
 
 /** Of the ranks alone: the engine's own device computes nothing. */
 describe('kernels that give wrong results', () => {
   const lines: string[] = [];
   const platform = createNodePlatform({ log: (line) => void lines.push(line) });
   let right: string;
+  let alone: number;
   beforeAll(async () => {
-    right = (await start(platform, {})).answer;
+    const { info, answer } = await startedChat(platform);
+    right = answer;
+    alone = info.kernels!.tested;
+  });
+
+  test('are looked for by each rank, and the report counts what all of them tested', async () => {
+    const { info } = await startedChat(platform, { tpSize: 2, rankThreads: false });
+    expect(info.kernels?.replaced).toEqual([]);
+    // Each rank has nearly all of the model's kernels, the engine's own device none.
+    expect(info.kernels?.tested).toBeGreaterThan(alone);
   });
 
   test.each([
     ['in one thread, cut by tensors', { tpSize: 2, rankThreads: false }],
     ['in one thread, cut by layers', { ppSize: 2, rankThreads: false }],
   ] as const)('are replaced on all ranks, %s', async (_, split) => {
-    const { info, answer } = await start(spoiled(platform, SPOILED_SUMS), split);
+    const { info, answer } = await startedChat(spoiled(platform, SPOILED_SUMS), split);
     expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
     expect(answer).toBe(right);
   });
@@ -57,7 +37,7 @@ describe('kernels that give wrong results', () => {
     let ranks = 0;
     const url = new URL('../support/spoiled-rank.ts', import.meta.url);
     const threads: Platform = { ...platform, startWorker: (own) => platform.startWorker!(ranks++ === 1 ? url : own) };
-    const { info, answer } = await start(threads, { tpSize: 2 });
+    const { info, answer } = await startedChat(threads, { tpSize: 2 });
     expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
     // Two ranks that began, and two that began again, whose drivers are right.
     expect(ranks).toBe(4);
@@ -66,7 +46,7 @@ describe('kernels that give wrong results', () => {
 
   test('refuse the start in one line, where nothing can take their place', async () => {
     const spoil = { 'activation/gate_mul.wgsl': (text: string) => once(text, 'activate4(gate_up[at]) *', 'gate_up[at] *') };
-    const starting = start(spoiled(platform, spoil), { tpSize: 2, rankThreads: false });
+    const starting = startedChat(spoiled(platform, spoil), { tpSize: 2, rankThreads: false });
     await expect(starting).rejects.toThrow(/cannot run Parley: kernel gate_mul .* gives wrong results/);
   });
 });
@@ -102,13 +82,13 @@ function asGPU(lines: string[]): Platform {
 
 test('the first rank of a kind measures, the others take what it chose', async () => {
   const lines: string[] = [];
-  const { answer } = await start(asGPU(lines), { tpSize: 2, rankThreads: false });
+  const { answer } = await startedChat(asGPU(lines), { tpSize: 2, rankThreads: false });
   const said = lines.filter((line) => line.startsWith('autotune: ')).map((line) => line.match(/\d+/g)!.map(Number));
   const [first, second] = said as [number[], number[]];
   expect(said).toHaveLength(2);
   expect(first[0]).toBeGreaterThan(0);
   // Shapes measured, that gain, that were known: all of the first one's. What it had no time for, on a slow adapter, the second measures.
   expect(second[2]).toBe(first[0]! + first[2]!);
-  const alone = await start(asGPU([]), { autotune: false });
+  const alone = await startedChat(asGPU([]), { autotune: false });
   expect(answer).toBe(alone.answer);
 });
