@@ -385,4 +385,12 @@ export interface ProfileEntry {
   readonly milliseconds: number;
   /** Of each time that it ran, of the first some ten thousand of all: start, since the first of all, and length, in microseconds. */
   readonly spans?: readonly (readonly [start: number, length: number])[];
+  /** What it read and wrote, in bytes, and computed, all together; and what of it is for each position of its sequences. */
+  readonly work?: {
+    readonly read: number;
+    readonly written: number;
+    readonly operations: number;
+    readonly readAPosition: number;
+    readonly operationsAPosition: number;
+  };
 }

@@ -1,6 +1,8 @@
 import type { BufferOwner } from './buffer-owner.ts';
+import type { Kernel, Variant } from './kernel.ts';
 import { encodeCopy } from './step.ts';
-import type { Step } from './step.ts';
+import type { DispatchStep, Step, StepWork } from './step.ts';
+import type { Tensor } from './tensor.ts';
 
 /** Time of one pipeline over all profiled submissions. */
 export interface ProfileRow {
@@ -9,7 +11,18 @@ export interface ProfileRow {
   readonly milliseconds: number;
   /** Of each dispatch, as far as they are kept: start, since the first of all, and length, in microseconds. */
   readonly spans: readonly (readonly [start: number, length: number])[];
+  /** Of all dispatches together; absent where nothing counts. */
+  readonly work?: StepWork;
 }
+
+/** Says what a dispatch reads, writes and computes. */
+export type WorkCounter = (
+  kernel: Kernel,
+  variant: Variant,
+  bindings: Readonly<Record<string, Tensor>>,
+  params: Readonly<Record<string, number>>,
+  workgroups: readonly number[],
+) => StepWork;
 
 const MAX_QUERIES = 4096;
 /** Dispatches whose times are kept one by one, of all kernels together. */
@@ -19,10 +32,13 @@ interface Total {
   count: number;
   nanoseconds: number;
   readonly spans: (readonly [start: number, length: number])[];
+  work: StepWork | undefined;
 }
 
 /** Timestamp queries around every dispatch (each in a pass of its own, so a profiled step is slower than a normal one). Off by default. */
 export class Profiler {
+  /** Asked as dispatches are recorded, once for those of a plan. */
+  counter: WorkCounter | undefined;
   readonly #device: BufferOwner;
   readonly #totals = new Map<string, Total>();
   /** Stamp of the first dispatch, and how many spans are kept. */
@@ -31,7 +47,7 @@ export class Profiler {
   #enabled = false;
   #queries: GPUQuerySet | undefined;
   #resolve: GPUBuffer | undefined;
-  #labels: string[] = [];
+  #timed: DispatchStep[] = [];
   #pending: Promise<void>[] = [];
 
   constructor(device: BufferOwner) {
@@ -54,17 +70,17 @@ export class Profiler {
 
   /** Encodes steps with a timed pass a dispatch; dispatches beyond the query set run untimed. */
   encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
-    this.#labels = [];
+    this.#timed = [];
     for (const step of steps) {
       if (step.kind !== 'dispatch') {
         encodeCopy(encoder, step);
         continue;
       }
-      const index = this.#labels.length * 2;
+      const index = this.#timed.length * 2;
       const timed = index + 1 < MAX_QUERIES;
       const timestampWrites = { querySet: this.#queries!, beginningOfPassWriteIndex: index, endOfPassWriteIndex: index + 1 };
       const pass = encoder.beginComputePass(timed ? { timestampWrites } : {});
-      if (timed) this.#labels.push(step.label);
+      if (timed) this.#timed.push(step);
       pass.setPipeline(step.pipeline);
       pass.setBindGroup(0, step.group, step.offsets as number[]);
       pass.dispatchWorkgroups(step.x, step.y, step.z);
@@ -74,25 +90,26 @@ export class Profiler {
 
   /** Reads the stamps of the submission just made. */
   collect(): void {
-    const labels = this.#labels;
-    if (labels.length === 0) return;
+    const steps = this.#timed;
+    if (steps.length === 0) return;
     const { gpu, waits } = this.#device;
-    const bytes = labels.length * 16;
+    const bytes = steps.length * 16;
     const staging = gpu.createBuffer({ size: bytes, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
     const encoder = gpu.createCommandEncoder();
-    encoder.resolveQuerySet(this.#queries!, 0, labels.length * 2, this.#resolve!, 0);
+    encoder.resolveQuerySet(this.#queries!, 0, steps.length * 2, this.#resolve!, 0);
     encoder.copyBufferToBuffer(this.#resolve!, 0, staging, 0, bytes);
     gpu.queue.submit([encoder.finish()]);
     this.#pending.push(
       waits.until(staging.mapAsync(GPUMapMode.READ)).then(() => {
         const stamps = new BigUint64Array(staging.getMappedRange());
-        labels.forEach((label, i) => {
-          const row: Total = this.#totals.get(label) ?? { count: 0, nanoseconds: 0, spans: [] };
+        steps.forEach(({ label, work }, i) => {
+          const row: Total = this.#totals.get(label) ?? { count: 0, nanoseconds: 0, spans: [], work: undefined };
           const [from, to] = [stamps[2 * i]!, stamps[2 * i + 1]!];
           const nanoseconds = Number(to - from);
           this.#origin ??= from;
           row.count++;
           row.nanoseconds += nanoseconds;
+          if (work) row.work = row.work ? sum(row.work, work) : work;
           if (this.#spans++ < MAX_SPANS) row.spans.push([Number(from - this.#origin) / 1e3, nanoseconds / 1e3]);
           this.#totals.set(label, row);
         });
@@ -105,14 +122,25 @@ export class Profiler {
   async report(): Promise<ProfileRow[]> {
     await Promise.all(this.#pending);
     this.#pending = [];
-    const rows = [...this.#totals].map(([label, { count, nanoseconds, spans }]) => ({
+    const rows = [...this.#totals].map(([label, { count, nanoseconds, spans, work }]) => ({
       label,
       count,
       milliseconds: nanoseconds / 1e6,
       spans,
+      ...(work && { work }),
     }));
     this.#totals.clear();
     [this.#origin, this.#spans] = [undefined, 0];
     return rows.sort((a, b) => b.milliseconds - a.milliseconds);
   }
+}
+
+function sum(a: StepWork, b: StepWork): StepWork {
+  return {
+    read: a.read + b.read,
+    written: a.written + b.written,
+    operations: a.operations + b.operations,
+    readAPosition: a.readAPosition + b.readAPosition,
+    operationsAPosition: a.operationsAPosition + b.operationsAPosition,
+  };
 }

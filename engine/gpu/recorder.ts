@@ -90,8 +90,22 @@ export class Recorder {
     assert(y <= MAX_WORKGROUPS && z <= MAX_WORKGROUPS, `${kernel.name}: workgroups [${x}, ${y}, ${z}] exceed ${MAX_WORKGROUPS}`);
     const slot = this.#params.allocate(kernel.spec.params, params);
     const group = pipelines.bindGroup(kernel, bindings, slot);
-    const label = this.device.profiler.enabled ? variantLabel(kernel, variant) : kernel.name;
-    this.#steps.push({ kind: 'dispatch', label, pipeline: pipelines.pipeline(kernel, variant), group, offsets: [slot.offset], x, y, z });
+    const { profiler } = this.device;
+    const label = profiler.enabled ? variantLabel(kernel, variant) : kernel.name;
+    // A plan may be profiled later.
+    const work =
+      profiler.enabled || this.mode === 'capture' ? profiler.counter?.(kernel, variant, bindings, params, workgroups) : undefined;
+    this.#steps.push({
+      kind: 'dispatch',
+      label,
+      pipeline: pipelines.pipeline(kernel, variant),
+      group,
+      offsets: [slot.offset],
+      x,
+      y,
+      z,
+      work,
+    });
   }
 
   /** Copies bytes between tensors (default: all of `from`). */

@@ -12,6 +12,17 @@ export interface DispatchStep {
   readonly x: number;
   readonly y: number;
   readonly z: number;
+  /** Absent where nobody asked for it when it was recorded. */
+  readonly work?: StepWork | undefined;
+}
+
+/** What a dispatch reads and writes, in bytes, and computes; and what of it each position of its sequences adds, where only the device knows how many there are. */
+export interface StepWork {
+  readonly read: number;
+  readonly written: number;
+  readonly operations: number;
+  readonly readAPosition: number;
+  readonly operationsAPosition: number;
 }
 
 interface CopyStep {

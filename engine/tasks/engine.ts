@@ -11,6 +11,7 @@ import type { Replaceable } from '../ops/replaceable.ts';
 import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
+import { stepWork } from '../ops/kernel-work.ts';
 import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
 import { ChatEngine } from './chat-engine.ts';
 import { planDevice } from './prepared.ts';
@@ -145,6 +146,7 @@ class TaskDevices {
     const name = task === 'chat' ? chatAdapters(this.#config)[0] : (this.#config[`${task}Adapter`] ?? this.#config.adapter);
     const known = this.#byName.get(name);
     const device = known ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
+    device.profiler.counter = stepWork;
     if (!known && this.#config.autotune) await beginTuning(device);
     this.#byName.set(name, device);
     this.#byTask.set(task, device);

@@ -8,6 +8,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { viewAs } from '../../engine/gpu/device.ts';
 import type { DType, Tensor, TypedArray } from '../../engine/gpu/tensor.ts';
+import { workOf } from '../../engine/ops/kernel-work.ts';
 import { fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
@@ -113,6 +114,7 @@ export async function runCase(device: Device, kernelCase: KernelCase): Promise<v
   }
   for (const [name, spec] of Object.entries(outputs)) tensors[name] = guarded(device, name, spec);
   const rec = device.record(kernelCase.name);
+  const claimed = claims(rec, tensors);
   run(rec, tensors, device);
   rec.submit();
   for (const name of Object.keys(outputs)) {
@@ -120,9 +122,32 @@ export async function runCase(device: Device, kernelCase: KernelCase): Promise<v
     const actual = await readGuarded(device, tensor);
     const wanted = expected[name];
     if (!wanted) throw new Error(`${kernelCase.name}: no expected values for output ${name}`);
+    if (outputs[name]!.initial === undefined && tensor.dtype === 'f32') {
+      const written = 4 * (actual as Float32Array).reduce((sum, value) => sum + (Number.isNaN(value) ? 0 : 1), 0);
+      // What was only copied to, no kernel has.
+      expect(claimed.get(name) ?? written, `${kernelCase.name} / ${name}: bytes that engine/ops/kernel-work.ts says are written`).toBe(
+        written,
+      );
+    }
     const values = tensor.dtype === 'f16' ? fromF16(actual as Uint16Array) : actual;
     expectClose(`${kernelCase.name} / ${name}`, values, wanted, kernelCase.tolerance ?? 1e-7);
   }
+}
+
+/** Bytes that the table of kernels' work says are written, by output. */
+function claims(rec: Recorder, tensors: Readonly<Record<string, Tensor>>): ReadonlyMap<string, number> {
+  const claimed = new Map<string, number>();
+  const { dispatch } = rec;
+  rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
+    const { writes } = workOf(kernel, variant, bindings, params, workgroups);
+    for (const [binding, bytes] of writes) {
+      const { buffer } = (bindings as Record<string, Tensor>)[binding]!;
+      for (const [name, tensor] of Object.entries(tensors))
+        if (tensor.buffer === buffer) claimed.set(name, (claimed.get(name) ?? 0) + bytes);
+    }
+    dispatch.call(rec, kernel, variant, bindings, params, workgroups);
+  };
+  return claimed;
 }
 
 function guarded(device: Device, name: string, { dtype, shape, initial }: OutputSpec): Tensor {
