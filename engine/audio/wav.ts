@@ -24,8 +24,9 @@ const MU_LAW = 7;
 /** Of 16-bit samples, so that each step of the logarithm begins at a power of two. */
 const MU_LAW_BIAS = 0x84;
 const EXTENSIBLE = 0xfffe;
-/** The longest fmt chunk, an extensible one. */
-const FORMAT_BYTES = 40;
+/** Bytes of a fmt chunk: at least, and of the longest that is known, which is MS ADPCM's. */
+const FORMAT_SIZE = 16;
+const FORMAT_BYTES = 64;
 const MAX_CHANNELS = 32;
 /** Hz of the files that are read, whatever their format. */
 export const MIN_RATE = 4_000;
@@ -67,8 +68,24 @@ export function parseWav(bytes: Uint8Array): WavFile {
 
 /** The same without its samples, which may lie anywhere. */
 export function parseWavHeader(bytes: FileBytes): WavHeader {
+  const { format, size, from, declared } = findWavData(bytes);
+  return describe(parseFormat(format, size), from, bytes.length - from, declared);
+}
+
+/** Where in a WAV file of any encoding its data lies. */
+export interface WavData {
+  /** The fmt chunk, as far as it is known to anybody, and its declared size, at least FORMAT_SIZE. */
+  readonly format: DataView;
+  readonly size: number;
+  /** First byte of the data, and how many are declared: perhaps more than there are, or a placeholder. */
+  readonly from: number;
+  readonly declared: number;
+}
+
+/** Goes through the chunks of a WAV file; throws EngineError('invalid_audio') where there is no data behind a format. */
+export function findWavData(bytes: FileBytes): WavData {
   if (!isWav(bytes.subarray(0, 12))) throw invalid('the file does not begin with a RIFF/WAVE header');
-  let format: Format | undefined;
+  let format: Pick<WavData, 'format' | 'size'> | undefined;
   let chunks = 0;
   for (let at = 12; at + 8 <= bytes.length;) {
     if (++chunks > MAX_CHUNKS) throw invalid(`the WAV file has more than ${MAX_CHUNKS} chunks before its samples`);
@@ -78,13 +95,25 @@ export function parseWavHeader(bytes: FileBytes): WavHeader {
     const body = at + 8;
     if (id === 'data') {
       if (!format) throw invalid('the WAV file has its data chunk before its fmt chunk');
-      return describe(format, body, bytes.length - body, size);
+      return { ...format, from: body, declared: size };
     }
     if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
-    if (id === 'fmt ') format = parseFormat(viewOf(bytes.subarray(body, body + Math.min(size, FORMAT_BYTES))), size);
+    if (id === 'fmt ') format = { format: viewOf(bytes.subarray(body, body + Math.min(size, FORMAT_BYTES))), size: checkedSize(size) };
     at = body + size + (size & 1);
   }
   throw invalid(format ? 'the WAV file has no data chunk' : 'the WAV file has no fmt chunk');
+}
+
+function checkedSize(size: number): number {
+  if (size < FORMAT_SIZE) throw invalid(`the WAV file's fmt chunk has ${size} bytes; at least ${FORMAT_SIZE} are needed`);
+  return size;
+}
+
+/** What encoding a WAV file has, as Microsoft numbers them. */
+export function wavTag({ format, size }: Pick<WavData, 'format' | 'size'>): number {
+  const tag = format.getUint16(0, true);
+  // Extensible: the real tag is the first field of the sub-format GUID.
+  return tag === EXTENSIBLE && size >= 40 ? format.getUint16(24, true) : tag;
 }
 
 const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView => new DataView(buffer, byteOffset, byteLength);
@@ -98,14 +127,11 @@ interface Format {
 
 /** `view` = the fmt chunk, which declares `size` bytes, as far as it is looked at. */
 function parseFormat(view: DataView, size: number): Format {
-  if (size < 16) throw invalid(`the WAV file's fmt chunk has ${size} bytes; at least 16 are needed`);
   const channels = view.getUint16(2, true);
   const sampleRate = view.getUint32(4, true);
   const blockAlign = view.getUint16(12, true);
   const bits = view.getUint16(14, true);
-  let tag = view.getUint16(0, true);
-  // Extensible: the real tag is the first field of the sub-format GUID.
-  if (tag === EXTENSIBLE && size >= 40) tag = view.getUint16(24, true);
+  const tag = wavTag({ format: view, size });
   const encoding = encodingOf(tag, bits);
   if (!encoding)
     throw invalid(

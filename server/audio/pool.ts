@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import type { CodecReply, CodecRequest } from './worker.ts';
 import type { SampleEncoding } from './encoders.ts';
 import type { Rates } from './pcm.ts';
-import type { Decoded } from './decode.ts';
+import type { Decoded } from './upload/decode.ts';
 import { TemporaryFolder } from './temporary-folder.ts';
 import type { Blocks } from '../body/blocks.ts';
 import { HttpError } from '../http/errors.ts';

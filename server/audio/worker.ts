@@ -1,8 +1,8 @@
 /** Worker thread: decodes uploads and encodes speech, so that the HTTP loop never waits for either. */
 import { parentPort } from 'node:worker_threads';
 import { Blocks } from '../body/blocks.ts';
-import { decodeUpload } from './decode.ts';
-import type { Decoded } from './decode.ts';
+import { decodeUpload } from './upload/decode.ts';
+import type { Decoded } from './upload/decode.ts';
 import { createSampleEncoder } from './encoders.ts';
 import type { SampleEncoding } from './encoders.ts';
 import type { Rates, SampleEncoder } from './pcm.ts';

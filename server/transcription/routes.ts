@@ -5,7 +5,7 @@ import { createApp } from '../http/app.ts';
 import { ListenerContext } from '../http/context.ts';
 import type { AppOptions, Job } from '../http/context.ts';
 import type { CodecPool } from '../audio/pool.ts';
-import { decodedBytes, sampleBytes } from '../audio/decode.ts';
+import { decodedBytes, sampleBytes } from '../audio/upload/decode.ts';
 import { countAudio, relay } from '../http/relay.ts';
 import type { AudioCount } from '../http/relay.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';

@@ -16,7 +16,7 @@ import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
-import { decodeUpload } from '../../server/audio/decode.ts';
+import { decodeUpload } from '../../server/audio/upload/decode.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));

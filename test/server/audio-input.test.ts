@@ -7,8 +7,8 @@ import OpenAI, { toFile } from 'openai';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
-import { decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/decode.ts';
-import type { Decoded, DecodeOptions } from '../../server/audio/decode.ts';
+import { decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/upload/decode.ts';
+import type { Decoded, DecodeOptions } from '../../server/audio/upload/decode.ts';
 import { createSampleEncoder } from '../../server/audio/encoders.ts';
 import { joinBytes } from '../../server/audio/join-bytes.ts';
 import { HttpError } from '../../server/http/errors.ts';
@@ -26,7 +26,8 @@ const files = readdirSync(FORMATS).sort();
 
 /** Where a file is not the clip from its first sample to its last: seconds of the clip in it, and what comes before (samples at 16 kHz) and after it. */
 const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly before?: number; readonly after?: number }>> = {
-  // ADTS, MPEG audio without a LAME header, Matroska and MP4 fragments as ffmpeg writes them do not say what the encoder put before and after.
+  // ADTS, MPEG audio without a LAME header, Matroska, FLV and MP4 fragments as ffmpeg writes them do not say what the encoder put before and after. ADPCM and GSM
+  // are whole blocks.
   'aac-22050.aac': { before: 743, after: 533 },
   'aac-48000-stereo.aac': { before: 341, after: 267 },
   'mp2-16000.mp2': { before: 481, after: -385 },
@@ -51,6 +52,21 @@ const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly befo
   'wav-8000-mulaw-stereo.wav': { seconds: 0.5 },
   'wav-48000-one-silent.wav': { seconds: 0.2 },
   'wav-16000-rf64.wav': { seconds: 0.2 },
+  'wav-8000-adpcm-ms.wav': { after: 416 },
+  'wav-22050-adpcm-ima-stereo.wav': { seconds: 0.5, after: 118 },
+  'wav-8000-gsm.wav': { after: 480 },
+  'wav-22050-mp3.wav': { before: 801, after: 58 },
+  'w64-48000-stereo.w64': { seconds: 0.1 },
+  'w64-8000-adpcm-ms.w64': { seconds: 0.5, after: 144 },
+  'au-8000-mulaw.au': { seconds: 0.5 },
+  'au-44100-24-stereo.au': { seconds: 0.1 },
+  'au-16000-float.au': { seconds: 0.2 },
+  'flv-aac.flv': { before: 371, after: 163 },
+  'flv-mp3.flv': { before: 801, after: 58 },
+  'flv-8000-mulaw.flv': { seconds: 0.5 },
+  'film.flv': { before: 743, after: 534 },
+  'm4a-5.1.m4a': { seconds: 1 },
+  'opus-5.1-60ms.mp4': { seconds: 1 },
   // The clip, and then again; the second MP3 file has its delay at its place, and its header says nothing there.
   'joined.mp3': { after: clip.length + 1105 },
   'chained.ogg': { after: clip.length },

@@ -7,7 +7,7 @@ import OpenAI from 'openai';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono, writeWav } from '../../engine/audio/wav.ts';
-import { decodeUpload } from '../../server/audio/decode.ts';
+import { decodeUpload } from '../../server/audio/upload/decode.ts';
 import { createSampleEncoder } from '../../server/audio/encoders.ts';
 import type { SampleEncoding } from '../../server/audio/encoders.ts';
 import { joinBytes } from '../../server/audio/join-bytes.ts';

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import type { WavEncoding } from '../../engine/audio/wav.ts';
-import { MAX_AUDIO_SECONDS, decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/decode.ts';
+import { MAX_AUDIO_SECONDS, decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/upload/decode.ts';
 import { TemporaryFolder, removeAbandoned } from '../../server/audio/temporary-folder.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { sampleFile } from '../../engine/platform/sample-file.ts';
@@ -114,9 +114,14 @@ describe('decodeUpload', () => {
     ['\xff\xf1\x50\x80', 'AAC'],
     ['FORM....AIFF', 'AIFF'],
     ['caff....', 'CAF'],
+    ['.snd....', 'AU'],
+    ['riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb', 'W64'],
+    ['FLV\x01....', 'FLV'],
+    ['#!AMR', 'AMR'],
+    [`OggS${'.'.repeat(24)}Speex   `, 'Speex in Ogg'],
     ['\xff\xd8\xff\xe0', 'JPEG'],
     ['\x89PNG....', 'PNG'],
-    ['what', 'no known audio format; WAV, MP3, FLAC, Ogg, MP4, WebM, AAC, AIFF, and CAF files are read'],
+    ['what', 'no known audio format; WAV, MP3, FLAC, Ogg, MP4, WebM, AAC, AIFF, CAF, AU, W64, and FLV files are read'],
   ])('names what %j is', (start, name) => {
     expect(() => decodeUpload(Buffer.from(start, 'latin1'), join(temporaryFolder(), 'samples'))).toThrow(
       expect.objectContaining({ status: 400, code: 'unsupported_audio', message: expect.stringContaining(name) }),

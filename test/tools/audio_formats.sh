@@ -1,11 +1,13 @@
 #!/bin/sh
-# Writes test/fixtures/audio-formats: one spoken clip in every container, codec, rate and depth that uploads come in. Needs ffmpeg with libmp3lame, libopus, libvorbis.
+# Writes test/fixtures/audio-formats: one spoken clip in every container, codec, rate and depth that uploads come in. Needs ffmpeg with libgsm, libmp3lame,
+# libopus, libvorbis. ffmpeg has no encoder of HE-AAC under a free licence: those two files are what syom's `encode_write_m4a` makes at 44.1 kHz and 24 kbit/s
+# (`with_he`, `with_he_v2`), copied by `ffmpeg -c copy`, and stay as they are.
 set -eu
 cd "$(dirname "$0")/../fixtures"
 out=audio-formats
 clip=parley-transcribe/clip.wav
 mkdir -p $out
-rm -f $out/*
+find $out -type f ! -name 'he-aac*' -delete
 # make NAME SECONDS ARGUMENTS ...
 make() {
   name=$1; seconds=$2; shift 2
@@ -53,6 +55,25 @@ make wav-48000-one-silent.wav 0.2 -af 'pan=stereo|c0=c0|c1=0*c0' -ar 48000
 make wav-16000-rf64.wav 0.2 -ar 16000 -rf64 always
 make ogg-vorbis-5.1.ogg 2.1 -c:a libvorbis -ar 48000 -ac 6 -q:a 0
 make mov-aac-44100.mov 2.1 -c:a aac -ar 44100 -b:a 32k
+# What telephone systems and recorders keep.
+make wav-8000-adpcm-ms.wav 2.1 -ar 8000 -c:a adpcm_ms
+make wav-22050-adpcm-ima-stereo.wav 0.5 -ar 22050 -ac 2 -c:a adpcm_ima_wav
+make wav-8000-gsm.wav 2.1 -ar 8000 -c:a libgsm_ms
+make wav-22050-mp3.wav 2.1 -ar 22050 -c:a libmp3lame -b:a 24k
+make au-8000-mulaw.au 0.5 -ar 8000 -c:a pcm_mulaw
+make au-44100-24-stereo.au 0.1 -ar 44100 -ac 2 -c:a pcm_s24be
+make au-16000-float.au 0.2 -ar 16000 -c:a pcm_f32be
+make w64-48000-stereo.w64 0.1 -ar 48000 -ac 2 -c:a pcm_s16le
+make w64-8000-adpcm-ms.w64 0.5 -ar 8000 -c:a adpcm_ms
+make flv-aac.flv 2.1 -c:a aac -ar 44100 -ac 2 -b:a 32k
+make flv-mp3.flv 2.1 -c:a libmp3lame -ar 22050 -b:a 24k
+make flv-8000-mulaw.flv 0.5 -ar 8000 -c:a pcm_mulaw
+# More than two channels: every voice in each of them, and in the middle one alone, as in films.
+make m4a-5.1.m4a 1 -c:a aac -ar 48000 -ac 6 -b:a 128k
+make opus-5.1.opus 2.1 -c:a libopus -ac 6 -mapping_family 1 -b:a 48k
+make opus-5.1-60ms.mp4 1 -c:a libopus -ac 6 -mapping_family 1 -frame_duration 60 -b:a 48k -strict -2
+centre='pan=5.1|c0=0*c0|c1=0*c0|c2=c0|c3=0*c0|c4=0*c0|c5=0*c0'
+make m4a-5.1-centre.m4a 2.1 -af "$centre" -c:a aac -ar 48000 -b:a 48k
 # A cover in the tags, and films.
 picture() {
   name=$1; shift
@@ -62,6 +83,7 @@ picture mp3-cover.mp3 -frames:v 1 -c:v mjpeg -disposition:v attached_pic -c:a li
 picture flac-cover.flac -frames:v 1 -c:v mjpeg -disposition:v attached_pic -c:a flac
 picture film.mp4 -c:v mpeg4 -c:a aac -b:a 32k
 picture film.webm -c:v libvpx -c:a libopus -b:a 16k
+picture film.flv -c:v flv -c:a aac -ar 22050 -b:a 24k
 # What the recorder of Open WebUI posts: webm of the browser, made mp3.
 ffmpeg -y -loglevel error -i $out/webm-live.webm -map_metadata -1 -fflags +bitexact -c:a libmp3lame -b:a 32k $out/recorder.mp3
 # Two streams, one after the other.

@@ -14,6 +14,8 @@ use symphonia::core::meta::MetadataOptions;
 use symphonia::core::packet::Packet;
 use symphonia::core::units::Duration;
 
+use crate::aac::AacDecoder;
+
 /// What `open` and `next` answer.
 const END: i32 = 0;
 const SAMPLES: i32 = 1;
@@ -78,11 +80,18 @@ impl MediaSource for HostFile {
     }
 }
 
+/// Who decodes a track.
+enum Decoder {
+    Symphonia(Box<dyn AudioDecoder>),
+    Aac(Box<AacDecoder>),
+    /// libopus, with the host.
+    Host,
+}
+
 struct Session {
     format: Box<dyn FormatReader>,
     track: u32,
-    /// None where the host decodes.
-    decoder: Option<Box<dyn AudioDecoder>>,
+    decoder: Decoder,
     rate: u32,
     is_mp3: bool,
     /// The Opus head.
@@ -113,7 +122,7 @@ pub extern "C" fn open(length: u32, is_mpeg: u32) -> i32 {
         Err(_) => return NO_FORMAT,
     };
     let (planes, mono, head) = (Vec::new(), Vec::new(), Vec::new());
-    let mut session = Session { format, track: 0, decoder: None, rate: 0, is_mp3: false, head, planes, mono, packet: None, errors: 0 };
+    let mut session = Session { format, track: 0, decoder: Decoder::Host, rate: 0, is_mp3: false, head, planes, mono, packet: None, errors: 0 };
     let status = session.choose();
     SESSION.set(Some(session));
     status
@@ -128,14 +137,18 @@ impl Session {
         self.rate = parameters.sample_rate.unwrap_or(0);
         self.is_mp3 = parameters.codec == CODEC_ID_MP3;
         if parameters.codec == CODEC_ID_OPUS {
-            self.decoder = None;
+            self.decoder = Decoder::Host;
             self.head = parameters.extra_data.as_deref().unwrap_or_default().to_vec();
             return END;
         }
-        match symphonia::default::get_codecs().make_audio_decoder(parameters, &AudioDecoderOptions::default()) {
-            Ok(decoder) => self.decoder = Some(decoder),
-            Err(_) => return NO_CODEC,
-        }
+        self.decoder = match symphonia::default::get_codecs().make_audio_decoder(parameters, &AudioDecoderOptions::default()) {
+            Ok(decoder) => Decoder::Symphonia(decoder),
+            // Of AAC, Symphonia has the plainest profile, in mono and stereo.
+            Err(_) => match AacDecoder::open(parameters) {
+                Some(decoder) => Decoder::Aac(Box::new(decoder)),
+                None => return NO_CODEC,
+            },
+        };
         END
     }
 
@@ -162,22 +175,31 @@ impl Session {
         if self.is_mp3 && packet.trim_end > Duration::ZERO && packet.trim_end >= packet.dur {
             packet.trim_end = Duration::ZERO;
         }
-        let Some(decoder) = &mut self.decoder else {
-            self.packet = Some(packet);
-            return OPUS_PACKET;
-        };
-        match decoder.decode(&packet) {
-            Ok(buffer) => {
-                self.rate = buffer.spec().rate();
-                buffer.copy_to_vecs_planar(&mut self.planes);
-                self.mix(buffer_frames(&self.planes));
-                SAMPLES
+        match &mut self.decoder {
+            Decoder::Host => {
+                self.packet = Some(packet);
+                OPUS_PACKET
             }
-            Err(Error::ResetRequired) => {
-                decoder.reset();
-                DAMAGED
-            }
-            Err(_) => DAMAGED,
+            Decoder::Aac(decoder) => match decoder.decode(&packet.data, &mut self.mono) {
+                Some(rate) => {
+                    self.rate = rate;
+                    SAMPLES
+                }
+                None => DAMAGED,
+            },
+            Decoder::Symphonia(decoder) => match decoder.decode(&packet) {
+                Ok(buffer) => {
+                    self.rate = buffer.spec().rate();
+                    buffer.copy_to_vecs_planar(&mut self.planes);
+                    self.mix(buffer_frames(&self.planes));
+                    SAMPLES
+                }
+                Err(Error::ResetRequired) => {
+                    decoder.reset();
+                    DAMAGED
+                }
+                Err(_) => DAMAGED,
+            },
         }
     }
 

@@ -1,8 +1,8 @@
 /** What a file is, by its first bytes: names and declared types lie. */
-import { isWav } from '../../engine/audio/wav.ts';
+import { isWav } from '../../../engine/audio/wav.ts';
 
 /** Files that are decoded, as errors and documents name them. */
-export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF'] as const;
+export const READ_FORMATS = ['WAV', 'MP3', 'FLAC', 'Ogg', 'MP4', 'WebM', 'AAC', 'AIFF', 'CAF', 'AU', 'W64', 'FLV'] as const;
 export type FileFormat = (typeof READ_FORMATS)[number];
 
 /** First bytes of what is read. An ID3 tag may stand before MP3 and AAC. */
@@ -11,11 +11,14 @@ const READ: readonly (readonly [FileFormat, RegExp])[] = [
   ['AAC', /^\xff[\xf0\xf1\xf8\xf9]/],
   // Layers I to III of MPEG 1, 2 and 2.5; a layer of 0 is AAC's.
   ['MP3', /^(ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff])/],
-  ['Ogg', /^OggS/],
+  ['Ogg', /^OggS(?![\s\S]{24}Speex)/],
   ['MP4', /^[\s\S]{4}ftyp/],
   ['WebM', /^\x1aE\xdf\xa3/],
   ['AIFF', /^FORM[\s\S]{4}AIF[FC]/],
   ['CAF', /^caff/],
+  ['AU', /^\.snd/],
+  ['W64', /^riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb/],
+  ['FLV', /^FLV\x01/],
 ];
 
 /** First bytes of what people send by mistake. */
@@ -26,12 +29,17 @@ const OTHER: readonly (readonly [string, RegExp])[] = [
   ['ZIP', /^PK\x03\x04/],
   ['MIDI', /^MThd/],
   ['AMR', /^#!AMR/],
+  ['Speex in Ogg', /^OggS/],
   ['WMA', /^0&\xb2u/],
   ['AVI', /^RIFF[\s\S]{4}AVI/],
+  ['AC-3', /^\x0bw/],
+  ['WavPack', /^wvpk/],
+  ["Monkey's Audio", /^MAC /],
+  ['RealMedia', /^\.(RMF|ra)/],
 ];
 
 /** How many bytes formatOf looks at. */
-export const SNIFFED_BYTES = 16;
+export const SNIFFED_BYTES = 33;
 
 /** The format of a file that begins like this; undefined if it is none that is read. */
 export function formatOf(head: Uint8Array): FileFormat | undefined {

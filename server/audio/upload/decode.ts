@@ -1,14 +1,17 @@
 /** An uploaded file to what the transcriber hears: a file of mono samples at 16 kHz. Runs in the codec worker, and holds a piece at a time. */
 import { closeSync, openSync, writeSync } from 'node:fs';
-import type { SampleFile } from '../../engine/api.ts';
-import { Resampler } from '../../engine/audio/resample.ts';
-import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../engine/audio/wav.ts';
-import type { FileBytes, WavHeader } from '../../engine/audio/wav.ts';
-import { HttpError, requestTooLarge } from '../http/errors.ts';
+import type { SampleFile } from '../../../engine/api.ts';
+import { Resampler } from '../../../engine/audio/resample.ts';
+import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../../engine/audio/wav.ts';
+import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
+import { HttpError, requestTooLarge } from '../../http/errors.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
+import { GSM_BLOCK_BYTES, GSM_RATE, GsmDecoder } from './gsm.ts';
 import { READ_FORMATS, SNIFFED_BYTES, formatOf, nameOf } from './sniff.ts';
 import type { FileFormat } from './sniff.ts';
+import { UnreadError, soundOf } from './unwrap.ts';
+import type { Sound } from './unwrap.ts';
 
 /** Hz of everything the transcription model hears. */
 export const TRANSCRIPTION_RATE = 16_000;
@@ -50,7 +53,16 @@ export function decodeUpload(bytes: FileBytes, path: string, options: DecodeOpti
   const head = bytes.subarray(0, SNIFFED_BYTES);
   const format = formatOf(head);
   if (format === undefined) throw refusal('unsupported_audio', `the file is ${nameOf(head)}; ${READ_LIST} files are read`);
-  return format === 'WAV' ? decodeWav(bytes, path) : decodeOther(format, bytes, path, options);
+  const sound = found(format, bytes);
+  return sound.kind === 'wav' ? decodeWav(sound.bytes, path) : decodeOther({ format, sound, fileBytes: bytes.length }, path, options);
+}
+
+function found(format: FileFormat, bytes: FileBytes): Sound {
+  try {
+    return soundOf(format, bytes);
+  } catch (error) {
+    throw error instanceof UnreadError ? refusal('unsupported_audio', error.message, error) : error;
+  }
 }
 
 function decodeWav(bytes: FileBytes, path: string): Decoded {
@@ -66,16 +78,24 @@ function decodeWav(bytes: FileBytes, path: string): Decoded {
   return { samples: { path, ...shapeOf(wav) }, warnings: missingBytes > 0 ? [cut] : [] };
 }
 
-/** Everything but WAV; its samples are kept in 16 bits, which is what speech in it is worth. */
-function decodeOther(format: FileFormat, bytes: FileBytes, path: string, options: DecodeOptions): Decoded {
+interface Packed {
+  /** What the file is, whatever its sound is shown as. */
+  readonly format: FileFormat;
+  readonly sound: Sound;
+  readonly fileBytes: number;
+}
+
+/** Everything but samples; what comes of it is kept in 16 bits, which is what speech in it is worth. */
+function decodeOther({ format, sound, fileBytes }: Packed, path: string, options: DecodeOptions): Decoded {
   const tick = budget(format, options);
   const damage: Damage = { packets: 0, isCut: false };
   let length = 0;
-  const limit = secondsOf(bytes.length) * TRANSCRIPTION_RATE;
+  const limit = secondsOf(fileBytes) * TRANSCRIPTION_RATE;
   const counted = function* (): Generator<Uint8Array> {
-    for (const samples of resampled(format, decodeContainer({ bytes, format, tick }, damage))) {
+    const pieces = sound.kind === 'packed' ? decodeContainer({ ...sound, tick }, damage) : gsmPieces(sound.bytes, tick);
+    for (const samples of resampled(format, pieces)) {
       length += samples.length;
-      if (length > limit) throw tooLong(bytes.length);
+      if (length > limit) throw tooLong(fileBytes);
       yield floatToPcm16(samples);
     }
   };
@@ -86,6 +106,15 @@ function decodeOther(format: FileFormat, bytes: FileBytes, path: string, options
   }
   if (length === 0) throw noSamples();
   return { samples: { path, encoding: 's16', length }, warnings: warningsOf(format, damage) };
+}
+
+function* gsmPieces(bytes: FileBytes, tick: () => void): Generator<Piece> {
+  const decoder = new GsmDecoder();
+  for (let at = 0; at + GSM_BLOCK_BYTES <= bytes.length; at += GSM_BLOCK_BYTES) {
+    tick();
+    const samples = Float32Array.from(decoder.decode(bytes.subarray(at, at + GSM_BLOCK_BYTES)), (value) => value / 0x8000);
+    yield { samples, rate: GSM_RATE };
+  }
 }
 
 /** Throws when the file's time is over. */
@@ -123,9 +152,13 @@ function* resampled(format: FileFormat, all: Iterable<Piece>): Generator<Float32
 export function decodedBytes(bytes: FileBytes): number {
   const format = formatOf(bytes.subarray(0, SNIFFED_BYTES));
   if (format === undefined) return 0;
-  if (format !== 'WAV') return sampleBytes({ encoding: 's16', length: secondsOf(bytes.length) * TRANSCRIPTION_RATE });
+  const most = sampleBytes({ encoding: 's16', length: secondsOf(bytes.length) * TRANSCRIPTION_RATE });
+  // It is copied without its tags.
+  if (format === 'FLV') return most + bytes.length;
   try {
-    const wav = parseWavHeader(bytes);
+    const sound = soundOf(format, bytes);
+    if (sound.kind !== 'wav') return most;
+    const wav = parseWavHeader(sound.bytes);
     return wav.frames / wav.sampleRate > MAX_AUDIO_SECONDS ? 0 : sampleBytes(shapeOf(wav));
   } catch {
     // Why it cannot be read is said by the decoding.
@@ -140,11 +173,12 @@ const tooLong = (bytes: number): HttpError =>
   requestTooLarge(`the audio is longer than ${secondsOf(bytes)} seconds, the most that a file of ${bytes} bytes is decoded to`, 'file');
 
 const READ_LIST = new Intl.ListFormat('en', { type: 'conjunction' }).format(READ_FORMATS);
+const READ_CODECS = 'AAC, ALAC, FLAC, MP3, Opus, PCM, and Vorbis';
 const noSamples = (): HttpError => refusal('audio_too_short', 'the file has no samples');
 
 function sentenceOf(format: FileFormat, { problem }: ContainerError): string {
-  if (problem === 'no-track') return `the ${format} file has no sound track`;
-  if (problem === 'no-codec') return `the sound in the ${format} file is of a codec that is not read; docs/audio.md lists those that are`;
+  if (problem === 'no-track') return `the ${format} file has no sound track of a codec that is read; ${READ_CODECS} are`;
+  if (problem === 'no-codec') return `the sound in the ${format} file is of a codec that is not read; ${READ_CODECS} are`;
   return `the ${format} file is damaged or cut short: nothing in it can be decoded`;
 }
 

@@ -1,6 +1,6 @@
 /** Sound out of containers: Symphonia in WebAssembly finds and decodes it, and libopus decodes what is Opus. Runs in the codec worker. */
-import type { FileBytes } from '../../engine/audio/wav.ts';
-import { instantiateCodecs } from './codecs-module.ts';
+import type { FileBytes } from '../../../engine/audio/wav.ts';
+import { instantiateCodecs } from '../codecs-module.ts';
 import { presentationOf } from './mp4-edits.ts';
 import { OpusStream } from './opus-stream.ts';
 import type { FileFormat } from './sniff.ts';

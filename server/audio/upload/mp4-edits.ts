@@ -1,5 +1,5 @@
 /** What of an MP4 file's sound is to be heard: encoders put silence before it and fill the last packet, and the edit list says how much. Source: ISO/IEC 14496-12. */
-import type { FileBytes } from '../../engine/audio/wav.ts';
+import type { FileBytes } from '../../../engine/audio/wav.ts';
 
 /** Seconds. */
 export interface Presentation {

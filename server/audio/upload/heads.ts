@@ -1,0 +1,55 @@
+/** Headers of files whose samples lie elsewhere. */
+
+/** A WAV file with this fmt chunk, up to its samples. */
+export function wavHead(format: DataView, dataBytes: number): Uint8Array {
+  const size = format.byteLength + (format.byteLength & 1);
+  const head = new Uint8Array(28 + size);
+  const view = new DataView(head.buffer);
+  put(head, 0, 'RIFF');
+  view.setUint32(4, Math.min(20 + size + dataBytes, 0xffff_ffff), true);
+  put(head, 8, 'WAVEfmt ');
+  view.setUint32(16, format.byteLength, true);
+  head.set(new Uint8Array(format.buffer, format.byteOffset, format.byteLength), 20);
+  put(head, 20 + size, 'data');
+  view.setUint32(24 + size, Math.min(dataBytes, 0xffff_ffff), true);
+  return head;
+}
+
+export interface AiffShape {
+  /** Its compression: `NONE` for PCM. */
+  readonly type: string;
+  readonly bits: number;
+  /** Hz. */
+  readonly rate: number;
+  readonly channels: number;
+  readonly frames: number;
+}
+
+/** An AIFF-C file, up to its samples. */
+export function aiffHead({ type, bits, rate, channels, frames }: AiffShape): Uint8Array {
+  const dataBytes = (frames * channels * bits) / 8;
+  const head = new Uint8Array(72);
+  const view = new DataView(head.buffer);
+  put(head, 0, 'FORM');
+  view.setUint32(4, 64 + dataBytes);
+  put(head, 8, 'AIFCFVER');
+  view.setUint32(16, 4);
+  view.setUint32(20, 0xa280_5140);
+  put(head, 24, 'COMM');
+  view.setUint32(28, 24);
+  view.setUint16(32, channels);
+  view.setUint32(34, frames);
+  view.setUint16(38, bits);
+  // A float of 80 bits: exponent, and a mantissa that begins with its first 1.
+  const exponent = 31 - Math.clz32(rate);
+  view.setUint16(40, 16383 + exponent);
+  view.setUint32(42, rate << (31 - exponent));
+  put(head, 50, type);
+  put(head, 56, 'SSND');
+  view.setUint32(60, 8 + dataBytes);
+  return head;
+}
+
+function put(bytes: Uint8Array, at: number, text: string): void {
+  bytes.set(new TextEncoder().encode(text), at);
+}

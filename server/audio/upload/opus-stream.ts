@@ -1,0 +1,104 @@
+/** Packets of an Opus stream to mono samples: libopus in WebAssembly. Source of the head's layout: RFC 7845, section 5.1. */
+import { Decoder } from '@evan/opus/wasm/index.mjs';
+import { wavToMono } from '../../../engine/audio/wav.ts';
+import { splitPacket } from './opus-packets.ts';
+
+/** libopus decodes to the rate that the transcriber hears by itself, for a third of the work of 48 kHz, and to mono. */
+const RATE = 16_000;
+/** Times in Opus files are counted at this rate, whatever is decoded to. */
+const CLOCK = 48_000;
+/** OPUS_SET_GAIN, in 256ths of a decibel. */
+const SET_GAIN = 4034;
+const HEAD_BYTES = 19;
+/** What the decoders of one file may be, each with memory of its own. */
+const MAX_STREAMS = 32;
+
+/** What can be told of a stream before its first packet. */
+interface Head {
+  /** Samples (at 48 kHz) before the first to be heard. */
+  readonly preSkip: number;
+  readonly gain: number;
+  /** Channels of each stream in a packet. */
+  readonly streams: readonly number[];
+}
+
+export class OpusStream {
+  /** Hz. */
+  readonly rate = RATE;
+  readonly #decoders: readonly Decoder[];
+  readonly #streams: readonly number[];
+  #skipped: number;
+
+  /** Opens a decoder for a stream with this head; undefined for what is no head. */
+  static open(bytes: Uint8Array, isMp4: boolean): OpusStream | undefined {
+    const head = parseHead(bytes, isMp4);
+    return head && new OpusStream(head);
+  }
+
+  private constructor({ preSkip, gain, streams }: Head) {
+    this.#streams = streams;
+    this.#decoders = streams.map(() => new Decoder({ channels: 1, sample_rate: RATE }));
+    for (const decoder of this.#decoders) decoder.ctl(SET_GAIN, gain);
+    this.#skipped = Math.round((preSkip * RATE) / CLOCK);
+  }
+
+  /** The packet's samples without the last `trimmed` (at 48 kHz); undefined where it is damaged. */
+  decode(packet: Uint8Array, trimmed: number): Float32Array | undefined {
+    const samples = this.#decode(packet);
+    if (!samples) return undefined;
+    const end = Math.max(0, samples.length - Math.round((trimmed * RATE) / CLOCK));
+    const from = Math.min(this.#skipped, end);
+    this.#skipped -= from;
+    return samples.subarray(from, end);
+  }
+
+  /** The mean of all channels. */
+  #decode(packet: Uint8Array): Float32Array | undefined {
+    const packets = splitPacket(packet, this.#streams.length);
+    const parts = packets?.map((one, i) => decoded(this.#decoders[i]!, one));
+    const first = parts?.[0];
+    if (!first || this.#streams.length === 1) return first;
+    const sum = new Float32Array(first.length);
+    const channels = this.#streams.reduce((all, count) => all + count, 0);
+    for (const [i, part] of parts.entries()) {
+      // The streams of a packet are as long as each other.
+      if (part?.length !== sum.length) return undefined;
+      const share = this.#streams[i]! / channels;
+      for (let at = 0; at < sum.length; at++) sum[at]! += share * part[at]!;
+    }
+    return sum;
+  }
+
+  close(): void {
+    for (const decoder of this.#decoders) decoder.drop();
+  }
+}
+
+/** A packet of one stream; undefined where libopus refuses it, or it is longer than packets are. */
+function decoded(decoder: Decoder, packet: Uint8Array): Float32Array | undefined {
+  try {
+    const data = decoder.decode(packet);
+    return wavToMono({ encoding: 's16', channels: 1, frames: data.length / 2, data });
+  } catch (error) {
+    if (error instanceof WebAssembly.RuntimeError) throw error;
+    return undefined;
+  }
+}
+
+/** The head as Ogg and Matroska have it; MP4 has the same fields with their bytes the other way round, and the edit list tells what to skip. */
+function parseHead(bytes: Uint8Array, isMp4: boolean): Head | undefined {
+  if (bytes.length < HEAD_BYTES || String.fromCharCode(...bytes.subarray(0, 8)) !== 'OpusHead') return undefined;
+  const streams = streamsOf(bytes);
+  if (!streams) return undefined;
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return { preSkip: isMp4 ? 0 : view.getUint16(10, true), gain: view.getInt16(16, !isMp4), streams };
+}
+
+/** Stereo streams come first. Which channel is which does not matter to a mean. */
+function streamsOf(bytes: Uint8Array): number[] | undefined {
+  const [channels = 0, family] = [bytes[9], bytes[18]];
+  if (family === 0) return channels === 1 || channels === 2 ? [channels] : undefined;
+  const [count = 0, coupled = 0] = [bytes[HEAD_BYTES], bytes[HEAD_BYTES + 1]];
+  if (channels < 1 || count < 1 || count > MAX_STREAMS || coupled > count) return undefined;
+  return Array.from({ length: count }, (_, i) => (i < coupled ? 2 : 1));
+}

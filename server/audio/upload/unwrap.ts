@@ -1,0 +1,152 @@
+/**
+ * What decodes a file. Most formats have a reader; the sound of the others is shown to the reader of another format, behind the headers that this one wants.
+ * Sources: Sony's "Wave 64", Sun's <audio/au.h>, Adobe's "Adobe Flash Video File Format Specification" 10.1.
+ */
+import { findWavData, isPlaceholder, wavTag } from '../../../engine/audio/wav.ts';
+import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
+import { flvSound } from './flv.ts';
+import { aiffHead, wavHead } from './heads.ts';
+import type { FileFormat } from './sniff.ts';
+
+/** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. */
+export type Sound =
+  | { readonly kind: 'wav' | 'gsm'; readonly bytes: FileBytes }
+  | { readonly kind: 'packed'; readonly bytes: FileBytes; readonly format: FileFormat };
+
+/** A file that its headers rule out, in a sentence. */
+export class UnreadError extends Error {}
+
+const MS_ADPCM = 2;
+const IMA_ADPCM = 0x11;
+const GSM = 0x31;
+const MPEG = [0x50, 0x55] as const;
+/** PCM, float, A-law and mu-law. */
+const SAMPLES = [1, 3, 6, 7] as const;
+
+/** Who decodes this file, and what they are shown; throws UnreadError, or EngineError('invalid_audio') for broken headers. */
+export function soundOf(format: FileFormat, bytes: FileBytes): Sound {
+  if (format === 'WAV') return wavSound(bytes);
+  if (format === 'W64') return wavSound(w64AsWav(bytes));
+  if (format === 'AU') return { kind: 'packed', format: 'AIFF', bytes: auAsAiff(bytes) };
+  if (format === 'FLV') return flashSound(bytes);
+  return { kind: 'packed', format, bytes };
+}
+
+function flashSound(bytes: FileBytes): Sound {
+  const sound = flvSound(bytes);
+  if (!sound) throw new UnreadError('the FLV file has no sound');
+  if ('codec' in sound)
+    throw new UnreadError(`the sound in the FLV file is of a codec that is not read: ${sound.codec}; MP3, AAC, PCM, A-law and mu-law are`);
+  return sound.format === 'WAV' ? wavSound(sound.bytes) : { kind: 'packed', ...sound };
+}
+
+function wavSound(bytes: FileBytes): Sound {
+  const data = findWavData(bytes);
+  const tag = wavTag(data);
+  if (tag === GSM) return { kind: 'gsm', bytes: contentOf(bytes, data) };
+  if (MPEG.some((one) => one === tag)) return { kind: 'packed', format: 'MP3', bytes: contentOf(bytes, data) };
+  if (SAMPLES.some((one) => one === tag)) return { kind: 'wav', bytes };
+  if (tag !== MS_ADPCM && tag !== IMA_ADPCM) {
+    throw new UnreadError(`WAV encoding ${tag} is not read; PCM, float, A-law, mu-law, MS ADPCM, IMA ADPCM, GSM 06.10, and MPEG are`);
+  }
+  const content = contentOf(bytes, data);
+  // Without the chunks before it, and with the length that there is.
+  return { kind: 'packed', format: 'WAV', bytes: new Spliced(wavHead(data.format, content.length), content) };
+}
+
+function contentOf(bytes: FileBytes, { from, declared }: WavData): FileBytes {
+  const rest = bytes.length - from;
+  return new Spliced(new Uint8Array(), bytes, from, isPlaceholder(declared) ? rest : Math.min(rest, declared));
+}
+
+/** Bytes before a part of a file, without a copy of it. */
+export class Spliced implements FileBytes {
+  readonly length: number;
+  readonly #head: Uint8Array;
+  readonly #bytes: FileBytes;
+  readonly #from: number;
+
+  constructor(head: Uint8Array, bytes: FileBytes, from = 0, count = bytes.length - from) {
+    this.#head = head;
+    this.#bytes = bytes;
+    this.#from = from;
+    this.length = head.length + count;
+  }
+
+  subarray(from: number, to = this.length): Uint8Array {
+    const [first, end] = [Math.max(0, from), Math.min(to, this.length)];
+    if (first >= end) return new Uint8Array();
+    const before = this.#head.length;
+    const rest = this.#bytes.subarray(this.#from + Math.max(0, first - before), this.#from + Math.max(0, end - before));
+    if (first >= before) return rest;
+    const head = this.#head.subarray(first, end);
+    if (end <= before) return head;
+    const joined = new Uint8Array(end - first);
+    joined.set(head);
+    joined.set(rest, head.length);
+    return joined;
+  }
+}
+
+const GUID_BYTES = 16;
+/** A chunk's name and its size, which counts both. */
+const W64_CHUNK = GUID_BYTES + 8;
+/** The file's own name and size, and WAVE's. */
+const W64_HEAD = W64_CHUNK + GUID_BYTES;
+const MAX_CHUNKS = 1_000;
+
+/** Wave 64 is WAV with names of 16 bytes and sizes of 8. */
+function w64AsWav(bytes: FileBytes): FileBytes {
+  let format: DataView | undefined;
+  let at = W64_HEAD;
+  for (let chunks = 0; at + W64_CHUNK <= bytes.length && chunks < MAX_CHUNKS; chunks++) {
+    const head = viewOf(bytes, at, at + W64_CHUNK);
+    const name = String.fromCharCode(...bytes.subarray(at, at + 4));
+    const size = Number(head.getBigUint64(GUID_BYTES, true));
+    const rest = bytes.length - at - W64_CHUNK;
+    if (name === 'data' && format) {
+      const declared = size - W64_CHUNK;
+      // Recorders that cannot go back leave 0 or all ones.
+      const count = declared > 0 && declared <= rest ? declared : rest;
+      return new Spliced(wavHead(format, count), bytes, at + W64_CHUNK, count);
+    }
+    if (size < W64_CHUNK || size - W64_CHUNK > rest) break;
+    if (name === 'fmt ') format = unpadded(viewOf(bytes, at + W64_CHUNK, at + Math.min(size, 128)));
+    at += Math.ceil(size / 8) * 8;
+  }
+  throw new UnreadError('the W64 file has no samples behind a description of them');
+}
+
+/** A fmt chunk without what fills it up to 8 bytes: its last fields say how many of them there are. */
+function unpadded(format: DataView): DataView {
+  const size = format.byteLength < 18 ? 16 : 18 + format.getUint16(16, true);
+  return new DataView(format.buffer, format.byteOffset, Math.min(size, format.byteLength));
+}
+
+const AU_HEAD_BYTES = 24;
+/** AIFF's names of AU's encodings, and bits a sample. */
+const AU_ENCODINGS: Readonly<Record<number, readonly [type: string, bits: number]>> = {
+  1: ['ulaw', 8], 2: ['NONE', 8], 3: ['NONE', 16], 4: ['NONE', 24], 5: ['NONE', 32], 6: ['fl32', 32], 7: ['fl64', 64], 27: ['alaw', 8],
+}; // prettier-ignore
+
+/** AU has AIFF's samples, highest byte first. */
+function auAsAiff(bytes: FileBytes): FileBytes {
+  if (bytes.length < AU_HEAD_BYTES) throw new UnreadError('the AU file is cut short in its header');
+  const view = viewOf(bytes, 0, AU_HEAD_BYTES);
+  const field = (index: number): number => view.getUint32(4 * index);
+  const [from, declared, encoding, rate, channels] = [field(1), field(2), field(3), field(4), field(5)];
+  const [type, bits] = AU_ENCODINGS[encoding] ?? [];
+  if (type === undefined || bits === undefined) {
+    throw new UnreadError(`the AU file has encoding ${encoding}, which is not read; PCM, float, A-law and mu-law are`);
+  }
+  if (channels < 1 || channels > 32) throw new UnreadError(`the AU file declares ${channels} channels; 1 to 32 are read`);
+  const rest = Math.max(0, bytes.length - from);
+  const frameBytes = (channels * bits) / 8;
+  const frames = Math.floor((isPlaceholder(declared) ? rest : Math.min(declared, rest)) / frameBytes);
+  return new Spliced(aiffHead({ type, bits, rate, channels, frames }), bytes, from, frames * frameBytes);
+}
+
+function viewOf(bytes: FileBytes, from: number, to: number): DataView {
+  const { buffer, byteOffset, byteLength } = bytes.subarray(from, to);
+  return new DataView(buffer, byteOffset, byteLength);
+}

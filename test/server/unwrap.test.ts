@@ -1,0 +1,150 @@
+/** Files that are shown to the reader of another format, and codecs of our own: to the bit, and with lengths that recorders leave open or get wrong. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { findWavData, parseWav, wavToMono } from '../../engine/audio/wav.ts';
+import { decodeUpload, sampleBytes } from '../../server/audio/upload/decode.ts';
+import { GSM_BLOCK_BYTES, GsmDecoder } from '../../server/audio/upload/gsm.ts';
+import { splitPacket } from '../../server/audio/upload/opus-packets.ts';
+import { likeness } from '../support/likeness.ts';
+
+const FIXTURES = fileURLToPath(new URL('../fixtures/', import.meta.url));
+const read = (name: string): Buffer => readFileSync(join(FIXTURES, 'audio-formats', name));
+const clip = wavToMono(parseWav(readFileSync(join(FIXTURES, 'parley-transcribe/clip.wav'))));
+
+function heard(bytes: Uint8Array): Float32Array {
+  const folder = mkdtempSync(join(tmpdir(), 'unwrap-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { samples } = decodeUpload(bytes, join(folder, 'samples'));
+  const data = readFileSync(samples.path);
+  expect(data.length).toBe(sampleBytes(samples));
+  return wavToMono({ data, encoding: samples.encoding, channels: 1, frames: samples.length });
+}
+
+test('GSM 06.10 is decoded as ffmpeg does, to the bit', () => {
+  const file = read('wav-8000-gsm.wav');
+  const decoder = new GsmDecoder();
+  const hash = createHash('sha256');
+  for (let at = findWavData(file).from; at + GSM_BLOCK_BYTES <= file.length; at += GSM_BLOCK_BYTES) {
+    const { buffer } = decoder.decode(file.subarray(at, at + GSM_BLOCK_BYTES));
+    hash.update(new Uint8Array(buffer));
+  }
+  // ffmpeg -c:a gsm_ms -i wav-8000-gsm.wav -f s16le - | sha256sum
+  expect(hash.digest('hex')).toBe('3e0cf2aa73eef4d3d0611da3a9e7a9415e2a5e68765b071352dd507ab4668d91');
+});
+
+describe('a packet of several Opus streams', () => {
+  const bytes = (...all: readonly (number | readonly number[])[]): Uint8Array => Uint8Array.from(all.flat());
+  const long = Array.from({ length: 300 }, (_, i) => i & 255);
+  /** The length of 300 bytes: 252 + 4 * 12. */
+  const LONG = [252, 12];
+
+  test.each<readonly [string, Uint8Array, Uint8Array]>([
+    ['one frame', bytes(0x10, 3, [7, 8, 9]), bytes(0x10, [7, 8, 9])],
+    ['one long frame', bytes(0x10, LONG, long), bytes(0x10, long)],
+    ['two equal frames', bytes(0x11, 2, [1, 2, 3, 4]), bytes(0x11, [1, 2, 3, 4])],
+    ['two frames', bytes(0x12, 1, 3, [1, 2, 3, 4]), bytes(0x12, 1, [1, 2, 3, 4])],
+    ['three equal frames', bytes(0x13, 3, 2, [1, 2, 3, 4, 5, 6]), bytes(0x13, 3, [1, 2, 3, 4, 5, 6])],
+    ['three frames', bytes(0x13, 0x83, 1, 2, 3, [1, 2, 3, 4, 5, 6]), bytes(0x13, 0x83, 1, 2, [1, 2, 3, 4, 5, 6])],
+    ['padding', bytes(0x13, 0x42, 3, 1, [1, 2], [0, 0, 0]), bytes(0x13, 0x42, 3, [1, 2], [0, 0, 0])],
+    ['no sound', bytes(0x10, 0), bytes(0x10)],
+  ])('is taken apart: %s', (_, first, wanted) => {
+    const last = bytes(0x11, [5, 6, 5, 6]);
+    const found = splitPacket(Uint8Array.from([...first, ...first, ...last]), 3);
+    expect(found).toEqual([wanted, wanted, last]);
+  });
+
+  test('that does not hold what it says is none', () => {
+    for (const one of [
+      bytes(),
+      bytes(0x10),
+      bytes(0x10, 9, 1),
+      bytes(0x13),
+      bytes(0x13, 0x42),
+      bytes(0x13, 0x83, 1),
+      bytes(0x10, 252),
+      bytes(0x10, 1, 5),
+    ])
+      expect(splitPacket(one, 2), [...one].join()).toBeUndefined();
+    expect(splitPacket(bytes(0x10, 9), 1)).toEqual([bytes(0x10, 9)]);
+  });
+});
+
+describe('a recorder that cannot go back', () => {
+  /** A file with these bytes of its own elsewhere. */
+  const changed = (name: string, at: number, ...values: readonly number[]): Buffer => {
+    const file = Buffer.from(read(name));
+    file.set(values, at);
+    return file;
+  };
+  const OPEN = [0xff, 0xff, 0xff, 0xff] as const;
+
+  test.each([
+    ['AU', 'au-8000-mulaw.au', 8],
+    ['ADPCM', 'wav-8000-adpcm-ms.wav', findWavData(read('wav-8000-adpcm-ms.wav')).from - 4],
+    ['GSM', 'wav-8000-gsm.wav', findWavData(read('wav-8000-gsm.wav')).from - 4],
+    ['MP3 in WAV', 'wav-22050-mp3.wav', findWavData(read('wav-22050-mp3.wav')).from - 4],
+  ])('leaves the length of %s open, and nothing is lost', (_, name, at) => {
+    expect(heard(changed(name, at, ...OPEN))).toEqual(heard(read(name)));
+  });
+
+  test('leaves the lengths of W64 open, and nothing is lost', () => {
+    const name = 'w64-48000-stereo.w64';
+    const at = read(name).indexOf('data') + 16;
+    for (const size of [0, 0xff]) expect(heard(changed(name, at, ...Array<number>(8).fill(size)))).toEqual(heard(read(name)));
+  });
+
+  test('ends in the middle of a tag or block, and what came before is heard', () => {
+    for (const [name, before] of [
+      ['flv-aac.flv', 371],
+      ['film.flv', 743],
+      ['wav-8000-gsm.wav', 0],
+      ['wav-8000-adpcm-ms.wav', 0],
+    ] as const) {
+      const found = heard(read(name).subarray(0, 0.7 * read(name).length)).subarray(before);
+      expect(found.length, name).toBeGreaterThan(0.5 * clip.length);
+      expect(likeness(found, clip), name).toBeGreaterThan(0.8);
+    }
+  });
+});
+
+describe('what no reader takes is refused with what is read', () => {
+  /** An FLV file with one tag of sound. */
+  const flv = (...tag: readonly number[]): Uint8Array =>
+    Uint8Array.from([0x46, 0x4c, 0x56, 1, 4, 0, 0, 0, 9, 0, 0, 0, 0, 8, 0, 0, tag.length, 0, 0, 0, 0, 0, 0, 0, ...tag, 0, 0, 0, 0]);
+  const wav = (tag: number): Uint8Array => {
+    const file = Buffer.from(read('wav-8000-gsm.wav'));
+    file.writeUInt16LE(tag, 20);
+    return file;
+  };
+  const au = (encoding: number, channels = 1): Uint8Array => {
+    const file = Buffer.from(read('au-8000-mulaw.au'));
+    file.writeUInt32BE(encoding, 12);
+    file.writeUInt32BE(channels, 20);
+    return file;
+  };
+
+  test.each<readonly [string, Uint8Array, string]>([
+    ['G.726 in WAV', wav(0x45), 'WAV encoding 69 is not read; PCM, float, A-law, mu-law, MS ADPCM, IMA ADPCM, GSM 06.10, and MPEG are'],
+    ['G.721 in AU', au(23), 'the AU file has encoding 23, which is not read; PCM, float, A-law and mu-law are'],
+    ['AU without channels', au(1, 0), 'the AU file declares 0 channels; 1 to 32 are read'],
+    ['half an AU header', read('au-8000-mulaw.au').subarray(0, 20), 'the AU file is cut short in its header'],
+    ['W64 without samples', read('w64-48000-stereo.w64').subarray(0, 90), 'the W64 file has no samples behind a description of them'],
+    [
+      'Speex in FLV',
+      flv(0xb6, 1, 2),
+      'the sound in the FLV file is of a codec that is not read: Speex; MP3, AAC, PCM, A-law and mu-law are',
+    ],
+    [
+      'AAC in FLV without its configuration',
+      flv(0xaf, 1, 2),
+      'the sound in the FLV file is of a codec that is not read: AAC of an unknown kind; MP3, AAC, PCM, A-law and mu-law are',
+    ],
+    ['FLV of pictures', flv(), 'the FLV file has no sound'],
+  ])('%s', (_, bytes, message) => {
+    expect(() => heard(bytes)).toThrow(expect.objectContaining({ status: 400, code: 'unsupported_audio', param: 'file', message }));
+  });
+});
