@@ -221,9 +221,11 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   instance_stats: (d) => {
     const size = f32(spanRows(d, d.p['chunk']!), 4 * d.p['c4']!);
-    return { bytes: { x: size }, operations: size / 2 };
+    return { bytes: { x: size, partial: f32(d.x * d.z, 8 * d.p['c4']!) }, operations: size / 2 };
   },
-  instance_affine: WHOLE, alignment_matrix: WHOLE, alignment_stats: WHOLE, combine_rows: WHOLE, group_rows: WHOLE, route_rows: WHOLE,
+  // Of several sequences only the device knows how many numbers instance_stats left: next to none beside its x.
+  instance_affine: ({ v, p }) => ({ bytes: { partial: v['SPANS'] === 1 ? 0 : f32(Math.ceil(p['rows']! / p['chunk']!), 8 * p['c4']!) } }),
+  alignment_matrix: WHOLE, alignment_stats: WHOLE, combine_rows: WHOLE, group_rows: WHOLE, route_rows: WHOLE,
   frame: WHOLE, overlap_add: WHOLE, polar: WHOLE, spectrum: WHOLE, count_tokens: WHOLE, pack_blocks: WHOLE, pack_floats: WHOLE, pack_taps: WHOLE, quantize_floats: WHOLE,
   random_blocks: WHOLE, random_floats: WHOLE, expand_rows: WHOLE, mirror_add: WHOLE, argmax_reduce: WHOLE, resolve_tokens: WHOLE, slice_threshold: WHOLE, shard_best: WHOLE,
   source: WHOLE, source_phase: WHOLE, mel_denoise: WHOLE, mel_scale: WHOLE, correct_streams: WHOLE, predict_streams: WHOLE,

@@ -1,14 +1,18 @@
-/** `parley bench [MODEL]`: how fast a chat model is on this machine, beside what its adapter reaches, and which kernels take the time. */
+/** `parley bench [MODEL]`: how fast a model is on this machine, beside what its adapter reaches, and which kernels take the time. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { EngineError, RANDOM_SHAPES, RANDOM_TYPES, randomPath } from '../../engine/index.ts';
-import type { AdapterReport, ChatRequest, ModelInfo, ProfileEntry, RandomModel } from '../../engine/index.ts';
+import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig } from '../../engine/index.ts';
+import type { AdapterReport, ChatRequest, ProfileEntry, RandomModel } from '../../engine/index.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { measureAdapter } from '../setup/adapters.ts';
 import { BUNDLED as bundledFolder } from '../setup/layout.mjs';
 import { UsageError, command, modelPath, numberOption, startChat } from './chat-command.ts';
 import { usage } from './models.ts';
+import { describe, kernelRows, percentiles, profile } from './bench-report.ts';
+import type { ClientsRow, Report } from './bench-report.ts';
+import { measureAudio } from './bench-audio.ts';
 import { traceEvents } from './trace-file.ts';
 
 /** The bundled chat model; a name that no source has where it is not installed. */
@@ -16,9 +20,10 @@ const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');
 
 const HELP = `Usage: parley bench [MODEL] [options]
 
-Loads a chat model (the bundled one where none is named), has several clients at once ask for answers of a fixed length to
-prompts that share nothing, and prints tokens a second, times to the first token and between tokens (median and 99th
-percentile), what share that is of what the adapter reaches, and the kernels that take the most time.
+Loads a model (the bundled chat model where none is named) and has several clients at once ask it. Of a chat model, for
+answers of a fixed length to prompts that share nothing: tokens a second, times to the first token and between tokens (median
+and 99th percentile), and what share that is of what the adapter reaches. Of a speech or a transcription model, how many times
+as fast as real time. Then the kernels that take the most time, beside what they should take at best on this adapter.
 
 MODEL is a folder, a file, or whatever 'parley pull --help' lists. With --random the model is a published shape with weights
 that mean nothing, which the device makes in seconds: nothing is fetched.
@@ -50,8 +55,6 @@ const OPTIONS = {
 const MOST_CLIENTS = 256;
 /** Fewer than any vocabulary of a chat model has. */
 const FIRST_TOKENS = 64;
-/** Kernels that are shown. */
-const SHOWN = 10;
 
 interface BenchCall {
   readonly model: string;
@@ -66,36 +69,6 @@ interface BenchCall {
   readonly trace: string | undefined;
 }
 
-/** Milliseconds. */
-interface Percentiles {
-  readonly p50: number;
-  readonly p99: number;
-}
-
-interface ClientsRow {
-  readonly clients: number;
-  /** Tokens a second of all prompts, from the first request to the last first token. */
-  readonly prefill: number;
-  /** Tokens a second of all answers, from the last first token to the end of the first answer that ended. */
-  readonly decode: number;
-  readonly firstToken: Percentiles;
-  readonly betweenTokens: Percentiles;
-}
-
-interface Report {
-  readonly date: string;
-  readonly model: Pick<ModelInfo, 'id' | 'architecture' | 'parameters' | 'weightBytes'> & { readonly format?: string };
-  readonly adapter: AdapterReport | { readonly problem: string };
-  readonly secondsToReady: number;
-  readonly promptTokens: number;
-  readonly tokens: number;
-  readonly rows: readonly ClientsRow[];
-  /** Of one client's tokens; absent where the adapter has no timestamps. */
-  readonly kernels?: readonly ProfileEntry[];
-  /** Of what the adapter reaches in products of its own: reading weights for one client's tokens, arithmetic for prompts. */
-  readonly shares?: { readonly weights: number; readonly arithmetic: number };
-}
-
 /** Prints the figures; exits like `parley run`. */
 export async function runBench(argv: readonly string[]): Promise<void> {
   if (argv.includes('--help') || argv.includes('-h')) return usage(argv, HELP);
@@ -103,7 +76,9 @@ export async function runBench(argv: readonly string[]): Promise<void> {
     const call = parseCall(argv);
     const path = call.random ? randomPath(call.random) : call.model === BUNDLED ? BUNDLED : await modelPath(call.model);
     const adapter = await measureAdapter(call.adapter);
-    const report = await measure(call, path, adapter);
+    const { task } = await describeModel(createNodePlatform({ log: () => undefined }), { path }, resolveConfig({}));
+    const report =
+      task === 'chat' ? await measure(call, path, adapter) : await measureAudio(task, { ...call, path, reach: adapter, writeTrace });
     process.stdout.write(call.json ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
   });
 }
@@ -174,9 +149,9 @@ async function measure(call: BenchCall, path: string, adapter: AdapterReport | {
     await ask(1);
     const rows: ClientsRow[] = [];
     for (const count of clients) rows.push(await ask(count));
-    const profiled = await profile(engine, ask);
+    const profiled = await profile(engine, () => ask(1));
     if (call.trace !== undefined) await writeTrace(call.trace, engine.info().adapter.name, profiled);
-    const kernels = profiled?.map(({ label, count, milliseconds }) => ({ label, count, milliseconds }));
+    const kernels = profiled && kernelRows(profiled, 'speed' in adapter ? adapter.speed : undefined, promptTokens + tokens / 2);
     const alone = rows.find((row) => row.clients === 1);
     const shares = alone && 'speed' in adapter && {
       weights: (alone.decode * weightBytes) / (adapter.speed.gigabytesPerSecond * 1e9),
@@ -184,7 +159,7 @@ async function measure(call: BenchCall, path: string, adapter: AdapterReport | {
     }; // prettier-ignore
     return {
       date: new Date().toISOString(),
-      model: { id, architecture, parameters, weightBytes, ...(format !== undefined && { format }) },
+      model: { id, task: 'chat', architecture, parameters, weightBytes, ...(format !== undefined && { format }) },
       adapter,
       secondsToReady,
       promptTokens,
@@ -241,70 +216,8 @@ function asker(engine: EngineSupervisor, prompt: readonly number[], maxTokens: n
   };
 }
 
-function percentiles(values: readonly number[]): Percentiles {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number): number => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
-  return { p50: at(0.5), p99: at(0.99) };
-}
-
-/** Kernels by the time they take for one client; undefined where the adapter cannot tell. */
-async function profile(
-  engine: EngineSupervisor,
-  ask: (clients: number) => Promise<ClientsRow>,
-): Promise<readonly ProfileEntry[] | undefined> {
-  try {
-    await engine.profile(true);
-  } catch (error) {
-    if (error instanceof EngineError && error.code === 'unsupported') return undefined;
-    throw error;
-  }
-  await ask(1);
-  return engine.profile(false);
-}
-
 /** Writes the time line of a profile. */
 async function writeTrace(file: string, adapter: string, kernels: readonly ProfileEntry[] | undefined): Promise<void> {
   if (!kernels) throw new UsageError(`--trace: ${adapter} cannot tell the time of its kernels`);
   await writeFile(file, JSON.stringify(traceEvents(adapter, kernels)));
-}
-
-function describe({ model, adapter, secondsToReady, promptTokens, tokens, rows, kernels, shares }: Report): string {
-  const one = (value: number): string => value.toFixed(1);
-  const name = `${model.id} (${model.architecture}${model.format === undefined ? '' : `, ${model.format}`})`;
-  const size = `${one(model.parameters / 1e6)} M parameters, ${one(model.weightBytes / 2 ** 20)} MiB of weights`;
-  const lines = [
-    `${name}: ${size}, ready after ${one(secondsToReady)} s`,
-    'speed' in adapter
-      ? `${adapter.info.name}: ${one(adapter.speed.gigabytesPerSecond)} GB/s of weights read, ${one(adapter.speed.gigaflops)} GFLOP/s`
-      : `the adapter could not be measured: ${adapter.problem}`,
-    '',
-    `prompts of ${promptTokens} tokens, answers of ${tokens}; milliseconds are median / 99th percentile`,
-    '',
-    ...table(
-      ['clients', 'prompt tokens/s', 'first token ms', 'tokens/s', 'ms between tokens'],
-      rows.map(({ clients, prefill, firstToken, decode, betweenTokens }) => [
-        String(clients), one(prefill), `${one(firstToken.p50)} / ${one(firstToken.p99)}`, one(decode), `${one(betweenTokens.p50)} / ${one(betweenTokens.p99)}`,
-      ]), // prettier-ignore
-    ),
-  ];
-  if (shares) {
-    const percent = (share: number): string => `${(100 * share).toFixed(0)} %`;
-    lines.push('', `one client: ${percent(shares.weights)} of that in reading weights for its tokens, ${percent(shares.arithmetic)} of it in arithmetic for its prompt`); // prettier-ignore
-  }
-  if (kernels) {
-    const total = kernels.reduce((sum, { milliseconds }) => sum + milliseconds, 0);
-    lines.push('', 'kernels of one client, each timed on its own', '');
-    const shown = kernels.slice(0, SHOWN).map(({ label, count, milliseconds }) => [
-      `${((100 * milliseconds) / total).toFixed(1)} %`, one(milliseconds), String(count), label,
-    ]); // prettier-ignore
-    lines.push(...table(['share', 'ms', 'times', 'kernel'], shown));
-  }
-  return `${lines.join('\n')}\n`;
-}
-
-/** Columns as wide as their widest cell; all but the last to the right. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i]!.length)));
-  const isLast = (i: number): boolean => i === head.length - 1 && rows.some((row) => /[a-z]/.test(row[i]!));
-  return [head, ...rows].map((row) => row.map((cell, i) => (isLast(i) ? cell : cell.padStart(widths[i]!))).join('  '));
 }

@@ -1,6 +1,7 @@
 /** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
 import { existsSync } from 'node:fs';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
+import type { EngineConfig } from '../../engine/index.ts';
 import { resolveSource, sourceSettings } from '../../sources/node/index.ts';
 import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
@@ -52,7 +53,12 @@ export async function startChat(
   const { adapter, ...limits } = settings;
   const sampling = recommendedSampling(model);
   const chat = { path, ...(sampling && { sampling }) };
-  const config = resolveConfig({ chat, ...limits, ...(adapter !== undefined && { adapter }) });
+  return startEngine({ chat, ...limits, ...(adapter !== undefined && { adapter }) });
+}
+
+/** The same with whatever models are named. */
+export async function startEngine(settings: Partial<EngineConfig>): Promise<EngineSupervisor> {
+  const config = resolveConfig(settings);
   let giveUp = (_error: EngineError): void => {};
   const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
   const engine = superviseEngine({

@@ -173,3 +173,6 @@ test("Whisper's encoder takes what its sizes say", async () => {
   expect(sum('linear') + sum('conv1d')).toBeGreaterThan(products + stem);
   expect(all.operations).toBeLessThan(1.35 * (products + stem + sum('dense')));
 });
+
+/** Operations of a dispatch that take 50 ms on a card of a TFLOP/s, the slowest that a GPU of the last ten years multiplies f32 with by these kernels. */
+const MOST = 0.05e12;

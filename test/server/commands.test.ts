@@ -58,7 +58,7 @@ test('bench measures a model and says what of the adapter it uses', async () => 
     readonly rows: readonly { readonly clients: number; readonly firstToken: Figures; readonly betweenTokens: Figures }[];
     readonly shares: Figures;
     readonly adapter: { readonly speed: Figures };
-    readonly kernels: readonly { readonly label: string; readonly count: number; readonly milliseconds: number }[];
+    readonly kernels: readonly { readonly label: string; readonly count: number; readonly milliseconds: number; readonly expectedMilliseconds: number }[];
   };
   expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
   expect(report.rows.map(({ clients }) => clients)).toEqual([1, 3]);
@@ -68,6 +68,7 @@ test('bench measures a model and says what of the adapter it uses', async () => 
   expect(figures).toHaveLength(14);
   for (const figure of [...figures, ...[report.shares, report.adapter.speed].flatMap((figures) => Object.values<number>(figures))])
     expect(figure).toBeGreaterThan(0);
+  for (const { label, expectedMilliseconds } of report.kernels) expect(expectedMilliseconds, label).toBeGreaterThanOrEqual(0);
   // Every token of one answer by itself: its products of matrices are among the kernels.
   expect(report.kernels.map(({ label }) => label).join()).toContain('linear');
   // The same, dispatch by dispatch, as Chrome's format of trace events has it: one after the other on one track.
@@ -87,6 +88,24 @@ test('bench measures a model and says what of the adapter it uses', async () => 
     report.kernels.reduce((sum, { milliseconds }) => sum + milliseconds, 0),
     3,
   );
+});
+
+test.each([
+  ['parley-speech', 'speech', 'conv1d'],
+  ['parley-transcribe', 'transcription', 'linear'],
+])('bench measures %s', async (id, task, kernel) => {
+  const command = startParley(['bench', `models/${id}`, '--clients', '1', '--json'], {});
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  expect([await command.exit, command.err.text]).toEqual([0, '']);
+  type Row = Readonly<Record<string, number>> & { readonly label: string };
+  const report = JSON.parse(command.out.text) as { readonly model: object; readonly rows: readonly Row[]; readonly kernels: readonly Row[] };
+  expect(report.model).toMatchObject({ id, task });
+  expect(report.rows).toMatchObject([{ clients: 1 }]);
+  expect(report.rows[0]!['timesRealTime']).toBeGreaterThan(0);
+  // What each should take, of all that ran.
+  for (const row of report.kernels) expect(row['expectedMilliseconds'], row.label).toBeGreaterThan(0);
+  const products = report.kernels.filter(({ label }) => label.startsWith(kernel));
+  expect(products.reduce((sum, row) => sum + row['operations']!, 0)).toBeGreaterThan(1e8);
 });
 
 test('bench makes the weights of a shape by itself', async () => {
