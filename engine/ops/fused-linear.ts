@@ -19,7 +19,7 @@ import type { LinearPart, LinearWeight } from './weight.ts';
 export const LINEAR_FUSED = defineKernel({
   file: 'linear/linear_fused.wgsl',
   fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/activation.wgsl'],
-  consts: ['ROWS'],
+  consts: ['ROWS', 'COLUMN_GROUPS'],
   bindings: { x: 'read', norm: 'read', weight: 'read', bias: 'read', out: 'write' },
   params: {
     m: 'u32',
@@ -145,24 +145,26 @@ interface Fused {
   readonly rows: number;
 }
 
-/** Columns that a workgroup holds at a time: two groups. */
+/** Columns that a workgroup holds at a time: two groups of GROUP. */
 const TILE_COLUMNS = 64;
+const GROUP = 32;
 /** Of a workgroup that adds up a norm. */
 const MOST_LANES = 256;
 /** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
 const FEW_WORKGROUPS = 16;
 /** Quads that an invocation holds of a normed row. */
 const HELD = 64;
-/** Tiles of columns that share one norm at most. */
-const MOST_TILES = 8;
+/** Columns that share one norm at most. */
+const MOST_COLUMNS = 512;
 
 function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows }: Fused): void {
   const { x, norm, eps } = input;
   const columns = x.shape.at(-1) ?? 0;
   const { weight, first, count, padded } = part;
   const gated = activation !== undefined;
-  const all = ceilDiv(count, TILE_COLUMNS);
-  const tiles = rec.caps.family === 'cpu' ? Math.min(MOST_TILES, Math.max(1, Math.floor(all / FEW_WORKGROUPS))) : 1;
+  const held = tileColumns(part, gated);
+  const all = ceilDiv(count, held);
+  const tiles = rec.caps.family === 'cpu' ? Math.min(MOST_COLUMNS / held, Math.max(1, Math.floor(all / FEW_WORKGROUPS))) : 1;
   const params = {
     m: rows,
     n: count,
@@ -179,8 +181,14 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   const variant = normVariant(rec.caps, few, columns);
   // Floats, whose weights are more to load than the row, gain nothing.
   const holds = norm && tiles > 1 && isBlockType(part.dtype) && columns / 4 <= HELD * few.wg;
-  const consts = { ...variant.consts, ...(holds && { HELD }) };
+  const consts = { ...variant.consts, COLUMN_GROUPS: held / GROUP, ...(holds && { HELD }) };
   rec.dispatch(LINEAR_FUSED, { ...variant, consts, overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
+}
+
+/** Of a texture gates fill one stream of words, then ups another, where that leaves enough workgroups. */
+function tileColumns({ place, count }: LinearPart, gated: boolean): number {
+  const twice = 2 * TILE_COLUMNS;
+  return gated && place === 'texture' && count >= FEW_WORKGROUPS * twice ? twice : TILE_COLUMNS;
 }
 
 /** The variant of a kernel that makes norms of its rows before it multiplies: the sum in the order of rmsNorm's workgroup, which may be smaller than its own. */

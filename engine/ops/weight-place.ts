@@ -12,8 +12,8 @@ import { avoids } from './replaceable.ts';
  */
 export type WordPlace = 'buffer' | 'texture';
 
-/** Columns of a group in a texture. */
-export const GROUP = 32;
+/** Columns of a group in a texture: those of a workgroup that has one row, so that it reads one stream of words (docs/decisions/kernels.md). */
+export const GROUP = 64;
 
 /** Bytes from which a weight is worth a texture, whose last row of texels may be all but empty. */
 const LEAST_BYTES = 2 ** 17;

@@ -28,12 +28,12 @@ function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean
 }
 
 const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
-  const { ROWS: rows = 1, HELD } = consts;
+  const { ROWS: rows = 1, COLUMN_GROUPS, HELD } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
   const gated = overrides['GATED'] === 1;
-  // So many that tiles share a norm, where that is what the variant is for.
-  const columns = HELD === undefined ? COLUMNS : 2048;
+  // So many that tiles are wide or share a norm, where that is what the variant is for.
+  const columns = HELD !== undefined ? 2048 : COLUMN_GROUPS === 4 ? 1024 : COLUMNS;
   const outputs = gated ? 2 * columns : columns;
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, outputs, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);

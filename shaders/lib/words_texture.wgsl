@@ -1,8 +1,8 @@
-// The same words in a storage texture, [N / 32][words of a row][32 columns], four columns a texel, 512 texels a row of the texture (gpu/tensor.ts: TEXEL_ROW).
+// The same words in a storage texture, [N / 64][words of a row][64 columns], four columns a texel, 512 texels a row of the texture (gpu/tensor.ts: TEXEL_ROW).
 const WRITTEN_OUT = true;
 
 fn row_words(word: u32, columns: u32) -> vec4<u32> {
-  let texel = (columns / 8u * row_length() + word) * 8u + columns % 8u;
+  let texel = (columns / 16u * row_length() + word) * 16u + columns % 16u;
   return textureLoad(weight, vec2<u32>(texel % 512u, texel / 512u));
 }
 

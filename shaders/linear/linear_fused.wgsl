@@ -2,7 +2,7 @@
 // out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
 //
 // rms_norm.wgsl, a product and gate_mul.wgsl as one dispatch, with the bits of the three. Every workgroup makes the norm of its rows anew and walks `tiles` times
-// two groups of 32 columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbours, or gates and their ups.
+// COLUMN_GROUPS groups of 32 columns (lib/groups_rows.wgsl, lib/groups_split.wgsl): neighbours, or as many gates as ups.
 // Reference: test/reference/linear.ts, norm.ts, activation.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -28,13 +28,17 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
-const COLUMN_GROUPS = 2u;
+// Groups of gates, where the others are ups.
+const GATES = COLUMN_GROUPS / 2u;
 
 // First column of what the workgroup makes, of its groups the first.
 var<private> first: u32;
 
 fn group_column(group: u32) -> u32 {
-  return first + group * select(32u, params.n / 2u, GATED);
+  if (GATED) {
+    return first + group % GATES * 32u + group / GATES * (params.n / 2u);
+  }
+  return first + group * 32u;
 }
 
 fn store_quad(row: u32, n: u32, columns: u32, sums: vec4<f32>) {
@@ -57,24 +61,32 @@ fn gate4(gates: vec4<f32>, ups: vec4<f32>) -> vec4<f32> {
   return y;
 }
 
+// Stores row i of a group of gates and the ups that belong to it, or of two groups.
+fn store_group(row: u32, i: u32, group: u32, lane: u32) {
+  let n = first + 32u * group + 4u * lane;
+  let low = made_quad(i, group, lane);
+  let high = made_quad(i, group + GATES, lane);
+  if (GATED) {
+    store_quad(row, n, params.n / 2u, gate4(low, high));
+  } else {
+    store_quad(row, n, params.n, low);
+    store_quad(row, n + 32u * GATES, params.n, high);
+  }
+}
+
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let first_row = group.y * ROWS;
   norm_rows(first_row, lane);
-  let width = select(64u, 32u, GATED);
+  let width = 32u * select(COLUMN_GROUPS, GATES, GATED);
   for (var t = 0u; t < params.tiles; t++) {
     first = (group.x * params.tiles + t) * width;
     make_groups(first_row, lane);
     for (var i = 0u; i < ROWS; i++) {
       if (lane < 8u && first_row + i < params.m) {
-        let n = first + 4u * lane;
-        let low = made_quad(i, 0u, lane);
-        let high = made_quad(i, 1u, lane);
-        if (GATED) {
-          store_quad(first_row + i, n, params.n / 2u, gate4(low, high));
-        } else {
-          store_quad(first_row + i, n, params.n, low);
-          store_quad(first_row + i, n + 32u, params.n, high);
+        store_group(first_row + i, i, 0u, lane);
+        if (GATES == 2u) {
+          store_group(first_row + i, i, 1u, lane);
         }
       }
     }

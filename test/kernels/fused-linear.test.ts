@@ -119,7 +119,12 @@ for (const m of [2, 5, 9]) {
 }
 exact.push(exactCase({ m: 1, k: 2048, n: 2600, dtype: 'f16' }), exactCase({ m: 1, k: 64, n: 1300, dtype: 'f16', activation: 'silu' }));
 // The same with a row that invocations hold, and one that is too long for that.
-for (const m of [1, 2]) exact.push(exactCase({ m, k: 1024, n: 1028, dtype: 'Q4_K', activation: 'silu' }));
+for (const m of [1, 2]) exact.push(exactCase({ m, k: 1024, n: 2052, dtype: 'Q4_K', activation: 'silu' }));
+// Tiles of 64 gates and as many ups that have a norm each.
+exact.push(
+  exactCase({ m: 1, k: 256, n: 1100, dtype: 'Q4_K', activation: 'silu' }),
+  exactCase({ m: 1, k: 2304, n: 1028, dtype: 'Q8_0', activation: 'silu' }),
+);
 exact.push(exactCase({ m: 1, k: 256, n: 2600, dtype: 'Q8_0', bias: true }), exactCase({ m: 1, k: 2304, n: 2100, dtype: 'Q8_0' }));
 exact.push(
   exactCase({ m: 2, k: 256, n: 100, dtype: 'f16', activation: 'silu', norm: false }),

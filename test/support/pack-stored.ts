@@ -1,7 +1,7 @@
 /** Weights in blocks on a device, laid out by the host: what the device makes of a file is compared with them, and kernels are tried on them. */
 import type { Device } from '../../engine/gpu/device.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
-import { placeOf } from '../../engine/ops/weight-place.ts';
+import { GROUP, placeOf } from '../../engine/ops/weight-place.ts';
 import type { LinearWeight } from '../../engine/ops/weight.ts';
 import { BLOCK, rowWords } from '../../engine/weights/block-format.ts';
 import { BLOCK_FORMATS } from '../../engine/weights/block-types.ts';
@@ -28,7 +28,7 @@ export function packStored(
       device.write(tensor, rows);
       continue;
     }
-    const grouped = device.upload('grouped', 'u32', [rows.length], grouped32(rows, words, padded));
+    const grouped = device.upload('grouped', 'u32', [rows.length], inGroups(rows, words, padded));
     const rec = device.record('fill');
     rec.fill(grouped, tensor);
     rec.submit();
@@ -37,10 +37,10 @@ export function packStored(
   return weight;
 }
 
-/** [words][padded] -> [padded / 32][words][32], as words lie in a texture. */
-export function grouped32(rows: Uint32Array, words: number, padded: number): Uint32Array {
+/** [words][padded] -> [padded / GROUP][words][GROUP], as words lie in a texture. */
+function inGroups(rows: Uint32Array, words: number, padded: number): Uint32Array {
   return rows.map((_, i) => {
-    const group = Math.floor(i / (words * 32));
-    return rows[(Math.floor(i / 32) % words) * padded + group * 32 + (i % 32)]!;
+    const group = Math.floor(i / (words * GROUP));
+    return rows[(Math.floor(i / GROUP) % words) * padded + group * GROUP + (i % GROUP)]!;
   });
 }
