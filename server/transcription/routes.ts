@@ -43,6 +43,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
           if (call.model !== undefined) context.checkModel(call.model);
           if (task === 'translate') checkTranslates(options.modelId, context.model());
           job.note({ bytes: call.file.length, stream: call.stream, format: call.format });
+          warn(response, call.warnings);
           job.enter('unpack');
           await upload.hear(decodedBytes(call.file), job.signal);
           const { samples, warnings, discard } = await options.codec.decode(call.file);

@@ -38,6 +38,8 @@ export interface TranscriptionCall<File = Blocks> {
   readonly stream: boolean;
   /** Whether a stream has an event for each segment, with its times. */
   readonly segments: boolean;
+  /** What was asked for and changes nothing, in a sentence each. */
+  readonly warnings: readonly string[];
 }
 
 export interface FormRules {
@@ -101,7 +103,10 @@ export function parseTranscriptionForm<File = Blocks>(
     vad: parseChunking(fields),
     timestamps: format === 'verbose_json' && granularities.includes('word') ? 'word' : timed ? 'segment' : undefined,
   }) as TranscriptionCall['request'];
-  return { model, file, request, format, granularities, stream, segments };
+  const warnings = WITHOUT_EFFECT.filter((name) => fields.has(name)).map(
+    (name) => `'${name}' has no effect: the models here take no such hints`,
+  );
+  return { model, file, request, format, granularities, stream, segments, warnings };
 }
 
 /** 400 where the model writes only what it hears. */
@@ -129,6 +134,9 @@ const REFUSED: readonly (readonly [string, string?])[] = [
   ['known_speaker_references'],
   ['task', 'POST /v1/audio/transcriptions transcribes and /v1/audio/translations translates'],
 ];
+
+/** Hints of OpenAI's newer clients and of faster-whisper. Without them the transcript is as good as it is without the field, so they are no error. */
+const WITHOUT_EFFECT = ['keywords', 'languages', 'hotwords'] as const;
 
 function refuseUnsupported(fields: Form['fields']): void {
   for (const [name, why] of REFUSED) if (fields.has(name)) throw unsupportedParameter(name, why);

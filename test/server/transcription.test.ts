@@ -110,6 +110,9 @@ describe('a good form', () => {
       expect(headers['x-parley-warning']).toBe("'prompt' is ignored");
       expect(headers['access-control-expose-headers']).toContain('x-parley-warning');
     }
+    const hints = await postForm(transcription + PATH, [...GOOD, ['keywords[]', 'Ann'], ['keywords[]', 'Bob'], ['hotwords', 'Ann']]);
+    const none = (name: string): string => `'${name}' has no effect: the models here take no such hints`;
+    expect([hints.status, hints.headers['x-parley-warning']]).toEqual([200, `${none('keywords')}, ${none('hotwords')}`]);
     expect((await postForm(transcription + PATH, GOOD)).headers).not.toHaveProperty('x-parley-warning');
   });
 

@@ -223,6 +223,9 @@ assert re.search(r"\w", hear(chunking_strategy=loose).text)
 assert hear(chunking_strategy={"type": "server_vad", "threshold": 1}).text == ""
 for extra in ({"vad_filter": "false"}, {"vad_filter": "true"}, {"stream": "false"}, {"stream": "0"}, {"unknown": "x"}):
     assert re.search(r"\w", hear(extra_body=extra).text), extra
+for hints in ({"keywords": ["watch", "station"]}, {"languages": ["en", "de"]}):
+    raw = listener.audio.transcriptions.with_raw_response.create(**HEAR, **hints)
+    assert raw.parse().text == text and f"'{next(iter(hints))}' has no effect" in raw.headers["x-parley-warning"], raw.headers
 silence = io.BytesIO()
 with wave.open(silence, "wb") as file:
     file.setnchannels(1), file.setsampwidth(2), file.setframerate(16000), file.writeframes(bytes(64000))
@@ -242,6 +245,7 @@ usage = events[-1].usage
 assert usage.type == "tokens" and usage.total_tokens == usage.input_tokens + usage.output_tokens and usage.input_token_details.audio_tokens > 0, usage
 events = list(hear(stream=True, timestamp_granularities=["segment"]))
 spans = [event for event in events if event.type == "transcript.text.segment"]
+assert all("speaker" not in span.to_dict() for span in spans)  # only diarization has any
 assert spans and all(isinstance(span.id, str) and 0 <= span.start < span.end <= clip_seconds + 0.05 for span in spans), spans
 assert "".join(event.delta for event in events if event.type == "transcript.text.delta") == events[-1].text, events
 with listener.audio.transcriptions.with_streaming_response.create(**HEAR, stream=True, response_format="text") as streamed:
