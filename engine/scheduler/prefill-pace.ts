@@ -7,6 +7,17 @@ const LEAST = 64;
 /** A step of fewer says little of those with many. */
 const TELLING = 32;
 
+/**
+ * Multiplications and additions of a step before anything is known. With at least LEAST tokens the longest dispatch of a model of up to 8 B then takes 50 ms at 0.32 TFLOP/s,
+ * which small GPUs have (test/models/kernel-work.test.ts counts it).
+ */
+const FIRST_OPERATIONS = 0.5e12;
+
+/** Tokens of such a step of a model, at most so many. */
+export function firstChunk(parameters: number, most: number): number {
+  return Math.min(most, Math.max(LEAST, Math.floor(FIRST_OPERATIONS / (2 * parameters))));
+}
+
 export class PrefillPace {
   readonly #most: number;
   #chunk: number;

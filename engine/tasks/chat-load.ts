@@ -27,7 +27,7 @@ import { ModelRunner } from '../runner/model-runner.ts';
 import type { StepResult } from '../runner/model-runner.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { schedulePolicy } from '../scheduler/policy.ts';
-import { PrefillPace } from '../scheduler/prefill-pace.ts';
+import { PrefillPace, firstChunk } from '../scheduler/prefill-pace.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
 import type { SchedulerOptions } from '../scheduler/scheduler.ts';
 import { samplingDefaults, shownDefaults } from '../sampling.ts';
@@ -194,7 +194,11 @@ async function loadChat(
   const pool = new PagePool(pages);
   const window = largestWindow(kvShapeOf(model, shape));
   const windows = window === undefined ? undefined : { window, pages: loaded.windowPages };
-  const scheduler = new Scheduler(pool, table, { ...schedulerOptions(config, limits), stateSlots: memory.stateSlots, windows });
+  const scheduler = new Scheduler(pool, table, {
+    ...schedulerOptions(config, limits, loaded.parameters),
+    stateSlots: memory.stateSlots,
+    windows,
+  });
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
@@ -319,11 +323,11 @@ async function loadSplitModel(device: Device, model: ChatModel, shape: DecoderSh
 }
 
 /** What the scheduler needs to know of the settings. */
-function schedulerOptions(config: EngineConfig, limits: BatchLimits): SchedulerOptions {
+function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters: number): SchedulerOptions {
   const isPaced = config.chunkedPrefillSize === 'auto' && limits.prefillChunk > SOFTWARE_CHUNK;
   return {
     ...limits,
-    pace: isPaced ? new PrefillPace(SOFTWARE_CHUNK, limits.prefillChunk) : undefined,
+    pace: isPaced ? new PrefillPace(firstChunk(parameters, SOFTWARE_CHUNK), limits.prefillChunk) : undefined,
     pageSize: config.pageSize,
     maxQueued: config.maxQueuedRequests,
     policy: schedulePolicy(config.schedulePolicy),

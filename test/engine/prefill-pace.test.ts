@@ -1,6 +1,6 @@
 /** Steps take as many prompt tokens as the device computes in a moment. */
 import { expect, test } from 'vitest';
-import { PrefillPace } from '../../engine/scheduler/prefill-pace.ts';
+import { PrefillPace, firstChunk } from '../../engine/scheduler/prefill-pace.ts';
 import { Rig } from '../support/scheduler-rig.ts';
 
 test('a fast device gets more at a time, twice as many a step at most', () => {
@@ -21,6 +21,11 @@ test('a slow one gets at once what takes 200 ms, and never less than is worth re
   // What compiled in that step is not its pace.
   pace.took(64, 50);
   expect(pace.chunk).toBe(128);
+});
+
+test('the larger a model, the fewer tokens there are before anything is known', () => {
+  expect([5e6, 494e6, 1.24e9, 8e9, 70e9].map((parameters) => firstChunk(parameters, 256))).toEqual([256, 256, 201, 64, 64]);
+  expect(firstChunk(8e9, 40)).toBe(40);
 });
 
 test('steps of a few tokens say nothing', () => {

@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { OptionalFeature } from '../../engine/gpu/caps.ts';
+import type { Caps, OptionalFeature } from '../../engine/gpu/caps.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { isKernel } from '../../engine/gpu/kernel.ts';
@@ -14,17 +14,20 @@ import { createEncoderWorkspace, encodeAudio } from '../../engine/models/whisper
 import { loadWhisperModel } from '../../engine/models/whisper/load.ts';
 import { conv1d, packConv1d } from '../../engine/ops/conv.ts';
 import { denseAttention } from '../../engine/ops/dense-attention.ts';
-import { COUNTED } from '../../engine/ops/kernel-work.ts';
+import { COUNTED, workOf } from '../../engine/ops/kernel-work.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { lstm } from '../../engine/ops/lstm.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { firstChunk } from '../../engine/scheduler/prefill-pace.ts';
+import { product } from '../../engine/util/math.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
-import { randomPath } from '../../engine/weights/random/random-folder.ts';
+import { RANDOM_SHAPES, randomPath } from '../../engine/weights/random/random-folder.ts';
 import { DecoderHarness } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { countWork } from '../support/kernel-work.ts';
 import type { KernelWork } from '../support/kernel-work.ts';
+import { planOnly } from '../support/planned-device.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const KEEP = { float: 'f16', keepBlocks: true, quantization: 'none' } as const;
@@ -174,5 +177,57 @@ test("Whisper's encoder takes what its sizes say", async () => {
   expect(all.operations).toBeLessThan(1.35 * (products + stem + sum('dense')));
 });
 
-/** Operations of a dispatch that take 50 ms on a card of a TFLOP/s, the slowest that a GPU of the last ten years multiplies f32 with by these kernels. */
-const MOST = 0.05e12;
+/** Adapters that bind a matrix of these models whole. */
+const GPU: Partial<Caps> = {
+  subgroups: true, subgroupMinSize: 32, subgroupMaxSize: 32, software: false, family: 'generic', maxBindingBytes: 2 ** 31, maxTexels: 2 ** 27,
+  maxBufferBytes: 2 ** 32, maxWorkgroupBytes: 32768, maxStorageBuffers: 10,
+}; // prettier-ignore
+
+interface PromptStep {
+  /** Operations of the longest dispatch, and of all layers. */
+  readonly longest: number;
+  readonly all: number;
+  readonly parameters: number;
+}
+
+/** A step of a prompt of a published shape on a GPU, of which nothing is made: of the layers, as the head is for one row. */
+async function promptStep(shape: string, rows: number, positions: number): Promise<PromptStep> {
+  const planned = planOnly(await testDevice(), GPU, []);
+  const [layers, { num_hidden_layers: whole, vocab_size: vocabulary }] = [2, RANDOM_SHAPES[shape]!];
+  const path = randomPath({ shape, type: 'q4_k', layers, seed: 1 });
+  const harness = await DecoderHarness.load(planned, path, { storage: KEEP, dtype: 'f16', context: positions, rows, sequences: 1 });
+  const found: number[] = [];
+  const { record } = planned;
+  planned.record = (label) => {
+    const rec = record.call(planned, label);
+    rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
+      const { operations, operationsAPosition } = workOf(kernel, variant, bindings, params, workgroups);
+      if ((params as Record<string, number>)['n'] !== vocabulary) found.push(operations + operationsAPosition * positions);
+    };
+    return rec;
+  };
+  await harness.step([{ sequence: 0, start: positions - rows, tokens: Array<number>(rows).fill(3) }]);
+  const { parameters } = (await openShape(shape))!;
+  return { longest: Math.max(...found), all: (found.reduce((a, b) => a + b, 0) * whole) / layers, parameters };
+}
+
+async function openShape(shape: string): Promise<{ readonly parameters: number }> {
+  const folder = await openModelFolder(createNodePlatform(), randomPath({ shape, type: 'q4_k', seed: 1 }));
+  const checkpoint = await folder.weights();
+  return { parameters: checkpoint.names().reduce((sum, name) => sum + product(checkpoint.tensor(name)!.shape), 0) };
+}
+
+describe.each(['llama-0.5b', 'llama-1b', 'llama-8b'])('a prompt of %s', (shape) => {
+  test('has no dispatch of 50 ms in its first step, on a card of 0.32 TFLOP/s', async () => {
+    const { parameters } = await openShape(shape);
+    const { longest } = await promptStep(shape, firstChunk(parameters, 256), 512);
+    expect(longest).toBeGreaterThan(1e9);
+    expect(longest).toBeLessThan(0.05 * 0.32e12);
+  });
+
+  test.each([512, 32_768])('nor in those that take 200 ms, at %i positions', async (positions) => {
+    const { longest, all } = await promptStep(shape, 256, positions);
+    expect(longest / all).toBeGreaterThan(0.005);
+    expect(longest / all).toBeLessThan(50 / 200);
+  });
+});
