@@ -15,6 +15,8 @@ export { planModels, tokensThatFit } from './runner/memory-plan.ts';
 export type { MemoryShare, ModelDemand } from './runner/memory-plan.ts';
 export { describeModel } from './tasks/describe-model.ts';
 export { createEngine } from './tasks/engine.ts';
+export { traceEvents } from './util/trace-events.ts';
+export type { TraceEvent } from './util/trace-events.ts';
 export { main as serveGrammars } from './text/grammar-worker.ts';
 export { RANDOM_TYPES } from './weights/random/random-checkpoint.ts';
 export { RANDOM_SHAPES, randomPath } from './weights/random/random-folder.ts';

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig } from '../../engine/index.ts';
+import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig, traceEvents } from '../../engine/index.ts';
 import type { AdapterReport, ChatRequest, ProfileEntry, RandomModel } from '../../engine/index.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
@@ -13,7 +13,6 @@ import { usage } from './models.ts';
 import { describe, kernelRows, percentiles, profile } from './bench-report.ts';
 import type { ClientsRow, Report } from './bench-report.ts';
 import { measureAudio } from './bench-audio.ts';
-import { traceEvents } from './trace-file.ts';
 
 /** The bundled chat model; a name that no source has where it is not installed. */
 const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { TraceEvent } from '../../engine/index.ts';
 import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
 import { ask, beginAnswer, expectNamedControls, greedyContext, longestTask, openPage, waitForState } from './playground.ts';
 import { serveFolder } from './static-server.ts';
@@ -101,6 +102,23 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     });
     afterAll(async () => {
       await loaded?.close();
+    });
+
+    test('the profiler saves a time line of what it shows, kernel by kernel', async () => {
+      await page.evaluate(() => (location.hash = '#/device'));
+      await page.click('section[aria-label="Profiler"] button:text("Measure")');
+      const saved = page.waitForEvent('download');
+      await page.click('text=Save trace', { timeout: 120_000 });
+      const { traceEvents } = JSON.parse(readFileSync(await (await saved).path(), 'utf8')) as {
+        readonly traceEvents: readonly TraceEvent[];
+      };
+      const spans = traceEvents.filter(({ ph }) => ph === 'X');
+      const rows = await page.locator('table.profile tbody tr').allInnerTexts();
+      const [first = ''] = rows;
+      const [label, times] = first.split('\t');
+      expect(spans.filter(({ args }) => args['variant'] === label)).toHaveLength(Number(times));
+      expect(spans.some(({ name }) => name.startsWith('linear'))).toBe(true);
+      await page.evaluate(() => (location.hash = '#/chat'));
     });
 
     test('stop, regenerate, edit and branch do what they say', async () => {

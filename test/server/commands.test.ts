@@ -6,7 +6,7 @@ import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeFindings, examine, memory } from '../../server/commands/doctor.ts';
-import type { TraceEvent } from '../../server/commands/trace-file.ts';
+import type { TraceEvent } from '../../engine/index.ts';
 import { startParley } from '../support/run-source.ts';
 
 /** Runs `parley run`; returns its exit code and what it wrote. */

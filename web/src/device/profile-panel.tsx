@@ -3,8 +3,10 @@ import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import type { ProfileEntry } from '../../../engine/api.ts';
 import type { Engine } from '../../../engine/protocol.ts';
+import { traceEvents } from '../../../engine/util/trace-events.ts';
 import { useApp } from '../app.ts';
 import type { ModelTask } from '../models/manifest.ts';
+import { download } from '../util.ts';
 
 const QUESTION = 'Tell me a short story about a fox.';
 /** Kernels in the table; the rest takes next to no time. */
@@ -15,6 +17,7 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
   const app = useApp();
   const task = useSignal<ModelTask>('chat');
   const busy = useSignal(false);
+  const adapter = useSignal('');
   const problem = useSignal('');
   const measure = async (): Promise<void> => {
     busy.value = true;
@@ -25,6 +28,7 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
       await session.engine.profile(true);
       for await (const event of runOnce(app.sessions[task.value].engine, task.value)) void event;
       profile.value = await session.engine.profile(false);
+      adapter.value = session.engine.info().adapter.name;
     } catch (error) {
       problem.value = error instanceof Error ? error.message : String(error);
     }
@@ -47,6 +51,11 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
           {busy.value ? 'Measuring' : 'Measure'}
         </button>
         {total > 0 && <span class="number">{total.toFixed(1)} ms on the GPU</span>}
+        {total > 0 && (
+          <button title="Every kernel on a time line, for ui.perfetto.dev" onClick={() => saveTrace(adapter.value, profile.value)}>
+            Save trace
+          </button>
+        )}
       </div>
       {problem.value && (
         <p class="failure" role="alert">
@@ -56,6 +65,10 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
       {total > 0 && <ProfileTable entries={profile.value} total={total} />}
     </section>
   );
+}
+
+function saveTrace(adapter: string, entries: readonly ProfileEntry[]): void {
+  download('parley-trace.json', new Blob([JSON.stringify(traceEvents(adapter, entries))], { type: 'application/json' }));
 }
 
 function ProfileTable({ entries, total }: { entries: readonly ProfileEntry[]; total: number }) {

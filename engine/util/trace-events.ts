@@ -1,5 +1,5 @@
 /** Kernels on a time line, in the form that Perfetto (ui.perfetto.dev) and chrome://tracing open: Chrome's trace events. */
-import type { ProfileEntry } from '../../engine/index.ts';
+import type { ProfileEntry } from '../api.ts';
 
 /** An event of the format; times in microseconds. */
 export interface TraceEvent {
