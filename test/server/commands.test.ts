@@ -58,7 +58,12 @@ test('bench measures a model and says what of the adapter it uses', async () => 
     readonly rows: readonly { readonly clients: number; readonly firstToken: Figures; readonly betweenTokens: Figures }[];
     readonly shares: Figures;
     readonly adapter: { readonly speed: Figures };
-    readonly kernels: readonly { readonly label: string; readonly count: number; readonly milliseconds: number; readonly expectedMilliseconds: number }[];
+    readonly kernels: readonly {
+      readonly label: string;
+      readonly count: number;
+      readonly milliseconds: number;
+      readonly expectedMilliseconds: number;
+    }[];
   };
   expect(report).toMatchObject({ model: { id: 'parley-chat', architecture: 'llama' }, promptTokens: 24, tokens: 6 });
   expect(report.rows.map(({ clients }) => clients)).toEqual([1, 3]);
@@ -98,7 +103,11 @@ test.each([
   onTestFinished(() => void command.child.kill('SIGKILL'));
   expect([await command.exit, command.err.text]).toEqual([0, '']);
   type Row = Readonly<Record<string, number>> & { readonly label: string };
-  const report = JSON.parse(command.out.text) as { readonly model: object; readonly rows: readonly Row[]; readonly kernels: readonly Row[] };
+  const report = JSON.parse(command.out.text) as {
+    readonly model: object;
+    readonly rows: readonly Row[];
+    readonly kernels: readonly Row[];
+  };
   expect(report.model).toMatchObject({ id, task });
   expect(report.rows).toMatchObject([{ clients: 1 }]);
   expect(report.rows[0]!['timesRealTime']).toBeGreaterThan(0);

@@ -8,7 +8,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import type { Recorder } from '../../engine/gpu/recorder.ts';
 import { viewAs } from '../../engine/gpu/device.ts';
 import type { DType, Tensor, TypedArray } from '../../engine/gpu/tensor.ts';
-import { workOf } from '../../engine/ops/kernel-work.ts';
+import type { KernelWork } from '../../engine/ops/kernel-work.ts';
 import { fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
@@ -114,7 +114,7 @@ export async function runCase(device: Device, kernelCase: KernelCase): Promise<v
   }
   for (const [name, spec] of Object.entries(outputs)) tensors[name] = guarded(device, name, spec);
   const rec = device.record(kernelCase.name);
-  const claimed = claims(rec, tensors);
+  const claimed = claims(device, rec, tensors);
   run(rec, tensors, device);
   rec.submit();
   for (const name of Object.keys(outputs)) {
@@ -135,12 +135,13 @@ export async function runCase(device: Device, kernelCase: KernelCase): Promise<v
 }
 
 /** Bytes that the table of kernels' work says are written, by output. */
-function claims(rec: Recorder, tensors: Readonly<Record<string, Tensor>>): ReadonlyMap<string, number> {
+function claims(device: Device, rec: Recorder, tensors: Readonly<Record<string, Tensor>>): ReadonlyMap<string, number> {
   const claimed = new Map<string, number>();
   const { dispatch } = rec;
   rec.dispatch = (kernel, variant, bindings, params, workgroups) => {
-    const { writes } = workOf(kernel, variant, bindings, params, workgroups);
-    for (const [binding, bytes] of writes) {
+    // A page carries no table: its devices have no counter.
+    const counted = device.profiler.counter?.(kernel, variant, bindings, params, workgroups) as KernelWork | undefined;
+    for (const [binding, bytes] of counted?.writes ?? []) {
       const { buffer } = (bindings as Record<string, Tensor>)[binding]!;
       for (const [name, tensor] of Object.entries(tensors))
         if (tensor.buffer === buffer) claimed.set(name, (claimed.get(name) ?? 0) + bytes);
