@@ -61,6 +61,7 @@ function runBenches([name = '', ...rest]) {
   const known = readdirSync(folder).filter((file) => file.endsWith('.bench.ts'));
   // These take minutes, or want models: only when asked for.
   const named = [
+    'audio-matrix',
     'audio-memory',
     'audio-soak',
     'browsers',
