@@ -21,9 +21,16 @@ export const ACTIVATE = defineKernel({
   overrides: { WG: 'u32', ACTIVATION: 'u32' },
 });
 
+export interface ActivateArgs {
+  readonly x: Tensor;
+  readonly out: Tensor;
+  readonly activation: Activation;
+  /** Values to compute; default all. */
+  readonly count?: number;
+}
+
 /** out[i] = f(x[i]). */
-export function activate(rec: Recorder, { x, out, activation }: { x: Tensor; out: Tensor; activation: Activation }): void {
-  const count = x.size;
+export function activate(rec: Recorder, { x, out, activation, count = x.size }: ActivateArgs): void {
   const overrides = { WG, ACTIVATION: ACTIVATIONS[activation] };
   rec.dispatch(ACTIVATE, { overrides }, { x, out }, { count }, [ceilDiv(count, WG)]);
 }

@@ -26,6 +26,22 @@ for (const kind of Object.keys(ACTIVATIONS) as Activation[]) {
   });
 }
 
+for (const count of [1, 64, 65]) {
+  cases.push({
+    name: `activate the first ${count} of 130 values`,
+    build(rng) {
+      const x = randomTensor(rng, [130], 2);
+      return {
+        inputs: { x },
+        outputs: { out: { dtype: 'f32', shape: [130], initial: new Float32Array(130) } },
+        run: (rec, t) => activate(rec, { x: t['x']!, out: t['out']!, activation: 'leaky_relu', count }),
+        // The rest stays as it was made.
+        expected: { out: Float64Array.from(x.values, (v, i) => (i < count ? activationReference('leaky_relu', v) : 0)) },
+      };
+    },
+  });
+}
+
 for (const [activation, columns] of [...SIZES.map((size) => ['silu', 4 * size] as const), ['gelu_tanh', 260] as const]) {
   cases.push({
     name: `gate_mul ${activation} gates 3 rows of ${columns}`,

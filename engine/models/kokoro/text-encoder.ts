@@ -71,7 +71,7 @@ export function textEncoder(
   for (const { conv, gamma, beta } of w.layers) {
     conv1d(rec, { x, weight: conv, out: mid, padding: (conv.taps - 1) / 2, rows: tokens });
     layerNorm(rec, { x: mid, weight: gamma, bias: beta, out: ws.encoded, eps: EPS, rows: end });
-    activate(rec, { x: ws.encoded, out: x, activation: 'leaky_relu' });
+    activate(rec, { x: ws.encoded, out: x, activation: 'leaky_relu', count: end * x.shape[1]! });
   }
   lstm(rec, { x, weight: w.lstm.lstm, out: ws.encoded, inputs: gates, rows: tokens });
 }
