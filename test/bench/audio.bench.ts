@@ -1,17 +1,21 @@
 /**
- * `npm run bench -- audio [--speech MODEL] [--transcription MODEL] [--part clients|rivals]`: speech and transcription through HTTP with 1, 4, 16 and 64 requests at once
+ * `npm run bench -- audio [--speech MODEL] [--transcription MODEL] [--part clients|rivals|whole]`: speech and transcription through HTTP with 1, 4, 16 and 64 requests at once
  * (real-time factors, time to the first byte, processor time), then the parts that cost most beside ONNX Runtime's WebGPU provider on the same adapter, outputs
- * compared first. Says which claims hold. Linux, where processes tell their processor time.
+ * compared first, then a whole Kokoro beside its export (`--export FOLDER` keeps it, or has one already). Says which claims hold. Linux, where processes tell their processor time.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { parseWav } from '../../engine/audio/wav.ts';
+import { logMelDistance } from '../support/log-mel.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 import { speak, transcribe } from './audio/clients.ts';
 import type { AudioLoad } from './audio/clients.ts';
 import { decoderDuel, encoderDuel, vocoderDuel } from './audio/duels.ts';
 import type { Duel } from './audio/duels.ts';
+import { exportWhole, wholeDuel } from './audio/whole.ts';
 import { benchDevice, fixed, interleave, loadText, printMachine, printTable, relativeError } from './harness.ts';
 import type { Contender } from './harness.ts';
 import { percentile } from './serving/load.ts';
@@ -27,9 +31,12 @@ const SOON = 0.5;
 const AT_ONCE = 1.5;
 /** Two ways to sum the same numbers. */
 const NEAR = 2e-3;
+/** Mean difference of log-mel energies, in nepers: phases of nearly silent bins turn with the last bit of an f32 sum of phases, so samples say too little. */
+const NEAR_SOUND = 0.02;
+const SAMPLE_RATE = 24_000;
 
 const { values } = parseArgs({
-  options: { speech: { type: 'string' }, transcription: { type: 'string' }, part: { type: 'string' } },
+  options: { speech: { type: 'string' }, transcription: { type: 'string' }, part: { type: 'string' }, export: { type: 'string' } },
 });
 const claims: string[] = [];
 const claim = (holds: boolean, text: string): void => void claims.push(`${holds ? 'holds' : 'FAILS'}  ${text}`);
@@ -123,7 +130,30 @@ async function rivals(): Promise<void> {
   device.close();
 }
 
-const parts = { clients, rivals };
+async function whole(): Promise<void> {
+  const model = values.speech ?? path('models/parley-speech');
+  const folder = values.export ?? join(mkdtempSync(join(tmpdir(), 'parley-onnx-')), 'speech');
+  const failure = existsSync(join(folder, 'model.onnx')) ? undefined : exportWhole(model, folder);
+  if (failure !== undefined) return console.log(`not run: ${failure}`);
+  const device = await benchDevice('default');
+  printMachine(device);
+  const { contenders, samples, decoded } = await wholeDuel(device, model, folder);
+  const seconds = samples.length / SAMPLE_RATE;
+  const [ours, theirs] = [logMelDistance(await contenders[0].run(), samples, SAMPLE_RATE), logMelDistance(await contenders[1].run(), samples, SAMPLE_RATE)]; // prettier-ignore
+  const error = relativeError(...decoded);
+  claim(ours <= NEAR_SOUND, `whole Kokoro: log-mel distance of Parley's samples from PyTorch's ${fixed(ours, 4)} (at most ${NEAR_SOUND})`);
+  claim(error <= NEAR, `whole Kokoro: ONNX Runtime's vocoder is given PyTorch's numbers to ${error.toExponential(1)} (its samples are ${fixed(theirs, 4)} off)`); // prettier-ignore
+  const cpu = [await processorSeconds(contenders[0]), await processorSeconds(contenders[1])] as const;
+  const [mine, other] = await interleave(contenders);
+  const ratio = other!.ms / mine!.ms;
+  const each = (value: number): string => fixed(value / seconds, 3);
+  const row = [`${fixed(seconds)} s of audio`, each(mine!.ms / 1000), each(other!.ms / 1000), fixed(ratio), each(cpu[0]), each(cpu[1]), fixed(cpu[1] / cpu[0]), loadText()]; // prettier-ignore
+  printTable(['whole Kokoro, a second of audio', 'Parley s', 'ORT webgpu s', 'ratio', 'Parley processor s', 'ORT', 'ratio', 'load'], [row]);
+  claim(ratio >= 1.5, `whole Kokoro: ${fixed(ratio)} times as fast as ONNX Runtime (at least 1.5)`);
+  device.close();
+}
+
+const parts = { clients, rivals, whole };
 for (const [name, part] of Object.entries(parts)) if (values.part === undefined || values.part === name) await part();
 for (const text of claims) console.log(text);
 process.exit(claims.some((text) => text.startsWith('FAILS')) ? 1 : 0);
