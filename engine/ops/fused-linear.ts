@@ -152,8 +152,8 @@ const GROUP = 32;
 const MOST_LANES = 256;
 /** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
 const FEW_WORKGROUPS = 16;
-/** Quads that an invocation holds of a normed row. */
-const HELD = 64;
+/** Quads that an invocation holds of a normed row (lib/normed_lanes.wgsl). */
+export const HELD = 64;
 /** Columns that share one norm at most. */
 const MOST_COLUMNS = 512;
 
@@ -179,8 +179,7 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
   const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'none'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0, GATED: gated ? 1 : 0 };
   const bindings = { x, norm: norm ?? x, weight, bias: bias ?? x, out };
   const variant = normVariant(rec.caps, few, columns);
-  // Floats, whose weights are more to load than the row, gain nothing.
-  const holds = norm && tiles > 1 && isBlockType(part.dtype) && columns / 4 <= HELD * few.wg;
+  const holds = norm && tiles > 1 && canHold(part, few, columns);
   const consts = { ...variant.consts, COLUMN_GROUPS: held / GROUP, ...(holds && { HELD }) };
   rec.dispatch(LINEAR_FUSED, { ...variant, consts, overrides }, bindings, params, [ceilDiv(all, tiles), 1]);
 }
@@ -189,6 +188,11 @@ function dispatch(rec: Recorder, { input, part, few, bias, activation, out, rows
 function tileColumns({ place, count }: LinearPart, gated: boolean): number {
   const twice = 2 * TILE_COLUMNS;
   return gated && place === 'texture' && count >= FEW_WORKGROUPS * twice ? twice : TILE_COLUMNS;
+}
+
+/** Whether invocations can hold their rows, and should where a workgroup has several tiles: floats, whose weights are more to load than the row, gain nothing. */
+export function canHold({ dtype }: LinearPart, { wg }: FewRows, columns: number): boolean {
+  return isBlockType(dtype) && columns / 4 <= HELD * wg;
 }
 
 /** The variant of a kernel that makes norms of its rows before it multiplies: the sum in the order of rmsNorm's workgroup, which may be smaller than its own. */

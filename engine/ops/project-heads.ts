@@ -1,10 +1,11 @@
 /** Heads of queries, keys and values of a few rows, from the residual stream to the pages in one dispatch, where the adapter has a kernel for that. */
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { fewRowsFragments } from './linear.ts';
-import { fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
+import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
 import type { NormedRows } from './fused-linear.ts';
 import { kvFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
@@ -34,7 +35,7 @@ export const PROJECT_HEADS = defineKernel({
     k_pages: 'update',
     v_pages: 'update',
   },
-  params: { m: 'u32', n_weight: 'u32', k4: 'u32', heads: 'u32', kv_heads: 'u32', first_head: 'u32', eps: 'f32' },
+  params: { m: 'u32', n_weight: 'u32', k4: 'u32', heads: 'u32', kv_heads: 'u32', first_head: 'u32', each: 'u32', eps: 'f32' },
   overrides: { HAS_NORM: 'bool', HAS_BIAS: 'bool', HAS_HEAD_NORM: 'bool' },
 });
 
@@ -79,8 +80,17 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const columns = x.shape.at(-1) ?? 0;
   const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_HEAD_NORM: headNorm ? 1 : 0 };
   for (const { part, few } of fused) {
+    const all = part.count / headDim;
+    const each = norm && canHold(part, few, columns) ? sharedHeads(caps, all) : 1;
     const variant = normVariant(caps, few, columns);
-    const own = { D8: headDim / 8, PAGE: kv.pageSize, HALF_PAGES: kv.dtype === 'f16' ? 1 : 0, HEAD_LANES: reduceVariant(caps, headDim).wg };
+    const held = each > 1 ? { HELD } : {};
+    const own = {
+      ...held,
+      D8: headDim / 8,
+      PAGE: kv.pageSize,
+      HALF_PAGES: kv.dtype === 'f16' ? 1 : 0,
+      HEAD_LANES: reduceVariant(caps, headDim).wg,
+    };
     const bindings = {
       x,
       norm: norm ?? x,
@@ -93,11 +103,22 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
       k_pages: k,
       v_pages: v,
     };
-    const params = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads, first_head: part.first / headDim, eps };
-    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides }, bindings, params, [
-      part.count / headDim,
-      1,
-    ]);
+    const sizes = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads };
+    const params = { ...sizes, first_head: part.first / headDim, each, eps };
+    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides }, bindings, params, [all / each, 1]);
   }
   return true;
+}
+
+/** Workgroups below which heads have one each: software adapters deal them out to a few threads, all at once. */
+const FEW_WORKGROUPS = 8;
+/** Workgroups that such threads share evenly are a multiple of this. */
+const EVEN = 4;
+
+/** Heads that share the norm of their rows. */
+function sharedHeads(caps: Caps, all: number): number {
+  if (caps.family !== 'cpu') return 1;
+  let each = Math.max(1, Math.floor(all / FEW_WORKGROUPS));
+  while (each > 1 && (all % each !== 0 || (all / each) % EVEN !== 0)) each--;
+  return each;
 }

@@ -59,12 +59,13 @@ const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
   };
 };
 
-/** Two heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
+/** Heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
 const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
-  const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES } = consts;
+  const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES, HELD } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
-  const [heads, headDim] = [2, 8 * D8];
+  // So many that heads share a norm, where that is what the variant is for.
+  const [heads, headDim] = [HELD === undefined ? 2 : 14, 8 * D8];
   const width = (heads + 2) * headDim;
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, width, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);

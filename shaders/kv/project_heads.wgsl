@@ -2,7 +2,8 @@
 // (HAS_BIAS), qk_norm.wgsl (HAS_HEAD_NORM) and rope_kv_store.wgsl as one dispatch, with their bits.
 //
 // x [T, 4 k4]; W [heads of q, then k, then v][D] rows, of which this dispatch has those from `first_head` on; q and pages as in rope_kv_store.wgsl. One
-// workgroup a head of ROWS rows: it makes their norm anew and keeps the head (lib/groups_rows.wgsl, lib/groups_split.wgsl). D is a multiple of 64.
+// workgroup a head of ROWS rows, or `each` heads where rows are held: it makes their norm anew and keeps a head at a time (lib/groups_rows.wgsl,
+// lib/groups_split.wgsl). D is a multiple of 64.
 // Reference: test/reference/norm.ts, linear.ts, rope.ts, kv.ts.
 override HAS_NORM: bool;
 override HAS_BIAS: bool;
@@ -15,6 +16,7 @@ struct Params {
   heads: u32,
   kv_heads: u32,
   first_head: u32,
+  each: u32,
   eps: f32,
 }
 
@@ -33,7 +35,7 @@ struct Params {
 
 const COLUMN_GROUPS = D8 / 4u;
 
-// The workgroup's head, among those of this dispatch.
+// The head that the workgroup makes, among those of this dispatch.
 var<private> own_head: u32;
 
 fn group_column(group: u32) -> u32 {
@@ -48,11 +50,8 @@ fn head_quad(i: u32, quad: u32) -> vec4<f32> {
   return made;
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  own_head = group.x;
-  let first_row = group.y * ROWS;
-  norm_rows(first_row, lane);
+// Makes and stores the head.
+fn project_head(first_row: u32, lane: u32) {
   make_groups(first_row, lane);
   let head = params.first_head + own_head;
   let is_query = head < params.heads;
@@ -81,5 +80,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         store_key(slot, head - params.heads, d, turned(pair, positions[row], d));
       }
     }
+  }
+}
+
+@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let first_row = group.y * ROWS;
+  norm_rows(first_row, lane);
+  if (HOLDS) {
+    for (var h = 0u; h < params.each; h++) {
+      own_head = group.x * params.each + h;
+      project_head(first_row, lane);
+    }
+  } else {
+    own_head = group.x;
+    project_head(first_row, lane);
   }
 }

@@ -1,5 +1,7 @@
 // normed_rows.wgsl where the workgroup is one subgroup of 8 that walks several tiles of columns: each quad of its rows is loaded and normed once, by the lane that
 // asks for it, and held there, HELD a lane at most. Lanes add up the squares that they would in rms_norm.wgsl, from quads that they hand each other.
+const HOLDS = true;
+
 var<private> held: array<vec4<f32>, ROWS * HELD>;
 
 fn norm_rows(first_row: u32, lane: u32) {
@@ -11,7 +13,7 @@ fn norm_rows(first_row: u32, lane: u32) {
         let mine = x[base + turn * 8u + lane];
         held[i * HELD + turn] = mine;
         for (var q = 0u; q < 8u; q += 2u) {
-          let v = select(subgroupShuffle(mine, q), subgroupShuffle(mine, q + 1u), lane >= 4u)[lane % 4u];
+          let v = subgroupShuffle(mine, q + lane / 4u)[lane % 4u];
           sum = fma(v, v, sum);
         }
       }

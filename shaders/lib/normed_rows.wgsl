@@ -1,5 +1,7 @@
 // What products behind a norm read: x / rms(x) * norm with HAS_NORM, x without, as rms_norm.wgsl gives it. Every workgroup makes it anew (norm_rows, then x_quad).
 // Needs rms.wgsl, and the kernel's x and norm [K/4] of vec4<f32>, ROWS and NORM_LANES.
+const HOLDS = false;
+
 var<private> inverse: array<f32, ROWS>;
 
 fn value_at(at: u32) -> f32 {

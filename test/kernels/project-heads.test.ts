@@ -62,6 +62,19 @@ const FUSED: readonly Shape[] = [
     pages: 'f16',
     headNorm: true,
   },
+  // So many heads that several share the norm of their rows.
+  { name: 'heads that share a norm, with bias, Q4_K', ...LLAMA, heads: 12, kvHeads: 4, dtype: 'Q4_K', pages: 'f16', bias: true },
+  {
+    name: 'the same with norms of heads, two rows, Q8_0',
+    ...LLAMA,
+    rows: 2,
+    heads: 20,
+    kvHeads: 4,
+    dtype: 'Q8_0',
+    pages: 'f16',
+    headNorm: true,
+  },
+  { name: 'the same of 2,048 inputs, Q4_0', ...LLAMA, hidden: 2048, heads: 12, kvHeads: 4, dtype: 'Q4_0', pages: 'f16' },
   { name: 'queries alone, no norm before', ...LLAMA, dtype: 'f16', pages: 'f16', queriesOnly: true, norm: false },
 ];
 
