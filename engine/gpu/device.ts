@@ -222,10 +222,19 @@ export class Device implements BufferOwner {
    * recorded, and plans, may hold it.
    */
   scratch(label: string, dtype: DType, size: number): Tensor {
-    if (this.#measured !== undefined) return this.tensor(label, dtype, [size]);
+    return this.#scratchOf(label, size, () => this.tensor(label, dtype, [size]));
+  }
+
+  /** The same in a storage texture, of `texels`. */
+  scratchTexels(label: string, texels: number): Tensor {
+    return this.#scratchOf(label, 4 * texels, () => this.texels(label, [4 * texels]));
+  }
+
+  #scratchOf(label: string, size: number, make: () => Tensor): Tensor {
+    if (this.#measured !== undefined) return make();
     const known = this.#scratch.get(label);
     if (known && known.size >= size) return known;
-    const made = this.tensor(label, dtype, [size]);
+    const made = make();
     this.#scratch.set(label, made);
     return made;
   }

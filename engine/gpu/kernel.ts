@@ -1,8 +1,11 @@
 import { EngineError, assert } from '../errors.ts';
 import type { Tensor } from './tensor.ts';
 
-/** How a dispatch uses a tensor: `write` and `update` are both `read_write` in WGSL; `update` says that old contents matter. */
-export type Access = 'read' | 'write' | 'update';
+/**
+ * How a dispatch uses a tensor: `write` and `update` are both `read_write` in WGSL; `update` says that old contents matter; `texels` are read from a storage
+ * texture (Device.texels) whatever the variant.
+ */
+export type Access = 'read' | 'write' | 'update' | 'texels';
 export type ScalarType = 'u32' | 'i32' | 'f32';
 
 /**
@@ -90,6 +93,9 @@ function withTexture(text: string, name: string): string {
   return text.replace(declared, `var ${name}: texture_storage_2d<rgba32uint, read>;`);
 }
 
+/** What a declaration's accesses are in WGSL. */
+const IN_WGSL: Readonly<Record<Access, string>> = { read: 'read', write: 'read_write', update: 'read_write', texels: 'texture_storage_2d' };
+
 /** Differences between a declaration and its WGSL text, one line each; empty when they agree. Needs no GPU. */
 export function checkKernel(kernel: Kernel, wgsl: string): string[] {
   const { spec } = kernel;
@@ -98,12 +104,12 @@ export function checkKernel(kernel: Kernel, wgsl: string): string[] {
   const expect = (what: string, declared: string, found: string): void => {
     if (declared !== found) problems.push(`${what}: declared (${declared}), WGSL has (${found})`);
   };
-  const wanted = Object.entries(spec.bindings).map(([name, access]) => `${name} ${access === 'read' ? 'read' : 'read_write'}`);
+  const wanted = Object.entries(spec.bindings).map(([name, access]) => `${name} ${IN_WGSL[access]}`);
   const found: string[] = [];
-  const pattern = /@group\((\d+)\)\s*@binding\((\d+)\)\s*var<\s*(\w+)\s*(?:,\s*(\w+)\s*)?>\s*(\w+)\s*:/g;
-  for (const [, group, index, space, access, name] of text.matchAll(pattern)) {
+  const pattern = /@group\((\d+)\)\s*@binding\((\d+)\)\s*var(?:<\s*(\w+)\s*(?:,\s*(\w+)\s*)?>)?\s*(\w+)\s*:\s*(\w+)/g;
+  for (const [, group, index, space, access, name, type] of text.matchAll(pattern)) {
     if (group !== '0') problems.push(`binding ${name} is in group ${group}, expected 0`);
-    found[Number(index)] = space === 'uniform' ? `${name} uniform` : `${name} ${access ?? 'read'}`;
+    found[Number(index)] = space === 'uniform' ? `${name} uniform` : `${name} ${space === undefined ? type : (access ?? 'read')}`;
   }
   expect('bindings', [...wanted, 'params uniform'].join(', '), found.join(', '));
   const struct = /struct\s+Params\s*\{([^}]*)\}/.exec(text)?.[1] ?? '';

@@ -98,7 +98,7 @@ export class PipelineCache {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
-      if (tensor.texture) texture = name;
+      if (tensor.texture && kernel.spec.bindings[name] === 'read') texture = name;
     }
     const layout = this.#layout(kernel, texture);
     const cached = layout.bindGroups.get(key);
@@ -152,7 +152,7 @@ export class PipelineCache {
 
   #sharedLayout({ spec, name }: Kernel, texture: string | undefined): Layout {
     const types = Object.entries(spec.bindings).map(([binding, access]) =>
-      binding === texture ? 'texture' : access === 'read' ? 'read-only-storage' : 'storage',
+      binding === texture || access === 'texels' ? 'texture' : access === 'read' ? 'read-only-storage' : 'storage',
     );
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;

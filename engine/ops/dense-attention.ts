@@ -1,11 +1,13 @@
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { isQuad } from './linear.ts';
 import { avoids } from './replaceable.ts';
+import { reserveTexels, texelsOf } from './texels.ts';
 
 const PARAMS = {
   queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',
@@ -34,7 +36,7 @@ const QUAD_QUERIES = 16;
 /** Of one sequence with heads of `BROADCAST.d4` vectors, as every published Whisper has them. */
 export const DENSE_ATTENTION_BROADCAST = defineKernel({
   file: 'attention/dense_broadcast.wgsl',
-  bindings: { q: 'read', k: 'read', v: 'read', out: 'write' },
+  bindings: { q: 'texels', k: 'texels', v: 'texels', out: 'write' },
   params: PARAMS,
   consts: ['LANES', 'D4'],
 });
@@ -103,15 +105,11 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
     rec.dispatch(DENSE_ATTENTION_QUAD, variant, bindings, params, [ceilDiv(queries, QUAD_QUERIES), heads]);
     return;
   }
-  if (
-    !tiled &&
-    queries > shape.lanes &&
-    d4 === BROADCAST.d4 &&
-    isRegister(rec.caps, BROADCAST.lanes) &&
-    !avoids(rec.caps, 'dense_broadcast')
-  ) {
+  const quads = Math.max(queries, keys) * Math.max(params.q_stride4, params.k_stride4, params.v_stride4);
+  if (!tiled && queries > shape.lanes && takesBroadcast(rec.caps, d4, quads)) {
     const variant = { consts: { LANES: BROADCAST.lanes, D4: d4 }, subgroups: true };
-    rec.dispatch(DENSE_ATTENTION_BROADCAST, variant, bindings, params, [ceilDiv(queries, BROADCAST.queries), heads]);
+    const texels = inTexels(rec, { q: q.tensor, k: k.tensor, v: v.tensor }, over);
+    rec.dispatch(DENSE_ATTENTION_BROADCAST, variant, { ...texels, out }, params, [ceilDiv(queries, BROADCAST.queries), heads]);
     return;
   }
   const consts = { LANES: shape.lanes, QUERIES: shape.queries, KEYS: shape.keys, D4: d4, SLICES: ceilDiv(d4, shape.queries) };
@@ -120,6 +118,32 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
     ? [over.tiles, [1, heads, over.count] as const]
     : [k.tensor, [ceilDiv(queries, shape.queries), heads] as const];
   rec.dispatch(DENSE_ATTENTION, variant, { ...bindings, tiles }, { ...params, tiled: tiled ? 1 : 0 }, grid);
+}
+
+/** Whether DENSE_ATTENTION_BROADCAST is for heads of `d4` vectors, and what it reads of a tensor, so many vectors, fits a texture. */
+function takesBroadcast(caps: Caps, d4: number, quads: number): boolean {
+  return d4 === BROADCAST.d4 && isRegister(caps, BROADCAST.lanes) && caps.maxTexels >= 2 * quads && !avoids(caps, 'dense_broadcast');
+}
+
+/** Makes what attention takes beside its tensors, for `rows` of a merged projection [rows, 3 H D]. */
+export function reserveDense(device: Device, { rows, heads, headDim }: { rows: number; heads: number; headDim: number }): void {
+  const columns = 3 * heads * headDim;
+  if (takesBroadcast(device.caps, headDim / 4, (rows * columns) / 4)) reserveTexels(device, QUERIES, rows * columns);
+}
+
+/** Of the texture that holds queries, and all else that lies beside them. */
+const QUERIES = 'queries in texels';
+
+/** Queries, keys and values in textures; in one where they are columns of one tensor. */
+function inTexels(
+  rec: Recorder,
+  { q, k, v }: Record<'q' | 'k' | 'v', Tensor>,
+  { queries, keys }: OneSequence,
+): Record<'q' | 'k' | 'v', Tensor> {
+  const rowsOf = (tensor: Tensor): number => Math.max(tensor === q ? queries : 0, tensor === k || tensor === v ? keys : 0);
+  const queried = texelsOf(rec, QUERIES, q, rowsOf(q));
+  const keyed = k === q ? queried : texelsOf(rec, 'keys in texels', k, rowsOf(k));
+  return { q: queried, k: keyed, v: v === q ? queried : v === k ? keyed : texelsOf(rec, 'values in texels', v, rowsOf(v)) };
 }
 
 interface TileShape {

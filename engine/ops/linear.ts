@@ -2,6 +2,7 @@ import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { BindingsOf, ParamsOf, Variant } from '../gpu/kernel.ts';
+import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import type { Trial, TrialDevice } from '../gpu/tunable.ts';
@@ -17,6 +18,7 @@ import type { Activation } from './activation.ts';
 import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
+import { reserveTexels, texelsOf } from './texels.ts';
 import { hasShuffles } from './weight-place.ts';
 import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight, StoredAs } from './weight.ts';
@@ -45,6 +47,15 @@ export const LINEAR_SPLIT = defineKernel({
 export const LINEAR_BROADCAST = defineKernel({
   ...SPEC,
   file: 'linear/linear_broadcast.wgsl',
+  fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
+});
+
+export const LINEAR_TEXELS = defineKernel({
+  ...SPEC,
+  bindings: { ...SPEC.bindings, x: 'texels' },
+  file: 'linear/linear_texels.wgsl',
   fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
@@ -92,6 +103,14 @@ const FEW_ROWS = 2;
 export const WIDE = 3072;
 /** Columns of a workgroup of LINEAR_QUAD. */
 const QUAD_COLUMNS = 16;
+/** Rows from which LINEAR_TEXELS takes blocks, unasked: fewer are not worth the copy of x, and floats gain too little for a pipeline more at each start. */
+export const MANY_ROWS = 65;
+/** Blocks of rows a workgroup of it takes: with three and blocks of weights registers spill. */
+const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
+/** Of x that it has at once, where that holds TEXEL_STEP rows: 1 MiB. */
+const TEXELS = 2 ** 16;
+/** Rows between two pieces of x: whole workgroups, and whole multiples of 256 bytes. */
+const TEXEL_STEP = 48;
 /** Invocations along each side of LINEAR_BLOCK's tile. */
 const BLOCK_SIDE = 16;
 
@@ -190,10 +209,15 @@ export interface LinearArgs {
   readonly rows?: number;
   /** First column of `out` that is written (and of `residual` that is read); default 0. */
   readonly outColumn?: number;
+  /** Whether several rows go through a texture where that is faster, whatever the weights are: for models that spend their time here. */
+  readonly texels?: boolean;
 }
 
 /** out = act(x W^T + bias) + residual. The sum over K runs in the same order for every M, so rows do not depend on the batch. */
-export function linear(rec: Recorder, { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0 }: LinearArgs): void {
+export function linear(
+  rec: Recorder,
+  { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0, texels = false }: LinearArgs,
+): void {
   const m = rows ?? x.shape[0] ?? 0;
   if (m === 0) return;
   const k = x.shape.at(-1) ?? 0;
@@ -205,7 +229,7 @@ export function linear(rec: Recorder, { x, weight, bias, residual, out, activati
     const { first, count, padded } = part;
     const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, out };
     const params = { m, n: count, n_weight: padded, k4: k / 4, out_stride: outStride, out_column: outColumn + first, bias_column: first };
-    multiply(rec, part, overrides, bindings, params);
+    multiply(rec, part, overrides, bindings, params, texels);
   }
 }
 
@@ -216,6 +240,7 @@ function multiply(
   overrides: Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>,
   bindings: BindingsOf<typeof LINEAR_TILE.spec>,
   params: ParamsOf<typeof LINEAR_TILE.spec>,
+  texels: boolean,
 ): void {
   const { caps } = rec;
   const { m, n, k4 } = params;
@@ -233,6 +258,8 @@ function multiply(
   } else if (takesRows(caps, m, k4)) {
     const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
+  } else if (m > 1 && (texels || (isBlockType(stored.dtype) && m >= MANY_ROWS)) && takesTexels(caps, k4)) {
+    multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
     const blocks = rowBlocks(stored.dtype, m, lanes);
     const chosen = variant({ LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks });
@@ -256,6 +283,34 @@ function multiply(
 type Overrides = Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>;
 type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
 type Params = ParamsOf<typeof LINEAR_TILE.spec>;
+
+/** Makes what products of many rows take beside their tensors: for those of longer rows it grows. */
+export function reserveFactors(device: Device): void {
+  if (takesTexels(device.caps, 1)) reserveTexels(device, FACTORS, 4 * TEXELS);
+}
+
+/** Of the texture. */
+const FACTORS = 'factors in texels';
+
+function takesTexels(caps: Caps, k4: number): boolean {
+  return hasShuffles(caps) && caps.maxTexels >= 2 * TEXEL_STEP * k4 && !avoids(caps, 'linear_texels');
+}
+
+/** By LINEAR_TEXELS, a piece of x after the other where it is large. */
+function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
+  const { m, n, k4, out_stride, out_column } = params;
+  const lanes = rec.caps.subgroupMinSize;
+  const blocks = isBlockType(stored.dtype) ? TEXEL_BLOCKS.blocks : TEXEL_BLOCKS.floats;
+  const { consts, ...rest } = weightVariant(stored);
+  const variant = { ...rest, consts: { LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks, ...consts }, overrides, subgroups: true };
+  const most = Math.max(1, Math.floor(TEXELS / k4 / TEXEL_STEP)) * TEXEL_STEP;
+  for (let first = 0; first < m; first += most) {
+    const rows = Math.min(most, m - first);
+    const x = texelsOf(rec, FACTORS, bindings.x.rows(first, first + rows), rows, 4 * TEXELS);
+    const grid = [ceilDiv(n, lanes * CPU.tileN), ceilDiv(rows, lanes * blocks)];
+    rec.dispatch(LINEAR_TEXELS, variant, { ...bindings, x }, { ...params, m: rows, out_column: out_column + first * out_stride }, grid);
+  }
+}
 
 /** As was measured to be best for products of this class, or else the first way for so many rows. */
 function multiplyOnGPU(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {

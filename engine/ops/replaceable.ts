@@ -6,6 +6,7 @@ import type { Fault } from '../gpu/kernel-fault.ts';
 export const REPLACEABLE = {
   linear_rows: 'linear_tile',
   linear_broadcast: 'linear_tile',
+  linear_texels: 'linear_broadcast',
   linear_quad: 'linear_tile',
   linear_split: 'linear_tile',
   linear_block: 'linear_tile',

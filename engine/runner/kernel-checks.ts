@@ -5,7 +5,17 @@ import { GATE_MUL, gateMul } from '../ops/activation.ts';
 import { EMBEDDING, embedding } from '../ops/embedding.ts';
 import { NO_SLOT, createKVCache, ropeKVStore } from '../ops/kv.ts';
 import type { KVType } from '../ops/kv.ts';
-import { LINEAR_BLOCK, LINEAR_BROADCAST, LINEAR_QUAD, LINEAR_ROWS, LINEAR_SPLIT, LINEAR_TILE, WIDE, linear } from '../ops/linear.ts';
+import {
+  LINEAR_BLOCK,
+  LINEAR_BROADCAST,
+  LINEAR_QUAD,
+  LINEAR_ROWS,
+  LINEAR_SPLIT,
+  LINEAR_TEXELS,
+  LINEAR_TILE,
+  WIDE,
+  linear,
+} from '../ops/linear.ts';
 import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
 import { ATTENTION_SPLIT, PAGED_ATTENTION, pagedAttention } from '../ops/paged-attention.ts';
 import { productShapes } from '../ops/product-shapes.ts';
@@ -31,6 +41,7 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
   [LINEAR_TILE, ({ TILE_M }) => (TILE_M === 1 ? 1 : 4)],
   [LINEAR_ROWS, ({ ROWS }) => ROWS!],
   [LINEAR_BROADCAST, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 1 ? 3 : 2 * LANES!)],
+  [LINEAR_TEXELS, () => 3],
   [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
   [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
   [LINEAR_BLOCK, ({ TILE_M }) => 1 + (TILE_M === 1 ? 8 : 8 * TILE_M!)],
@@ -63,7 +74,7 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
     return {
       record(rec) {
         fill(rec);
-        linear(rec, { x: x.tensor, weight, out, activation, ...given });
+        linear(rec, { x: x.tensor, weight, out, activation, ...given, texels: kernel === LINEAR_TEXELS });
       },
       out,
       expected,

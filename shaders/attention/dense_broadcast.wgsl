@@ -24,11 +24,23 @@ struct Params {
   scale: f32,
 }
 
-@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read> k: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read> v: array<vec4<f32>>;
+@group(0) @binding(0) var q: texture_storage_2d<rgba32uint, read>;
+@group(0) @binding(1) var k: texture_storage_2d<rgba32uint, read>;
+@group(0) @binding(2) var v: texture_storage_2d<rgba32uint, read>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(4) var<uniform> params: Params;
+
+fn q_at(at: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>(textureLoad(q, vec2<u32>(at % 512u, at / 512u)));
+}
+
+fn k_at(at: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>(textureLoad(k, vec2<u32>(at % 512u, at / 512u)));
+}
+
+fn v_at(at: u32) -> vec4<f32> {
+  return bitcast<vec4<f32>>(textureLoad(v, vec2<u32>(at % 512u, at / 512u)));
+}
 
 // LANES queries.
 struct Block {
@@ -156,11 +168,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     for (var d = 0u; d < params.d4; d++) {
       var key: array<vec4<f32>, KEYS>;
       for (var j = 0u; j < KEYS; j++) {
-        key[j] = k[key_at[j] + d];
+        key[j] = k_at(key_at[j] + d);
       }
-      add_scores(&b0, q[q0 + d], key);
-      add_scores(&b1, q[q1 + d], key);
-      add_scores(&b2, q[q2 + d], key);
+      let mine0 = q_at(q0 + d);
+      let mine1 = q_at(q1 + d);
+      let mine2 = q_at(q2 + d);
+      add_scores(&b0, mine0, key);
+      add_scores(&b1, mine1, key);
+      add_scores(&b2, mine2, key);
     }
     let left = max(first_key, params.keys) - first_key;
     weigh(&b0, left, lane);
@@ -170,8 +185,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
       var value: array<array<vec4<f32>, KEYS>, PARTS>;
       for (var j = 0u; j < KEYS; j++) {
         let at = min(start + s * KEYS + j, params.keys - 1u) * params.v_stride4 + params.v_column4 + head + lane;
-        value[0][j] = v[at];
-        value[1][j] = v[at + LANES];
+        value[0][j] = v_at(at);
+        value[1][j] = v_at(at + LANES);
       }
       add_values(&b0, s, value);
       add_values(&b1, s, value);

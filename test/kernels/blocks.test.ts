@@ -84,14 +84,14 @@ const cases: KernelCase[] = [];
 for (const type of TYPES) cases.push(valuesCase(type, 11, BLOCK_FORMATS[type].values === 32 ? 96 : 256));
 for (const type of ALL ? TYPES : FEW)
   for (const m of ALL || type === 'Q4_K' ? [1, 2, 5, 33] : [1, 33]) cases.push(productCase(type, m, 256, 65));
-for (const m of [2, 5, 33]) cases.push(batchCase('Q4_K', m, 256, 64));
+for (const m of [2, 5, 33, 70]) cases.push(batchCase('Q4_K', m, 256, 64));
 // So wide that one row takes more columns an invocation, and the last group has a few of its own.
-cases.push(productCase('Q4_0', 1, 32, 3100), batchCase('Q4_K', 2, 256, 3136));
+cases.push(productCase('Q8_0', 70, 256, 65), productCase('Q4_0', 1, 32, 3100), batchCase('Q4_K', 2, 256, 3136));
 
 describeKernels('blocks', cases, { flavours: WEIGHT_FLAVOURS });
 // Where an adapter would have them in buffers, too: by all kernels.
 describeKernels(
   'blocks in textures',
-  [1, 2, 5, 33].map((m) => productCase(m === 2 ? 'Q6_K' : 'Q4_K', m, 256, 65, 'texture')),
+  [1, 2, 5, 33, 70].map((m) => productCase(m === 2 ? 'Q6_K' : 'Q4_K', m, 256, 65, 'texture')),
   { every: true },
 );

@@ -18,12 +18,27 @@ interface Shape {
   readonly residual?: boolean;
   readonly activation?: Activation;
   readonly outColumn?: number;
+  readonly texels?: boolean;
 }
 
-function linearCase({ m, n, k, dtype = 'f32', bias = false, residual = false, activation = 'none', outColumn = 0 }: Shape): KernelCase {
-  const extras = [bias && 'bias', residual && 'residual', activation !== 'none' && activation, outColumn && `column ${outColumn}`].filter(
-    Boolean,
-  );
+function linearCase({
+  m,
+  n,
+  k,
+  dtype = 'f32',
+  bias = false,
+  residual = false,
+  activation = 'none',
+  outColumn = 0,
+  texels = false,
+}: Shape): KernelCase {
+  const extras = [
+    texels && 'texels',
+    bias && 'bias',
+    residual && 'residual',
+    activation !== 'none' && activation,
+    outColumn && `column ${outColumn}`,
+  ].filter(Boolean);
   return {
     name: `linear ${dtype} multiplies ${m} rows of ${k} by ${n} columns${extras.length ? ` with ${extras.join(', ')}` : ''}`,
     build(rng) {
@@ -57,6 +72,7 @@ function linearCase({ m, n, k, dtype = 'f32', bias = false, residual = false, ac
             out: t['out']!,
             activation,
             outColumn,
+            texels,
           });
         },
         expected: { out: expected },
@@ -66,7 +82,7 @@ function linearCase({ m, n, k, dtype = 'f32', bias = false, residual = false, ac
 }
 
 /** What each row gives alone is taken off what it gives among the others. */
-function batchCase(m: number, k: number, dtype: FloatType): KernelCase {
+function batchCase(m: number, k: number, dtype: FloatType, texels = false): KernelCase {
   const n = 64;
   return {
     name: `linear ${dtype} gives ${m} rows of ${k} the bits that each has alone`,
@@ -83,7 +99,7 @@ function batchCase(m: number, k: number, dtype: FloatType): KernelCase {
           const packed = packLinear(device, 'weight', weight.values, n, k, dtype);
           for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight: packed, out: alone.rows(row, row + 1) });
           mul(rec, { a: alone, b: t['minus']!, out: negated });
-          linear(rec, { x, weight: packed, residual: negated, out: t['out']! });
+          linear(rec, { x, weight: packed, residual: negated, out: t['out']!, texels });
         },
         expected: { out: new Float32Array(m * n) },
       };
@@ -100,8 +116,18 @@ for (const m of [1, 2, 17]) {
   cases.push(linearCase({ m, n: 48, k: 32, bias: true, residual: true, activation: 'gelu' }));
   cases.push(linearCase({ m, n: 24, k: 32, bias: true, outColumn: 9 }));
 }
+// So much of x that it is taken in pieces where it goes through a texture, with rows of whole and of broken multiples of 256 bytes.
+cases.push(
+  linearCase({ m: 70, n: 9, k: 8192, residual: true, outColumn: 3, texels: true }),
+  linearCase({ m: 200, n: 9, k: 1036, bias: true, texels: true }),
+);
+for (const m of [2, 3, 25, 70])
+  for (const dtype of ['f32', 'f16'] as const)
+    cases.push(linearCase({ m, n: 65, k: 260, dtype, bias: true, activation: 'gelu', texels: true }));
 // K in one part and in several, the last of which is whole or not.
-const batches = [192, 2112].flatMap((k) => [8, 9, 20, 40].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32')));
+const batches = [192, 2112].flatMap((k) =>
+  [8, 9, 20, 40, 70].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32', m === 40 || m === 70)),
+);
 
 describeKernels('linear', cases);
 describeKernels('linear in batches', batches, { every: true });

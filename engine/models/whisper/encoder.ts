@@ -2,8 +2,8 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { conv1d } from '../../ops/conv.ts';
-import { denseAttention } from '../../ops/dense-attention.ts';
-import { linear } from '../../ops/linear.ts';
+import { denseAttention, reserveDense } from '../../ops/dense-attention.ts';
+import { linear, reserveFactors } from '../../ops/linear.ts';
 import { layerNorm } from '../../ops/norm.ts';
 import { createLogMelWorkspace, logMel, melRows } from '../../ops/spectral.ts';
 import type { LogMel, LogMelWorkspace } from '../../ops/spectral.ts';
@@ -40,6 +40,9 @@ export function createEncoderWorkspace(device: Device, config: WhisperConfig, L 
   const { channels: C, mel } = config;
   const S = L / 2;
   const f32 = (name: string, shape: readonly number[]): Tensor => device.tensor(`encoder ${name}`, 'f32', shape);
+  const { heads } = config.encoder;
+  reserveFactors(device);
+  reserveDense(device, { rows: S, heads, headDim: C / heads });
   return {
     samples: f32('samples', [melRows(mel, L), mel.hop]),
     mel: createLogMelWorkspace(device, mel, L),
@@ -90,12 +93,12 @@ export function encoderLayer(rec: Recorder, { config, weights, workspace: ws }: 
   const { heads } = config.encoder;
   const C = config.channels;
   layerNorm(rec, { x: ws.hidden, ...self.norm, out: ws.normed, eps: LAYER_NORM_EPS, rows });
-  linear(rec, { x: ws.normed, ...self.qkv, out: ws.qkv, rows });
+  linear(rec, { x: ws.normed, ...self.qkv, out: ws.qkv, rows, texels: true });
   const columns = (column: number): { tensor: Tensor; column: number } => ({ tensor: ws.qkv, column });
   const sizes = { heads, headDim: C / heads, over: { queries: rows, keys: rows } };
   denseAttention(rec, { q: columns(0), k: columns(C), v: columns(2 * C), out: ws.attended, ...sizes });
-  linear(rec, { x: ws.attended, ...self.out, residual: ws.hidden, out: ws.middle, rows });
-  feedForward(rec, config, ffn, { x: ws.middle, normed: ws.normed, ffn: ws.ffn, out: ws.hidden, rows });
+  linear(rec, { x: ws.attended, ...self.out, residual: ws.hidden, out: ws.middle, rows, texels: true });
+  feedForward(rec, config, ffn, { x: ws.middle, normed: ws.normed, ffn: ws.ffn, out: ws.hidden, rows, texels: true });
 }
 
 /** out = x + down(act(up(norm(x)))). */
@@ -103,16 +106,16 @@ export function feedForward(
   rec: Recorder,
   { activation }: WhisperConfig,
   { norm, up, down }: FeedForwardWeights,
-  { x, normed, ffn, out, rows }: { x: Tensor; normed: Tensor; ffn: Tensor; out: Tensor; rows: number },
+  { x, normed, ffn, out, rows, texels = false }: { x: Tensor; normed: Tensor; ffn: Tensor; out: Tensor; rows: number; texels?: boolean },
 ): void {
   layerNorm(rec, { x, ...norm, out: normed, eps: LAYER_NORM_EPS, rows });
-  linear(rec, { x: normed, ...up, out: ffn, activation, rows });
-  linear(rec, { x: ffn, ...down, residual: x, out, rows });
+  linear(rec, { x: normed, ...up, out: ffn, activation, rows, texels });
+  linear(rec, { x: ffn, ...down, residual: x, out, rows, texels });
 }
 
 /** Cross-attention keys and values of every decoder layer from the encoder's output; `out[i]` [S, 2 C]. */
 export function encodeKeyValues(rec: Recorder, { weights, workspace }: EncoderArgs, out: readonly Tensor[], rows: number): void {
   weights.decoder.layers.forEach(({ cross }, i) => {
-    linear(rec, { x: workspace.normed, ...cross.keyValue, out: out[i]!, rows });
+    linear(rec, { x: workspace.normed, ...cross.keyValue, out: out[i]!, rows, texels: true });
   });
 }

@@ -1,0 +1,19 @@
+/** Values that kernels read from a storage texture, where a load costs a software adapter a fraction of one from a buffer (docs/decisions/kernels.md). */
+import type { Device } from '../gpu/device.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { nextPowerOfTwo } from '../util/math.ts';
+
+/** Makes the texture that `texelsOf` copies so many values to. */
+export function reserveTexels(device: Pick<Device, 'scratchTexels'>, label: string, values: number): Tensor {
+  // Few sizes: what a texture outgrew stays.
+  return device.scratchTexels(label, nextPowerOfTwo(values / 4));
+}
+
+/** Copies the first rows of x [M, C] f32, C a multiple of 4, to a texture that all who name `label` share, for at least `least` values: four a texel, row by row. */
+export function texelsOf(rec: Recorder, label: string, x: Tensor, rows: number, least = 0): Tensor {
+  const columns = x.shape.at(-1) ?? 0;
+  const texels = reserveTexels(rec.device, label, Math.max(rows * columns, least));
+  rec.fill(x.reshape([rows, columns]), texels);
+  return texels;
+}
