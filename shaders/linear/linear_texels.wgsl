@@ -23,6 +23,9 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<f32>;
 @group(0) @binding(5) var<uniform> params: Params;
 
+// The sums, in memory, for a loop that stores them (linear_broadcast.wgsl).
+var<private> made: array<f32, 24u * TILE_N>;
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
   let first_columns = group.x * LANES * (TILE_N / 4u) + lane;
@@ -71,7 +74,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   }
   for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
     for (var j = 0u; j < TILE_N; j++) {
-      store(first_row + i, (first_columns + j / 4u * LANES) * 4u + j % 4u, acc[i][j]);
+      made[i * TILE_N + j] = acc[i][j];
     }
+  }
+  for (var at = 0u; at < TILE_N * min(LANES * ROW_BLOCKS, params.m - first_row); at++) {
+    let j = at % TILE_N;
+    store(first_row + at / TILE_N, (first_columns + j / 4u * LANES) * 4u + j % 4u, made[at]);
   }
 }
