@@ -23,8 +23,9 @@ const folder = mkdtempSync(join(tmpdir(), 'parley-audio-matrix-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 const wrong: string[] = [];
 const [part = '', named = ''] = process.argv.slice(2);
-/** What ffprobe says of every file of its kind: ADTS, and MP3 and WAV whose lengths are open, as they are streamed. */
-const INHERENT = /^\[(aac|mp3) @ \w+\] Estimating duration from bitrate|^\[wav @ \w+\] Ignoring maximum wav data size/;
+/** What ffprobe says of every file of its kind: ADTS, and MP3 and WAV whose lengths are open, as they are streamed (of ffmpeg's own WAV to a pipe too). */
+const INHERENT =
+  /^\[(aac|mp3|wav) @ \w+\] (Estimating duration from bitrate|Ignoring maximum wav data size|Packet corrupt \(stream = 0, dts = NOPTS\))/;
 
 /** What a program says, and its complaints. */
 function tool(
