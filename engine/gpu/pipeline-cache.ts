@@ -77,13 +77,12 @@ export class PipelineCache {
 
   /** Resolves when everything asked for is compiled; rejects with the compiler's message. */
   async settled(): Promise<void> {
-    for (const state of this.#kernels.values()) {
-      try {
-        await Promise.all(state.compiling.values());
-      } finally {
-        state.compiling.clear();
-      }
-    }
+    const states = [...this.#kernels.values()];
+    // All at once: a promise that nobody awaits yet must not reject while another kernel compiles.
+    const all = await Promise.allSettled(states.flatMap(({ compiling }) => [...compiling.values()]));
+    for (const { compiling } of states) compiling.clear();
+    const failed = all.find((one) => one.status === 'rejected');
+    if (failed) throw failed.reason;
   }
 
   /** Every pipeline there is. */
