@@ -1,4 +1,4 @@
-/** Products of a few rows with what stands before and behind them in a decoder's layer, in one dispatch where the adapter has a kernel for that. */
+/** Products with what stands before and behind them in a decoder's layer, in one dispatch where the adapter has a kernel for that. */
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
@@ -11,6 +11,7 @@ import { ACTIVATIONS, gateMul } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { fewRows, fewRowsFragments, isSplit, linear } from './linear.ts';
 import type { FewRows } from './linear.ts';
+import { linearNormed, takesMany } from './linear-normed.ts';
 import { rmsNorm } from './norm.ts';
 import { reduceFragment, reduceVariant, reduceWithin } from './reduce.ts';
 import { avoids } from './replaceable.ts';
@@ -71,6 +72,10 @@ export interface NormedLinearArgs {
 
 /** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
 export function normedLinear(rec: Recorder, { input, weight, bias, out, rows }: NormedLinearArgs): void {
+  if (input.norm && takesMany(rec.caps, { ...input, rows })) {
+    linearNormed(rec, { ...input, weight, bias, out, rows });
+    return;
+  }
   const fused = input.norm && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
   if (!fused) {
     linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows });
@@ -91,11 +96,12 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
 export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows }: GatedLinearArgs): void {
-  const fused =
-    !avoids(rec.caps, 'linear_fused') &&
-    weight.parts.length === 1 &&
-    weight.outFeatures % 8 === 0 &&
-    fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
+  const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0;
+  if (whole && takesMany(rec.caps, { ...input, rows })) {
+    linearNormed(rec, { ...input, weight, activation, out, rows });
+    return;
+  }
+  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
   if (!fused) {
     linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows });
     gateMul(rec, { gateUp, out, activation, rows });

@@ -51,7 +51,7 @@ const WHOLE: Row = () => ({});
 /** Rows of x by a matrix of `n` columns, of which half is stored where gates go into ups. */
 const product: Row = ({ p, v, b }) => {
   const [m, n, k] = [p['m']!, p['n']!, 4 * p['k4']!];
-  const out = v['GATED'] === 1 ? n / 2 : n;
+  const out = v['GATED'] === 1 || p['gated'] === 1 ? n / 2 : n;
   return {
     bytes: { x: f32(m, k), out: f32(m, out), ...(v['HAS_RESIDUAL'] === 1 && { residual: f32(m, n) }), ...(v['HAS_BIAS'] === 1 && { bias: f32(n) }), ...(b['norm'] && { norm: f32(k) }) },
     operations: 2 * m * n * k,
@@ -158,6 +158,7 @@ const gateSizes: Row = ({ p }) => ({
 /** By name. */
 const ROWS: Readonly<Record<string, Row>> = {
   linear_rows: product, linear_broadcast: product, linear_texels: product, linear_quad: product, linear_tile: product, linear_split: product, linear_block: product, linear_fused: product,
+  linear_normed: product,
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
   dense: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
   project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,

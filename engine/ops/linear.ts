@@ -179,7 +179,7 @@ function splitShape({ lanes, slices, tileN }: Extract<ProductShape, { kind: 'spl
 }
 
 /** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
-function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
+export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
   const blocks = ceilDiv(rows, lanes);
   return !isBlockType(dtype) && (blocks % 2 === 0 || blocks > 8) ? 2 : 1;
 }

@@ -1,7 +1,8 @@
-/** The self-test's cases of products of few rows with what stands around them. */
+/** The self-test's cases of products with what stands around them. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { LINEAR_FUSED, gatedLinear, normedLinear } from '../ops/fused-linear.ts';
 import { NO_SLOT, createKVCache } from '../ops/kv.ts';
+import { LINEAR_NORMED } from '../ops/linear-normed.ts';
 import { PROJECT_HEADS, projectHeads } from '../ops/project-heads.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
 import { isBlockType } from '../weights/storage.ts';
@@ -27,13 +28,40 @@ function checkedRows(bench: Workbench, rows: number, k: number, hasNorm: boolean
   return { input, values: hasNorm ? plain.rmsNorm(x.values, norm.values, rows, k, EPS) : x.values };
 }
 
-const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
+const checkFused: CheckMaker = (variant, bench) => {
+  const { storage, consts = {}, overrides = {} } = variant;
   const { ROWS: rows = 1, COLUMN_GROUPS, HELD } = consts;
   const k = inputsOf(storage as WeightType, consts);
   if (k === undefined) return undefined;
-  const gated = overrides['GATED'] === 1;
   // So many that tiles are wide or share a norm, where that is what the variant is for.
   const columns = HELD !== undefined ? 2048 : COLUMN_GROUPS === 4 ? 1024 : COLUMNS;
+  return checkProduct(variant, bench, { rows, k, columns, gated: overrides['GATED'] === 1 });
+};
+
+/** Gates, or a product with a bias: the variant does both. */
+const checkMany: CheckMaker = (variant, bench) => {
+  const { storage, consts = {}, overrides = {} } = variant;
+  const k = isBlockType(storage as WeightType) ? 256 : 64;
+  return checkProduct(variant, bench, {
+    rows: consts['ROW_BLOCKS'] === 2 ? 16 : 5,
+    k,
+    columns: COLUMNS,
+    gated: overrides['HAS_BIAS'] !== 1,
+  });
+};
+
+interface CheckedProduct {
+  readonly rows: number;
+  readonly k: number;
+  readonly columns: number;
+  readonly gated: boolean;
+}
+
+function checkProduct(
+  { storage, texture, overrides = {} }: Parameters<CheckMaker>[0],
+  bench: Workbench,
+  { rows, k, columns, gated }: CheckedProduct,
+): ReturnType<CheckMaker> {
   const outputs = gated ? 2 * columns : columns;
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, outputs, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
@@ -57,7 +85,7 @@ const checkFused: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
     }),
     tolerance: 1e-6,
   };
-};
+}
 
 /** Heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
 const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
@@ -101,5 +129,6 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
 /** By kernel. */
 export const FUSED_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [LINEAR_FUSED, checkFused],
+  [LINEAR_NORMED, checkMany],
   [PROJECT_HEADS, checkHeads],
 ];

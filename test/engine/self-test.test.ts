@@ -49,11 +49,12 @@ describe('the self-test of a chat model', () => {
     const { info, answer, lines } = await start(SPOILED_SUMS);
     expect(info.kernels?.replaced.toSorted((a, b) => a.kernel.localeCompare(b.kernel))).toMatchObject([
       { kernel: 'linear_fused' },
+      { kernel: 'linear_normed' },
       { kernel: 'linear_rows', by: 'linear_tile', why: expect.stringContaining('gives wrong results') as string },
       { kernel: 'project_heads' },
       { kernel: 'reduce_lanes', by: 'reduce' },
     ]);
-    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(4);
+    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(5);
     expect(answer).toBe(right.answer);
   });
 
@@ -76,8 +77,8 @@ describe('the self-test of a chat model', () => {
   });
 
   test('refuses to start, in one line, where nothing can take the place of what is wrong', async () => {
-    const spoil = { 'activation/gate_mul.wgsl': (text: string) => once(text, 'activate4(gate_up[at]) *', 'gate_up[at] *') };
-    await expect(start(spoil)).rejects.toThrow(/cannot run Parley: kernel gate_mul .* gives wrong results/);
+    const wrong = (text: string): string => once(text, 'select(total[i * SLICES + j] / total_sum[i],', 'select(total[i * SLICES + j],');
+    await expect(start({ 'attention/paged_attention.wgsl': wrong })).rejects.toThrow(/cannot run Parley: kernel paged_attention .* gives wrong results/); // prettier-ignore
     const store = { 'lib/linear_store.wgsl': (text: string) => once(text, 'out[at] = y;', 'out[at] = 1.001 * y;') };
     await expect(start(store)).rejects.toThrow(/cannot run Parley: kernel linear_tile .* gives wrong results/);
   });

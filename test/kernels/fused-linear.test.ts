@@ -118,6 +118,12 @@ for (const m of [2, 5, 9]) {
   exact.push(exactCase({ m, k: 576, n: 65, dtype: 'f16' }), exactCase({ m, k: 576, n: 36, dtype: 'f16', activation: 'gelu_tanh' }));
 }
 exact.push(exactCase({ m: 1, k: 2048, n: 2600, dtype: 'f16' }), exactCase({ m: 1, k: 64, n: 1300, dtype: 'f16', activation: 'silu' }));
+// Many rows of few inputs, in one block of rows and in two, with tiles beyond the last column.
+for (const m of [5, 16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', activation: 'silu' }));
+for (const m of [16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', bias: true }));
+for (const dtype of TYPES) exact.push(exactCase({ m: 16, k: 256, n: 36, dtype, activation: 'silu' }));
+exact.push(exactCase({ m: 150, k: 64, n: 515, dtype: 'f16' }), exactCase({ m: 16, k: 96, n: 36, dtype: 'f32', activation: 'gelu_tanh', norm: false })); // prettier-ignore
+exact.push(exactCase({ m: 16, k: 32, n: 1, dtype: 'f16' }), exactCase({ m: 16, k: 288, n: 68, dtype: 'f16' }));
 // The same with a row that invocations hold, and one that is too long for that.
 for (const m of [1, 2]) exact.push(exactCase({ m, k: 1024, n: 2052, dtype: 'Q4_K', activation: 'silu' }));
 // Tiles of 64 gates and as many ups that have a norm each.
@@ -136,6 +142,7 @@ for (const m of [1, 2, 5]) {
   values.push(valueCase({ m, k: 256, n: 65, dtype: 'f32', bias: true }), valueCase({ m, k: 256, n: 68, dtype: 'f32', activation: 'silu' }));
   values.push(valueCase({ m, k: 256, n: 68, dtype: 'Q4_K', activation: 'gelu_tanh' }));
 }
+values.push(valueCase({ m: 16, k: 256, n: 68, dtype: 'f16', activation: 'silu' }), valueCase({ m: 17, k: 64, n: 65, dtype: 'f32', bias: true })); // prettier-ignore
 values.push(valueCase({ m: 1, k: 100, n: 68, dtype: 'f32', activation: 'silu' }), valueCase({ m: 1, k: 256, n: 68, dtype: 'f32', activation: 'silu', norm: false })); // prettier-ignore
 
 describeKernels('fused linear', values, { flavours: WEIGHT_FLAVOURS });

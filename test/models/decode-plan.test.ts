@@ -56,6 +56,7 @@ interface Model {
 }
 
 const MODELS: Readonly<Record<string, Model>> = {
+  'the bundled chat model': { type: 'llama', hidden: 256, intermediate: 704, heads: 4, kvHeads: 2, headDim: 64, vocabulary: 4096, tied: true }, // prettier-ignore
   'Llama of 0.5 B': { type: 'llama', hidden: 1024, intermediate: 4096, heads: 16, kvHeads: 4, headDim: 64, vocabulary: 32768 },
   'Llama 3.1 8B': { type: 'llama', hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, headDim: 128, vocabulary: 128256 },
   'Qwen3 0.6B': { type: 'qwen3', hidden: 1024, intermediate: 3072, heads: 16, kvHeads: 8, headDim: 128, vocabulary: 151936, tied: true, headNorms: true }, // prettier-ignore
@@ -242,6 +243,13 @@ test('many rows take the kernels for many rows', async () => {
   const counted = await count({ model: MODELS['Llama of 0.5 B']!, type: 'F16', caps: GPU, rows: 32 });
   expect(counted.layer).toHaveLength(9);
   expect(counted.layer).not.toContain('linear_fused');
+});
+
+test('many rows of few inputs have norms and gates within their products on lavapipe', async () => {
+  const counted = await count({ model: MODELS['the bundled chat model']!, type: 'F16', caps: LAVAPIPE, rows: 32 });
+  const half = ['linear_normed', 'linear_broadcast'];
+  expect(counted.layer).toEqual([half[0], 'rope_kv_store', 'paged_attention', half[1], ...half]);
+  expect(counted.after).toEqual(['linear_normed', ...HEAD.slice(1)]);
 });
 
 test('a token of the bundled chat model is one submission that makes nothing, and one upload of a few bytes', async () => {

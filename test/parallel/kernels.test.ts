@@ -38,16 +38,17 @@ describe('kernels that give wrong results', () => {
     const url = new URL('../support/spoiled-rank.ts', import.meta.url);
     const threads: Platform = { ...platform, startWorker: (own) => platform.startWorker!(ranks++ === 1 ? url : own) };
     const { info, answer } = await startedChat(threads, { tpSize: 2 });
-    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
+    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'linear_normed']));
     // Two ranks that began, and two that began again, whose drivers are right.
     expect(ranks).toBe(4);
     expect(answer).toBe(right);
   });
 
   test('refuse the start in one line, where nothing can take their place', async () => {
-    const spoil = { 'activation/gate_mul.wgsl': (text: string) => once(text, 'activate4(gate_up[at]) *', 'gate_up[at] *') };
+    const wrong = (text: string): string => once(text, 'select(total[i * SLICES + j] / total_sum[i],', 'select(total[i * SLICES + j],');
+    const spoil = { 'attention/paged_attention.wgsl': wrong };
     const starting = startedChat(spoiled(platform, spoil), { tpSize: 2, rankThreads: false });
-    await expect(starting).rejects.toThrow(/cannot run Parley: kernel gate_mul .* gives wrong results/);
+    await expect(starting).rejects.toThrow(/cannot run Parley: kernel paged_attention .* gives wrong results/);
   });
 });
 

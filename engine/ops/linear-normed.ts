@@ -1,0 +1,101 @@
+/** Products of many rows of few inputs with the norm before and the gates behind them, in one dispatch where the adapter has a kernel for that. */
+import type { Caps } from '../gpu/caps.ts';
+import { defineKernel } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
+import { ACTIVATIONS } from './activation.ts';
+import type { Activation } from './activation.ts';
+import { rowBlocks } from './linear.ts';
+import { reduceVariant } from './reduce.ts';
+import { avoids } from './replaceable.ts';
+import { hasShuffles } from './weight-place.ts';
+import { weightFragments, weightVariant } from './weight.ts';
+import type { LinearWeight } from './weight.ts';
+
+export const LINEAR_NORMED = defineKernel({
+  file: 'linear/linear_normed.wgsl',
+  fragments: (v) => [...weightFragments(v, 4), 'lib/reduce_lanes.wgsl', 'lib/activation.wgsl'],
+  consts: ['LANES', 'ROW_BLOCKS', 'HELD'],
+  bindings: { x: 'read', norm: 'read', weight: 'read', bias: 'read', out: 'write' },
+  params: {
+    m: 'u32',
+    n: 'u32',
+    n_weight: 'u32',
+    k4: 'u32',
+    out_stride: 'u32',
+    out_column: 'u32',
+    bias_column: 'u32',
+    tiles: 'u32',
+    gated: 'u32',
+    eps: 'f32',
+  },
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_NORM: 'bool' },
+});
+
+/** Rows from which there are many: fewer have kernels of their own. */
+const LEAST_ROWS = 3;
+/** Quads of a row that an invocation holds. Dawn writes zeros into each first, and a driver's compiler takes a time that grows with the square of them: 1.3 s for 144. */
+const HELD = 64;
+/** Inputs that a subgroup of 8 walks in whole turns. */
+const TURN = 32;
+/** Workgroups that rows are spread over at least: each holds its rows anew, so the fewer the better, and a software adapter has a few cores. */
+const LEAST_WORKGROUPS = 8;
+/** Columns that a workgroup makes at a time. */
+const TILE_COLUMNS = 64;
+
+export interface ManyRowsArgs {
+  /** [T, C] f32. */
+  readonly x: Tensor;
+  /** [C] f32; absent = x is read as it is. */
+  readonly norm: Tensor | undefined;
+  readonly eps: number;
+  readonly weight: LinearWeight;
+  readonly bias?: Tensor | undefined;
+  /** The product is of gates and ups. */
+  readonly activation?: Activation;
+  readonly out: Tensor;
+  readonly rows: number;
+}
+
+/**
+ * Whether linearNormed has a kernel for so many rows. On lavapipe norm, gates and ups and their product take 0.70 of the processor time of three kernels with 8 rows
+ * of 256 by 1,408, and 0.84 with 32 and with 256.
+ */
+export function takesMany(caps: Caps, { x, rows }: Pick<ManyRowsArgs, 'x' | 'rows'>): boolean {
+  const columns = x.shape.at(-1) ?? 0;
+  // Squares are added up in the order of rmsNorm's subgroup.
+  const alike = hasShuffles(caps) && reduceVariant(caps, columns).variant.subgroups === true;
+  return alike && rows >= LEAST_ROWS && columns % TURN === 0 && columns <= 4 * HELD && !avoids(caps, 'linear_normed');
+}
+
+/** What normedLinear or, with an activation, gatedLinear does, with the bits of one after the other. */
+export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activation, out, rows }: ManyRowsArgs): void {
+  const columns = x.shape.at(-1) ?? 0;
+  const lanes = rec.caps.subgroupMinSize;
+  // Only gates read it. A product without takes the usual one, so that both are one pipeline.
+  const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'silu'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0 };
+  for (const part of weight.parts) {
+    const { first, count, padded } = part;
+    const blocks = rowBlocks(part.dtype, rows, lanes);
+    const down = ceilDiv(rows, lanes * blocks);
+    const all = ceilDiv(count, TILE_COLUMNS);
+    const tiles = ceilDiv(all, Math.min(all, ceilDiv(LEAST_WORKGROUPS, down)));
+    const params = {
+      m: rows,
+      n: count,
+      n_weight: padded,
+      k4: columns / 4,
+      out_stride: out.shape.at(-1) ?? 0,
+      out_column: first,
+      bias_column: first,
+      tiles,
+      gated: activation === undefined ? 0 : 1,
+      eps,
+    };
+    const { consts, ...stored } = weightVariant(part);
+    const variant = { ...stored, consts: { LANES: lanes, ROW_BLOCKS: blocks, HELD, ...consts }, overrides, subgroups: true };
+    const bindings = { x, norm: norm ?? x, weight: part.weight, bias: bias ?? x, out };
+    rec.dispatch(LINEAR_NORMED, variant, bindings, params, [ceilDiv(all, tiles), down]);
+  }
+}

@@ -1,0 +1,158 @@
+// linear_fused.wgsl of many rows, for adapters whose subgroup is a SIMD register of 8: out[m, n] = sum_k y[m, k] * W[n, k] + bias[n] with y = x / rms(x) * norm
+// (HAS_NORM) or x; or, with params.gated, of W = (gates, ups) with n / 2 rows each, out[m, i] = act(sum_k y[m, k] * gates[i, k]) * sum_k y[m, k] * ups[i, k].
+//
+// rms_norm.wgsl, a product and gate_mul.wgsl as one dispatch, with the bits of the three. A workgroup has ROW_BLOCKS x LANES rows and walks `tiles` times two groups
+// of 32 columns: neighbours, or gates and their ups. Gated is no override, because a model has both and compiling is dear. As linear_broadcast.wgsl, but rows are
+// loaded and normed once and held (lane i those that are i modulo LANES, HELD quads of each): a load from a buffer is several times the instructions of one from
+// there. K is a multiple of 32. Reference: test/reference/linear.ts, norm.ts, activation.ts.
+override ACTIVATION: u32;
+override HAS_BIAS: bool;
+override HAS_NORM: bool;
+
+struct Params {
+  m: u32,
+  n: u32,
+  n_weight: u32,
+  k4: u32,
+  out_stride: u32,
+  out_column: u32,
+  bias_column: u32,
+  tiles: u32,
+  gated: u32,
+  eps: f32,
+}
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> norm: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read> weight: array<weight_t>;
+@group(0) @binding(3) var<storage, read> bias: array<f32>;
+@group(0) @binding(4) var<storage, read_write> out: array<f32>;
+@group(0) @binding(5) var<uniform> params: Params;
+
+// First column of what the workgroup makes, of its groups the first.
+var<private> first: u32;
+
+fn group_column(group: u32) -> u32 {
+  return first + group * select(32u, params.n / 2u, params.gated == 1u);
+}
+
+const TILE_N = 4u;
+const BLOCK_ROWS = ROW_BLOCKS * LANES;
+
+var<private> held: array<vec4<f32>, ROW_BLOCKS * HELD>;
+// The sums of a group, by row and column, for a loop that stores them, as in linear_broadcast.wgsl.
+const MADE_GROUP = 16u * TILE_N;
+var<private> made: array<f32, 2u * MADE_GROUP>;
+
+// Squares are added up by the lanes, and in the order, that rms_norm.wgsl has.
+fn hold_rows(first_row: u32, lane: u32) {
+  for (var r = 0u; r < ROW_BLOCKS; r++) {
+    let base = min(first_row + r * LANES + lane, params.m - 1u) * params.k4;
+    var inverse = 1.0;
+    if (HAS_NORM) {
+      var even = vec4<f32>();
+      var odd = vec4<f32>();
+      for (var k = 0u; k < params.k4; k++) {
+        let quad = x[base + k];
+        let sum = fma(quad, quad, select(odd, even, k % 2u == 0u));
+        even = select(even, sum, k % 2u == 0u);
+        odd = select(odd, sum, k % 2u == 1u);
+      }
+      for (var i = 0u; i < LANES; i++) {
+        let mine = select(subgroupShuffle(even, i), subgroupShuffle(odd, i), lane >= 4u)[lane % 4u];
+        let all = inverseSqrt(reduce_sum(lane, mine) / f32(params.k4 * 4u) + params.eps);
+        inverse = select(inverse, all, lane == i);
+      }
+    }
+    var scales = vec4<f32>();
+    for (var k = 0u; k < params.k4; k++) {
+      var quad = x[base + k];
+      if (HAS_NORM) {
+        if (k % LANES == 0u) {
+          scales = norm[k + lane];
+        }
+        quad = quad * inverse * subgroupShuffle(scales, k % LANES);
+      }
+      held[r * HELD + k] = quad;
+    }
+  }
+}
+
+fn make_groups(lane: u32) {
+  for (var g = 0u; g < 2u; g++) {
+    let columns = min(group_column(g) + 4u * lane, params.n_weight - 4u) / 4u;
+    var acc = array<array<f32, TILE_N>, BLOCK_ROWS>();
+    var blocks = blocks_t();
+    for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
+      blocks = next_blocks(blocks, b, columns);
+      for (var word = 0u; word < BLOCK_WORDS; word++) {
+        let packed = words_at(b, word, columns);
+        for (var quad = 0u; quad < WORD_QUADS; quad++) {
+          let k = b * BLOCK_QUADS + word * WORD_QUADS + quad;
+          var w: array<vec4<f32>, TILE_N>;
+          for (var j = 0u; j < TILE_N; j++) {
+            w[j] = block_quad(blocks[j], packed[j], word, quad);
+          }
+          for (var r = 0u; r < ROW_BLOCKS; r++) {
+            let mine = held[r * HELD + k];
+            for (var i = 0u; i < LANES; i++) {
+              let a = subgroupShuffle(mine, i);
+              for (var j = 0u; j < TILE_N; j++) {
+                let sum = acc[r * LANES + i][j];
+                acc[r * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
+              }
+            }
+          }
+        }
+      }
+    }
+    for (var i = 0u; i < BLOCK_ROWS; i++) {
+      for (var j = 0u; j < TILE_N; j++) {
+        if (g == 0u) {
+          made[i * TILE_N + j] = acc[i][j];
+        } else {
+          made[MADE_GROUP + i * TILE_N + j] = acc[i][j];
+        }
+      }
+    }
+  }
+}
+
+fn store(row: u32, n: u32, columns: u32, sum: f32) {
+  if (n < columns) {
+    var y = sum;
+    if (HAS_BIAS) {
+      y += bias[params.bias_column + n];
+    }
+    out[row * params.out_stride + params.out_column + n] = y;
+  }
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id) lane: u32) {
+  let first_row = group.y * BLOCK_ROWS;
+  let gated = params.gated == 1u;
+  let columns = select(params.n, params.n / 2u, gated);
+  let width = select(64u, 32u, gated);
+  hold_rows(first_row, lane);
+  for (var t = 0u; t < params.tiles; t++) {
+    let own = (group.x * params.tiles + t) * width;
+    if (own >= columns) {
+      break;
+    }
+    first = own;
+    make_groups(lane);
+    for (var i = 0u; i < TILE_N * min(BLOCK_ROWS, params.m - first_row); i++) {
+      let row = first_row + i / TILE_N;
+      let n = own + TILE_N * lane + i % TILE_N;
+      let low = made[i];
+      let high = made[MADE_GROUP + i];
+      if (gated) {
+        store(row, n, columns, activate(ACTIVATION, low) * high);
+      } else {
+        store(row, n, columns, low);
+        store(row, n + 32u, columns, high);
+      }
+    }
+  }
+}
