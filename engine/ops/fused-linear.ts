@@ -72,7 +72,7 @@ export interface NormedLinearArgs {
 
 /** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
 export function normedLinear(rec: Recorder, { input, weight, bias, out, rows }: NormedLinearArgs): void {
-  if (input.norm && takesMany(rec.caps, { ...input, rows })) {
+  if (input.norm && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, bias, out, rows });
     return;
   }
@@ -97,7 +97,7 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
 export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows }: GatedLinearArgs): void {
   const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0;
-  if (whole && takesMany(rec.caps, { ...input, rows })) {
+  if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, activation, out, rows });
     return;
   }

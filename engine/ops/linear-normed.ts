@@ -3,6 +3,7 @@ import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import { isBlockType } from '../weights/storage.ts';
 import { ceilDiv } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
@@ -62,11 +63,13 @@ export interface ManyRowsArgs {
  * Whether linearNormed has a kernel for so many rows. On lavapipe norm, gates and ups and their product take 0.70 of the processor time of three kernels with 8 rows
  * of 256 by 1,408, and 0.84 with 32 and with 256.
  */
-export function takesMany(caps: Caps, { x, rows }: Pick<ManyRowsArgs, 'x' | 'rows'>): boolean {
+export function takesMany(caps: Caps, { x, weight, rows }: Pick<ManyRowsArgs, 'x' | 'weight' | 'rows'>): boolean {
   const columns = x.shape.at(-1) ?? 0;
   // Squares are added up in the order of rmsNorm's subgroup.
   const alike = hasShuffles(caps) && reduceVariant(caps, columns).variant.subgroups === true;
-  return alike && rows >= LEAST_ROWS && columns % TURN === 0 && columns <= 4 * HELD && !avoids(caps, 'linear_normed');
+  // Blocks in textures have a kernel of their own for many rows.
+  const floats = weight.parts.every(({ dtype }) => !isBlockType(dtype));
+  return alike && floats && rows >= LEAST_ROWS && columns % TURN === 0 && columns <= 4 * HELD && !avoids(caps, 'linear_normed');
 }
 
 /** What normedLinear or, with an activation, gatedLinear does, with the bits of one after the other. */

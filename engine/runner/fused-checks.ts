@@ -40,11 +40,10 @@ const checkFused: CheckMaker = (variant, bench) => {
 
 /** Gates, or a product with a bias: the variant does both. */
 const checkMany: CheckMaker = (variant, bench) => {
-  const { storage, consts = {}, overrides = {} } = variant;
-  const k = isBlockType(storage as WeightType) ? 256 : 64;
+  const { consts = {}, overrides = {} } = variant;
   return checkProduct(variant, bench, {
     rows: consts['ROW_BLOCKS'] === 2 ? 16 : 5,
-    k,
+    k: 64,
     columns: COLUMNS,
     gated: overrides['HAS_BIAS'] !== 1,
   });

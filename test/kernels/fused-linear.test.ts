@@ -121,7 +121,7 @@ exact.push(exactCase({ m: 1, k: 2048, n: 2600, dtype: 'f16' }), exactCase({ m: 1
 // Many rows of few inputs, in one block of rows and in two, with tiles beyond the last column.
 for (const m of [5, 16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', activation: 'silu' }));
 for (const m of [16, 33]) exact.push(exactCase({ m, k: 256, n: 100, dtype: 'f16', bias: true }));
-for (const dtype of TYPES) exact.push(exactCase({ m: 16, k: 256, n: 36, dtype, activation: 'silu' }));
+exact.push(exactCase({ m: 16, k: 256, n: 36, dtype: 'f32', activation: 'silu' }));
 exact.push(exactCase({ m: 150, k: 64, n: 515, dtype: 'f16' }), exactCase({ m: 16, k: 96, n: 36, dtype: 'f32', activation: 'gelu_tanh', norm: false })); // prettier-ignore
 exact.push(exactCase({ m: 16, k: 32, n: 1, dtype: 'f16' }), exactCase({ m: 16, k: 288, n: 68, dtype: 'f16' }));
 // The same with a row that invocations hold, and one that is too long for that.
