@@ -275,7 +275,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
       await page.getByLabel('Address of the hub').fill(other.url);
       await page.getByLabel('Address of the hub').blur();
       model = page.locator('[data-model="whisper-tiny.en"]');
-      expect(await model.innerText()).toMatch(/78 MB · about 255 MB of memory[^\n]*\s+Good for clear English/);
+      expect(await model.innerText()).toMatch(/78 MB · about 265 MB of memory[^\n]*\s+Good for clear English/);
       await page.getByRole('button', { name: /^Download 78 MB: whisper-tiny.en$/ }).click();
       await isStored('yes');
       await model.getByText('Load', { exact: true }).click();

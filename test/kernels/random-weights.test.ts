@@ -14,17 +14,8 @@ import { testDevice } from '../support/device.ts';
 const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 const SEED = 0xdecafbad;
 
-let device: Device;
-beforeAll(async () => {
-  device = await testDevice();
-});
-afterAll(() => {
-  expect(device.errors).toEqual([]);
-  device.close();
-});
-
 /** The bytes of a tensor that was recorded into, and whether the word behind them was left alone. */
-async function made(bytes: number, record: (raw: ReturnType<Device['tensor']>) => void): Promise<Uint8Array> {
+async function made(device: Device, bytes: number, record: (raw: ReturnType<Device['tensor']>) => void): Promise<Uint8Array> {
   const words = Math.ceil(bytes / 4);
   const raw = device.upload('raw', 'u32', [words + 1], new Uint32Array(words + 1).fill(0xabababab));
   record(raw);
@@ -35,12 +26,21 @@ async function made(bytes: number, record: (raw: ReturnType<Device['tensor']>) =
 }
 
 describe.each(FLAVOURS)('$title', ({ disable }) => {
+  let device: Device;
+  beforeAll(async () => {
+    device = await testDevice();
+  });
+  afterAll(() => {
+    expect(device.errors).toEqual([]);
+    device.close();
+  });
+
   test.each(['F32', 'F16', 'BF16'] as const satisfies readonly StoredFloat[])('random_floats makes %s', async (source) => {
     device.pretend(disable);
     const random = floatsFor(SEED, 64);
     for (const [from, count] of [[0, 1], [0, 3], [5, 64], [64, 65], [62, 257]] as const) {
       const expected = storedValues(randomValues(random, from + count).slice(from), source);
-      const found = await made(expected.length, (raw) => {
+      const found = await made(device, expected.length, (raw) => {
         const rec = device.record('random');
         randomFloats(rec, { raw, random, values: { from, to: from + count }, source });
         rec.submit();
@@ -55,7 +55,7 @@ describe.each(FLAVOURS)('$title', ({ disable }) => {
     const { bytes } = BLOCK_FORMATS[type];
     for (const [from, count] of [[0, 1], [0, 3], [3, 63], [5, 65]] as const) {
       const expected = randomStored(random, from + count).slice(from * bytes);
-      const found = await made(expected.length, (raw) => {
+      const found = await made(device, expected.length, (raw) => {
         const rec = device.record('random');
         randomBlocks(rec, { raw, random, blocks: { from, to: from + count } });
         rec.submit();

@@ -80,9 +80,16 @@ export const it = test;
 export const expect = expectation;
 
 export function beforeAll(work: Work): void {
-  current().before.push(work);
+  innermost().before.push(work);
 }
 
 export function afterAll(work: Work): void {
-  current().after.push(work);
+  innermost().after.push(work);
+}
+
+/** The block that a hook stands in. Blocks run one after the other here, so a hook of the whole file would be over before the second. */
+function innermost(): Suite {
+  const suite = open.at(-1);
+  if (!suite) throw new Error('beforeAll and afterAll stand in a describe block in files of kernel cases');
+  return suite;
 }
