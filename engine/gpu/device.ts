@@ -334,12 +334,13 @@ export class Device implements BufferOwner {
 
   /**
    * Compiles everything `forward` dispatches, then runs it once (software drivers compile at the first dispatch). Call it at load for every
-   * shape bucket that chooses other kernels. Returns the labels of the pipelines.
+   * shape bucket that chooses other kernels. Returns the labels of the pipelines. Of work whose results nobody reads, what is in `ran` is left out.
    */
-  async warmUp(forward: (rec: Recorder) => void): Promise<ReadonlySet<string>> {
+  async warmUp(forward: (rec: Recorder) => void, ran?: Set<string>): Promise<ReadonlySet<string>> {
     const variants = this.compile(forward);
     await this.pipelines.settled();
     const rec = this.record('warm-up');
+    if (ran) rec.leaveOut(ran);
     forward(rec);
     const { finished } = rec.submit();
     await finished();

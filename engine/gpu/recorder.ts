@@ -52,6 +52,7 @@ export class Recorder {
   readonly #params: ParamsStore;
   readonly #release: () => void;
   readonly #steps: Step[] = [];
+  #ran: Set<string> | undefined;
   #open = true;
 
   constructor(device: RecordingDevice, label: string, params: ParamsStore, mode: 'record' | 'dry' | 'capture', release: () => void) {
@@ -61,6 +62,11 @@ export class Recorder {
     this.mode = mode;
     this.#params = params;
     this.#release = release;
+  }
+
+  /** From here on dispatches of pipelines in `ran` are left out, and the others join it: for work whose results nobody reads. */
+  leaveOut(ran: Set<string>): void {
+    this.#ran = ran;
   }
 
   /**
@@ -79,6 +85,11 @@ export class Recorder {
     if (this.mode === 'dry') {
       this.variants.add(pipelines.compile(kernel, variant));
       return;
+    }
+    if (this.#ran) {
+      const name = variantLabel(kernel, variant);
+      if (this.#ran.has(name)) return;
+      this.#ran.add(name);
     }
     let [x = 1, y = 1] = workgroups;
     const z = workgroups[2] ?? 1;

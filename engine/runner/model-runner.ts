@@ -7,6 +7,7 @@ import type { ForwardInput } from '../models/forward-input.ts';
 import type { Decoder, DecoderShape, DecoderWorkspace } from '../models/decoder.ts';
 import { growKVCache, hasPages } from '../ops/kv.ts';
 import type { KVCache } from '../ops/kv.ts';
+import { MANY_ROWS } from '../ops/linear.ts';
 import { growStates, writeSpan } from '../ops/states.ts';
 import type { Batch } from '../scheduler/batch.ts';
 import { ceilDiv, indexBeyond } from '../util/math.ts';
@@ -105,10 +106,12 @@ export class ModelRunner {
     for (const bucket of decodeBuckets(this.#limits.maxRunning)) this.#plan(this.#tensors.decodeShape(bucket, 1), 'sampled');
   }
 
-  /** The largest prompt, then decodes of all sizes. */
+  /** The largest prompt, the smallest that takes the same kernels, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
     const { maxRunning, prefillChunk, draftRows } = this.#limits;
     yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
+    // Otherwise the largest would be run for what it alone compiles, which takes a large model a minute.
+    yield this.#prefill(MANY_ROWS, 1);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
     for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
       yield (rec) => this.#guess(rec, this.#head!, 1, bucket);

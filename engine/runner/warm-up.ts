@@ -8,8 +8,8 @@ export interface WarmUp {
   /** Records each kind of work that requests will bring. The next is asked for when one has run, so that it may upload what it needs. */
   readonly work: Iterable<(rec: Recorder) => void> | AsyncIterable<(rec: Recorder) => void>;
   /**
-   * Work of other sizes, from the largest on, so that scratch memory is made for that. Its kernels are compiled; it is run only where it takes one
-   * that nothing before it ran.
+   * Work of other sizes, from the largest on, so that scratch memory is made for that. Its kernels are compiled; of it is run, once, what nothing
+   * before it ran.
    */
   readonly sizes?: Iterable<(rec: Recorder) => void>;
   /** Does a first piece of work; says what of its results is not finite, or undefined where all is. */
@@ -23,13 +23,13 @@ export interface WarmUp {
 export async function warmUp(device: Device, { work, sizes = [], tryOut }: WarmUp): Promise<void> {
   const others = await choosing(device, [...sizes]);
   const ran = new Set<string>();
-  const run = async (record: (rec: Recorder) => void): Promise<void> => {
+  const run = async (record: (rec: Recorder) => void, known?: Set<string>): Promise<void> => {
     if (device.tuning) await choosing(device, [record]);
-    for (const variant of await device.warmUp(record)) ran.add(variant);
+    for (const variant of await device.warmUp(record, known)) ran.add(variant);
   };
   for await (const record of work) await run(record);
   for (const { record, variants } of others.toReversed()) {
-    if ([...variants].some((variant) => !ran.has(variant))) await run(record);
+    if ([...variants].some((variant) => !ran.has(variant))) await run(record, ran);
   }
   await selfTest(device);
   const bad = await tryOut?.();

@@ -124,6 +124,16 @@ test('warm-up reports the line of a kernel that does not compile', async () => {
   other.close();
 });
 
+test('warming up with other sizes runs each new kernel once, and what has run not again', async () => {
+  const t = tensors();
+  const ran = new Set(await device.warmUp((rec) => add(rec, { a: t.a, b: t.b, out: t.sum })));
+  const before = device.stats.dispatches;
+  const twice = (rec: Recorder): void => [step, step].forEach((record) => record(rec, t));
+  expect((await device.warmUp(twice, ran)).size).toBe(2);
+  expect(device.stats.dispatches - before).toBe(1);
+  expect(ran.size).toBe(2);
+});
+
 test('a matrix above the storage-binding limit is split into parts that compute the whole', async () => {
   const [m, n, k] = [3, 200, 64];
   const rng = createRng(1);
