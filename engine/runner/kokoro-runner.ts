@@ -54,7 +54,7 @@ interface Sentence extends FrameSentence {
  * Phonemes of a batch on software adapters. They compute as long for two sentences at once as for one after the other, so a larger batch would only make
  * the first wait for the last; in one of this size dispatches without enough work for all cores are few.
  */
-const SOFTWARE_TOKENS = 128;
+const SOFTWARE_TOKENS = 192;
 /** How much longer than the piece whose turn it is those beside it may be: it waits for them. */
 const LONGER = 2;
 
