@@ -25,7 +25,7 @@ const SERVER = new URL('../../server/main.ts', import.meta.url);
 const SENTENCE = 'Your order is ready.';
 const LOADS = [1, 4, 16, 64];
 /** Requests of a row at least. */
-const REQUESTS = 16;
+const REQUESTS = 64;
 /** Seconds to the first byte of a short sentence, and how much more 16 requests at once get done than one after the other. */
 const SOON = 0.5;
 const AT_ONCE = 1.5;
