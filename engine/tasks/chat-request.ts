@@ -6,7 +6,7 @@ import type { CutName, PenaltyName, SamplingDefaults } from '../sampling.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
-import { refuseUnsupported } from '../text/grammar.ts';
+import { refuseMalformed, refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
 import type { LongTexts } from '../text/long-texts.ts';
 import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
@@ -131,14 +131,14 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
 
 /** What the answer is held to by construction; tools with choice `auto` are not: the model may also just talk. */
 export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
+  const named = typeof toolChoice === 'object';
+  const forced = named ? tools.filter(({ name }) => name === toolChoice.name) : toolChoice === 'required' ? tools : [];
   tools.forEach((tool, i) => {
-    if (tool.parameters !== undefined) refuseUnsupported(tool.parameters, `tools[${i}].parameters`);
+    // Others are only shown to the model: their schemas may say what cannot be enforced.
+    const check = forced.includes(tool) ? refuseUnsupported : refuseMalformed;
+    if (tool.parameters !== undefined) check(tool.parameters, `tools[${i}].parameters`);
   });
-  if (toolChoice === 'required' || typeof toolChoice === 'object') {
-    const named = typeof toolChoice === 'object';
-    const offered = named ? tools.filter(({ name }) => name === toolChoice.name) : tools;
-    return { type: 'tool_calls', tools: offered, single: named || !parallelToolCalls };
-  }
+  if (named || toolChoice === 'required') return { type: 'tool_calls', tools: forced, single: named || !parallelToolCalls };
   return responseFormat;
 }
 

@@ -8,7 +8,8 @@ import type { GrammarSource } from './grammar-library.ts';
 import { CallFailed, GrammarThread, ThreadLost } from './grammar-thread.ts';
 import type { ThreadLimits } from './grammar-thread.ts';
 import type { Vocabulary } from './grammar-worker.ts';
-import { findSchemaProblem } from './json-schema.ts';
+import { findMalformed, findSchemaProblem } from './json-schema.ts';
+import type { SchemaProblem } from './json-schema.ts';
 import { normalizeSchema } from './schema-normal.ts';
 
 /** What an answer must look like. */
@@ -171,7 +172,15 @@ function sourceOf(constraint: Constraint, { toolCharacters }: GrammarLimits): Gr
 
 /** Throws the contract's error for the first keyword that cannot be enforced. */
 export function refuseUnsupported(schema: unknown, param = 'responseFormat.schema'): void {
-  const problem = findSchemaProblem(schema);
+  refuse(findSchemaProblem(schema), param);
+}
+
+/** Throws the contract's error for the first keyword that has no such value: of a schema that is shown to the model and not enforced. */
+export function refuseMalformed(schema: unknown, param: string): void {
+  refuse(findMalformed(schema), param);
+}
+
+function refuse(problem: SchemaProblem | undefined, param: string): void {
   if (!problem) return;
   throw new EngineError('invalid_json_schema', `schema at ${problem.pointer}: ${problem.message} ('${problem.keyword}')`, { param });
 }

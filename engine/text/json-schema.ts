@@ -7,7 +7,7 @@
 import { ANNOTATIONS, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, VALUES, lookUp } from './schema-keywords.ts';
 import type { Refuse } from './schema-keywords.ts';
 import { normalizeSchema } from './schema-normal.ts';
-import { checkValues } from './schema-values.ts';
+import { VALUE_CHECKS } from './schema-values.ts';
 
 export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
 
@@ -36,13 +36,24 @@ export const LIMITS = {
   characters: 65_536,
 } as const;
 
+/** The first thing in `schema` that makes it none, or undefined: enough for one that only describes what is not enforced. */
+export function findMalformed(schema: unknown): SchemaProblem | undefined {
+  return problemOf(() => void new SchemaCheck(schema, true).visit(schema, '', 0));
+}
+
 /** The first thing in `schema` that could not be honoured, or undefined. */
 export function findSchemaProblem(schema: unknown): SchemaProblem | undefined {
+  const problem = problemOf(() => void new SchemaCheck(schema, false).visit(schema, '', 0));
+  if (problem) return problem;
+  const { length } = normalizeSchema(schema).schema;
+  if (length <= LIMITS.characters) return undefined;
+  return { pointer: '/', keyword: '(size)', message: `a schema of ${length} characters; at most ${LIMITS.characters} can be enforced` };
+}
+
+function problemOf(check: () => void): SchemaProblem | undefined {
   try {
-    new SchemaCheck(schema).visit(schema, '', 0);
-    const { length } = normalizeSchema(schema).schema;
-    if (length <= LIMITS.characters) return undefined;
-    return { pointer: '/', keyword: '(size)', message: `a schema of ${length} characters; at most ${LIMITS.characters} can be enforced` };
+    check();
+    return undefined;
   } catch (error) {
     if (error instanceof Unusable) return error.problem;
     throw error;
@@ -51,49 +62,69 @@ export function findSchemaProblem(schema: unknown): SchemaProblem | undefined {
 
 class Unusable extends Error {
   readonly problem: SchemaProblem;
+  readonly isMalformed: boolean;
 
-  constructor(problem: SchemaProblem) {
+  constructor(problem: SchemaProblem, isMalformed: boolean) {
     super(problem.message);
     this.problem = problem;
+    this.isMalformed = isMalformed;
   }
 }
 
 class SchemaCheck {
   readonly #root: unknown;
+  readonly #onlyMalformed: boolean;
   /** Levels below each definition that was checked, or is being checked: that is where recursion ends. */
   readonly #heights = new Map<string, number>();
   #schemas = 0;
   #properties = 0;
   #values = 0;
 
-  constructor(root: unknown) {
+  constructor(root: unknown, onlyMalformed: boolean) {
     this.#root = root;
+    this.#onlyMalformed = onlyMalformed;
   }
 
   /** Checks a schema `depth` levels down; returns the levels below it. Throws Unusable. */
   visit(schema: unknown, pointer: string, depth: number): number {
-    const refuse = (keyword: string, message: string): never => {
-      throw new Unusable({ pointer: pointer || '/', keyword, message });
+    const refuse: Refuse = (keyword, message, why) => {
+      throw new Unusable({ pointer: pointer || '/', keyword, message }, why === 'malformed');
     };
     if (depth > LIMITS.depth) refuse('(depth)', `schemas may be nested ${LIMITS.depth} deep, references included`);
     if (++this.#schemas > LIMITS.schemas) refuse('(schemas)', `more than ${LIMITS.schemas} schemas within a schema`);
     if (schema === true) return 0;
     if (schema === false) refuse('false', 'a schema that accepts nothing cannot be generated');
     if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) {
-      return refuse('(schema)', `a schema is an object or true, found ${JSON.stringify(schema)?.slice(0, 40)}`);
+      return refuse('(schema)', `a schema is an object or true, found ${JSON.stringify(schema)?.slice(0, 40)}`, 'malformed'); // prettier-ignore
     }
     const keywords = new Map(Object.entries(schema));
     let height = 0;
     for (const [keyword, value] of keywords) {
       if (ANNOTATIONS.has(keyword)) continue;
-      for (const [where, item] of this.#nested(keyword, value, refuse)) {
-        height = Math.max(height, 1 + this.visit(item, `${pointer}/${escape(keyword)}${where}`, depth + 1));
-      }
+      this.#try(() => {
+        for (const [where, item] of this.#nested(keyword, value, refuse)) {
+          height = Math.max(height, 1 + this.visit(item, `${pointer}/${escape(keyword)}${where}`, depth + 1));
+        }
+      });
     }
-    this.#values += Array.isArray(keywords.get('enum')) ? (keywords.get('enum') as unknown[]).length : 0;
-    if (this.#values > LIMITS.values) refuse('enum', `${this.#values} values in all; at most ${LIMITS.values} can be enforced`);
-    checkValues(keywords, refuse);
-    return Math.max(height, keywords.has('$ref') ? 1 + this.#follow(keywords.get('$ref'), depth, refuse) : 0);
+    this.#try(() => {
+      this.#values += Array.isArray(keywords.get('enum')) ? (keywords.get('enum') as unknown[]).length : 0;
+      if (this.#values > LIMITS.values) refuse('enum', `${this.#values} values in all; at most ${LIMITS.values} can be enforced`);
+    });
+    for (const check of VALUE_CHECKS) this.#try(() => check(keywords, refuse));
+    this.#try(() => {
+      if (keywords.has('$ref')) height = Math.max(height, 1 + this.#follow(keywords.get('$ref'), depth, refuse));
+    });
+    return height;
+  }
+
+  /** Goes on behind what cannot be enforced, where only what is malformed is looked for. */
+  #try(check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      if (!this.#onlyMalformed || !(error instanceof Unusable) || error.isMalformed) throw error;
+    }
   }
 
   /** The schemas that a keyword holds, by their JSON pointer from there. */
@@ -103,11 +134,12 @@ class SchemaCheck {
       return typeof value === 'boolean' ? [] : [['', value]];
     }
     if (SCHEMA_LIST.has(keyword)) {
-      if (!Array.isArray(value) || value.length === 0) return refuse(keyword, `${keyword} is a list of schemas`);
+      if (!Array.isArray(value) || value.length === 0) return refuse(keyword, `${keyword} is a list of schemas`, 'malformed');
       return value.map((item, i) => [`/${i}`, item]);
     }
     if (SCHEMA_MAP.has(keyword)) {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return refuse(keyword, `${keyword} maps names to schemas`);
+      if (typeof value !== 'object' || value === null || Array.isArray(value))
+        return refuse(keyword, `${keyword} maps names to schemas`, 'malformed');
       const entries = Object.entries(value);
       this.#properties += entries.length;
       if (this.#properties > LIMITS.properties) {

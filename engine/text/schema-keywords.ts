@@ -1,14 +1,22 @@
 /** The keywords of JSON Schema by what they hold. */
 
-/** Refuses a schema by the keyword that is wrong. */
-export type Refuse = (keyword: string, message: string) => never;
+/** Refuses a schema by the keyword that cannot be enforced, or that is `malformed`: no schema at all. */
+export type Refuse = (keyword: string, message: string, why?: 'malformed') => never;
 /** The keywords of one schema. */
 export type Keywords = ReadonlyMap<string, unknown>;
 
-/** Keywords that say nothing about validity. */
+/** Keywords that say nothing about validity, in JSON Schema, OpenAPI (`discriminator` is a hint beside `oneOf`) or a tool's definition. */
 export const ANNOTATIONS: ReadonlySet<string> = new Set([
   'title', 'description', 'default', 'examples', 'example', '$schema', '$id', '$comment', '$anchor', 'deprecated', 'readOnly', 'writeOnly', '$defs', 'definitions', 'strict',
+  'contentEncoding', 'contentMediaType', 'contentSchema', 'discriminator', 'externalDocs', 'xml',
 ]); // prettier-ignore
+
+/** Formats that are enforced. Any other is a note, as JSON Schema has it: `int64`, `binary` and `password` come with every OpenAPI document. */
+export const FORMATS: ReadonlySet<unknown> = new Set([
+  'date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uri-template', 'uuid', 'json-pointer', 'relative-json-pointer',
+]); // prettier-ignore
+/** Those of them that an empty text has. */
+const MAY_BE_EMPTY: ReadonlySet<unknown> = new Set(['uri-reference', 'uri-template', 'json-pointer']);
 
 /** Keywords that hold one schema. */
 export const ONE_SCHEMA: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'propertyNames', 'unevaluatedProperties', 'unevaluatedItems']); // prettier-ignore
@@ -22,6 +30,12 @@ export const NUMERIC = ['minimum', 'exclusiveMinimum', 'maximum', 'exclusiveMaxi
 export const VALUES: ReadonlySet<string> = new Set([
   'type', 'enum', 'const', 'required', 'minProperties', 'maxProperties', 'minItems', 'maxItems', 'minLength', 'maxLength', 'pattern', 'format', 'nullable', '$ref', ...NUMERIC,
 ]); // prettier-ignore
+/** Keywords by the type of which alone they speak. */
+export const OF_TYPE = {
+  string: ['minLength', 'maxLength', 'pattern', 'format'],
+  array: ['minItems', 'maxItems', 'items', 'prefixItems'],
+  object: ['minProperties', 'maxProperties', 'properties', 'patternProperties', 'propertyNames', 'additionalProperties', 'required'],
+} as const;
 /** Beside these no other constraint is read. */
 export const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
 
@@ -29,6 +43,26 @@ export const EXCLUSIVE = ['$ref', 'anyOf', 'oneOf', 'allOf'] as const;
 export function typesOf(keywords: Keywords): string[] {
   const types = [keywords.get('type') ?? []].flat().map(String);
   return keywords.get('nullable') === true && types.length > 0 && !types.includes('null') ? [...types, 'null'] : types;
+}
+
+/** Whether a keyword says nothing that is to be enforced here. */
+export function isNote(keyword: string, keywords: Keywords): boolean {
+  if (keyword === 'format') return !FORMATS.has(keywords.get('format')) || isMoreThanFormat(keywords);
+  if (keyword === 'propertyNames') return isAnyText(keywords.get(keyword));
+  return ANNOTATIONS.has(keyword);
+}
+
+/** Whether there is, beside a format, what is enforced in its place: clients write the format that they made a pattern from. */
+function isMoreThanFormat(keywords: Keywords): boolean {
+  const least = MAY_BE_EMPTY.has(keywords.get('format')) ? 0 : 1;
+  return keywords.has('pattern') || keywords.has('maxLength') || ((keywords.get('minLength') as number | undefined) ?? 0) > least;
+}
+
+/** Every name is a text: `z.record` says so. */
+function isAnyText(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null) return schema === true;
+  const keywords = new Map(Object.entries(schema));
+  return [...keywords].every(([keyword, value]) => isNote(keyword, keywords) || (keyword === 'type' && value === 'string'));
 }
 
 /** What a reference into the same schema (`#/...`) points to; undefined = nothing. */

@@ -3,8 +3,9 @@
  * numbers within bounds as constants, in whose place the grammar then gets rules of number-grammar.ts (the library cannot bound numbers).
  */
 import type { NumberRange } from './number-grammar.ts';
-import { escapedPattern } from './schema-pattern.ts';
-import { ANNOTATIONS, EXCLUSIVE, NUMERIC, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, lookUp, typesOf } from './schema-keywords.ts';
+import { anchoredPattern, escapedPattern } from './schema-pattern.ts';
+import { EXCLUSIVE, NUMERIC, OF_TYPE, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, isNote, lookUp, typesOf } from './schema-keywords.ts';
+import type { Keywords } from './schema-keywords.ts';
 
 /** A schema and what stands for numbers in it. */
 export interface NormalSchema {
@@ -57,9 +58,9 @@ class Rewriting {
   #rewrite(schema: unknown): unknown {
     if (typeof schema !== 'object' || schema === null) return schema;
     const keywords = new Map(Object.entries(schema));
-    const entries = [...keywords].filter(([keyword]) => !ANNOTATIONS.has(keyword) && keyword !== 'nullable');
+    const entries = [...keywords].filter(([keyword]) => !isNote(keyword, keywords) && keyword !== 'nullable');
     const own = Object.fromEntries(entries.map(([keyword, value]) => [keyword, this.#value(keyword, value)]));
-    const bounded = this.#withNumbers(own, keywords);
+    const bounded = this.#withNumbers({ ...implied(keywords), ...own }, keywords);
     return keywords.get('nullable') === true ? withNull(bounded, typesOf(keywords)) : bounded;
   }
 
@@ -73,9 +74,9 @@ class Rewriting {
     if (SCHEMA_LIST.has(keyword)) return (value as unknown[]).map((item) => this.#rewrite(item));
     // null is as good as absent.
     if (keyword === 'required') return ((value ?? []) as string[]).map(spelled);
-    if (keyword === 'pattern') return escapedPattern(value as string);
+    if (keyword === 'pattern') return wholePattern(value as string);
     if (!SCHEMA_MAP.has(keyword)) return value;
-    const nameOf = keyword === 'properties' ? spelled : escapedPattern;
+    const nameOf = keyword === 'properties' ? spelled : wholePattern;
     return Object.fromEntries(Object.entries((value ?? {}) as Json).map(([name, item]) => [nameOf(name), this.#rewrite(item)]));
   }
 
@@ -98,6 +99,16 @@ class Rewriting {
     const others = types.filter((type) => type !== 'number' && type !== 'integer');
     return others.length === 0 ? number : { anyOf: [{ ...free, type: others }, number] };
   }
+}
+
+const wholePattern = (pattern: string): string => escapedPattern(anchoredPattern(pattern));
+
+/** The library heeds lengths, patterns, formats and counts of a type that is named. A schema that names none means those that they speak of. */
+function implied(keywords: Keywords): Json {
+  if (['enum', 'const', ...EXCLUSIVE].some((keyword) => keywords.has(keyword))) return {};
+  const says = (keyword: string): boolean => keywords.has(keyword) && !isNote(keyword, keywords);
+  const types = Object.entries(OF_TYPE).flatMap(([type, own]) => (own.some(says) ? [type] : []));
+  return { ...(types.length > 0 && { type: types }), ...(says('minItems') && !says('prefixItems') && { items: {} }) };
 }
 
 /**

@@ -10,7 +10,7 @@ const MAX_REPEATS = 100_000;
 
 /** Refuses what is no regular expression, cannot be enforced, or is too large. */
 export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse): void {
-  if (typeof pattern !== 'string') return refuse(keyword, `'${keyword}' is a regular expression`);
+  if (typeof pattern !== 'string') return refuse(keyword, `'${keyword}' is a regular expression`, 'malformed');
   if (pattern.length > MAX_LENGTH) refuse(keyword, `a pattern of ${pattern.length} characters; at most ${MAX_LENGTH} can be enforced`);
   try {
     new RegExp(pattern, 'u');
@@ -18,7 +18,9 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
     refuse(keyword, `${JSON.stringify(pattern).slice(0, 80)} is not a regular expression`);
   }
   if (/\(\?[=!<]|\\[bB1-9kpP]/.test(pattern)) refuse(keyword, 'look-around, back references, \\b and \\p cannot be enforced');
-  if (!pattern.startsWith('^') || !pattern.endsWith('$')) refuse(keyword, "a pattern must be anchored with '^' and '$'");
+  const inside = alternativesOf(pattern).flatMap(({ terms }) => terms);
+  if (inside.includes('^') || inside.includes('$'))
+    refuse(keyword, "'^' and '$' can be enforced at the ends of a pattern and of its alternatives");
   const { groups, repeats } = measure(pattern);
   if (groups > MAX_GROUPS) refuse(keyword, `groups nested ${groups} deep; at most ${MAX_GROUPS} can be enforced`);
   if (repeats > MAX_REPEATS) refuse(keyword, `counted repeats multiply to ${repeats}; at most ${MAX_REPEATS} can be enforced`);
@@ -43,6 +45,41 @@ function measure(pattern: string): { readonly groups: number; readonly repeats: 
 /** What stands for a character, or several, in a regular expression; everything else is structure. */
 const TERM = /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
 const STRUCTURE = /^(?:[\^$()|?*+]|\(\?:|\{.+)$/;
+
+const ANYTHING = '[\\s\\S]*';
+
+/** An alternative of a pattern, without the anchors at its ends. */
+interface Alternative {
+  readonly terms: readonly string[];
+  readonly isAtStart: boolean;
+  readonly isAtEnd: boolean;
+}
+
+function alternativesOf(pattern: string): readonly Alternative[] {
+  const alternatives: string[][] = [[]];
+  let depth = 0;
+  for (const term of pattern.match(TERM) ?? []) {
+    depth += term.startsWith('(') ? 1 : term === ')' ? -1 : 0;
+    if (term === '|' && depth === 0) alternatives.push([]);
+    else alternatives.at(-1)!.push(term);
+  }
+  return alternatives.map((terms) => {
+    const isAtStart = terms[0] === '^';
+    const isAtEnd = terms.at(-1) === '$';
+    return { terms: terms.slice(isAtStart ? 1 : 0, isAtEnd ? -1 : undefined), isAtStart, isAtEnd };
+  });
+}
+
+/** A checked pattern that takes whole texts, as the library's do: JSON Schema's are looked for anywhere in a text. */
+export function anchoredPattern(pattern: string): string {
+  const alternatives = alternativesOf(pattern);
+  if (alternatives.length === 1 && alternatives[0]!.isAtStart && alternatives[0]!.isAtEnd) return pattern;
+  const whole = alternatives.map(
+    ({ terms, isAtStart, isAtEnd }) => (isAtStart ? '' : ANYTHING) + terms.join('') + (isAtEnd ? '' : ANYTHING),
+  );
+  // The library knows no empty alternative.
+  return `^(?:${whole.filter((text) => text !== '').join('|')})${whole.includes('') ? '?' : ''}$`;
+}
 
 /** Characters from the first code point to the last. */
 type Span = readonly [first: number, last: number];

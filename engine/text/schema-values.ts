@@ -1,11 +1,8 @@
 /** The keywords of one JSON Schema that hold values: what each must be, and which go together. */
 import { checkPattern } from './schema-pattern.ts';
-import { ANNOTATIONS, EXCLUSIVE, NUMERIC, typesOf } from './schema-keywords.ts';
+import { EXCLUSIVE, NUMERIC, isNote, typesOf } from './schema-keywords.ts';
 import type { Keywords, Refuse } from './schema-keywords.ts';
 
-const FORMATS = new Set([
-  'date', 'time', 'date-time', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uri', 'uri-reference', 'uri-template', 'uuid', 'json-pointer', 'relative-json-pointer',
-]); // prettier-ignore
 const TYPES = new Set(['object', 'array', 'string', 'number', 'integer', 'boolean', 'null']);
 /** Pairs of counts, the first of which may not be above the second. */
 const COUNTS = [
@@ -22,32 +19,36 @@ const MAX_TEXT = 65_536;
 /** Keywords that allow properties beyond those that are listed: without them the library allows none. */
 const MORE_PROPERTIES = ['additionalProperties', 'unevaluatedProperties', 'patternProperties', 'propertyNames'] as const;
 
-/** Refuses what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it. */
-export function checkValues(keywords: Keywords, refuse: Refuse): void {
+/** Refuse what is no valid value of its keyword, contradicts another one, or cannot be enforced beside it. */
+export const VALUE_CHECKS: readonly ((keywords: Keywords, refuse: Refuse) => void)[] = [
+  checkExclusive,
+  checkTypes,
+  checkCounts,
+  checkObject,
+  checkString,
+  checkRange,
+  checkEnum,
+];
+
+function checkExclusive(keywords: Keywords, refuse: Refuse): void {
+  if (!['boolean', 'undefined'].includes(typeof keywords.get('nullable'))) refuse('nullable', "'nullable' is true or false", 'malformed');
   const exclusive = EXCLUSIVE.find((keyword) => keywords.has(keyword));
   if (exclusive) {
     const beside = ['type', 'nullable', exclusive];
-    const sibling = [...keywords.keys()].find((keyword) => !beside.includes(keyword) && !ANNOTATIONS.has(keyword));
+    const sibling = [...keywords.keys()].find((keyword) => !beside.includes(keyword) && !isNote(keyword, keywords));
     if (sibling) refuse(sibling, `'${sibling}' beside '${exclusive}' cannot be enforced: move it into the branches`);
   }
   if (((keywords.get('allOf') as unknown[] | undefined)?.length ?? 0) > 1)
     refuse('allOf', "'allOf' of more than one schema cannot be enforced");
-  if (!['boolean', 'undefined'].includes(typeof keywords.get('nullable'))) refuse('nullable', "'nullable' is true or false");
-  checkTypes(keywords, refuse);
-  checkCounts(keywords, refuse);
-  checkObject(keywords, refuse);
-  checkString(keywords, refuse);
-  checkRange(keywords, refuse);
-  checkEnum(keywords, refuse);
 }
 
 function checkTypes(keywords: Keywords, refuse: Refuse): void {
   if (!keywords.has('type')) return;
   const type = keywords.get('type');
   const types: unknown[] = Array.isArray(type) ? type : [type];
-  if (types.length === 0) refuse('type', "'type' is a type or a list of at least one");
+  if (types.length === 0) refuse('type', "'type' is a type or a list of at least one", 'malformed');
   const unknown = types.find((name) => typeof name !== 'string' || !TYPES.has(name));
-  if (unknown !== undefined) refuse('type', `unknown type ${show(unknown)}; the types are ${[...TYPES].join(', ')}`);
+  if (unknown !== undefined) refuse('type', `unknown type ${show(unknown)}; the types are ${[...TYPES].join(', ')}`, 'malformed');
 }
 
 function checkCounts(keywords: Keywords, refuse: Refuse): void {
@@ -55,7 +56,7 @@ function checkCounts(keywords: Keywords, refuse: Refuse): void {
     for (const keyword of pair) {
       const count = keywords.get(keyword) ?? 0;
       if (typeof count !== 'number' || !Number.isInteger(count) || count < 0 || count > MAX_COUNT) {
-        refuse(keyword, `'${keyword}' is a whole number from 0 to ${MAX_COUNT}, found ${show(count)}`);
+        refuse(keyword, `'${keyword}' is a whole number from 0 to ${MAX_COUNT}, found ${show(count)}`, typeof count === 'number' ? undefined : 'malformed'); // prettier-ignore
       }
     }
     const [least, most] = pair.map((keyword) => keywords.get(keyword) as number | undefined);
@@ -71,10 +72,11 @@ function checkObject(keywords: Keywords, refuse: Refuse): void {
   for (const pattern of Object.keys(keywords.get('patternProperties') ?? {})) checkPattern(pattern, 'patternProperties', refuse);
   const required = keywords.get('required') ?? [];
   if (!Array.isArray(required) || required.some((name) => typeof name !== 'string'))
-    return refuse('required', "'required' is a list of names");
+    return refuse('required', "'required' is a list of names", 'malformed');
   const missing = (required as string[]).find((name) => !Object.hasOwn(properties, name));
   if (missing !== undefined) refuse('required', `'${missing.slice(0, 80)}' is required but not in 'properties'`);
   const count = Object.keys(properties).length;
+  checkNames(keywords, count, refuse);
   const least = keywords.get('minProperties') as number | undefined;
   const allowsMore = MORE_PROPERTIES.some((keyword) => keywords.has(keyword) && keywords.get(keyword) !== false);
   if (least !== undefined && least > count && !allowsMore) {
@@ -89,12 +91,28 @@ function checkString(keywords: Keywords, refuse: Refuse): void {
   const pattern = keywords.get('pattern');
   const format = keywords.get('format');
   if (pattern !== undefined) {
-    const other = ['minLength', 'maxLength', 'format'].find((keyword) => keywords.has(keyword));
-    if (other) refuse(other, `'${other}' beside 'pattern' cannot be enforced`);
     checkPattern(pattern, 'pattern', refuse);
     checkText(pattern as string, 'pattern', refuse);
+    const other = ['minLength', 'maxLength'].find((keyword) => keywords.has(keyword) && !isImplied(keyword, keywords));
+    if (other) refuse(other, `'${other}' beside 'pattern' cannot be enforced`);
   }
-  if (format !== undefined && (typeof format !== 'string' || !FORMATS.has(format))) refuse('format', `unknown format ${show(format)}`);
+  if (format !== undefined && typeof format !== 'string') refuse('format', `a format is a name, found ${show(format)}`, 'malformed');
+}
+
+/** The library reads no other rule for properties beside rules for their names, and no listed properties beside patterns of them. */
+function checkNames(keywords: Keywords, properties: number, refuse: Refuse): void {
+  if (keywords.has('patternProperties') && properties > 0) {
+    refuse('patternProperties', "'patternProperties' beside 'properties' cannot be enforced");
+  }
+  if (!keywords.has('propertyNames') || isNote('propertyNames', keywords)) return;
+  const other = ['properties', 'patternProperties', 'additionalProperties'].find((keyword) => !['undefined', 'boolean'].includes(typeof keywords.get(keyword))); // prettier-ignore
+  if (other) refuse('propertyNames', `'propertyNames' beside '${other}' cannot be enforced`);
+}
+
+/** A length of at least one beside a pattern that takes no empty text: clients write both. */
+function isImplied(keyword: string, keywords: Keywords): boolean {
+  const least = keywords.get('minLength') as number | undefined;
+  return keyword === 'minLength' && (least === 0 || (least === 1 && !new RegExp(keywords.get('pattern') as string, 'u').test('')));
 }
 
 function checkRange(keywords: Keywords, refuse: Refuse): void {
@@ -103,7 +121,7 @@ function checkRange(keywords: Keywords, refuse: Refuse): void {
   if (!first) return;
   const number = (keyword: string): number | undefined => keywords.get(keyword) as number | undefined;
   const broken = bounds.find((keyword) => !Number.isFinite(number(keyword)));
-  if (broken) refuse(broken, `'${broken}' is a number, found ${show(keywords.get(broken))}`);
+  if (broken) refuse(broken, `'${broken}' is a number, found ${show(keywords.get(broken))}`, 'malformed');
   if ((number('multipleOf') ?? 1) <= 0) refuse('multipleOf', `'multipleOf' is above 0, found ${number('multipleOf')}`);
   if (!typesOf(keywords).some((type) => type === 'number' || type === 'integer')) {
     refuse(first, `'${first}' can be enforced where 'type' is number or integer`);
@@ -137,11 +155,13 @@ function checkEnum(keywords: Keywords, refuse: Refuse): void {
   const keyword = keywords.has('const') ? 'const' : 'enum';
   if (!keywords.has(keyword)) return;
   const values = keyword === 'const' ? [keywords.get('const')] : keywords.get('enum');
-  if (!Array.isArray(values) || values.length === 0) return refuse('enum', "'enum' is a list of at least one value");
+  if (!Array.isArray(values) || values.length === 0) return refuse('enum', "'enum' is a list of at least one value", 'malformed');
   for (const value of values) checkValue(value, 0, keyword, refuse);
   const types = typesOf(keywords);
   const alien = types.length > 0 ? values.findIndex((value) => !types.some((type) => hasType(value, type))) : -1;
   if (alien >= 0) refuse('enum', `${show(values[alien])} is not of type ${types.join(' or ')}`);
+  const odd = values.find((value) => typeof value === 'string' && !fits(value, keywords));
+  if (odd !== undefined) refuse(keyword, `${show(odd)} is not what the length or pattern beside it allows`);
   if (!NUMERIC.some((name) => keywords.has(name))) return;
   const [low, high] = lowHigh(keywords);
   const inside = (value: number): boolean =>
@@ -149,6 +169,14 @@ function checkEnum(keywords: Keywords, refuse: Refuse): void {
   const outside = values.find((value) => typeof value === 'number' && !inside(value));
   if (outside !== undefined) refuse(keyword, `${show(outside)} is not between the bounds beside it`);
   if (keywords.has('multipleOf')) refuse('multipleOf', `'multipleOf' beside '${keyword}' cannot be enforced`);
+}
+
+/** Whether a text is as long as it may be, and as the pattern beside it wants. */
+function fits(text: string, keywords: Keywords): boolean {
+  const number = (keyword: string): number | undefined => keywords.get(keyword) as number | undefined;
+  const { length } = [...text];
+  if (length < (number('minLength') ?? 0) || length > (number('maxLength') ?? Infinity)) return false;
+  return !keywords.has('pattern') || new RegExp(keywords.get('pattern') as string, 'u').test(text);
 }
 
 function checkValue(value: unknown, depth: number, keyword: string, refuse: Refuse): void {

@@ -1,0 +1,57 @@
+/** Which schemas tools may have: those of tools that must be called are enforced, others only shown to the model. */
+import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
+import { constraintOf } from '../../engine/tasks/chat-request.ts';
+import type { ChatRequest } from '../../engine/api.ts';
+
+const tool = (name: string, property: unknown) => ({ name, parameters: { type: 'object', properties: { x: property } } });
+
+/** The error, or what the answer is held to. */
+function heldTo(tools: ChatRequest['tools'], toolChoice?: ChatRequest['toolChoice']): unknown {
+  try {
+    return constraintOf({ messages: [], sampling: {}, ...(tools && { tools }), ...(toolChoice && { toolChoice }) });
+  } catch (error) {
+    return error;
+  }
+}
+
+describe('schemas of tools', () => {
+  // What MCP servers, OpenAPI documents and Pydantic write.
+  test.each<[string, unknown]>([
+    ['uniqueItems', { type: 'array', items: { type: 'string' }, uniqueItems: true }],
+    ['not', { not: {} }],
+    ['if', { if: { type: 'string' }, then: { minLength: 1 } }],
+    ['several of allOf', { allOf: [{ type: 'object' }, { properties: { a: { type: 'integer' } } }] }],
+    ['look-around', { type: 'string', pattern: '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$' }],
+    ['a pattern of another language', { type: 'string', pattern: '^[\\w-.]+$' }],
+    ['unknown keywords', { type: 'string', 'x-order': 1, dependentRequired: { a: ['b'] } }],
+    ['references elsewhere', { $ref: 'https://example.com/a.json' }],
+    ['a level below what is not enforced', { if: { type: 'bogus' } }],
+    ['256 properties', { properties: Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`p${i}`, {}])) }],
+  ])('with %s: shown where the tool need not be called, refused where it must', (_, property) => {
+    const tools = [tool('f', property), tool('g', { type: 'string' })];
+    for (const choice of [undefined, 'auto', 'none'] as const) expect(heldTo(tools, choice)).toBeUndefined();
+    expect(heldTo(tools, { name: 'g' })).toMatchObject({ tools: [{ name: 'g' }], single: true });
+    for (const choice of ['required', { name: 'f' }] as const) {
+      expect(heldTo(tools, choice)).toMatchObject({ code: 'invalid_json_schema', param: 'tools[0].parameters' });
+    }
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ['an unknown type', { type: 'bogus' }, /\/properties\/x: unknown type "bogus"/],
+    ['an unknown type behind what is not enforced', { uniqueItems: true, items: { anyOf: [{ not: {} }, { type: 'bogus' }] } }, /\/properties\/x\/items\/anyOf\/1/], // prettier-ignore
+    ['a number for a schema', 5, /a schema is an object/],
+    ['a list of properties', { properties: [] }, /maps names to schemas/],
+    ['one schema for anyOf', { anyOf: {} }, /list of schemas/],
+    ['a text for required', { required: 'a' }, /list of names/],
+    ['a text for minLength', { type: 'string', minLength: '3' }, /whole number/],
+    ['a text for maximum', { type: 'number', maximum: '3' }, /is a number/],
+    ['one value for enum', { enum: 'a' }, /list of at least one value/],
+  ])('with %s: refused, where it need not be called too', (_, property, message) => {
+    for (const choice of [undefined, 'none', { name: 'g' }] as const) {
+      const error = heldTo([tool('g', { type: 'string' }), tool('f', property)], choice);
+      expect(error).toBeInstanceOf(EngineError);
+      expect(error).toMatchObject({ code: 'invalid_json_schema', param: 'tools[1].parameters', message: expect.stringMatching(message) });
+    }
+  });
+});
