@@ -7,6 +7,8 @@ import { isHarmony } from './harmony.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const FILE = 'chat_template.jinja';
+/** Stands behind a text that the model is to go on with: private characters, which no template writes or trims. */
+const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 
 /** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
 export class ChatTemplate {
@@ -65,10 +67,12 @@ export class ChatTemplate {
   /** The prompt up to and including the last message's text, for the model to go on with. */
   renderOpen(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const last = messages.at(-1);
-    const text = typeof last?.content === 'string' ? last.content : '';
-    const prompt = this.render(messages, { ...extra, add_generation_prompt: false });
-    const at = prompt.lastIndexOf(text.trim());
-    return at < 0 ? prompt : prompt.slice(0, at + text.trim().length);
+    if (!last) return this.render(messages, extra);
+    // Looking for the text itself would find a short one, such as '<', in what the template writes behind it.
+    const open = { ...last, content: textOf(last).trimEnd() + OPEN_END };
+    const prompt = this.render([...messages.slice(0, -1), open], { ...extra, add_generation_prompt: false });
+    const at = prompt.lastIndexOf(OPEN_END);
+    return at < 0 ? prompt : prompt.slice(0, at);
   }
 
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
@@ -90,8 +94,7 @@ export class ChatTemplate {
 
   /** A message as templates expect it: text content, a role they know, tool arguments as objects. */
   #plain(message: ChatMessage): Record<string, unknown> & { content: string } {
-    const { content } = message;
-    const text = typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
+    const text = textOf(message);
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
     const calls = message.tool_calls?.map(withParsedArguments);
     return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}), ...this.#thinking(message, text) };
@@ -112,13 +115,19 @@ function configuredTemplate(configured: unknown): string | undefined {
   throw new EngineError('invalid_model', `tokenizer_config.json: chat_template is ${describe(configured)}, expected a text, or a list of { name, template }`); // prettier-ignore
 }
 
-/** `arguments` arrives as JSON text (OpenAI); templates print it with tojson. */
+/** The text of a message, its parts joined. */
+function textOf({ content }: ChatMessage): string {
+  return typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
+}
+
+/** `arguments` arrives as JSON text (OpenAI); templates print it with tojson. A call without arguments may have none. */
 function withParsedArguments(call: unknown): unknown {
   if (typeof call !== 'object' || call === null || !('function' in call)) return call;
   const called = call.function as { readonly arguments?: unknown };
   if (typeof called?.arguments !== 'string') return call;
   try {
-    return { ...call, function: { ...called, arguments: JSON.parse(called.arguments) as unknown } };
+    const parsed: unknown = called.arguments.trim() === '' ? {} : JSON.parse(called.arguments);
+    return { ...call, function: { ...called, arguments: parsed } };
   } catch {
     throw new EngineError('invalid_request', 'tool_calls[].function.arguments is not JSON', { param: 'messages' });
   }

@@ -15,10 +15,10 @@ export function validate<T extends z.ZodType>(schema: T, body: Readonly<Record<s
   throw toError(typed(innermost(result.error.issues[0] as Issue), result.error.issues[0]));
 }
 
-/** A number where one of a few texts is wanted has the wrong type, not a wrong value. */
+/** A number where one of a few texts is wanted, or nothing, has the wrong type, not a wrong value. */
 function typed(issue: Issue, whole: Issue | undefined): Issue {
   const isText = issue === whole && issue.code === 'invalid_value' && issue.values.every((value) => typeof value === 'string');
-  if (!isText || issue.input === undefined || typeof issue.input === 'string') return issue;
+  if (!isText || typeof issue.input === 'string') return issue;
   return { ...issue, code: 'invalid_type', expected: 'string' };
 }
 
@@ -38,7 +38,9 @@ function unknownKind(issue: Issue): Issue {
   const key = issue.path.at(-1);
   const given = typeof issue.input === 'object' && issue.input !== null && key !== undefined ? Reflect.get(issue.input, key) : undefined;
   const code = given === undefined ? 'invalid_type' : 'invalid_value';
-  return { ...issue, code, expected: 'string', input: given, message: 'is none of the known kinds' } as unknown as Issue;
+  const known = ('options' in issue ? (issue.options as readonly unknown[]) : []).map((kind) => `'${String(kind)}'`);
+  const message = known.length > 0 ? `must be one of ${known.join(', ')}` : 'is none of the known kinds';
+  return { ...issue, code, expected: 'string', input: given, message } as unknown as Issue;
 }
 
 function toError(issue: Issue): HttpError {
@@ -49,6 +51,7 @@ function toError(issue: Issue): HttpError {
   if (issue.code === 'invalid_type') {
     return invalidType(param, article(issue.expected), issue.input);
   }
+  if (issue.code === 'invalid_key') return toError({ ...(issue.issues[0] as Issue), path: issue.path });
   const custom = issue.code === 'custom' ? (issue.params?.['code'] as string | undefined) : undefined;
   return new HttpError(400, custom ?? 'invalid_value', `'${param}': ${issue.message}`, { param });
 }

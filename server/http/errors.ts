@@ -136,7 +136,9 @@ export function missingParameter(param: string): HttpError {
 
 /** 400 for a field of another type than `expected`, with its article. */
 export function invalidType(param: string, expected: string, value: unknown): HttpError {
-  const found = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
+  // JSON's 1e400 is read as Infinity.
+  const kind = typeof value === 'number' && !Number.isFinite(value) ? String(value) : typeof value;
+  const found = value === null ? 'null' : Array.isArray(value) ? 'array' : kind;
   return new HttpError(400, 'invalid_type', `'${param}' must be ${expected}, got ${found}`, { param });
 }
 

@@ -42,6 +42,23 @@ describe('ChatTemplate', () => {
     expect(template.render(messages, { mood: 'calm' })).toBe('<s>[user]ab[assistant]{\n  "x": 1\n}calm');
   });
 
+  test('a call whose arguments are empty has none', () => {
+    const template = new ChatTemplate('{{ messages[0].tool_calls[0].function.arguments | tojson }}');
+    const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '' } };
+    expect(template.render([{ role: 'assistant', content: null, tool_calls: [call] }])).toBe('{}');
+  });
+
+  test.each<[string, ChatMessage['content'], string]>([
+    ['a text', 'The fox', 'The fox'],
+    ['a text that ends in blanks', ' The fox \n', ' The fox'],
+    ['parts', [{ type: 'text', text: 'The' }, { type: 'text', text: ' fox' }], 'The fox'], // prettier-ignore
+    ['what the template also writes behind it', '<', '<'],
+    ['nothing yet', '', ''],
+  ])('the prompt for an answer that goes on ends in %s', (_, content, end) => {
+    const template = new ChatTemplate("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>\n{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"); // prettier-ignore
+    expect(template.renderOpen([user('<'), { role: 'assistant', content }])).toBe(`<|user|><<|end|>\n<|assistant|>${end}`);
+  });
+
   test('developer is system for templates that do not know it', () => {
     const developer: ChatMessage = { role: 'developer', content: 'x' };
     expect(new ChatTemplate('{{ messages[0].role }}').render([developer])).toBe('system');

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { SAMPLING, SAMPLING_NAMES, samplingField } from '../../engine/sampling.ts';
 import { GOOD_CHAT as GOOD, CHAT_PATH as PATH } from '../support/chat-body.ts';
+import { parseChatBody } from '../../server/chat/schema.ts';
 import { postJson, startListeners } from '../support/listeners.ts';
 
 describe('a bad field', () => {
@@ -15,7 +16,7 @@ describe('a bad field', () => {
     ['messages of a wrong type', { ...GOOD, messages: 'Hi' }, 'invalid_type', 'messages'],
     ['a model of a wrong type', { ...GOOD, model: 3 }, 'invalid_type', 'model'],
     ['a message that is none', { ...GOOD, messages: ['Hi'] }, 'invalid_type', 'messages[0]'],
-    ['no role', message({ content: 'x' }), 'invalid_value', 'messages[1].role'],
+    ['no role', message({ content: 'x' }), 'missing_required_parameter', 'messages[1].role'],
     ['an unknown role', message({ role: 'robot', content: 'x' }), 'invalid_value', 'messages[1].role'],
     ['content of a wrong type', message({ role: 'user', content: 5 }), 'invalid_type', 'messages[1].content'],
     ['no content', message({ role: 'user' }), 'missing_required_parameter', 'messages[1].content'],
@@ -129,6 +130,18 @@ describe('a bad field', () => {
     }
     expect(engine.chats).toHaveLength(0);
     expect((await postJson(chat + PATH, GOOD)).status).toBe(200);
+  });
+
+  test.each<[string, object, string]>([
+    [
+      'the kinds there are',
+      { response_format: { type: 'xml' } },
+      "'response_format.type': must be one of 'text', 'json_object', 'json_schema'",
+    ],
+    ['what a key is', { logit_bias: { word: 1 } }, "'logit_bias.word': keys are token ids"],
+    ['a number that is none', { temperature: Infinity }, "'temperature' must be a number, got Infinity"],
+  ])('the message says %s', (_, wrong, message) => {
+    expect(() => parseChatBody({ ...GOOD, ...wrong }, { modelOptional: false, maxRunningRequests: 8 })).toThrow(message);
   });
 
   test('`n` may not exceed what runs at once', async () => {
