@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** `npx parley`: its commands, as HELP has them; `serve`, or no command, starts the server, as `npm start` does. */
-import { IS_REPOSITORY } from './setup/layout.mjs';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { IS_REPOSITORY, ROOT } from './setup/layout.mjs';
 import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
@@ -26,7 +28,7 @@ const HELP = `Usage: parley [COMMAND]
   adapters             lists the GPUs, how fast they are, and which settings use them
   doctor               says what of this machine would stop or slow the server, and what mends it
 
-'parley COMMAND --help' says more.`;
+'parley COMMAND --help' says more; 'parley --version' says which version this is.`;
 
 const [name, ...rest] = process.argv.slice(2);
 if (Object.hasOwn(COMMANDS, name ?? '')) {
@@ -41,6 +43,8 @@ if (Object.hasOwn(COMMANDS, name ?? '')) {
   });
 } else if (name === 'help' || (['--help', '-h'].includes(name ?? '') && rest.length === 0)) {
   process.stdout.write(`${HELP}\n`);
+} else if (['--version', '-v'].includes(name ?? '') && rest.length === 0) {
+  process.stdout.write(`${JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version}\n`);
 } else if (name !== undefined && !name.startsWith('-') && name !== 'start' && name !== 'serve') {
   process.stderr.write(`there is no command '${name}'; there are serve, ${Object.keys(COMMANDS).join(', ')}\n`);
   process.exitCode = 2;

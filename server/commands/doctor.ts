@@ -5,11 +5,11 @@ import { statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
-import { createNodePlatform } from '../../engine/platform/node.ts';
 import { formatBytes } from '../../sources/index.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import type { SourceSettings } from '../../sources/node/index.ts';
 import { FLAGS } from '../settings/flags.ts';
+import { probeAdapter } from '../setup/drivers.mjs';
 import { ROOT } from '../setup/layout.mjs';
 import { usage } from './models.ts';
 
@@ -20,6 +20,13 @@ export interface Finding {
   readonly found: string;
   /** What to do, where something is to be done. */
   readonly mend?: string;
+}
+
+/** What `probeAdapter` says. */
+interface Probed {
+  readonly name?: string;
+  readonly software?: boolean;
+  readonly problem?: string;
 }
 
 const GIB = 2 ** 30;
@@ -49,7 +56,7 @@ export async function examine(settings: SourceSettings, ports = standardPorts())
       state: 'ok',
       found: `${process.versions.node} on ${process.platform} ${process.arch}, ${availableParallelism()} processors`,
     } as const,
-    await adapter(),
+    adapter(),
     memory(process.availableMemory(), Math.min(totalmem(), process.constrainedMemory() || Infinity)),
     ...(await Promise.all(ports.map(([flag, port]) => portFree(flag, port)))),
     await disk(settings),
@@ -70,27 +77,20 @@ export function describeFindings(findings: readonly Finding[]): readonly string[
   ]);
 }
 
-async function adapter(): Promise<Finding> {
+function adapter(): Finding {
   const what = 'adapter';
-  try {
-    const { info } = await createNodePlatform({ log: () => undefined }).requestAdapter({});
-    const name = info.description || info.device || info.vendor;
-    const isSoftware = /llvmpipe|swiftshader|software|basic render/i.test(`${name} ${info.architecture}`);
-    if (!isSoftware) return { what, state: 'ok', found: name };
-    return {
-      what,
-      state: 'note',
-      found: `${name}, in software: right, and many times slower than a GPU`,
-      mend: "a GPU needs its vendor's Vulkan driver; 'parley adapters' shows what is seen",
-    };
-  } catch (error) {
-    return {
-      what,
-      state: 'wrong',
-      found: (error as Error).message.split('\n')[0]!,
-      mend: "'npm start' fetches a software driver; 'parley adapters' shows what is seen",
-    };
+  const { name, software, problem }: Probed = probeAdapter({});
+  if (name === undefined) {
+    const mend = "'npm start' fetches a software driver; 'parley adapters' shows what is seen";
+    return { what, state: 'wrong', found: `no WebGPU adapter: ${problem}`, mend };
   }
+  if (!software && !/llvmpipe|swiftshader|software|basic render/i.test(name)) return { what, state: 'ok', found: name };
+  return {
+    what,
+    state: 'note',
+    found: `${name}, in software: right, and many times slower than a GPU`,
+    mend: "a GPU needs its vendor's Vulkan driver; 'parley adapters' shows what is seen",
+  };
 }
 
 /** Free memory, in bytes. */

@@ -148,8 +148,8 @@ function driverEnvironment(driver, folder) {
   return { VK_DRIVER_FILES: file, LD_LIBRARY_PATH: folders.join(delimiter) };
 }
 
-/** Asks for adapter and device in a child process, because a bad driver may crash it. */
-function probeAdapter(environment) {
+/** Asks for adapter and device in a child process: a bad driver may crash it, and the loader reads these variables where a process starts. */
+export function probeAdapter(environment) {
   const child = spawnSync(process.execPath, [fileURLToPath(new URL('./probe-adapter.mjs', import.meta.url))], {
     cwd: ROOT,
     env: { ...process.env, ...environment },

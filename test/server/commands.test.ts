@@ -164,6 +164,13 @@ test('doctor finds a port that is taken and a hub that is away, and says what he
   );
 });
 
+test('doctor finds the driver that a start would use, where it was unpacked earlier too', async () => {
+  const command = startParley(['doctor'], { VK_DRIVER_FILES: undefined, LD_LIBRARY_PATH: undefined, HF_HUB_OFFLINE: '1' });
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  await command.exit;
+  expect(command.out.text).toMatch(/^(ok|note) +adapter +\S/m);
+});
+
 test('doctor says what to leave out where memory is short, below what it is about', () => {
   expect(memory(8e9, 16e9)).toEqual({ what: 'memory', state: 'ok', found: expect.stringMatching(/^8.* GB free of 16.* GB$/) as string });
   const [first, second] = describeFindings([memory(5e8, 16e9)]);

@@ -62,6 +62,12 @@ test('--help lists the commands; a word that is none is refused before anything 
   expect(wrong.err.text).toMatch(/^there is no command 'modles'; there are serve, .*\n$/);
 });
 
+test('--version says the version alone', async () => {
+  const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { readonly version: string };
+  const asked = parley('--version');
+  expect([await asked.exit, asked.out.text, asked.err.text]).toEqual([0, `${version}\n`, '']);
+});
+
 test('models lists the bundled and the cached ones; a reader who leaves is no failure', async () => {
   await bench.pull();
   const list = parley('models');

@@ -14,8 +14,8 @@ export interface CommandRun {
   readonly exit: Promise<number | null>;
 }
 
-/** Starts `parley` with these arguments and these variables besides its parent's. */
-export function startParley(argv: readonly string[], env: Readonly<Record<string, string>>): CommandRun {
+/** Starts `parley` with these arguments and these variables besides its parent's, less those that are undefined. */
+export function startParley(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): CommandRun {
   const child = spawn(process.execPath, [PARLEY, ...argv], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const collect = (stream: NodeJS.ReadableStream): { text: string } => {
     const found = { text: '' };
