@@ -54,18 +54,25 @@ export class WeightLoader {
   /** Where the weights come from. */
   readonly checkpoint: Checkpoint;
   readonly #tally: Tally;
+  readonly #forTexels: boolean;
 
-  constructor(device: Device, checkpoint: Checkpoint, storage: WeightStorage, tally: Partial<Tally> = {}) {
+  constructor(device: Device, checkpoint: Checkpoint, storage: WeightStorage, tally: Partial<Tally> = {}, forTexels = false) {
     this.device = device;
     this.storage = storage;
     this.checkpoint = checkpoint;
+    this.#forTexels = forTexels;
     const { taken = new Map(), bytes = new Map(), stream = new WeightStream(device, checkpoint) } = tally;
     this.#tally = { taken, bytes, stream };
   }
 
   /** The same loader for matrices that are stored otherwise. */
   as(storage: WeightStorage): WeightLoader {
-    return new WeightLoader(this.device, this.checkpoint, storage, this.#tally);
+    return new WeightLoader(this.device, this.checkpoint, storage, this.#tally, this.#forTexels);
+  }
+
+  /** The same loader for matrices that nothing but products of many rows reads (`linear` with `texels`), so that they may lie where only these find them. */
+  forTexels(): WeightLoader {
+    return new WeightLoader(this.device, this.checkpoint, this.storage, this.#tally, true);
   }
 
   /** A loader of a part of the checkpoint, or of the same under other names; what it packs counts here too. */
@@ -231,7 +238,7 @@ export class WeightLoader {
     const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
     const { stream } = this.#tally;
     if (blocks) return stream.blocks(label, rows, inFeatures, columns, blocks);
-    return stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable));
+    return stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable), this.#forTexels);
   }
 
   /**

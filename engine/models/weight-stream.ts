@@ -6,7 +6,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import type { TapOrder } from '../ops/conv.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
-import { emptyLinear } from '../ops/pack-linear.ts';
+import { emptyLinear, linearPlace } from '../ops/pack-linear.ts';
 import { randomBlocks, randomFloats } from '../ops/random-weights.ts';
 import { WeightFill, targetIn } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
@@ -75,9 +75,11 @@ export class WeightStream {
     width: number,
     columns: Range,
     dtype: FloatType | QuantizedType,
+    forTexels: boolean,
   ): Promise<LinearWeight> {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
-    const weight = emptyLinear(this.#device, label, total, sizeOf(columns), dtype);
+    const inFeatures = sizeOf(columns);
+    const weight = emptyLinear(this.#device, label, total, inFeatures, dtype, linearPlace(this.#device.caps, total, inFeatures, dtype, forTexels));
     const fill = new WeightFill(this.#device, weight);
     let above = 0;
     for (const part of parts) {

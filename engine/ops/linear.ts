@@ -19,7 +19,7 @@ import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
 import { reserveTexels, texelsOf } from './texels.ts';
-import { hasShuffles } from './weight-place.ts';
+import { TEXEL_STEP, hasShuffles, takesTexels } from './weight-place.ts';
 import { weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight, StoredAs } from './weight.ts';
 
@@ -109,8 +109,6 @@ export const MANY_ROWS = 65;
 const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
 /** Of x that it has at once, where that holds TEXEL_STEP rows: 1 MiB. */
 const TEXELS = 2 ** 16;
-/** Rows between two pieces of x: whole workgroups, and whole multiples of 256 bytes. */
-const TEXEL_STEP = 48;
 /** Invocations along each side of LINEAR_BLOCK's tile. */
 const BLOCK_SIDE = 16;
 
@@ -255,6 +253,8 @@ function multiply(
       ceilDiv(n, QUAD_COLUMNS),
       ceilDiv(m, rows),
     ]);
+  } else if (stored.place === 'texture' && !isBlockType(stored.dtype)) {
+    multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (takesRows(caps, m, k4)) {
     const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
@@ -291,10 +291,6 @@ export function reserveFactors(device: Device): void {
 
 /** Of the texture. */
 const FACTORS = 'factors in texels';
-
-function takesTexels(caps: Caps, k4: number): boolean {
-  return hasShuffles(caps) && caps.maxTexels >= 2 * TEXEL_STEP * k4 && !avoids(caps, 'linear_texels');
-}
 
 /** By LINEAR_TEXELS, a piece of x after the other where it is large. */
 function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {

@@ -20,7 +20,7 @@ const ROWS = { rows: 'u32', first_row: 'u32', width: 'u32', column: 'u32', colum
 
 export const PACK_FLOATS = defineKernel({
   bindings: BINDINGS,
-  params: { ...ROWS, padded: 'u32', tensor: 'u32' },
+  params: { ...ROWS, beside: 'u32', tensor: 'u32' },
   file: 'load/pack_floats.wgsl',
   fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
   overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
@@ -82,7 +82,7 @@ export function packFloats(rec: Recorder, args: PackFloatsArgs): void {
     rec.dispatch(QUANTIZE_FLOATS, { overrides }, bindings, params, [ceilDiv(rows, WG), ceilDiv(columns, 2 * BLOCK)]);
   } else {
     const overrides = { ...how, HALF: dtype === 'f16' ? 1 : 0, QUADS };
-    rec.dispatch(PACK_FLOATS, { overrides }, bindings, { ...common, padded: beside }, [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)]);
+    rec.dispatch(PACK_FLOATS, { overrides }, bindings, { ...common, beside }, [ceilDiv(rows, WG), ceilDiv(columns, 4 * QUADS)]);
   }
 }
 

@@ -1,6 +1,8 @@
 /** Puts weight matrices on the device in the layouts of the linear kernels. */
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
+import type { Tensor } from '../gpu/tensor.ts';
 import { BLOCK, rowWords } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import type { BlockType } from '../weights/block-types.ts';
@@ -8,7 +10,7 @@ import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { FloatType } from '../weights/storage.ts';
-import { GROUP, mostBytes, placeOf } from './weight-place.ts';
+import { GROUP, mostBytes, placeOf, takesTexels } from './weight-place.ts';
 import type { WordPlace } from './weight-place.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
@@ -17,7 +19,7 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). */
+/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Only `linear` reads floats in a texture. */
 export function packLinear(
   device: Device,
   label: string,
@@ -25,41 +27,56 @@ export function packLinear(
   outFeatures: number,
   inFeatures: number,
   dtype: FloatType = 'f32',
+  place: WordPlace = 'buffer',
 ): LinearWeight {
   assert(data.length === outFeatures * inFeatures, `${label}: ${data.length} weights for [${outFeatures}, ${inFeatures}]`);
   const k4 = ceilDiv(inFeatures, 4);
-  const parts = cut(device, outFeatures, k4 * 4 * (dtype === 'f16' ? 2 : 4)).map(({ first, count, padded }): LinearPart => {
-    const packed = interleave(data, inFeatures, first, count, padded);
-    return {
-      dtype,
-      place: 'buffer',
-      weight: device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed),
-      first,
-      count,
-      padded,
-    };
+  const parts = cut(device, outFeatures, wordsOfRow(dtype, inFeatures) * 4, place).map(({ first, count, padded }): LinearPart => {
+    const packed = interleave(data, inFeatures, first, count, padded, place === 'texture' ? GROUP : padded);
+    const tensor = device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed);
+    return { dtype, place, weight: place === 'texture' ? toTexture(device, tensor, [wordsOfRow(dtype, inFeatures), padded]) : tensor, first, count, padded };
   });
   return { inFeatures, outFeatures, parts };
 }
 
-/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `asked`: where, whatever placeOf says. */
+function toTexture(device: Device, tensor: Tensor, shape: readonly number[]): Tensor {
+  const texels = device.texels(tensor.label, shape);
+  const rec = device.record('fill weight');
+  rec.fill(tensor, texels);
+  rec.submit();
+  device.destroy(tensor);
+  return texels;
+}
+
+/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `place`: where; default: as placeOf says of a weight that any kernel reads. */
 export function emptyLinear(
   device: Device,
   label: string,
   outFeatures: number,
   inFeatures: number,
   dtype: FloatType | BlockType,
-  asked?: WordPlace,
+  place = linearPlace(device.caps, outFeatures, inFeatures, dtype),
 ): LinearWeight {
-  const k4 = ceilDiv(inFeatures, 4);
-  const words = isBlockType(dtype) ? rowWords(BLOCK_FORMATS[dtype], inFeatures / BLOCK).all : k4 * (dtype === 'f16' ? 2 : 4);
-  const place = asked ?? placeOf(device.caps, dtype, outFeatures * words * 4);
+  const words = wordsOfRow(dtype, inFeatures);
   const parts = cut(device, outFeatures, words * 4, place).map(({ first, count, padded }): LinearPart => {
-    const shape = isBlockType(dtype) ? [words, padded] : [k4, padded, 4];
-    const weight = place === 'texture' ? device.texels(label, shape) : device.tensor(label, isBlockType(dtype) ? 'u32' : dtype, shape);
+    const inWords = [words, padded];
+    const shape = isBlockType(dtype) ? inWords : [ceilDiv(inFeatures, 4), padded, 4];
+    const weight = place === 'texture' ? device.texels(label, inWords) : device.tensor(label, isBlockType(dtype) ? 'u32' : dtype, shape);
     return { dtype, place, weight, first, count, padded };
   });
   return { inFeatures, outFeatures, parts };
+}
+
+/** Where a matrix is put; `forTexels`: nothing reads it but `linear` with `texels`. */
+export function linearPlace(
+  caps: Caps,
+  outFeatures: number,
+  inFeatures: number,
+  dtype: FloatType | BlockType,
+  forTexels = false,
+): WordPlace {
+  const bytes = outFeatures * wordsOfRow(dtype, inFeatures) * 4;
+  return placeOf(caps, dtype, bytes, forTexels && takesTexels(caps, ceilDiv(inFeatures, 4)));
 }
 
 /** Matrices that read the same input as one, stacked by output. */
@@ -73,6 +90,10 @@ export function stackLinear(weights: readonly LinearWeight[]): LinearWeight {
     outFeatures += weight.outFeatures;
   }
   return { inFeatures, outFeatures, parts };
+}
+
+function wordsOfRow(dtype: FloatType | BlockType, inFeatures: number): number {
+  return isBlockType(dtype) ? rowWords(BLOCK_FORMATS[dtype], inFeatures / BLOCK).all : ceilDiv(inFeatures, 4) * (dtype === 'f16' ? 2 : 4);
 }
 
 /** Cuts the columns of a product into parts that the adapter can bind. */
@@ -89,12 +110,14 @@ function cut(
   });
 }
 
-/** [N][K] rows first..first+count -> [K/4][padded][4], zeros in the padding. */
-function interleave(data: Float32Array, k: number, first: number, count: number, padded: number): Float32Array {
-  const out = new Float32Array(ceilDiv(k, 4) * padded * 4);
+/** [N][K] rows first..first+count -> [padded / beside][K/4][beside][4], zeros in the padding. */
+function interleave(data: Float32Array, k: number, first: number, count: number, padded: number, beside: number): Float32Array {
+  const k4 = ceilDiv(k, 4);
+  const out = new Float32Array(k4 * padded * 4);
   for (let n = 0; n < count; n++) {
     const from = (first + n) * k;
-    for (let i = 0; i < k; i++) out[((i >> 2) * padded + n) * 4 + (i & 3)] = data[from + i]!;
+    const group = Math.floor(n / beside) * k4;
+    for (let i = 0; i < k; i++) out[((group + (i >> 2)) * beside + (n % beside)) * 4 + (i & 3)] = data[from + i]!;
   }
   return out;
 }

@@ -8,7 +8,8 @@ import { avoids } from './replaceable.ts';
 
 /**
  * - buffer: `[words of a row][padded columns]`, and floats as weight.ts says.
- * - texture: `[groups of GROUP columns][words of a row][GROUP]`, four columns a texel: what a workgroup reads follows one another.
+ * - texture: `[groups of GROUP columns][words of a row][GROUP]`, four columns a texel: what a workgroup reads follows one another. Of f16 a word is two, with
+ *   four values along K, so that a texel has two columns.
  */
 export type WordPlace = 'buffer' | 'texture';
 
@@ -18,13 +19,21 @@ export const GROUP = 64;
 /** Bytes from which a weight is worth a texture, whose last row of texels may be all but empty. */
 const LEAST_BYTES = 2 ** 17;
 
+/** Rows between two pieces of x that products of many rows take (linear_texels.wgsl): whole workgroups, and whole multiples of 256 bytes. */
+export const TEXEL_STEP = 48;
+
+/** Whether products of many rows read x, rows of so many quads, from a texture. */
+export function takesTexels(caps: Caps, k4: number): boolean {
+  return hasShuffles(caps) && caps.maxTexels >= 2 * TEXEL_STEP * k4 && !avoids(caps, 'linear_texels');
+}
+
 /**
- * Where a weight of so many bytes is put. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). Floats
- * stay in buffers: they would gain a tenth, and their many kernels are bound by arithmetic.
+ * Where a weight of so many bytes is put; `forTexels`: nothing reads it but products that take x from a texture. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). Most floats
+ * stay in buffers: their many kernels would each need to find them in two places, and those of one row would gain a tenth. Where one kernel reads them, f16 gains a seventh.
  */
-export function placeOf(caps: Caps, type: WeightType, bytes: number): WordPlace {
+export function placeOf(caps: Caps, type: WeightType, bytes: number, forTexels = false): WordPlace {
   const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, 'words_texture');
-  return canRead && isBlockType(type) && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
+  return canRead && (isBlockType(type) || (forTexels && type === 'f16')) && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
 }
 
 /** Bytes that a part of a weight may have there. */

@@ -23,7 +23,7 @@ export interface StoredAs {
 }
 
 export interface LinearPart extends StoredAs {
-  /** Floats: `[ceil(K/4)][padded]` of 4 values along K. Blocks: as pack_blocks.wgsl lays them out. */
+  /** Floats: `[ceil(K/4)][padded]` of 4 values along K, or in groups of columns (weight-place.ts). Blocks: as pack_blocks.wgsl lays them out. */
   readonly weight: Tensor;
   /** First output feature, count, and count padded to 8, or to whole groups of columns. */
   readonly first: number;
@@ -40,13 +40,14 @@ export interface WeightVariant {
 
 /** The same, of kernels that call their binding `weight`. */
 export function weightVariant({ dtype, place }: StoredAs, quads = 1): WeightVariant {
-  if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads } };
+  const inTexture = place === 'texture' && { texture: 'weight' };
+  if (!isBlockType(dtype)) return { storage: dtype, consts: { BLOCK_QUADS: quads }, ...inTexture };
   const format: BlockFormat = BLOCK_FORMATS[dtype];
   const { low, high, group, zero, table } = format;
   const planes = { LOW_BITS: low, HIGH_BITS: high, GROUPS: BLOCK / group, ZERO: zero };
   const scales = { SCALE_BLOCKS: blocksPerWord(format), HAS_WIDE: hasWide(format) ? 1 : 0 };
   const consts = { ...planes, ...scales, ...(table && tableConsts(table)) };
-  return { storage: dtype, consts, ...(place === 'texture' && { texture: 'weight' }) };
+  return { storage: dtype, consts, ...inTexture };
 }
 
 /** 16 signed bytes in four words. */
@@ -61,7 +62,7 @@ function tableConsts(table: readonly number[]): Readonly<Record<string, number>>
  */
 export function weightFragments({ storage = 'f32', texture }: Variant, columns: 1 | 4 = 1): readonly string[] {
   const format = BLOCK_FORMATS[storage as BlockType] as (typeof BLOCK_FORMATS)[BlockType] | undefined;
-  if (!format) return [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl', ...(columns === 4 ? ['lib/float_columns.wgsl'] : [])];
+  if (!format) return floatFragments(storage, columns, texture !== undefined);
   const codes = 'table' in format ? 'table' : 'signed' in format ? 'signed' : 'linear';
   const loads = columns === 4 ? 'columns' : 'column';
   const words = texture === undefined ? `words_of_${loads}` : 'words_texture';
@@ -72,6 +73,12 @@ export function weightFragments({ storage = 'f32', texture }: Variant, columns: 
     `lib/block_${loads}.wgsl`,
     `lib/${words}.wgsl`,
   ];
+}
+
+function floatFragments(storage: string, columns: 1 | 4, inTexture: boolean): readonly string[] {
+  const widened = [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl'];
+  if (columns === 1) return [...widened, 'lib/floats_of_column.wgsl'];
+  return [...widened, 'lib/float_columns.wgsl', inTexture ? 'lib/floats_texture.wgsl' : 'lib/floats_of_columns.wgsl'];
 }
 
 /** The fragment that widens four stored floats. */

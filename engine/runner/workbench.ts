@@ -116,13 +116,14 @@ export function checkedMatrix(
 ): { weight: LinearWeight; values: Float32Array; fill(rec: Recorder): void } {
   const { device, rng } = bench;
   const dtype = storage as WeightType;
+  const place = texture === undefined ? 'buffer' : 'texture';
   if (!isBlockType(dtype)) {
     const floats = Float32Array.from({ length: n * k }, () => rng.normal() / Math.sqrt(k));
-    const weight = packLinear(device, 'check', floats, n, k, dtype);
+    const weight = packLinear(device, 'check', floats, n, k, dtype, place);
     for (const part of weight.parts) bench.keep(part.weight);
     return { weight, values: storedAs(dtype, floats), fill: () => undefined };
   }
-  const weight = emptyLinear(device, 'check', n, k, dtype, texture === undefined ? 'buffer' : 'texture');
+  const weight = emptyLinear(device, 'check', n, k, dtype, place);
   const bytes = someBlocks(rng, dtype, n * k);
   const values = new Float32Array(n * k);
   widenBlocks(BLOCK_FORMATS[dtype], bytes, values);

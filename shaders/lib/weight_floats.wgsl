@@ -1,5 +1,5 @@
 // Float weights by the names of weight_blocks.wgsl, for kernels that take either: a block is BLOCK_QUADS times four weights with nothing in common.
-// They lie as [K/4][N] of weight_t (weight_f16.wgsl, weight_f32.wgsl).
+// They are weight_t (weight_f16.wgsl, weight_f32.wgsl), and floats_of_column.wgsl, floats_of_columns.wgsl or floats_texture.wgsl loads them.
 alias word_t = weight_t;
 alias block_t = u32;
 
@@ -12,10 +12,6 @@ fn block_at(block: u32, column: u32) -> block_t {
 
 fn next_block(before: block_t, block: u32, column: u32) -> block_t {
   return 0u;
-}
-
-fn word_at(block: u32, word: u32, column: u32) -> word_t {
-  return weight[(block * BLOCK_QUADS + word) * params.n_weight + column];
 }
 
 fn block_quad(block: block_t, packed: word_t, word: u32, quad: u32) -> vec4<f32> {

@@ -1,5 +1,5 @@
-// Rows of a matrix of floats, as a file stores them -> packed[k / 4][out_column + row][k % 4] in f32, or in f16 rounded to nearest even, as
-// packLinear lays weights out. raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor] becomes 1
+// Rows of a matrix of floats, as a file stores them -> [groups][k / 4][beside][k % 4] in f32, or in f16 rounded to nearest even, with `beside` rows, which are
+// columns of the product, beside each other, from column out_column on: as packLinear lays weights out, or in groups of columns. raw: [rows, width] (lib/stored_floats.wgsl), of which columns [column, column + columns) are taken. flags[tensor] becomes 1
 // when a value is not finite or too large for f16. An invocation takes a row and QUADS times four columns of it.
 override WG: u32;
 override SOURCE: u32;
@@ -14,7 +14,7 @@ struct Params {
   column: u32,
   columns: u32,
   out_column: u32,
-  padded: u32,
+  beside: u32,
   tensor: u32,
 }
 
@@ -30,6 +30,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let first = (params.first_row + row) * params.width + params.column;
+  let at = params.out_column + row;
+  let group_quad = at / params.beside * ((params.columns + 3u) / 4u);
   var bad = false;
   for (var i = 0u; i < QUADS; i++) {
     let column = (group.y * QUADS + i) * 4u;
@@ -38,7 +40,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let values = quad_at(first + column, params.columns - column);
     bad = bad || is_bad(values);
-    store_quad(column / 4u * params.padded + params.out_column + row, values);
+    store_quad((group_quad + column / 4u) * params.beside + at % params.beside, values);
   }
   if (bad) {
     flags[params.tensor] = 1u;

@@ -1,6 +1,9 @@
 import { mul } from '../../engine/ops/elementwise.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
+import { placeOf, takesTexels } from '../../engine/ops/weight-place.ts';
+import type { WordPlace } from '../../engine/ops/weight-place.ts';
+import type { Device } from '../../engine/gpu/device.ts';
 import type { FloatType } from '../../engine/weights/storage.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import { alignUp } from '../../engine/util/math.ts';
@@ -19,6 +22,13 @@ interface Shape {
   readonly activation?: Activation;
   readonly outColumn?: number;
   readonly texels?: boolean;
+  /** Whether the weights lie in a texture, too, where that can be read. */
+  readonly inTexture?: boolean;
+}
+
+/** Where weights that nothing else reads are put, however small. */
+function placeForTexels({ caps }: Device, dtype: FloatType, k: number): WordPlace {
+  return placeOf(caps, dtype, Infinity, takesTexels(caps, Math.ceil(k / 4)));
 }
 
 function linearCase({
@@ -30,9 +40,11 @@ function linearCase({
   residual = false,
   activation = 'none',
   outColumn = 0,
-  texels = false,
+  inTexture = false,
+  texels = inTexture,
 }: Shape): KernelCase {
   const extras = [
+    inTexture && 'weights in a texture',
     texels && 'texels',
     bias && 'bias',
     residual && 'residual',
@@ -66,7 +78,7 @@ function linearCase({
         run(rec, t, device) {
           linear(rec, {
             x: t['x']!,
-            weight: packLinear(device, 'weight', weight.values, n, k, dtype),
+            weight: packLinear(device, 'weight', weight.values, n, k, dtype, inTexture ? placeForTexels(device, dtype, k) : 'buffer'),
             bias: bias ? t['bias']! : undefined,
             residual: residual ? t['residual']! : undefined,
             out: t['out']!,
@@ -82,10 +94,10 @@ function linearCase({
 }
 
 /** What each row gives alone is taken off what it gives among the others. */
-function batchCase(m: number, k: number, dtype: FloatType, texels = false): KernelCase {
+function batchCase(m: number, k: number, dtype: FloatType, { texels = false, inTexture = false } = {}): KernelCase {
   const n = 64;
   return {
-    name: `linear ${dtype} gives ${m} rows of ${k} the bits that each has alone`,
+    name: `linear ${dtype} gives ${m} rows of ${k} the bits that each has alone${inTexture ? ', by weights in a texture' : ''}`,
     tolerance: 0,
     build(rng) {
       const weight = randomTensor(rng, [n, k]);
@@ -99,7 +111,8 @@ function batchCase(m: number, k: number, dtype: FloatType, texels = false): Kern
           const packed = packLinear(device, 'weight', weight.values, n, k, dtype);
           for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight: packed, out: alone.rows(row, row + 1) });
           mul(rec, { a: alone, b: t['minus']!, out: negated });
-          linear(rec, { x, weight: packed, residual: negated, out: t['out']!, texels });
+          const others = inTexture ? packLinear(device, 'weight', weight.values, n, k, dtype, placeForTexels(device, dtype, k)) : packed;
+          linear(rec, { x, weight: others, residual: negated, out: t['out']!, texels });
         },
         expected: { out: new Float32Array(m * n) },
       };
@@ -124,10 +137,12 @@ cases.push(
 for (const m of [2, 3, 25, 70])
   for (const dtype of ['f32', 'f16'] as const)
     cases.push(linearCase({ m, n: 65, k: 260, dtype, bias: true, activation: 'gelu', texels: true }));
+for (const m of [1, 3, 70]) cases.push(linearCase({ m, n: 200, k: 258, dtype: 'f16', bias: true, residual: true, inTexture: true }));
 // K in one part and in several, the last of which is whole or not.
 const batches = [192, 2112].flatMap((k) =>
-  [8, 9, 20, 40, 70].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32', m === 40 || m === 70)),
+  [8, 9, 20, 40, 70].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32', { texels: m === 40 || m === 70 })),
 );
+for (const m of [1, 70]) batches.push(batchCase(m, 192, 'f16', { texels: true, inTexture: true }));
 
 describeKernels('linear', cases);
 describeKernels('linear in batches', batches, { every: true });

@@ -4,7 +4,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { emptyLinear, packLinear } from '../../engine/ops/pack-linear.ts';
 import { packFloats, packTaps } from '../../engine/ops/pack-floats.ts';
 import { tapsOf, transposedTaps } from '../../engine/ops/conv.ts';
-import { targetIn } from '../../engine/ops/weight-fill.ts';
+import { WeightFill, targetIn } from '../../engine/ops/weight-fill.ts';
 import type { LinearPart } from '../../engine/ops/weight.ts';
 import { f16BitsToF32, fromBF16, fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -12,6 +12,7 @@ import { tapRows, transposedTapRows } from '../reference/pack-taps.ts';
 import { quantizeRows } from '../reference/quantize.ts';
 import { testDevice } from '../support/device.ts';
 import { packStored } from '../support/pack-stored.ts';
+import { wordsOf } from '../support/words-of.ts';
 
 const LARGEST_F16 = 65519;
 
@@ -119,6 +120,36 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
       expect(await device.read(flags)).toEqual(new Uint32Array(3));
       device.destroy(part.weight, expected.weight, raw, flags);
     }
+  });
+
+  test.each([
+    { rows: 70, width: 64 },
+    { rows: 2300, width: 9, column: 2, columns: 6 },
+  ])('$rows rows of $width come into a texture as from the host', async ({ rows, width, column = 0, columns = width }) => {
+    if (device.caps.maxTexels === 0) return console.log('skipped: kernels cannot read storage textures here');
+    const { bytes, values } = stored(source, rows, width);
+    const kept = new Float32Array(rows * columns);
+    for (let row = 0; row < rows; row++) kept.set(values.subarray(row * width + column, row * width + column + columns), row * columns);
+    const expected = packLinear(device, 'expected', kept, rows, columns, 'f16', 'texture').parts[0]!;
+    const weight = emptyLinear(device, 'packed', rows, columns, 'f16', 'texture');
+    const raw = device.tensor('raw', 'u32', [Math.ceil(bytes.length / 4)]);
+    device.write(raw, bytes);
+    const flags = device.tensor('flags', 'u32', [1]);
+    const fill = new WeightFill(device, weight);
+    // In two pieces, as of two chunks.
+    const half = Math.floor(rows / 2);
+    for (const [begin, end] of [[0, half], [half, rows]] as const) {
+      const rec = device.record('pack');
+      for (const { into, from, count } of fill.pieces(rec, begin, end)) {
+        packFloats(rec, { raw, source, width, firstRow: from, rows: count, column, columns, into, flags, tensor: 0 });
+      }
+      rec.submit();
+    }
+    fill.finish();
+    const words = await wordsOf(device, weight.parts[0]!.weight);
+    expect(words).toEqual(await wordsOf(device, expected.weight));
+    expect(words.some((word) => word !== 0)).toBe(true);
+    device.destroy(weight.parts[0]!.weight, expected.weight, raw, flags);
   });
 
   test.each([
