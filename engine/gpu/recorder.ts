@@ -148,6 +148,17 @@ export class Recorder {
     }
   }
 
+  /** Copies all of a tensor that lies in a texture to the start of another, of rows of texels as long. */
+  copyTexels(from: Tensor, to: Tensor): void {
+    if (this.mode === 'dry') return;
+    const [old, more] = [from.texture!, to.texture!];
+    assert(
+      old.width === more.width && old.height <= more.height,
+      `copy ${from.label} -> ${to.label}: ${old.height} rows of ${old.width} texels do not fit`,
+    );
+    this.#steps.push({ kind: 'texels', from: old, to: more });
+  }
+
   /** Appends a copy to a staging buffer; ask `data()` after submit. */
   readback(tensor: Tensor, bytes = tensor.byteLength, fromByte = 0): Readback {
     if (this.mode === 'dry') return { data: () => Promise.resolve(new ArrayBuffer(bytes)), into: () => Promise.resolve() };

@@ -1,7 +1,7 @@
 import { TEXEL_BYTES } from './tensor.ts';
 
 /** What a recording is made of. */
-export type Step = DispatchStep | CopyStep | FillStep;
+export type Step = DispatchStep | CopyStep | FillStep | TexelStep;
 
 export interface DispatchStep {
   readonly kind: 'dispatch';
@@ -45,8 +45,20 @@ interface FillStep {
   readonly rows: number;
 }
 
+/** All of a texture, to the start of another. */
+interface TexelStep {
+  readonly kind: 'texels';
+  readonly from: GPUTexture;
+  readonly to: GPUTexture;
+}
+
 /** Encodes what is no dispatch. */
-export function encodeCopy(encoder: GPUCommandEncoder, step: CopyStep | FillStep): void {
+export function encodeCopy(encoder: GPUCommandEncoder, step: Exclude<Step, DispatchStep>): void {
+  if (step.kind === 'texels') {
+    const { from, to } = step;
+    encoder.copyTextureToTexture({ texture: from }, { texture: to }, [from.width, from.height]);
+    return;
+  }
   if (step.kind === 'copy') {
     encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
     return;

@@ -79,7 +79,14 @@ export class WeightStream {
   ): Promise<LinearWeight> {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
     const inFeatures = sizeOf(columns);
-    const weight = emptyLinear(this.#device, label, total, inFeatures, dtype, linearPlace(this.#device.caps, total, inFeatures, dtype, forTexels));
+    const weight = emptyLinear(
+      this.#device,
+      label,
+      total,
+      inFeatures,
+      dtype,
+      linearPlace(this.#device.caps, total, inFeatures, dtype, forTexels),
+    );
     const fill = new WeightFill(this.#device, weight);
     let above = 0;
     for (const part of parts) {

@@ -9,7 +9,7 @@ import { reduceFragment, reduceVariant } from './reduce.ts';
 
 export const ATTENTION_WEIGHTS = defineKernel({
   file: 'attention/attention_weights.wgsl',
-  fragments: (v) => [reduceFragment(v)],
+  fragments: (v) => [reduceFragment(v), v.texture === undefined ? 'lib/keys_buffer.wgsl' : 'lib/keys_texture.wgsl'],
   bindings: { q: 'read', k: 'read', weights: 'update' },
   params: {
     keys: 'u32', first_key: 'u32', first_row: 'u32', out_at: 'u32', out_stride: 'u32', q_stride4: 'u32', k_stride4: 'u32', head4: 'u32', d4: 'u32',
@@ -38,7 +38,7 @@ const WG = 64;
 export interface AttentionWeightsArgs {
   /** [T, >= H D] f32. */
   readonly q: Tensor;
-  /** [S, >= H D] f32; its columns begin with the keys. */
+  /** [S, >= H D] f32, in a buffer or a texture; its columns begin with the keys. */
   readonly k: HeadColumns['tensor'];
   /** Which head of q and k, and its channels, a multiple of 4. */
   readonly head: number;
@@ -63,7 +63,8 @@ export function attentionWeights(rec: Recorder, { q, k, head, headDim, keys, row
     keys: keys.count, first_key: keys.first, first_row: rows.first, out_at: (to.head * most + to.row) * positions, out_stride: positions,
     q_stride4: q.shape.at(-1)! / 4, k_stride4: k.shape.at(-1)! / 4, head4: (head * headDim) / 4, d4: headDim / 4, scale: headDim ** -0.5,
   }; // prettier-ignore
-  rec.dispatch(ATTENTION_WEIGHTS, { ...variant, overrides: { WG: wg } }, { q, k, weights }, params, [rows.count]);
+  const inTexture = k.texture && { texture: 'k' };
+  rec.dispatch(ATTENTION_WEIGHTS, { ...variant, ...inTexture, overrides: { WG: wg } }, { q, k, weights }, params, [rows.count]);
 }
 
 export interface AlignmentMatrixArgs {

@@ -1,8 +1,10 @@
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import type { Variant } from '../gpu/kernel.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Recorder } from '../gpu/recorder.ts';
+import { TEXEL_ROW } from '../gpu/tensor.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
 import { isQuad } from './linear.ts';
@@ -14,12 +16,26 @@ const PARAMS = {
   out_stride4: 'u32', d4: 'u32', lanes: 'u32', scale: 'f32',
 } as const; // prettier-ignore
 
+const rowFragments = ({ subgroups }: Variant): readonly string[] => [
+  subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl',
+  'lib/dense_rows.wgsl',
+];
+
 export const DENSE_ATTENTION = defineKernel({
   file: 'attention/dense.wgsl',
-  fragments: (v) => [v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  fragments: (v) => ['lib/keys_buffer.wgsl', ...rowFragments(v)],
   bindings: { q: 'read', k: 'read', v: 'read', tiles: 'read', out: 'write' },
   params: { ...PARAMS, tiled: 'u32' },
-  consts: ['LANES', 'QUERIES', 'KEYS', 'D4'],
+  consts: ['LANES'],
+});
+
+/** The same for keys and values that lie in a texture, in which `k` and `v` are columns of one tensor. */
+export const DENSE_ATTENTION_TEXELS = defineKernel({
+  file: 'attention/dense_texels.wgsl',
+  fragments: (v) => ['lib/keys_texture.wgsl', ...rowFragments(v)],
+  bindings: { q: 'read', k: 'texels', tiles: 'read', out: 'write' },
+  params: { ...PARAMS, tiled: 'u32' },
+  consts: ['LANES'],
 });
 
 /** Of one sequence. Tiles of a few rows go to DENSE_ATTENTION everywhere, which gives a row the same bits in a tile of any size. */
@@ -53,7 +69,7 @@ export interface HeadColumns {
 export interface DenseAttentionArgs {
   /** [T, >= H D] f32. */
   readonly q: HeadColumns;
-  /** [S, >= H D] f32. */
+  /** [S, >= H D] f32. A cache, keys and values beside each other, may lie in a texture where the rows come in tiles (cacheInTexels). */
   readonly k: HeadColumns;
   readonly v: HeadColumns;
   /** [T, H D] f32. */
@@ -117,7 +133,20 @@ export function denseAttention(rec: Recorder, args: DenseAttentionArgs): void {
   const [tiles, grid] = tiled
     ? [over.tiles, [1, heads, over.count] as const]
     : [k.tensor, [ceilDiv(queries, shape.queries), heads] as const];
-  rec.dispatch(DENSE_ATTENTION, variant, { ...bindings, tiles }, { ...params, tiled: tiled ? 1 : 0 }, grid);
+  const given = { ...params, tiled: tiled ? 1 : 0 };
+  if (k.tensor.texture === undefined) {
+    rec.dispatch(DENSE_ATTENTION, variant, { ...bindings, tiles }, given, grid);
+    return;
+  }
+  assert(k.tensor === v.tensor && tiled, `dense_attention: ${k.tensor.label} is no cache`);
+  rec.dispatch(DENSE_ATTENTION_TEXELS, variant, { q: q.tensor, k: k.tensor, tiles, out }, given, grid);
+}
+
+/** Whether keys and values [S, 2 C] that rows in tiles attend to are best put into a texture, where every `step` rows of them begin a row of texels. */
+export function cacheInTexels(caps: Caps, shape: readonly [number, number], step: number): boolean {
+  const [rows, columns] = shape;
+  const isFit = caps.maxTexels >= (rows * columns) / 4 && ((step * columns) / 4) % TEXEL_ROW === 0;
+  return isFit && isRegister(caps, 8) && !avoids(caps, 'dense_texels') && !avoids(caps, 'words_texture');
 }
 
 /** Whether DENSE_ATTENTION_BROADCAST is for heads of `d4` vectors, and what it reads of a tensor, so many vectors, fits a texture. */

@@ -160,7 +160,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   linear_rows: product, linear_broadcast: product, linear_texels: product, linear_quad: product, linear_tile: product, linear_split: product, linear_block: product, linear_fused: product,
   linear_normed: product,
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
-  dense: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
+  dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
   project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
   lstm, lstm_forward: lstm,
   conv_transpose1d_depthwise: (d) => {

@@ -10,6 +10,7 @@ import { toF16 } from '../util/f16.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { FloatType } from '../weights/storage.ts';
+import { inTexels } from './texels.ts';
 import { GROUP, mostBytes, placeOf, takesTexels } from './weight-place.ts';
 import type { WordPlace } from './weight-place.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
@@ -34,16 +35,20 @@ export function packLinear(
   const parts = cut(device, outFeatures, wordsOfRow(dtype, inFeatures) * 4, place).map(({ first, count, padded }): LinearPart => {
     const packed = interleave(data, inFeatures, first, count, padded, place === 'texture' ? GROUP : padded);
     const tensor = device.upload(label, dtype, [k4, padded, 4], dtype === 'f16' ? toF16(packed) : packed);
-    return { dtype, place, weight: place === 'texture' ? toTexture(device, tensor, [wordsOfRow(dtype, inFeatures), padded]) : tensor, first, count, padded };
+    return {
+      dtype,
+      place,
+      weight: place === 'texture' ? toTexture(device, tensor, [wordsOfRow(dtype, inFeatures), padded]) : tensor,
+      first,
+      count,
+      padded,
+    };
   });
   return { inFeatures, outFeatures, parts };
 }
 
 function toTexture(device: Device, tensor: Tensor, shape: readonly number[]): Tensor {
-  const texels = device.texels(tensor.label, shape);
-  const rec = device.record('fill weight');
-  rec.fill(tensor, texels);
-  rec.submit();
+  const texels = inTexels(device, tensor, shape);
   device.destroy(tensor);
   return texels;
 }

@@ -13,6 +13,7 @@ export const REPLACEABLE = {
   conv1d_broadcast: 'conv1d_tile',
   conv1d_quad: 'conv1d_tile',
   dense_broadcast: 'dense',
+  dense_texels: 'dense',
   dense_quad: 'dense',
   sort_slices: 'sample_threshold',
   slice_threshold: 'sample_threshold',

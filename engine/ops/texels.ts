@@ -17,3 +17,12 @@ export function texelsOf(rec: Recorder, label: string, x: Tensor, rows: number, 
   rec.fill(x.reshape([rows, columns]), texels);
   return texels;
 }
+
+/** A texture with the words of a tensor, under another shape of as many. */
+export function inTexels(device: Device, tensor: Tensor, shape: readonly number[] = tensor.shape): Tensor {
+  const texels = device.texels(tensor.label, shape);
+  const rec = device.record(`fill ${tensor.label}`);
+  rec.fill(tensor, texels);
+  rec.submit();
+  return texels;
+}

@@ -1,7 +1,10 @@
 /** The cases of the self-test that speech and transcription have more than chat: convolutions, and attention without pages. */
 import type { Kernel } from '../gpu/kernel.ts';
 import { CONV1D_BROADCAST, CONV1D_QUAD, CONV1D_TILE, conv1d, packConv1d } from '../ops/conv.ts';
-import { DENSE_ATTENTION, DENSE_ATTENTION_BROADCAST, DENSE_ATTENTION_QUAD, denseAttention } from '../ops/dense-attention.ts';
+import {
+  DENSE_ATTENTION, DENSE_ATTENTION_BROADCAST, DENSE_ATTENTION_QUAD, DENSE_ATTENTION_TEXELS, denseAttention,
+} from '../ops/dense-attention.ts'; // prettier-ignore
+import { inTexels } from '../ops/texels.ts';
 import { isQuad } from '../ops/linear.ts';
 import type { FloatType } from '../weights/storage.ts';
 import * as plain from './plain.ts';
@@ -71,12 +74,33 @@ const checkDense =
     return { record: (rec) => denseAttention(rec, { ...given, over }), out, expected, tolerance: 1e-8 };
   };
 
+/** Of a cache, keys and values beside each other, behind rows of another window. */
+const checkCached: CheckMaker = ({ consts = {} }, bench) => {
+  const headDim = 4 * consts['D4']!;
+  const queries = consts['QUERIES'] === 1 ? 1 : 4;
+  const [width, before] = [HEADS * headDim, 3];
+  const [q, cache] = [bench.floats([queries, width]), bench.floats([before + KEYS, 2 * width])];
+  const out = bench.out([queries, width]);
+  const part = (first: number): number[] =>
+    [...cache.values].filter((_, i) => i >= before * 2 * width && i % (2 * width) >= first && i % (2 * width) < first + headDim);
+  const heads = Array.from({ length: HEADS }, (_, h) => [part(h * headDim), part(width + h * headDim)] as const);
+  const expected = Array.from({ length: queries * HEADS }, (_, i) => {
+    const [keys, values] = heads[i % HEADS]!;
+    return [...plain.attend(q.values.subarray(i * headDim, (i + 1) * headDim), keys, values, KEYS)];
+  }).flat();
+  const tensor = bench.keep(inTexels(bench.device, cache.tensor));
+  const over = { tiles: bench.words([before, KEYS, 0, queries], [1, 4]), count: 1, rows: queries };
+  const given = { q: { tensor: q.tensor }, k: { tensor }, v: { tensor, column: width }, out, heads: HEADS, headDim };
+  return { record: (rec) => denseAttention(rec, { ...given, over }), out, expected, tolerance: 1e-8 };
+};
+
 /** By kernel. */
 export const AUDIO_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [CONV1D_TILE, checkConv],
   [CONV1D_BROADCAST, checkConv],
   [CONV1D_QUAD, checkConv],
   [DENSE_ATTENTION, checkDense(4)],
+  [DENSE_ATTENTION_TEXELS, checkCached],
   [DENSE_ATTENTION_BROADCAST, checkDense(29)],
   [DENSE_ATTENTION_QUAD, checkDense(4)],
 ];

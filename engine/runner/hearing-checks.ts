@@ -1,5 +1,6 @@
 /** The self-test's cases of what a transcription model has more than others: mel spectra, times of words, the choice of tokens under rules. */
 import type { Kernel } from '../gpu/kernel.ts';
+import { inTexels } from '../ops/texels.ts';
 import { ALIGNMENT_MATRIX, ATTENTION_WEIGHTS, alignmentMatrix, attentionWeights } from '../ops/alignment.ts';
 import {
   CONSTRAINED_TOKEN,
@@ -78,16 +79,17 @@ const checkMagnitude: CheckMaker = (_, bench) => {
 };
 
 /** One head of two, into a place among others' weights. */
-const checkWeights: CheckMaker = ({ overrides = {} }, bench) => {
+const checkWeights: CheckMaker = ({ texture, overrides = {} }, bench) => {
   const positions = REDUCED_COLUMNS[overrides['WG']!] ?? 64;
   const [headDim, head, rows, keys] = [8, 1, { first: 1, count: 2 }, { first: 2, count: positions - 3 }];
   const width = 2 * headDim;
   const [q, k] = [bench.floats([3, width]), bench.floats([keys.first + keys.count, width])];
+  const keyed = texture === undefined ? k.tensor : bench.keep(inTexels(bench.device, k.tensor));
   const weights = bench.floats([1, 3, positions], 0).tensor;
   const found = plainAlignment.attentionWeights({ q: q.values, k: k.values, strides: { q: width, k: width }, head, headDim, rows, keys });
   const row = (values: readonly number[]): number[] => Array.from({ length: positions }, (_, s) => values[s] ?? 0);
   return {
-    record: (rec) => attentionWeights(rec, { q: q.tensor, k: k.tensor, head, headDim, keys, rows, weights, to: { head: 0, row: 1 } }),
+    record: (rec) => attentionWeights(rec, { q: q.tensor, k: keyed, head, headDim, keys, rows, weights, to: { head: 0, row: 1 } }),
     out: weights,
     expected: [[], ...found].flatMap(row),
     tolerance: 1e-9,

@@ -121,7 +121,7 @@ export class WhisperRunner {
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, sampledRows(this.slots, this.beams));
     const positions = config.windows.frames / 2;
     this.#positions = new Array<number>(this.slots).fill(positions);
-    this.#cache = createDecoderCache(device, config, { slots: 1, lanes: this.beams, copies: MAX_STEP_COPIES, positions });
+    this.#cache = createDecoderCache(device, config, { slots: 1, most: this.slots, lanes: this.beams, copies: MAX_STEP_COPIES, positions });
     const { timestampBegin, eos, maxInitialTimestamp } = tokens;
     this.#rules = { vocabulary: config.vocabulary, timestampBegin, eos, maxInitialTimestamp };
     const masks = MASKS.map((name) => tokenMask(config.vocabulary, banned(name, model)));
@@ -274,7 +274,8 @@ export class WhisperRunner {
     const { config, weights, logMel } = this.model;
     const args = { config, weights, logMel, workspace: this.#encoder, frames: Math.min(frames, config.windows.frames), heard };
     const rows = encodeAudio(rec, args);
-    encodeKeyValues(rec, args, this.#cache.crossViews[slot]!, rows);
+    const { cross, crossRows } = this.#cache;
+    encodeKeyValues(rec, args, { out: cross, first: slot * crossRows, rows });
     return rows;
   }
 

@@ -34,7 +34,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let key = (params.first_key + s) * params.k_stride4 + params.head4;
     var score = 0.0;
     for (var d = 0u; d < params.d4; d++) {
-      score += dot(q[query + d], k[key + d]);
+      score += dot(q[query + d], key_quad(key + d));
     }
     score *= params.scale;
     weights[out + s] = score;

@@ -2,13 +2,7 @@
 //
 // A workgroup computes up to QUERIES rows of one head. One sequence: rows 0..params.queries of q and of out, rows 0..params.keys of k and v,
 // grid (query tiles, heads). Several: tiles[z] = (first key row, keys, first query row, query rows), grid (1, heads, tiles). q, k and v may
-// be columns of one merged projection. Keys pass in tiles of LANES * KEYS under an online softmax: lanes are keys while scores are
-// computed and channels while values are summed; what crosses lanes goes through lib/lanes*.wgsl. A row's sums run
-// over its own keys in order, whatever else is in the dispatch. Reference: test/reference/dense-attention.ts.
-const LOWEST = -1e30;
-// Vectors of channels a lane holds while values are summed.
-const PARTS = (D4 + LANES - 1u) / LANES;
-
+// be columns of one merged projection. lib/dense_rows.wgsl has the sums. Reference: test/reference/dense-attention.ts.
 struct Params {
   queries: u32,
   keys: u32,
@@ -34,111 +28,11 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(5) var<uniform> params: Params;
 
+fn value_quad(at: u32) -> vec4<f32> {
+  return v[at];
+}
+
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let head = group.y * D4;
-  var range = vec2<u32>(0u, params.keys);
-  var first_row = group.x * QUERIES;
-  var rows = min(QUERIES, params.queries - first_row);
-  if (params.tiled == 1u) {
-    let tile = tiles[group.z];
-    range = tile.xy;
-    first_row = tile.z;
-    rows = tile.w;
-  }
-  if (range.y == 0u) {
-    return;
-  }
-  // Missing rows of the last tile repeat its last row and are not written.
-  let my_query = (first_row + min(lane, rows - 1u)) * params.q_stride4 + params.q_column4 + head;
-  for (var d = 0u; d < params.d4; d++) {
-    give_query(d, lane, q[my_query + d]);
-  }
-  var highest: array<f32, QUERIES>;
-  var sum: array<f32, QUERIES>;
-  var acc: array<array<vec4<f32>, QUERIES>, PARTS>;
-  for (var i = 0u; i < QUERIES; i++) {
-    highest[i] = LOWEST;
-  }
-  for (var start = 0u; start < range.y; start += LANES * KEYS) {
-    var key_at: array<u32, KEYS>;
-    for (var j = 0u; j < KEYS; j++) {
-      key_at[j] = (range.x + min(start + j * LANES + lane, range.y - 1u)) * params.k_stride4 + params.k_column4 + head;
-    }
-    // The value is written out: a bare declaration in a loop keeps what the last turn left (seen with Dawn on lavapipe).
-    var score = array<array<f32, KEYS>, QUERIES>();
-    lanes_barrier();
-    for (var d = 0u; d < params.d4; d++) {
-      let mine = q[my_query + d];
-      var key: array<vec4<f32>, KEYS>;
-      for (var j = 0u; j < KEYS; j++) {
-        key[j] = k[key_at[j] + d];
-      }
-      for (var i = 0u; i < QUERIES; i++) {
-        let query = take_query(d, i, mine);
-        for (var j = 0u; j < KEYS; j++) {
-          score[i][j] = fma(query.w, key[j].w, fma(query.z, key[j].z, fma(query.y, key[j].y, fma(query.x, key[j].x, score[i][j]))));
-        }
-      }
-    }
-    var tile_max: array<f32, QUERIES>;
-    for (var i = 0u; i < QUERIES; i++) {
-      tile_max[i] = LOWEST;
-      for (var j = 0u; j < KEYS; j++) {
-        score[i][j] = select(LOWEST, score[i][j] * params.scale, start + j * LANES + lane < range.y);
-        tile_max[i] = max(tile_max[i], score[i][j]);
-      }
-      give_number(i, lane, tile_max[i]);
-    }
-    lanes_barrier();
-    for (var i = 0u; i < QUERIES; i++) {
-      var new_max = highest[i];
-      for (var s = 0u; s < lane_count(); s++) {
-        new_max = max(new_max, take_number(i, s, tile_max[i]));
-      }
-      let factor = exp2(highest[i] - new_max);
-      highest[i] = new_max;
-      sum[i] *= factor;
-      for (var j = 0u; j < KEYS; j++) {
-        score[i][j] = select(exp2(score[i][j] - new_max), 0.0, score[i][j] == LOWEST);
-        sum[i] += score[i][j];
-      }
-      for (var p = 0u; p < PARTS; p++) {
-        acc[p][i] *= factor;
-      }
-    }
-    for (var p = 0u; p < PARTS; p++) {
-      let channel = params.v_column4 + head + min(p * LANES + lane, D4 - 1u);
-      for (var j = 0u; j < KEYS; j++) {
-        lanes_barrier();
-        for (var i = 0u; i < QUERIES; i++) {
-          give_number(i, lane, score[i][j]);
-        }
-        lanes_barrier();
-        for (var s = 0u; s < lane_count(); s++) {
-          let value = v[(range.x + min(start + j * LANES + s, range.y - 1u)) * params.v_stride4 + channel];
-          for (var i = 0u; i < QUERIES; i++) {
-            acc[p][i] = fma(vec4<f32>(take_number(i, s, score[i][j])), value, acc[p][i]);
-          }
-        }
-      }
-    }
-  }
-  lanes_barrier();
-  for (var i = 0u; i < QUERIES; i++) {
-    give_number(i, lane, sum[i]);
-  }
-  lanes_barrier();
-  for (var i = 0u; i < QUERIES; i++) {
-    var total = 0.0;
-    for (var s = 0u; s < lane_count(); s++) {
-      total += take_number(i, s, sum[i]);
-    }
-    for (var p = 0u; p < PARTS; p++) {
-      let d = p * LANES + lane;
-      if (i < rows && d < D4) {
-        out[(first_row + i) * params.out_stride4 + head + d] = acc[p][i] / total;
-      }
-    }
-  }
+  attend(group, lane);
 }

@@ -109,7 +109,13 @@ test('words in a texture are those that were copied there, and their bytes are c
   expect(await wordsOf(device, tensor)).toEqual(words);
   device.destroy(first, rest);
   expect(device.stats.bufferBytes).toBe(before + 2 * TEXEL_ROW * 16);
-  device.destroy(tensor);
+  const larger = device.texels('more words', [2 * words.length]);
+  const moving = device.record('copy');
+  moving.copyTexels(tensor, larger);
+  moving.submit();
+  expect((await wordsOf(device, larger)).subarray(0, words.length)).toEqual(words);
+  expect(() => device.record('copy').copyTexels(larger, tensor)).toThrow(/do not fit/);
+  device.destroy(tensor, larger);
   expect(device.stats.bufferBytes).toBe(before);
   expect(device.errors).toEqual([]);
 });

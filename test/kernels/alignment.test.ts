@@ -1,17 +1,18 @@
 import { alignmentMatrix, attentionWeights } from '../../engine/ops/alignment.ts';
+import { inTexels } from '../../engine/ops/texels.ts';
 import * as reference from '../reference/alignment.ts';
 import { describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
 /** Some rows of one head, into a place among others' weights, which stay NaN. */
-function weightsCase(count: number, keys: number, headDim: number, scale = 1): KernelCase {
+function weightsCase(count: number, keys: number, headDim: number, { scale = 1, texels = false } = {}): KernelCase {
   const [heads, head] = [3, 1];
   const width = heads * headDim;
   const rows = { first: 2, count };
   const among = { first: 5, count: keys };
   const [positions, most] = [keys + 4, count + 3];
   return {
-    name: `attention_weights handles ${count} rows, ${keys} keys, heads of ${headDim} channels, scores times ${scale}`,
+    name: `attention_weights handles ${count} rows, ${keys} keys, heads of ${headDim} channels, scores times ${scale}${texels ? ', keys in a texture' : ''}`,
     build(rng) {
       const q = randomTensor(rng, [rows.first + count, width], scale);
       const k = randomTensor(rng, [among.first + keys, 2 * width]);
@@ -30,10 +31,10 @@ function weightsCase(count: number, keys: number, headDim: number, scale = 1): K
       return {
         inputs: { q, k },
         outputs: { weights: { dtype: 'f32', shape: [2, most, positions], initial } },
-        run: (rec, t) =>
+        run: (rec, t, device) =>
           attentionWeights(rec, {
             q: t['q']!,
-            k: t['k']!,
+            k: texels && rec.caps.maxTexels > 0 ? inTexels(device, t['k']!) : t['k']!,
             head,
             headDim,
             rows,
@@ -72,8 +73,9 @@ function matrixCase(heads: number, rows: number, columns: number, flat = false):
 describeKernels('alignment', [
   weightsCase(1, 1, 4),
   weightsCase(3, 65, 20),
+  weightsCase(3, 65, 20, { texels: true }),
   // Scores of +-60 and more: an overflow of exp or a wrong maximum shows.
-  weightsCase(5, 257, 64, 8),
+  weightsCase(5, 257, 64, { scale: 8 }),
   matrixCase(1, 2, 3),
   matrixCase(3, 5, 4),
   matrixCase(2, 9, 65, true),

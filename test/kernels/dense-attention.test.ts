@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Device } from '../../engine/gpu/device.ts';
-import { denseAttention, denseStore, denseTileRows } from '../../engine/ops/dense-attention.ts';
+import { cacheInTexels, denseAttention, denseStore, denseTileRows } from '../../engine/ops/dense-attention.ts';
+import { inTexels } from '../../engine/ops/texels.ts';
 import { ceilDiv } from '../../engine/util/math.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/dense-attention.ts';
@@ -35,11 +36,11 @@ function encoderCase(queries: number, keys: number, heads: number, headDim: numb
   };
 }
 
-/** Rows of several sequences, each with its own part of a cache [S, 2 C]; rows after the parts are NaN and must not be read. */
-function cachedCase(tiles: readonly reference.AttentionTile[], heads: number, headDim: number): KernelCase {
+/** Rows of several sequences, each with its own part of a cache [S, 2 C]; rows after the parts are NaN and must not be read. `texels`: in a texture, where it may lie there. */
+function cachedCase(tiles: readonly reference.AttentionTile[], heads: number, headDim: number, texels = false): KernelCase {
   const width = heads * headDim;
   return {
-    name: `dense_attention takes tiles ${tiles.map(([key, keys, row, rows]) => `${row}+${rows} x ${key}+${keys}`).join(', ')}, ${heads} heads of ${headDim}`,
+    name: `dense_attention takes tiles ${tiles.map(([key, keys, row, rows]) => `${row}+${rows} x ${key}+${keys}`).join(', ')}, ${heads} heads of ${headDim}${texels ? ', in a texture' : ''}`,
     build(rng) {
       const keys = Math.max(...tiles.map(([first, count]) => first + count));
       const rows = Math.max(...tiles.map(([, , first, count]) => first + count));
@@ -50,8 +51,9 @@ function cachedCase(tiles: readonly reference.AttentionTile[], heads: number, he
       return {
         inputs: { q, cache, tiles: { dtype: 'u32', shape: [tiles.length, 4], values: tiles.flat() } },
         outputs: { out: { dtype: 'f32', shape: [rows, width] } },
-        run(rec, t) {
-          const tensor = t['cache']!;
+        run(rec, t, device) {
+          const cache = t['cache']!;
+          const tensor = texels && cacheInTexels(rec.caps, [keys + 3, 2 * width], 64) ? inTexels(device, cache) : cache;
           const over = { tiles: t['tiles']!, count: tiles.length, rows: Math.max(...tiles.map((tile) => tile[3])) };
           denseAttention(rec, {
             q: { tensor: t['q']! },
@@ -104,6 +106,9 @@ cases.push(
   cachedCase([[64, 63, 0, 1], [0, 65, 1, 1], [130, 3, 2, 1]], 4, 64), // prettier-ignore
   cachedCase([[10, 40, 0, 3], [0, 9, 3, 1], [60, 65, 4, 4], [0, 33, 8, 2]], 2, 20), // prettier-ignore
   cachedCase([[1, 130, 5, 4], [0, 70, 0, 2], [0, 70, 2, 3]], 4, 64), // prettier-ignore
+  cachedCase([[64, 63, 0, 1], [0, 65, 1, 1], [130, 3, 2, 1]], 4, 64, true), // prettier-ignore
+  cachedCase([[10, 40, 0, 3], [0, 9, 3, 1], [60, 65, 4, 4], [0, 33, 8, 2]], 4, 20, true), // prettier-ignore
+  cachedCase([[1, 130, 5, 4], [0, 70, 0, 2], [0, 70, 2, 3]], 4, 64, true), // prettier-ignore
 );
 
 /** The same case with the variants a GPU gets, which run here too. */

@@ -138,7 +138,10 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
     const fill = new WeightFill(device, weight);
     // In two pieces, as of two chunks.
     const half = Math.floor(rows / 2);
-    for (const [begin, end] of [[0, half], [half, rows]] as const) {
+    for (const [begin, end] of [
+      [0, half],
+      [half, rows],
+    ] as const) {
       const rec = device.record('pack');
       for (const { into, from, count } of fill.pieces(rec, begin, end)) {
         packFloats(rec, { raw, source, width, firstRow: from, rows: count, column, columns, into, flags, tensor: 0 });

@@ -19,6 +19,7 @@ import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
+import { wordsOf } from '../support/words-of.ts';
 import { argmax } from '../support/decoder-harness.ts';
 import { testDevice } from '../support/device.ts';
 import { compute, forcedLogits } from '../support/whisper-logits.ts';
@@ -108,11 +109,11 @@ describe('a tiny random checkpoint', () => {
     }
     const cache = createDecoderCache(device, config, { slots: 2, lanes: 1, copies: 2 });
     const encoded = await compute(device, workspace.normed, (rec) =>
-      encodeKeyValues(rec, args, cache.crossViews[1]!, encodeAudio(rec, args)),
+      encodeKeyValues(rec, args, { out: cache.cross, first: cache.crossRows, rows: encodeAudio(rec, args) }),
     );
     expectClose('encoder', encoded, await golden.read('encoder'), 1e-6);
     for (let i = 0; i < config.decoder.layers; i++) {
-      const all = (await device.read(cache.cross[i]!)) as Float32Array;
+      const all = new Float32Array((await wordsOf(device, cache.cross[i]!)).buffer);
       const pairs = all.subarray(cache.crossRows * 2 * config.channels);
       const keys = Float32Array.from({ length: config.sourcePositions * config.channels }, (_, at) => {
         return pairs[Math.floor(at / config.channels) * 2 * config.channels + (at % config.channels)]!;

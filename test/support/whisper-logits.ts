@@ -59,7 +59,7 @@ export async function forcedLogits(
   };
   device.write(encoder.workspace.samples, melInput(config.mel, samples, config.frames * config.mel.hop));
   return compute(device, workspace.logits, (rec) => {
-    encodeKeyValues(rec, encoder, cache.crossViews[slot]!, encodeAudio(rec, encoder));
+    encodeKeyValues(rec, encoder, { out: cache.cross, first: slot * cache.crossRows, rows: encodeAudio(rec, encoder) });
     decode(rec, { config, weights, workspace, cache, input });
   });
 }

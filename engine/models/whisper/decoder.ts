@@ -1,7 +1,7 @@
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { denseAttention, denseStore } from '../../ops/dense-attention.ts';
+import { cacheInTexels, denseAttention, denseStore } from '../../ops/dense-attention.ts';
 import type { Tiles } from '../../ops/dense-attention.ts';
 import { add } from '../../ops/elementwise.ts';
 import { embedding } from '../../ops/embedding.ts';
@@ -35,18 +35,16 @@ export interface DecoderInput {
 export interface DecoderCache {
   slots: number;
   readonly lanes: number;
-  /** Of a window at most. */
-  readonly positions: number;
   /** Rows from lane to lane. */
   readonly selfRows: number;
   /** Rows from slot to slot. */
   readonly crossRows: number;
   self: readonly Tensor[];
+  /** In textures where attention reads them faster. */
   cross: readonly Tensor[];
+  readonly crossInTexels: boolean;
   /** [rows, 2 C]: keys and values on their way from row to row. */
   readonly moved: Tensor;
-  /** crossViews[slot][layer]: the rows of one slot. */
-  crossViews: readonly (readonly Tensor[])[];
 }
 
 /** Bytes one slot of a cache takes, for a window of up to `positions`. */
@@ -57,30 +55,36 @@ export function decoderSlotBytes(config: WhisperConfig, lanes: number, positions
 /** Views start at multiples of 256 bytes. */
 const crossRowsOf = (positions: number): number => alignUp(positions, 64);
 
-/** Allocates the caches of `slots` windows of up to `positions`; `copies` is how many rows can be copied at once. */
+/** Allocates the caches of `slots` windows of up to `positions`, which may come to be `most`; `copies` is how many rows can be copied at once. */
 export function createDecoderCache(
   device: Device,
   config: WhisperConfig,
-  { slots, lanes, copies, positions = config.sourcePositions }: { slots: number; lanes: number; copies: number; positions?: number },
+  {
+    slots,
+    most = slots,
+    lanes,
+    copies,
+    positions = config.sourcePositions,
+  }: { slots: number; most?: number; lanes: number; copies: number; positions?: number },
 ): DecoderCache {
   const width = 2 * config.channels;
-  const shape = { lanes, positions, selfRows: config.targetPositions, crossRows: crossRowsOf(positions) };
+  const crossRows = crossRowsOf(positions);
+  const crossInTexels = cacheInTexels(device.caps, [most * crossRows, width], crossRows);
+  const shape = { lanes, selfRows: config.targetPositions, crossRows, crossInTexels };
   const moved = device.tensor('moved cache rows', 'f32', [copies, width]);
   return { ...shape, moved, ...slotsOf(device, shape, { layers: config.decoder.layers, width, slots }) };
 }
 
 function slotsOf(
   device: Device,
-  { lanes, positions, selfRows, crossRows }: Pick<DecoderCache, 'lanes' | 'positions' | 'selfRows' | 'crossRows'>,
+  { lanes, selfRows, crossRows, crossInTexels }: Pick<DecoderCache, 'lanes' | 'selfRows' | 'crossRows' | 'crossInTexels'>,
   { layers, width, slots }: { layers: number; width: number; slots: number },
-): Pick<DecoderCache, 'slots' | 'self' | 'cross' | 'crossViews'> {
-  const ofLayers = (name: string, rows: number): Tensor[] =>
-    Array.from({ length: layers }, (_, i) => device.tensor(`${name} cache ${i}`, 'f32', [slots * rows, width]));
-  const cross = ofLayers('cross', crossRows);
-  const crossViews = Array.from({ length: slots }, (_, slot) =>
-    cross.map((tensor) => tensor.rows(slot * crossRows, slot * crossRows + positions)),
-  );
-  return { slots, self: ofLayers('self', lanes * selfRows), cross, crossViews };
+): Pick<DecoderCache, 'slots' | 'self' | 'cross'> {
+  const ofLayers = (make: (i: number) => Tensor): Tensor[] => Array.from({ length: layers }, (_, i) => make(i));
+  const inBuffers = (name: string, rows: number): Tensor[] =>
+    ofLayers((i) => device.tensor(`${name} cache ${i}`, 'f32', [slots * rows, width]));
+  const inTexels = (): Tensor[] => ofLayers((i) => device.texels(`cross cache ${i}`, [slots * crossRows, width]));
+  return { slots, self: inBuffers('self', lanes * selfRows), cross: crossInTexels ? inTexels() : inBuffers('cross', crossRows) };
 }
 
 /** Gives a cache `slots` of them. What was stored is copied behind all work submitted before. */
@@ -89,7 +93,7 @@ export function growDecoderCache(device: Device, cache: DecoderCache, slots: num
   const more = slotsOf(device, cache, { layers: self.length, width: self[0]!.shape[1]!, slots });
   const rec = device.record('more windows');
   self.forEach((tensor, i) => rec.copy(tensor, more.self[i]!));
-  cross.forEach((tensor, i) => rec.copy(tensor, more.cross[i]!));
+  cross.forEach((tensor, i) => (cache.crossInTexels ? rec.copyTexels(tensor, more.cross[i]!) : rec.copy(tensor, more.cross[i]!)));
   rec.submit();
   device.destroy(...self, ...cross);
   Object.assign(cache, more);

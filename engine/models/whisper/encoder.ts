@@ -113,9 +113,17 @@ export function feedForward(
   linear(rec, { x: ffn, ...down, residual: x, out, rows, texels });
 }
 
-/** Cross-attention keys and values of every decoder layer from the encoder's output; `out[i]` [S, 2 C]. */
-export function encodeKeyValues(rec: Recorder, { weights, workspace }: EncoderArgs, out: readonly Tensor[], rows: number): void {
+/** Cross-attention keys and values of every decoder layer from the encoder's output, into the rows of `out[i]` [>= first + S, 2 C] from `first` on. */
+export function encodeKeyValues(
+  rec: Recorder,
+  { weights, workspace: { normed, qkv } }: EncoderArgs,
+  { out, first, rows }: { out: readonly Tensor[]; first: number; rows: number },
+): void {
   weights.decoder.layers.forEach(({ cross }, i) => {
-    linear(rec, { x: workspace.normed, ...cross.keyValue, out: out[i]!, rows, texels: true });
+    const cache = out[i]!;
+    const width = cache.shape[1]!;
+    const made = cache.texture ? qkv.reshape([rows, width]) : cache.rows(first, first + rows);
+    linear(rec, { x: normed, ...cross.keyValue, out: made, rows, texels: true });
+    if (cache.texture) rec.fill(made, cache, (first * width) / 4);
   });
 }

@@ -73,10 +73,14 @@ export async function decoderDuel(device: Device, path: string): Promise<Duel> {
   const random = (rows: number): Float32Array => Float32Array.from({ length: rows * 2 * C }, () => 0.5 * rng.normal());
   const past = Array.from({ length: layers }, (): DecoderPast => ({ self: random(PAST), cross: random(S) }));
   const cache = createDecoderCache(device, config, { slots: 1, lanes: 1, copies: 1 });
+  const filling = device.record('past');
   past.forEach(({ self, cross }, i) => {
     device.write(cache.self[i]!, self);
-    device.write(cache.cross[i]!, cross);
+    const to = cache.cross[i]!;
+    if (to.texture) filling.fill(device.upload('cross', 'f32', [S, 2 * C], cross), to);
+    else device.write(to, cross);
   });
+  filling.submit();
   const words = (label: string, values: readonly number[]) => device.upload(label, 'u32', [values.length], Uint32Array.from(values));
   const tile = (label: string, keys: number) => ({ tiles: words(label, [0, keys, 0, 1]).reshape([1, 4]), count: 1, rows: 1 });
   const ids = words('id', [TOKEN]);

@@ -1,0 +1,35 @@
+// dense.wgsl, the same bits, for keys and values that lie in one storage texture, four channels a texel, 512 texels a row of the texture (ops/texels.ts): a load
+// from there costs lavapipe a fraction of one from a buffer, and loads are nearly all that a row's attention is (docs/decisions/kernels.md).
+// Reference: test/reference/dense-attention.ts.
+struct Params {
+  queries: u32,
+  keys: u32,
+  q_stride4: u32,
+  q_column4: u32,
+  k_stride4: u32,
+  k_column4: u32,
+  v_stride4: u32,
+  v_column4: u32,
+  out_stride4: u32,
+  // D4 and LANES: loops over these stay loops, unrolled they take software adapters half a minute to compile.
+  d4: u32,
+  lanes: u32,
+  scale: f32,
+  // 1: several sequences. No override, so that encoders and decoders share a pipeline.
+  tiled: u32,
+}
+
+@group(0) @binding(0) var<storage, read> q: array<vec4<f32>>;
+@group(0) @binding(1) var k: texture_storage_2d<rgba32uint, read>;
+@group(0) @binding(2) var<storage, read> tiles: array<vec4<u32>>;
+@group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
+@group(0) @binding(4) var<uniform> params: Params;
+
+fn value_quad(at: u32) -> vec4<f32> {
+  return key_quad(at);
+}
+
+@compute @workgroup_size(LANES)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  attend(group, lane);
+}
