@@ -1,6 +1,8 @@
 /** Samples of speech to the bytes of a file, piece by piece. Runs in the codec worker. */
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { Encoder } from '@evan/opus/wasm/index.mjs';
-import { createMp3Encoder } from 'wasm-media-encoders';
+import { createEncoder } from 'wasm-media-encoders';
 import { floatToPcm16 } from '../../engine/audio/wav.ts';
 import { instantiateCodecs } from './codecs-module.ts';
 import { joinBytes } from './join-bytes.ts';
@@ -32,8 +34,12 @@ async function create(encoding: SampleEncoding, rate: number): Promise<SampleEnc
 /** Up to and above 12 kHz, in kbit/s; MPEG-2 layer III at 24 kHz mono is transparent for speech well below this. */
 const MP3_BITRATES = [48, 96] as const;
 
+let lame: WebAssembly.Module | undefined;
+
 async function createMp3(sampleRate: number): Promise<SampleEncoder> {
-  const mp3 = await createMp3Encoder();
+  // Once a worker: compiling, and optimising behind it, take longer than two seconds of speech do.
+  lame ??= new WebAssembly.Module(readFileSync(createRequire(import.meta.url).resolve('wasm-media-encoders/wasm/mp3')));
+  const mp3 = await createEncoder('audio/mpeg', lame);
   const bitrate = MP3_BITRATES[sampleRate > 12_000 ? 1 : 0];
   mp3.configure({ sampleRate, channels: 1, bitrate });
   let stream: Mp3Stream | undefined;
