@@ -182,7 +182,7 @@ export const CONV1D_BROADCAST = defineKernel({
 export const CONV1D_QUAD = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_quad.wgsl',
-  fragments: (v) => [floatFragment(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
+  fragments: (v) => [floatFragment(v, 4), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/row_spans.wgsl', 'lib/conv_store.wgsl'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
@@ -277,7 +277,7 @@ interface Geometry {
 const CPU = { wg: 8, tileN: 4, tileM: 4, rowBlocks: 3 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
 /** Positions and columns of a workgroup of CONV1D_QUAD. */
-const QUAD_TILE = 16;
+const QUAD_TILE = { positions: 16, columns: 32 } as const;
 
 type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
 
@@ -312,7 +312,8 @@ function dispatchConv(
   }; // prettier-ignore
   if (isQuad(caps) && !avoids(caps, 'conv1d_quad')) {
     const variant = { storage: part.dtype, overrides: fused, subgroups: true };
-    rec.dispatch(CONV1D_QUAD, variant, bindings, params, [ceilDiv(longest, QUAD_TILE), ceilDiv(columns, QUAD_TILE), count]);
+    const grid = [ceilDiv(longest, QUAD_TILE.positions), ceilDiv(columns, QUAD_TILE.columns), count];
+    rec.dispatch(CONV1D_QUAD, variant, bindings, params, grid);
   } else if (broadcast) {
     const variant = {
       storage: part.dtype,

@@ -20,7 +20,7 @@ import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
 import { reserveTexels, texelsOf } from './texels.ts';
 import { TEXEL_STEP, hasShuffles, takesTexels } from './weight-place.ts';
-import { weightFragments, weightVariant } from './weight.ts';
+import { floatFragment, weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight, StoredAs } from './weight.ts';
 
 const SPEC = {
@@ -72,7 +72,7 @@ export const LINEAR_ROWS = defineKernel({
 export const LINEAR_QUAD = defineKernel({
   ...SPEC,
   file: 'linear/linear_quad.wgsl',
-  fragments: (v) => [...weightFragments(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  fragments: (v) => [...quadFragments(v), 'lib/quad.wgsl', 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['ROWS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -84,6 +84,12 @@ export const LINEAR_BLOCK = defineKernel({
   consts: ['TILE_M', 'CHUNK_QUADS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
+
+/** The fragments of LINEAR_QUAD's sums. */
+function quadFragments(v: Variant): readonly string[] {
+  const isFloat = !isBlockType((v.storage ?? 'f32') as WeightType);
+  return isFloat ? [floatFragment(v, 4), 'lib/quad_floats.wgsl'] : [...weightFragments(v), 'lib/quad_blocks.wgsl'];
+}
 
 /** True on software adapters with SIMD registers of 4 (SwiftShader), which have kernels of their own: they run the tiles of the others 6-9x slower. */
 export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps): boolean {
@@ -101,8 +107,8 @@ const GPU_TILE = { wg: 64, tileN: 2 } as const;
 const FEW_ROWS = 2;
 /** Columns from which a row of blocks takes 12 an invocation instead of 8. */
 export const WIDE = 3072;
-/** Columns of a workgroup of LINEAR_QUAD. */
-const QUAD_COLUMNS = 16;
+/** Columns of a workgroup of LINEAR_QUAD, and of one that has 16 rows of floats. */
+const QUAD_COLUMNS = { few: 16, many: 32 } as const;
 /** Rows from which LINEAR_TEXELS takes blocks, unasked: fewer are not worth the copy of x, and floats gain too little for a pipeline more at each start. */
 export const MANY_ROWS = 65;
 /** Blocks of rows a workgroup of it takes: with three and blocks of weights registers spill. */
@@ -249,10 +255,8 @@ function multiply(
   };
   if (isQuad(caps) && !avoids(caps, 'linear_quad')) {
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
-    rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [
-      ceilDiv(n, QUAD_COLUMNS),
-      ceilDiv(m, rows),
-    ]);
+    const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
+    rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
   } else if (stored.place === 'texture' && !isBlockType(stored.dtype)) {
     multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (takesRows(caps, m, k4)) {

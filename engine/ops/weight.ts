@@ -81,7 +81,7 @@ function floatFragments(storage: string, columns: 1 | 4, inTexture: boolean): re
   return [...widened, 'lib/float_columns.wgsl', inTexture ? 'lib/floats_texture.wgsl' : 'lib/floats_of_columns.wgsl'];
 }
 
-/** The fragment that widens four stored floats. */
-export function floatFragment({ storage = 'f32' }: Variant): string {
-  return `lib/weight_${storage}.wgsl`;
+/** The fragment that widens four stored floats, of one column or of each of four beside each other. */
+export function floatFragment({ storage = 'f32' }: Pick<Variant, 'storage'>, columns: 1 | 4 = 1): string {
+  return columns === 4 ? `lib/quad_${storage}.wgsl` : `lib/weight_${storage}.wgsl`;
 }

@@ -1,5 +1,5 @@
 // out[l, n] = (act(sum_t sum_c x[l * stride + t * dilation - padding, c] * W[n, t, c] + bias[n]) + residual[l, n]) * scale; x is zero
-// outside its rows. conv1d_broadcast.wgsl for adapters whose subgroup is a SIMD register of 4: a workgroup computes 16 positions of 16
+// outside its rows. conv1d_broadcast.wgsl for adapters whose subgroup is a SIMD register of 4: a workgroup computes 16 positions of 32
 // columns in tiles that are matrices, as linear/linear_quad.wgsl. Reference: test/reference/conv.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
@@ -39,7 +39,7 @@ struct Params {
 fn store_tile(span: vec2<u32>, first_row: u32, first_column: u32, sums: mat4x4<f32>) {
   for (var i = 0u; i < 4u; i++) {
     for (var j = 0u; j < 4u; j++) {
-      store(span, first_row + i, first_column + j * 4u, sums[i][j]);
+      store(span, first_row + i, first_column + j, sums[i][j]);
     }
   }
 }
@@ -53,32 +53,49 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   }
   let rows_in = span_rows(span, params.rows_in_unit, params.rows_in);
   let base = span.x * params.rows_in_unit;
-  let first_column = group.y * 16u + lane;
-  let columns = min(vec4<u32>(first_column) + vec4<u32>(0u, 4u, 8u, 12u), vec4<u32>(params.n_weight - 1u));
+  let first_column = group.y * 32u + lane * 4u;
+  // Each look at params costs a load (lib/quad_floats.wgsl).
+  let n4 = params.n_weight / 4u;
+  let c4 = params.c4;
+  let columns = min(vec2<u32>(first_column / 4u, first_column / 4u + 4u), vec2<u32>(n4 - 1u));
   let origins = vec4<i32>((vec4<u32>(first_row + lane) + vec4<u32>(0u, 4u, 8u, 12u)) * params.stride) - i32(params.padding);
-  // [4 columns x 4 positions] each.
-  var sums0 = mat4x4<f32>();
-  var sums1 = mat4x4<f32>();
-  var sums2 = mat4x4<f32>();
-  var sums3 = mat4x4<f32>();
+  var left0 = mat4x4<f32>();
+  var left1 = mat4x4<f32>();
+  var left2 = mat4x4<f32>();
+  var left3 = mat4x4<f32>();
+  var right0 = mat4x4<f32>();
+  var right1 = mat4x4<f32>();
+  var right2 = mat4x4<f32>();
+  var right3 = mat4x4<f32>();
   for (var t = 0u; t < params.taps; t++) {
     let positions = origins + i32(t * params.dilation);
     let inside = (positions >= vec4<i32>()) & (positions < vec4<i32>(i32(rows_in)));
     let rows = (vec4<u32>(base) + select(vec4<u32>(), vec4<u32>(positions), inside)) * params.x_stride4;
     let keep = select(vec4<f32>(), vec4<f32>(1.0), inside);
-    for (var c = 0u; c < params.c4; c++) {
-      let at = columns + (t * params.c4 + c) * params.n_weight;
-      let weights = transpose(
-        mat4x4<f32>(unpack_weight(weight[at.x]), unpack_weight(weight[at.y]), unpack_weight(weight[at.z]), unpack_weight(weight[at.w])),
-      );
-      sums0 += weights * all_lanes(x[rows.x + c] * keep.x);
-      sums1 += weights * all_lanes(x[rows.y + c] * keep.y);
-      sums2 += weights * all_lanes(x[rows.z + c] * keep.z);
-      sums3 += weights * all_lanes(x[rows.w + c] * keep.w);
+    for (var c = 0u; c < c4; c++) {
+      let at = (t * c4 + c) * n4;
+      let left = transpose(four_columns(weight[at + columns.x]));
+      let right = transpose(four_columns(weight[at + columns.y]));
+      let x0 = all_lanes(x[rows.x + c] * keep.x);
+      left0 += left * x0;
+      right0 += right * x0;
+      let x1 = all_lanes(x[rows.y + c] * keep.y);
+      left1 += left * x1;
+      right1 += right * x1;
+      let x2 = all_lanes(x[rows.z + c] * keep.z);
+      left2 += left * x2;
+      right2 += right * x2;
+      let x3 = all_lanes(x[rows.w + c] * keep.w);
+      left3 += left * x3;
+      right3 += right * x3;
     }
   }
-  store_tile(span, first_row, first_column, sums0);
-  store_tile(span, first_row + 4u, first_column, sums1);
-  store_tile(span, first_row + 8u, first_column, sums2);
-  store_tile(span, first_row + 12u, first_column, sums3);
+  store_tile(span, first_row, first_column, left0);
+  store_tile(span, first_row + 4u, first_column, left1);
+  store_tile(span, first_row + 8u, first_column, left2);
+  store_tile(span, first_row + 12u, first_column, left3);
+  store_tile(span, first_row, first_column + 16u, right0);
+  store_tile(span, first_row + 4u, first_column + 16u, right1);
+  store_tile(span, first_row + 8u, first_column + 16u, right2);
+  store_tile(span, first_row + 12u, first_column + 16u, right3);
 }
