@@ -14,9 +14,9 @@ export interface Fault {
 /** What is wrong with a variant of a kernel. */
 export function faultOf(kernel: Kernel, variant: Variant, why: string): Fault {
   const fragments = (kernel.spec.fragments?.(variant) ?? []).map((path) => path.replace(/^lib\/|\.wgsl$/g, ''));
-  // Where words lie in a texture, that is what may be at fault in every kernel that reads them, before any of these.
-  const texture = variant.texture === undefined ? [] : ['words_texture'];
-  return { label: variantLabel(kernel, variant), names: [...texture, kernel.name, ...fragments], why };
+  // Where words lie in a texture, that is what may be at fault in every kernel that reads or writes them, before the kernel itself.
+  const textures = fragments.filter((name) => name.endsWith('_texture'));
+  return { label: variantLabel(kernel, variant), names: [...textures, kernel.name, ...fragments], why };
 }
 
 /** An engine may go on without these kernels, where others do the same. */

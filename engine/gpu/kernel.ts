@@ -36,7 +36,7 @@ export interface Variant {
   readonly subgroupSize?: number | undefined;
   /** Storage of weights or KV pages; `fragments` picks the file that unpacks it (lib/weight_f16.wgsl ...). */
   readonly storage?: string;
-  /** The binding whose words lie in a storage texture instead of a buffer (Device.texels); `fragments` picks the file that loads them. */
+  /** The binding, read or written, whose words lie in a storage texture instead of a buffer (Device.texels); `fragments` picks the file that loads or stores them. */
   readonly texture?: string | undefined;
 }
 
@@ -88,9 +88,12 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
 
 /** A kernel's text whose binding of this name is a texture. */
 function withTexture(text: string, name: string): string {
-  const declared = new RegExp(`var<storage, read> ${name}: [^;]+;`);
-  assert(declared.test(text), `${name} is no binding that is only read`);
-  return text.replace(declared, `var ${name}: texture_storage_2d<rgba32uint, read>;`);
+  const declared = new RegExp(`var<storage, (read|read_write)> ${name}: [^;]+;`);
+  assert(declared.test(text), `${name} is no binding`);
+  return text.replace(
+    declared,
+    (_, access: string) => `var ${name}: texture_storage_2d<rgba32uint, ${access === 'read' ? 'read' : 'write'}>;`,
+  );
 }
 
 /** What a declaration's accesses are in WGSL. */

@@ -97,7 +97,7 @@ export class PipelineCache {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
-      if (tensor.texture && kernel.spec.bindings[name] === 'read') texture = name;
+      if (tensor.texture && kernel.spec.bindings[name] !== 'texels') texture = name;
     }
     const layout = this.#layout(kernel, texture);
     const cached = layout.bindGroups.get(key);
@@ -151,16 +151,16 @@ export class PipelineCache {
 
   #sharedLayout({ spec, name }: Kernel, texture: string | undefined): Layout {
     const types = Object.entries(spec.bindings).map(([binding, access]) =>
-      binding === texture || access === 'texels' ? 'texture' : access === 'read' ? 'read-only-storage' : 'storage',
-    );
+      access === 'texels' ? 'texture' : binding !== texture ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
+    ); // prettier-ignore
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;
     const known = this.#layouts.get(key);
     if (known) return known;
     const visibility = GPUShaderStage.COMPUTE;
     const entries: GPUBindGroupLayoutEntry[] = types.map((type, binding) =>
-      type === 'texture'
-        ? { binding, visibility, storageTexture: { access: 'read-only', format: 'rgba32uint' } }
+      type === 'texture' || type === 'written texture'
+        ? { binding, visibility, storageTexture: { access: type === 'texture' ? 'read-only' : 'write-only', format: 'rgba32uint' } }
         : { binding, visibility, buffer: { type } },
     );
     entries.push({

@@ -7,7 +7,7 @@ import type { ParamsStore } from './params.ts';
 import type { PipelineCache } from './pipeline-cache.ts';
 import type { Profiler } from './profiler.ts';
 import type { Readback, StagingRing } from './staging.ts';
-import { encodeCopy } from './step.ts';
+import { encodeCopy, texelRows } from './step.ts';
 import type { DispatchStep, Step } from './step.ts';
 import { TEXEL_BYTES, TEXEL_ROW } from './tensor.ts';
 import type { DType, Tensor } from './tensor.ts';
@@ -138,14 +138,16 @@ export class Recorder {
     const texture = to.texture!;
     const texels = from.byteLength / TEXEL_BYTES;
     assert(first % TEXEL_ROW === 0 && first + texels <= texture.width * texture.height, `fill ${to.label}: ${texels} texels at ${first}`);
-    const step = { kind: 'fill', from: from.buffer, fromByte: from.offset, to: texture, firstRow: first / TEXEL_ROW } as const;
-    const whole = Math.floor(texels / TEXEL_ROW);
-    if (whole > 0) this.#steps.push({ ...step, width: TEXEL_ROW, rows: whole });
-    const rest = texels % TEXEL_ROW;
-    if (rest > 0) {
-      const fromByte = from.offset + whole * TEXEL_ROW * TEXEL_BYTES;
-      this.#steps.push({ ...step, fromByte, firstRow: step.firstRow + whole, width: rest, rows: 1 });
-    }
+    const at = { buffer: from.buffer, byte: from.offset, texture, firstRow: first / TEXEL_ROW };
+    this.#steps.push(...texelRows('fill', texels, at));
+  }
+
+  /** Copies as many texels as `to` has room for, from the first on, out of a tensor that lies in a texture. */
+  spill(from: Tensor, to: Tensor): void {
+    if (this.mode === 'dry') return;
+    const texels = to.byteLength / TEXEL_BYTES;
+    assert(Number.isInteger(texels) && to.byteLength <= from.byteLength, `spill ${from.label}: ${texels} texels`);
+    this.#steps.push(...texelRows('spill', texels, { buffer: to.buffer, byte: to.offset, texture: from.texture!, firstRow: 0 }));
   }
 
   /** Copies all of a tensor that lies in a texture to the start of another, of rows of texels as long. */

@@ -1,7 +1,7 @@
-import { TEXEL_BYTES } from './tensor.ts';
+import { TEXEL_BYTES, TEXEL_ROW } from './tensor.ts';
 
 /** What a recording is made of. */
-export type Step = DispatchStep | CopyStep | FillStep | TexelStep;
+export type Step = DispatchStep | CopyStep | FillStep | SpillStep | TexelStep;
 
 export interface DispatchStep {
   readonly kind: 'dispatch';
@@ -34,12 +34,11 @@ interface CopyStep {
   readonly bytes: number;
 }
 
-/** Rows of texels. */
-interface FillStep {
-  readonly kind: 'fill';
-  readonly from: GPUBuffer;
-  readonly fromByte: number;
-  readonly to: GPUTexture;
+/** Rows of texels of a texture, and where they begin in a buffer. */
+interface TexelRows {
+  readonly buffer: GPUBuffer;
+  readonly byte: number;
+  readonly texture: GPUTexture;
   readonly firstRow: number;
   readonly width: number;
   readonly rows: number;
@@ -50,6 +49,29 @@ interface TexelStep {
   readonly kind: 'texels';
   readonly from: GPUTexture;
   readonly to: GPUTexture;
+}
+
+interface FillStep extends TexelRows {
+  readonly kind: 'fill';
+}
+
+/** The other way. */
+interface SpillStep extends TexelRows {
+  readonly kind: 'spill';
+}
+
+/** The copies that move so many texels, of whole rows and of what is left, from row `firstRow` on. */
+export function texelRows(
+  kind: 'fill' | 'spill',
+  texels: number,
+  { buffer, byte, texture, firstRow }: Omit<TexelRows, 'width' | 'rows'>,
+): Step[] {
+  const whole = Math.floor(texels / TEXEL_ROW);
+  const rest = texels % TEXEL_ROW;
+  const steps: Step[] = [];
+  if (whole > 0) steps.push({ kind, buffer, byte, texture, firstRow, width: TEXEL_ROW, rows: whole });
+  if (rest > 0) steps.push({ kind, buffer, byte: byte + whole * TEXEL_ROW * TEXEL_BYTES, texture, firstRow: firstRow + whole, width: rest, rows: 1 }); // prettier-ignore
+  return steps;
 }
 
 /** Encodes what is no dispatch. */
@@ -63,7 +85,9 @@ export function encodeCopy(encoder: GPUCommandEncoder, step: Exclude<Step, Dispa
     encoder.copyBufferToBuffer(step.from, step.fromByte, step.to, step.toByte, step.bytes);
     return;
   }
-  const { from, fromByte, to, firstRow, width, rows } = step;
-  const source = { buffer: from, offset: fromByte, ...(rows > 1 && { bytesPerRow: width * TEXEL_BYTES }) };
-  encoder.copyBufferToTexture(source, { texture: to, origin: [0, firstRow] }, [width, rows]);
+  const { buffer, byte, texture, firstRow, width, rows } = step;
+  const linear = { buffer, offset: byte, ...(rows > 1 && { bytesPerRow: width * TEXEL_BYTES }) };
+  const texels = { texture, origin: [0, firstRow] };
+  if (step.kind === 'fill') encoder.copyBufferToTexture(linear, texels, [width, rows]);
+  else encoder.copyTextureToBuffer(texels, linear, [width, rows]);
 }

@@ -7,6 +7,7 @@ import type { ConvShape } from '../ops/conv.ts';
 import { emptyLinear, stackLinear } from '../ops/pack-linear.ts';
 import { WeightFill } from '../ops/weight-fill.ts';
 import type { LinearWeight } from '../ops/weight.ts';
+import type { WordPlace } from '../ops/weight-place.ts';
 import { indexBeyond, product, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
 import { shapeOf } from '../weights/checkpoint.ts';
@@ -30,6 +31,12 @@ export interface MatrixPart {
   readonly rows?: Range | undefined;
   /** The tensor's shape where it is several matrices, one below the other; default [outFeatures, inFeatures]. */
   readonly shape?: readonly number[] | undefined;
+}
+
+/** Where a convolution's weights are put, and what they are made of in place of a tensor. */
+export interface TapRequest {
+  readonly place?: WordPlace;
+  readonly values?: Values | undefined;
 }
 
 /** What still rounds down to f16's largest number, 65504. */
@@ -188,17 +195,22 @@ export class WeightLoader {
   }
 
   /** A Conv1d.weight [outChannels, inChannels, kernel]; `values`: made of the tensor `name` instead. */
-  async conv(label: string, name: string, shape: ConvShape, values?: Values): Promise<LinearWeight> {
+  async conv(label: string, name: string, shape: ConvShape, { place = 'buffer', values }: TapRequest = {}): Promise<LinearWeight> {
     if (!values) this.#take(name, [shape.outChannels, shape.inChannels, shape.kernel]);
-    const { float } = this.storage;
-    return this.#counted(await this.#tally.stream.taps(label, name, tapsOf(shape), float, values));
+    const { float: dtype } = this.storage;
+    return this.#counted(await this.#tally.stream.taps(label, name, tapsOf(shape), { dtype, place, values }));
   }
 
   /** A ConvTranspose1d.weight [inChannels, outChannels, kernel]. */
-  async convTranspose(label: string, name: string, shape: ConvShape & { readonly stride: number }, values?: Values): Promise<LinearWeight> {
+  async convTranspose(
+    label: string,
+    name: string,
+    shape: ConvShape & { readonly stride: number },
+    { place = 'buffer', values }: TapRequest = {},
+  ): Promise<LinearWeight> {
     if (!values) this.#take(name, [shape.inChannels, shape.outChannels, shape.kernel]);
-    const { float } = this.storage;
-    return this.#counted(await this.#tally.stream.taps(label, name, transposedTaps(shape), float, values));
+    const { float: dtype } = this.storage;
+    return this.#counted(await this.#tally.stream.taps(label, name, transposedTaps(shape), { dtype, place, values }));
   }
 
   /** Values that no tensor holds, so that the message has to come while they are there. */

@@ -8,7 +8,8 @@ import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
 import { emptyLinear, linearPlace } from '../ops/pack-linear.ts';
 import { randomBlocks, randomFloats } from '../ops/random-weights.ts';
-import { WeightFill, targetIn } from '../ops/weight-fill.ts';
+import { TapFill, WeightFill } from '../ops/weight-fill.ts';
+import type { WordPlace } from '../ops/weight-place.ts';
 import type { LinearWeight } from '../ops/weight.ts';
 import { nextPowerOfTwo, sizeOf } from '../util/math.ts';
 import type { Range } from '../util/math.ts';
@@ -146,16 +147,23 @@ export class WeightStream {
   }
 
   /** The weights of a convolution in floats. */
-  async taps(label: string, name: string, order: TapOrder, dtype: FloatType, values?: Values): Promise<LinearWeight> {
-    const weight = emptyLinear(this.#device, label, order.columns, order.depth, dtype);
+  async taps(
+    label: string,
+    name: string,
+    order: TapOrder,
+    { dtype, place, values }: { readonly dtype: FloatType; readonly place: WordPlace; readonly values?: Values | undefined },
+  ): Promise<LinearWeight> {
+    const weight = emptyLinear(this.#device, label, order.columns, order.depth, dtype, place);
+    const fill = new TapFill(this.#device, weight);
     for (const chunk of chunksOf({ from: 0, to: order.fileRows }, order.fileWidth)) {
       const elements = { from: chunk.from * order.fileWidth, to: chunk.to * order.fileWidth };
       const { outColumn, ...layout } = order.of(chunk);
       const { content, source } = await this.#floats(name, elements, values);
       await this.#send(name, floatLimit(weight), content, (rec, sent) => {
-        for (const part of weight.parts) packTaps(rec, { ...sent, source, ...layout, into: targetIn(part, outColumn) });
+        for (const into of fill.targets(outColumn)) packTaps(rec, { ...sent, source, ...layout, into });
       });
     }
+    fill.finish();
     return weight;
   }
 

@@ -4,6 +4,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { alignUp, ceilDiv } from '../util/math.ts';
+import { quadFragment, quadVariant } from './texels.ts';
 import { rowShape, styleAt } from './row-spans.ts';
 import type { Rows, SequenceStyles } from './row-spans.ts';
 
@@ -25,7 +26,7 @@ export const INSTANCE_AFFINE = defineKernel({
 
 export const ADAIN = defineKernel({
   file: 'norm/adain.wgsl',
-  fragments: () => ['lib/sine.wgsl', 'lib/row_spans.wgsl'],
+  fragments: (v) => [quadFragment(v), 'lib/sine.wgsl', 'lib/row_spans.wgsl'],
   bindings: { x: 'read', affine: 'read', alpha: 'read', spans: 'read', out: 'write' },
   params: { rows_unit: 'u32', rows: 'u32', c4: 'u32', x_stride4: 'u32' },
   overrides: { WG: 'u32', WG_ROWS: 'u32', ROWS: 'u32', SNAKE: 'bool', SPANS: 'bool' },
@@ -57,7 +58,7 @@ export function adainScratch(device: Device, maxElements: number, maxChannels: n
 export interface AdainArgs {
   /** [L, >= C] f32, C a multiple of 4. */
   readonly x: Tensor;
-  /** [L, C] f32. */
+  /** [L, C] f32, or where convolutions read it (`convInput`). */
   readonly out: Tensor;
   /** Each holds scale [C], shift [C] from value `styleFirst` (a multiple of 4) on. */
   readonly style: SequenceStyles;
@@ -98,7 +99,7 @@ export function adain(rec: Recorder, { x, out, style, styleFirst, channels, rows
   const combine = { ...known, chunk: CHUNK, style_first4: where.first / 4, style_stride4: where.stride / 4, eps: EPS };
   rec.dispatch(INSTANCE_AFFINE, { overrides }, { partial, style: style.tensor, spans, affine }, combine, [ceilDiv(c4, wg), 1, count]);
   const tile = rec.caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
-  const variant = { overrides: { ...tile, SNAKE: alpha ? 1 : 0, SPANS } };
+  const variant = { ...quadVariant(out), overrides: { ...tile, SNAKE: alpha ? 1 : 0, SPANS } };
   const groups = [ceilDiv(longest, tile.WG_ROWS * tile.ROWS), ceilDiv(c4, tile.WG), count];
   rec.dispatch(ADAIN, variant, { x, affine, alpha: alpha ?? affine, spans, out }, { ...known, x_stride4: xStride / 4 }, groups);
 }

@@ -1,4 +1,5 @@
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -8,6 +9,8 @@ import type { Range } from '../util/math.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { isQuad } from './linear.ts';
+import { hasShuffles } from './weight-place.ts';
+import type { WordPlace } from './weight-place.ts';
 import { avoids } from './replaceable.ts';
 import { packLinear } from './pack-linear.ts';
 import { floatFragment } from './weight.ts';
@@ -139,6 +142,7 @@ export function packConv1d(
   shape: ConvShape,
   bias?: Float32Array,
   dtype: FloatType = 'f32',
+  place: WordPlace = 'buffer',
 ): ConvWeight {
   const { outChannels, inChannels, kernel } = shape;
   assert(
@@ -152,7 +156,7 @@ export function packConv1d(
       for (let c = 0; c < inChannels; c++) rows[(n * kernel + t) * padded + c] = data[(n * inChannels + c) * kernel + t]!;
     }
   }
-  return convWeight(device, label, packLinear(device, label, rows, outChannels, kernel * padded, dtype), shape, bias);
+  return convWeight(device, label, packLinear(device, label, rows, outChannels, kernel * padded, dtype, place), shape, bias);
 }
 
 const SPEC = {
@@ -179,6 +183,20 @@ export const CONV1D_BROADCAST = defineKernel({
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
 });
 
+export const CONV1D_TEXELS = defineKernel({
+  ...SPEC,
+  bindings: { ...SPEC.bindings, x: 'texels', weight: 'texels' },
+  file: 'conv/conv1d_texels.wgsl',
+  fragments: ({ storage = 'f32' }) => [
+    `lib/conv_columns_${storage}.wgsl`,
+    'lib/activation.wgsl',
+    'lib/row_spans.wgsl',
+    'lib/conv_store.wgsl',
+  ],
+  consts: ['LANES', 'ROW_BLOCKS'],
+  overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool', SPANS: 'bool' },
+});
+
 export const CONV1D_QUAD = defineKernel({
   ...SPEC,
   file: 'conv/conv1d_quad.wgsl',
@@ -202,6 +220,8 @@ export interface Conv1dArgs {
   readonly residualRepeat?: number;
   /** Factor on everything; default 1. */
   readonly scale?: number;
+  /** Where rows of x are copied that lie in a buffer, if the weights do not: made by `convInput`, for at least as many values as x has. */
+  readonly texels?: Tensor;
   /** Rows of x that count (the workspace may be longer); default all. */
   readonly rows?: Rows;
   /** First column of `out` that is written; default 0. */
@@ -230,7 +250,7 @@ export function conv1d(rec: Recorder, args: Conv1dArgs): Rows {
   return rows;
 }
 
-export type ConvTranspose1dArgs = Pick<Conv1dArgs, 'x' | 'out' | 'activation' | 'rows'> & {
+export type ConvTranspose1dArgs = Pick<Conv1dArgs, 'x' | 'texels' | 'out' | 'activation' | 'rows'> & {
   readonly weight: ConvTransposeWeight;
   readonly padding?: number;
   readonly outputPadding?: number;
@@ -256,6 +276,17 @@ export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): Rows 
   return rows;
 }
 
+/** Where the weights of convolutions lie that read rows from a texture, as lavapipe does it faster (docs/decisions/kernels.md). */
+export function convPlace(caps: Caps): WordPlace {
+  const canRead = hasShuffles(caps) && caps.maxTexels > 0;
+  return canRead && !avoids(caps, 'conv1d_texels') && !avoids(caps, 'quads_texture') ? 'texture' : 'buffer';
+}
+
+/** Room for so many values that only `adain` and `averageLeaky` write, and only convolutions with weights in `convPlace` read. */
+export function convInput(device: Device, label: string, values: number): Tensor {
+  return convPlace(device.caps) === 'texture' ? device.texels(label, [values]) : device.tensor(label, 'f32', [values]);
+}
+
 interface Geometry {
   /** Of the output; of a transposed convolution in groups of `stride`. */
   readonly shape: RowShape;
@@ -279,11 +310,11 @@ const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;
 /** Positions and columns of a workgroup of CONV1D_QUAD. */
 const QUAD_TILE = { positions: 16, columns: 32 } as const;
 
-type Fused = Pick<Conv1dArgs, 'x' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
+type Fused = Pick<Conv1dArgs, 'x' | 'texels' | 'weight' | 'out' | 'activation' | 'residual' | 'residualRepeat' | 'scale'>;
 
 function dispatchConv(
   rec: Recorder,
-  { x, weight, out, activation = 'none', residual, residualRepeat = 1, scale = 1 }: Fused,
+  { x, texels, weight, out, activation = 'none', residual, residualRepeat = 1, scale = 1 }: Fused,
   g: Geometry,
 ): void {
   const { matrix, bias, columns, inChannels, taps } = weight;
@@ -304,13 +335,20 @@ function dispatchConv(
     HAS_RESIDUAL: residual ? 1 : 0,
     SPANS: g.shape.table ? 1 : 0,
   };
-  const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, spans: g.shape.table ?? x, out };
+  // For what is not read: a buffer that is not written.
+  const spare = x.texture ? rec.device.scratch('unread', 'f32', 4) : x;
+  const bindings = { x, weight: part.weight, bias: bias ?? spare, residual: residual ?? spare, spans: g.shape.table ?? spare, out };
   const params = {
     rows_unit: g.shape.unit, rows: g.shape.rows, rows_in_unit: g.input.unit, rows_in: g.input.rows, n: columns, n_weight: part.padded, c4: ceilDiv(inChannels, 4), x_stride4: xStride / 4, taps,
     stride: g.stride, padding: g.padding, dilation: g.dilation, out_stride: g.outStride, out_column: g.outColumn, out_shift: g.outShift,
     out_size: g.outSize, residual_stride: g.residualStride, residual_repeat: residualRepeat, scale,
   }; // prettier-ignore
-  if (isQuad(caps) && !avoids(caps, 'conv1d_quad')) {
+  if (part.place === 'texture') {
+    const rows = x.texture ? x : copied(rec, x, texels, g.input.end);
+    const variant = { storage: part.dtype, consts: { LANES: lanes, ROW_BLOCKS: CPU.rowBlocks }, overrides: fused, subgroups: true };
+    const grid = [ceilDiv(longest, lanes * CPU.rowBlocks), ceilDiv(columns, lanes * CPU.tileN), count];
+    rec.dispatch(CONV1D_TEXELS, variant, { ...bindings, x: rows }, params, grid);
+  } else if (isQuad(caps) && !avoids(caps, 'conv1d_quad')) {
     const variant = { storage: part.dtype, overrides: fused, subgroups: true };
     const grid = [ceilDiv(longest, QUAD_TILE.positions), ceilDiv(columns, QUAD_TILE.columns), count];
     rec.dispatch(CONV1D_QUAD, variant, bindings, params, grid);
@@ -327,4 +365,11 @@ function dispatchConv(
     const variant = { storage: part.dtype, consts: { TILE_M: shape.tileM, TILE_N: tileN }, overrides: { ...fused, WG: wg } };
     rec.dispatch(CONV1D_TILE, variant, bindings, params, [ceilDiv(longest, shape.tileM), ceilDiv(columns, wg * tileN), count]);
   }
+}
+
+/** The first rows of x in a texture. */
+function copied(rec: Recorder, x: Tensor, texels: Tensor | undefined, rows: number): Tensor {
+  assert(texels?.texture, `conv1d: ${x.label} lies in a buffer, the weights in a texture`);
+  rec.fill(x.reshape([rows, x.shape.at(-1)!]), texels);
+  return texels.reshape(x.shape);
 }

@@ -61,6 +61,7 @@ const product: Row = ({ p, v, b }) => {
 /** Rows that a workgroup of a convolution makes. */
 const CONV_ROWS: Readonly<Record<string, (v: Dispatch['v']) => number>> = {
   conv1d_broadcast: ({ LANES = 8, ROW_BLOCKS = 1 }) => LANES * ROW_BLOCKS,
+  conv1d_texels: ({ LANES = 8, ROW_BLOCKS = 1 }) => LANES * ROW_BLOCKS,
   conv1d_quad: () => 16,
   conv1d_tile: ({ TILE_M = 1 }) => TILE_M,
 };
@@ -159,7 +160,7 @@ const gateSizes: Row = ({ p }) => ({
 const ROWS: Readonly<Record<string, Row>> = {
   linear_rows: product, linear_broadcast: product, linear_texels: product, linear_quad: product, linear_tile: product, linear_split: product, linear_block: product, linear_fused: product,
   linear_normed: product,
-  conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
+  conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_texels: convolution('conv1d_texels'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
   dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
   project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
   lstm, lstm_forward: lstm,

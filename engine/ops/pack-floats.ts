@@ -39,8 +39,8 @@ export const PACK_TAPS = defineKernel({
   fragments: () => ['lib/stored_floats.wgsl', 'lib/packed_floats.wgsl'],
   bindings: BINDINGS,
   params: {
-    rows: 'u32', group: 'u32', row_stride: 'u32', channel_stride: 'u32', channels: 'u32', first_quad: 'u32', tap_quads: 'u32', kernel: 'u32',
-    k_first: 'i32', k_step: 'i32', out_column: 'u32', padded: 'u32', tensor: 'u32',
+    rows: 'u32', group: 'u32', row_stride: 'u32', channel_stride: 'u32', channels: 'u32', first_quad: 'u32', tap_quads: 'u32', row_quads: 'u32', kernel: 'u32',
+    k_first: 'i32', k_step: 'i32', out_column: 'u32', beside: 'u32', tensor: 'u32',
   },
   overrides: { WG: 'u32', SOURCE: 'u32', HALF: 'bool', QUADS: 'u32', PAIRS: 'bool' },
 }); // prettier-ignore
@@ -110,9 +110,10 @@ export function packTaps(rec: Recorder, { raw, source, into, flags, tensor, ...l
   const WG = workgroup(rec);
   const overrides = { WG, SOURCE: SOURCES[source], HALF: into.dtype === 'f16' ? 1 : 0, QUADS, PAIRS: 0 };
   const { rows, taps, kernel, group, kFirst, kStep, rowStride, channelStride, inChannels, firstChannel, channels } = layout;
+  const tapQuads = ceilDiv(inChannels, 4);
   const params = {
-    rows, group, row_stride: rowStride, channel_stride: channelStride, channels, first_quad: firstChannel / 4, tap_quads: ceilDiv(inChannels, 4),
-    kernel, k_first: kFirst, k_step: kStep, out_column: into.column, padded: into.beside, tensor,
+    rows, group, row_stride: rowStride, channel_stride: channelStride, channels, first_quad: firstChannel / 4, tap_quads: tapQuads,
+    row_quads: taps * tapQuads, kernel, k_first: kFirst, k_step: kStep, out_column: into.column, beside: into.beside, tensor,
   }; // prettier-ignore
   const grid = [ceilDiv(rows, WG), ceilDiv(channels, 4 * QUADS), taps];
   rec.dispatch(PACK_TAPS, { overrides }, { raw, packed: into.packed, flags }, params, grid);

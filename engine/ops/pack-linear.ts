@@ -20,7 +20,7 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Only `linear` reads floats in a texture. */
+/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Only `linear` and convolutions (`convPlace`) read floats in a texture. */
 export function packLinear(
   device: Device,
   label: string,

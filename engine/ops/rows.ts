@@ -3,6 +3,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { quadFragment, quadVariant } from './texels.ts';
 import { rowShape } from './row-spans.ts';
 import type { Rows } from './row-spans.ts';
 
@@ -44,7 +45,7 @@ export function expandRows(rec: Recorder, { x, index, out, rows, columns, outCol
 
 export const AVERAGE_LEAKY = defineKernel({
   file: 'elementwise/average_leaky.wgsl',
-  fragments: () => ['lib/grid.wgsl'],
+  fragments: (v) => [quadFragment(v), 'lib/grid.wgsl'],
   bindings: { parts: 'read', out: 'write' },
   params: { count4: 'u32', part_stride4: 'u32', slope: 'f32' },
   overrides: { WG: 'u32', PARTS: 'u32' },
@@ -53,7 +54,7 @@ export const AVERAGE_LEAKY = defineKernel({
 export interface AverageLeakyArgs {
   /** [parts, L, C] f32, C a multiple of 4. */
   readonly parts: Tensor;
-  /** [L, C] f32. */
+  /** [L, C] f32, or where convolutions read it (`convInput`). */
   readonly out: Tensor;
   readonly rows: number;
   readonly slope: number;
@@ -67,7 +68,9 @@ export function averageLeaky(rec: Recorder, { parts, out, rows, slope }: Average
     `average_leaky: ${parts.label} has ${channels} channels, ${out.label} ${out.shape.at(-1)}`,
   );
   const params = { count4: (rows * channels) / 4, part_stride4: (length * channels) / 4, slope };
-  rec.dispatch(AVERAGE_LEAKY, { overrides: { WG, PARTS: count } }, { parts, out }, params, [ceilDiv(params.count4, WG)]);
+  rec.dispatch(AVERAGE_LEAKY, { ...quadVariant(out), overrides: { WG, PARTS: count } }, { parts, out }, params, [
+    ceilDiv(params.count4, WG),
+  ]);
 }
 
 export const MIRROR_ADD = defineKernel({

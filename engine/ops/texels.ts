@@ -1,5 +1,6 @@
 /** Values that kernels read from a storage texture, where a load costs a software adapter a fraction of one from a buffer (docs/decisions/kernels.md). */
 import type { Device } from '../gpu/device.ts';
+import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { nextPowerOfTwo } from '../util/math.ts';
@@ -25,4 +26,14 @@ export function inTexels(device: Device, tensor: Tensor, shape: readonly number[
   rec.fill(tensor, texels);
   rec.submit();
   return texels;
+}
+
+/** What of a variant is decided by where its output `out` lies: in a buffer, or in a texture. */
+export function quadVariant(out: Tensor): { readonly texture?: 'out' } {
+  return out.texture ? { texture: 'out' } : {};
+}
+
+/** The fragment by which such a kernel stores four values. */
+export function quadFragment({ texture }: Variant): string {
+  return texture === 'out' ? 'lib/quads_texture.wgsl' : 'lib/quads_buffer.wgsl';
 }

@@ -41,6 +41,36 @@ export function targetIn({ dtype, weight, padded }: LinearPart, column: number):
   return { dtype, packed: weight, beside: padded, column };
 }
 
+/** Fills the weight of a convolution, whose values come in any order: all of it is packed in a buffer where it will be in a texture. */
+export class TapFill {
+  readonly #device: Device;
+  readonly #parts: readonly { readonly part: LinearPart; readonly packed: Tensor }[];
+
+  constructor(device: Device, { parts }: LinearWeight) {
+    this.#device = device;
+    this.#parts = parts.map((part) => ({
+      part,
+      packed: part.place === 'buffer' ? part.weight : device.tensor('packed taps', 'u32', part.weight.shape),
+    }));
+  }
+
+  /** Where rows go that begin with output feature `column`. */
+  targets(column: number): readonly PackTarget[] {
+    return this.#parts.map(({ part: { dtype, place, padded }, packed }) => {
+      return { dtype, packed, beside: place === 'texture' ? GROUP : padded, column };
+    });
+  }
+
+  /** Copies what was packed; nothing can be filled after this. */
+  finish(): void {
+    const rec = this.#device.record('fill taps');
+    const copied = this.#parts.filter(({ part }) => part.place === 'texture');
+    for (const { part, packed } of copied) rec.fill(packed, part.weight);
+    rec.submit();
+    this.#device.destroy(...copied.map(({ packed }) => packed));
+  }
+}
+
 /** Fills a weight in the order of its output features; `finish` ends it. */
 export class WeightFill {
   readonly #device: Device;

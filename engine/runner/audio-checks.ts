@@ -1,11 +1,12 @@
 /** The cases of the self-test that speech and transcription have more than chat: convolutions, and attention without pages. */
 import type { Kernel } from '../gpu/kernel.ts';
-import { CONV1D_BROADCAST, CONV1D_QUAD, CONV1D_TILE, conv1d, packConv1d } from '../ops/conv.ts';
+import { CONV1D_BROADCAST, CONV1D_QUAD, CONV1D_TEXELS, CONV1D_TILE, conv1d, convInput, packConv1d } from '../ops/conv.ts';
 import {
   DENSE_ATTENTION, DENSE_ATTENTION_BROADCAST, DENSE_ATTENTION_QUAD, DENSE_ATTENTION_TEXELS, denseAttention,
 } from '../ops/dense-attention.ts'; // prettier-ignore
 import { inTexels } from '../ops/texels.ts';
 import { isQuad } from '../ops/linear.ts';
+import type { WordPlace } from '../ops/weight-place.ts';
 import type { FloatType } from '../weights/storage.ts';
 import * as plain from './plain.ts';
 import { activationOf, storedAs } from './workbench.ts';
@@ -16,38 +17,42 @@ const [ROWS, CHANNELS, TAPS] = [21, 12, 3] as const;
 const SEQUENCES = [8, 13] as const;
 
 /** Three taps, whose first and last positions hang over, of one sequence or of two. */
-const checkConv: CheckMaker = ({ storage, consts = {}, overrides = {} }, bench) => {
-  // The narrowest tile is taken for few columns.
-  const columns = (consts['LANES'] ?? overrides['WG'] ?? 8) * (consts['TILE_N'] ?? 1);
-  const shape = { outChannels: columns, inChannels: CHANNELS, kernel: TAPS };
-  const floats = bench.floats([columns, CHANNELS, TAPS], 0.2).values;
-  const [x, bias, residual] = [bench.floats([ROWS, CHANNELS]), bench.floats([columns]), bench.floats([ROWS, columns])];
-  const [hasBias, hasResidual] = [overrides['HAS_BIAS'] === 1, overrides['HAS_RESIDUAL'] === 1];
-  const weight = packConv1d(bench.device, 'check', floats, shape, hasBias ? bias.values : undefined, storage as FloatType);
-  for (const tensor of [...weight.matrix.parts.map((part) => part.weight), ...(weight.bias ? [weight.bias] : [])]) bench.keep(tensor);
-  const out = bench.out([ROWS, columns]);
-  const activation = activationOf(overrides['ACTIVATION']);
-  const values = storedAs(storage, floats);
-  const several = overrides['SPANS'] === 1;
-  const rows = several ? bench.spans(SEQUENCES) : ROWS;
-  const isOtherSequence = (l: number, other: number): boolean => several && l < SEQUENCES[0] !== other < SEQUENCES[0];
-  // Row l of the product: what the taps of position l see, channel by channel.
-  const seen = Float32Array.from({ length: ROWS * CHANNELS * TAPS }, (_, i) => {
-    const [l, c, t] = [Math.floor(i / (CHANNELS * TAPS)), Math.floor(i / TAPS) % CHANNELS, i % TAPS];
-    return isOtherSequence(l, l + t - 1) ? 0 : (x.values[(l + t - 1) * CHANNELS + c] ?? 0);
-  });
-  const args = { x: x.tensor, weight, out, padding: 1, activation, ...(hasResidual && { residual: residual.tensor }) };
-  return {
-    record: (rec) => void (typeof rows === 'number' ? conv1d(rec, { ...args, rows }) : conv1d(rec, { ...args, rows })),
-    out,
-    expected: plain
-      .linear(seen, values, ROWS, columns, CHANNELS * TAPS)
-      .map(
-        (sum, i) => plain.activation(activation, sum + (hasBias ? bias.values[i % columns]! : 0)) + (hasResidual ? residual.values[i]! : 0),
-      ),
-    tolerance: 1e-6,
+const checkConv =
+  (place: WordPlace): CheckMaker =>
+  ({ storage, consts = {}, overrides = {} }, bench) => {
+    // The narrowest tile is taken for few columns.
+    const columns = (consts['LANES'] ?? overrides['WG'] ?? 8) * (consts['TILE_N'] ?? 1);
+    const shape = { outChannels: columns, inChannels: CHANNELS, kernel: TAPS };
+    const floats = bench.floats([columns, CHANNELS, TAPS], 0.2).values;
+    const [x, bias, residual] = [bench.floats([ROWS, CHANNELS]), bench.floats([columns]), bench.floats([ROWS, columns])];
+    const [hasBias, hasResidual] = [overrides['HAS_BIAS'] === 1, overrides['HAS_RESIDUAL'] === 1];
+    const weight = packConv1d(bench.device, 'check', floats, shape, hasBias ? bias.values : undefined, storage as FloatType, place);
+    for (const tensor of [...weight.matrix.parts.map((part) => part.weight), ...(weight.bias ? [weight.bias] : [])]) bench.keep(tensor);
+    const out = bench.out([ROWS, columns]);
+    const activation = activationOf(overrides['ACTIVATION']);
+    const values = storedAs(storage, floats);
+    const several = overrides['SPANS'] === 1;
+    const rows = several ? bench.spans(SEQUENCES) : ROWS;
+    const isOtherSequence = (l: number, other: number): boolean => several && l < SEQUENCES[0] !== other < SEQUENCES[0];
+    // Row l of the product: what the taps of position l see, channel by channel.
+    const seen = Float32Array.from({ length: ROWS * CHANNELS * TAPS }, (_, i) => {
+      const [l, c, t] = [Math.floor(i / (CHANNELS * TAPS)), Math.floor(i / TAPS) % CHANNELS, i % TAPS];
+      return isOtherSequence(l, l + t - 1) ? 0 : (x.values[(l + t - 1) * CHANNELS + c] ?? 0);
+    });
+    const texels = bench.keep(convInput(bench.device, 'check', ROWS * CHANNELS));
+    const args = { x: x.tensor, texels, weight, out, padding: 1, activation, ...(hasResidual && { residual: residual.tensor }) };
+    return {
+      record: (rec) => void (typeof rows === 'number' ? conv1d(rec, { ...args, rows }) : conv1d(rec, { ...args, rows })),
+      out,
+      expected: plain
+        .linear(seen, values, ROWS, columns, CHANNELS * TAPS)
+        .map(
+          (sum, i) =>
+            plain.activation(activation, sum + (hasBias ? bias.values[i % columns]! : 0)) + (hasResidual ? residual.values[i]! : 0),
+        ),
+      tolerance: 1e-6,
+    };
   };
-};
 
 const [KEYS, HEADS] = [37, 2] as const;
 
@@ -96,9 +101,10 @@ const checkCached: CheckMaker = ({ consts = {} }, bench) => {
 
 /** By kernel. */
 export const AUDIO_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
-  [CONV1D_TILE, checkConv],
-  [CONV1D_BROADCAST, checkConv],
-  [CONV1D_QUAD, checkConv],
+  [CONV1D_TILE, checkConv('buffer')],
+  [CONV1D_BROADCAST, checkConv('buffer')],
+  [CONV1D_TEXELS, checkConv('texture')],
+  [CONV1D_QUAD, checkConv('buffer')],
   [DENSE_ATTENTION, checkDense(4)],
   [DENSE_ATTENTION_TEXELS, checkCached],
   [DENSE_ATTENTION_BROADCAST, checkDense(29)],

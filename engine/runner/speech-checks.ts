@@ -1,5 +1,7 @@
 /** The self-test's cases of what a speech model has more than others: styled norms, an LSTM, spectra, a source of sound. */
-import type { Kernel } from '../gpu/kernel.ts';
+import type { Kernel, Variant } from '../gpu/kernel.ts';
+import type { Recorder } from '../gpu/recorder.ts';
+import type { Tensor } from '../gpu/tensor.ts';
 import { ACTIVATE, activate } from '../ops/activation.ts';
 import { ADAIN, adain, adainScratch } from '../ops/adain.ts';
 import { CONV_TRANSPOSE1D_DEPTHWISE, convTranspose1dDepthwise, packDepthwise } from '../ops/depthwise.ts';
@@ -28,6 +30,21 @@ const SEQUENCES = [3, 2] as const;
 /** Rows before the last sequence where products are those of frames, of which a model has many. */
 const MANY = 60;
 
+/** Records what computes `out`; a variant that writes a texture gets one, which is copied there. */
+function through(
+  bench: Workbench,
+  { texture }: Variant,
+  out: Tensor,
+  compute: (rec: Recorder, out: Tensor) => void,
+): (rec: Recorder) => void {
+  if (texture === undefined) return (rec) => compute(rec, out);
+  const texels = bench.keep(bench.device.texels('check', out.shape));
+  return (rec) => {
+    compute(rec, texels);
+    rec.spill(texels, out);
+  };
+}
+
 const checkAdain: CheckMaker = (variant, bench) => {
   const { rows, ranges } = bench.runs(variant, [70, 5]);
   const [x, style] = [bench.floats([75, CHANNELS]), bench.floats([ranges.length, 2 * CHANNELS])];
@@ -37,7 +54,7 @@ const checkAdain: CheckMaker = (variant, bench) => {
   const scratch = bench.keepAll(adainScratch(bench.device, 75 * CHANNELS, CHANNELS, ranges.length));
   const styles = { tensor: style.tensor, row: 0 };
   return {
-    record: (rec) => adain(rec, { x: x.tensor, out, style: styles, styleFirst: 0, channels: CHANNELS, rows, scratch, alpha }),
+    record: through(bench, variant, out, (rec, to) => adain(rec, { x: x.tensor, out: to, style: styles, styleFirst: 0, channels: CHANNELS, rows, scratch, alpha })), // prettier-ignore
     out,
     expected: ranges.flatMap(({ from, to }, s) => {
       const [scale, shift] = [0, 1].map((half) => style.values.subarray((2 * s + half) * CHANNELS, (2 * s + half + 1) * CHANNELS));
@@ -211,8 +228,8 @@ const checkActivate: CheckMaker = ({ overrides = {} }, bench) => {
   return { record: (rec) => activate(rec, { x: x.tensor, out, activation }), out, expected, tolerance: 1e-8 };
 };
 
-const checkAverage: CheckMaker = ({ overrides = {} }, bench) => {
-  const { PARTS: count = 1 } = overrides;
+const checkAverage: CheckMaker = (variant, bench) => {
+  const { PARTS: count = 1 } = variant.overrides ?? {};
   const [rows, slope] = [5, 0.1];
   const [parts, out] = [bench.floats([count, rows, CHANNELS]), bench.out([rows, CHANNELS])];
   const expected = Float64Array.from({ length: rows * CHANNELS }, (_, i) => {
@@ -220,7 +237,12 @@ const checkAverage: CheckMaker = ({ overrides = {} }, bench) => {
     for (let p = 0; p < count; p++) mean += parts.values[p * rows * CHANNELS + i]! / count;
     return mean >= 0 ? mean : slope * mean;
   });
-  return { record: (rec) => averageLeaky(rec, { parts: parts.tensor, out, rows, slope }), out, expected, tolerance: 1e-10 };
+  return {
+    record: through(bench, variant, out, (rec, to) => averageLeaky(rec, { parts: parts.tensor, out: to, rows, slope })),
+    out,
+    expected,
+    tolerance: 1e-10,
+  };
 };
 
 const checkExpand: CheckMaker = (_, bench) => {

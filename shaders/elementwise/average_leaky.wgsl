@@ -1,6 +1,6 @@
 // out[i] = leaky(mean_j parts[j, i]) with leaky(y) = y or slope * y: where iSTFTNet's parallel residual blocks meet.
 //
-// parts [PARTS][part_stride4] of vec4, summed in order. One invocation a vec4.
+// parts [PARTS][part_stride4] of vec4, summed in order; out by lib/quads_buffer.wgsl or lib/quads_texture.wgsl. One invocation a vec4.
 override WG: u32;
 override PARTS: u32;
 
@@ -25,5 +25,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     sum += parts[j * params.part_stride4 + i];
   }
   let y = sum / f32(PARTS);
-  out[i] = select(params.slope * y, y, y >= vec4<f32>());
+  put_quad(i, select(params.slope * y, y, y >= vec4<f32>()));
 }

@@ -1,5 +1,5 @@
-// A convolution's floats, as a file stores them -> packed[(t C4 + c / 4)][out_column + row][c % 4], C4 = ceil(C / 4), as packLinear lays out rows of taps of
-// channels padded to 4; f32, or f16 rounded to nearest even. raw (lib/stored_floats.wgsl) has `channels` of the channels, from 4 first_quad on. Row r takes
+// A convolution's floats, as a file stores them -> packed[column / beside][t C4 + c / 4][column % beside][c % 4] of column = out_column + row, C4 = ceil(C / 4), as
+// packLinear lays out rows of taps of channels padded to 4, where all columns lie beside each other; f32, or f16 rounded to nearest even. raw (lib/stored_floats.wgsl) has `channels` of the channels, from 4 first_quad on. Row r takes
 // position k = k_first + r / group + t k_step of the kernel (zeros where there is none), which lies at (r % group) row_stride + c channel_stride + k.
 // flags[tensor] becomes 1 when a value is not finite or too large for f16. An invocation takes a row and QUADS quads of channels of a tap.
 override WG: u32;
@@ -16,11 +16,12 @@ struct Params {
   channels: u32,
   first_quad: u32,
   tap_quads: u32,
+  row_quads: u32,
   kernel: u32,
   k_first: i32,
   k_step: i32,
   out_column: u32,
-  padded: u32,
+  beside: u32,
   tensor: u32,
 }
 
@@ -36,6 +37,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     return;
   }
   let tap = group.z;
+  let column = params.out_column + row;
   let k = params.k_first + i32(row / params.group) + i32(tap) * params.k_step;
   let inside = k >= 0 && k < i32(params.kernel);
   let first = row % params.group * params.row_stride + u32(max(k, 0));
@@ -53,7 +55,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
     }
     bad = bad || is_bad(values);
-    store_quad((tap * params.tap_quads + params.first_quad + quad) * params.padded + params.out_column + row, values);
+    let at = tap * params.tap_quads + params.first_quad + quad;
+    store_quad((column / params.beside * params.row_quads + at) * params.beside + column % params.beside, values);
   }
   if (bad) {
     flags[params.tensor] = 1u;

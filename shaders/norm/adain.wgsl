@@ -1,7 +1,7 @@
 // out[l, c] = f(factor[c] * (x[l, c] - mean[c]) + shift[c]), f being leaky ReLU (slope 0.2) or Snake: y + sin(alpha[c] y)^2 / alpha[c].
 //
 // x [rows, 4 x_stride4], affine [sequences][3][c4] of vec4 (mean, factor, shift: instance_affine.wgsl), alpha [2][c4] of vec4 (alpha, 1 / alpha; unused
-// for leaky ReLU), out [rows, C]. A workgroup is WG channel groups x WG_ROWS rows; an invocation keeps its channels and walks through
+// for leaky ReLU), out [rows, C], by lib/quads_buffer.wgsl or lib/quads_texture.wgsl. A workgroup is WG channel groups x WG_ROWS rows; an invocation keeps its channels and walks through
 // ROWS rows, so that the channel's numbers are loaded once and nothing is divided. Reference: test/reference/adain.ts.
 override WG: u32;
 override WG_ROWS: u32;
@@ -52,9 +52,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
   for (var row = first; row < last; row += WG_ROWS) {
     let y = fma(factor, x[(base + row) * params.x_stride4 + c] - mean, shift);
     if (SNAKE) {
-      out[(base + row) * params.c4 + c] = fma(inverse, squared_sine(frequency * y), y);
+      put_quad((base + row) * params.c4 + c, fma(inverse, squared_sine(frequency * y), y));
     } else {
-      out[(base + row) * params.c4 + c] = select(0.2 * y, y, y >= vec4<f32>());
+      put_quad((base + row) * params.c4 + c, select(0.2 * y, y, y >= vec4<f32>()));
     }
   }
 }

@@ -1,12 +1,12 @@
 import type { Activation } from '../../engine/ops/activation.ts';
-import { conv1d, convRows, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
+import { conv1d, convInput, convPlace, convRows, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
 import type { FloatType } from '../../engine/weights/storage.ts';
 import { alignUp } from '../../engine/util/math.ts';
 import { activation as activate } from '../reference/activation.ts';
 import * as reference from '../reference/conv.ts';
 import { transposedTapRows } from '../reference/pack-taps.ts';
-import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
+import { WEIGHT_FLAVOURS, describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
 interface Shape {
@@ -26,6 +26,8 @@ interface Shape {
   readonly scale?: number;
   /** Rows of the input tensor after those that count; they hold garbage that must not be read. */
   readonly extraRows?: number;
+  /** Rows and weights in textures, where an adapter reads them from there. */
+  readonly textures?: boolean;
 }
 
 /** Rows of `channels` columns widened to a multiple of 4. */
@@ -39,6 +41,7 @@ function padColumns(values: Float32Array, rows: number, channels: number): Float
 function convCase(shape: Shape): KernelCase {
   const { rows, inChannels, outChannels, kernel, stride = 1, padding = 0, dilation = 1, dtype = 'f32', outColumn = 0, scale = 1 } = shape;
   const { bias: hasBias = false, residual: hasResidual = false, residualRepeat = 1, activation = 'none', extraRows = 0 } = shape;
+  const { textures = false } = shape;
   return {
     name: `conv1d ${JSON.stringify(shape)}`,
     build(rng) {
@@ -65,10 +68,12 @@ function convCase(shape: Shape): KernelCase {
         inputs: { x: { dtype: 'f32', shape: [rows + extraRows, alignUp(inChannels, 4)], values: padded }, residual },
         outputs: { out: { dtype: 'f32', shape: [outRows, width], initial: new Float32Array(outRows * width).fill(7) } },
         run(rec, t, device) {
-          const packed = packConv1d(device, 'w', weight.values, geometry, hasBias ? bias.values : undefined, dtype);
+          const place = textures ? convPlace(device.caps) : 'buffer';
+          const packed = packConv1d(device, 'w', weight.values, geometry, hasBias ? bias.values : undefined, dtype, place);
+          const texels = convInput(device, 'rows', t['x']!.size);
           const residualTensor = hasResidual ? t['residual'] : undefined;
           const geometryArgs = { stride, padding, dilation, rows, outColumn, scale, activation };
-          conv1d(rec, { x: t['x']!, weight: packed, out: t['out']!, residual: residualTensor, residualRepeat, ...geometryArgs });
+          conv1d(rec, { x: t['x']!, texels, weight: packed, out: t['out']!, residual: residualTensor, residualRepeat, ...geometryArgs });
         },
         expected: { out: expected },
       };
@@ -86,10 +91,22 @@ interface TransposeShape {
   readonly outputPadding?: number;
   readonly dtype?: FloatType;
   readonly extraRows?: number;
+  readonly textures?: boolean;
 }
 
 function transposeCase(shape: TransposeShape): KernelCase {
-  const { rows, inChannels, outChannels, kernel, stride, padding = 0, outputPadding = 0, dtype = 'f32', extraRows = 0 } = shape;
+  const {
+    rows,
+    inChannels,
+    outChannels,
+    kernel,
+    stride,
+    padding = 0,
+    outputPadding = 0,
+    dtype = 'f32',
+    extraRows = 0,
+    textures = false,
+  } = shape;
   return {
     name: `conv_transpose1d ${JSON.stringify(shape)}`,
     build(rng) {
@@ -106,9 +123,11 @@ function transposeCase(shape: TransposeShape): KernelCase {
         run(rec, t, device) {
           const rows = transposedTapRows(weight.values, geometry);
           const columns = stride * outChannels;
-          const matrix = packLinear(device, 'w', rows, columns, rows.length / columns, dtype);
+          const place = textures ? convPlace(device.caps) : 'buffer';
+          const matrix = packLinear(device, 'w', rows, columns, rows.length / columns, dtype, place);
+          const texels = convInput(device, 'rows', t['x']!.size);
           const packed = convTransposeWeight(device, 'w', matrix, geometry, bias.values);
-          convTranspose1d(rec, { x: t['x']!, weight: packed, out: t['out']!, padding, outputPadding, rows: shape.rows });
+          convTranspose1d(rec, { x: t['x']!, texels, weight: packed, out: t['out']!, padding, outputPadding, rows: shape.rows });
         },
         expected: { out: expected },
       };
@@ -153,4 +172,19 @@ cases.push(transposeCase({ rows: 7, inChannels: 4, outChannels: 3, kernel: 3, st
 cases.push(transposeCase({ rows: 7, inChannels: 4, outChannels: 3, kernel: 7, stride: 3, padding: 0 }));
 cases.push(transposeCase({ rows: 12, inChannels: 64, outChannels: 32, kernel: 20, stride: 10, padding: 5 }));
 
-describeKernels('conv', cases);
+// Rows of whole and of broken multiples of 24, columns of one, of half and of two groups, texels beyond the first row of a texture.
+for (const dtype of ['f32', 'f16'] as const) {
+  const textures = { dtype, textures: true } as const;
+  for (const rows of [1, 23, 24, 25, 257])
+    cases.push(convCase({ rows, inChannels: 8, outChannels: 9, kernel: 3, padding: 1, bias: true, ...textures }));
+  for (const outChannels of [1, 32, 33, 64, 65, 130])
+    cases.push(convCase({ rows: 17, inChannels: 6, outChannels, kernel: 3, padding: 1, residual: true, ...textures }));
+  cases.push(
+    convCase({ rows: 65, inChannels: 292, outChannels: 32, kernel: 11, dilation: 5, padding: 25, bias: true, scale: 0.5, ...textures }),
+    convCase({ rows: 61, inChannels: 42, outChannels: 16, kernel: 12, stride: 6, padding: 3, bias: true, extraRows: 9, ...textures }),
+    convCase({ rows: 9, inChannels: 4, outChannels: 6, kernel: 3, padding: 1, outColumn: 5, activation: 'gelu', ...textures }),
+    transposeCase({ rows: 12, inChannels: 64, outChannels: 32, kernel: 20, stride: 10, padding: 5, extraRows: 3, ...textures }),
+  );
+}
+
+describeKernels('conv', cases, { flavours: WEIGHT_FLAVOURS });

@@ -4,7 +4,7 @@ import type { Device } from '../../engine/gpu/device.ts';
 import { emptyLinear, packLinear } from '../../engine/ops/pack-linear.ts';
 import { packFloats, packTaps } from '../../engine/ops/pack-floats.ts';
 import { tapsOf, transposedTaps } from '../../engine/ops/conv.ts';
-import { WeightFill, targetIn } from '../../engine/ops/weight-fill.ts';
+import { TapFill, WeightFill, targetIn } from '../../engine/ops/weight-fill.ts';
 import type { LinearPart } from '../../engine/ops/weight.ts';
 import { f16BitsToF32, fromBF16, fromF16, toF16 } from '../../engine/util/f16.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -214,6 +214,37 @@ describe.each([{ source: 'F32' }, { source: 'F16' }, { source: 'BF16' }] as cons
       expect(await bits(part.weight)).toEqual(await bits(expected.weight));
       expect(await device.read(flags)).toEqual(new Uint32Array(1));
       device.destroy(part.weight, expected.weight, flags);
+    }
+  });
+
+  test('taps in a texture come out as from the host', async () => {
+    // More columns than a group, whose channels come in two chunks.
+    const shape = { inChannels: 8, outChannels: 13, kernel: 10, stride: 5 };
+    const { bytes, values } = stored(source, shape.inChannels, shape.outChannels * shape.kernel);
+    const order = transposedTaps(shape);
+    const rows = transposedTapRows(values, shape);
+    for (const dtype of ['f16', 'f32'] as const) {
+      const expected = packLinear(device, 'expected', rows, order.columns, order.depth, dtype, 'texture').parts[0]!;
+      const weight = emptyLinear(device, 'packed', order.columns, order.depth, dtype, 'texture');
+      const fill = new TapFill(device, weight);
+      const flags = device.tensor('flags', 'u32', [1]);
+      for (const chunk of [
+        { from: 0, to: 4 },
+        { from: 4, to: 8 },
+      ]) {
+        const raw = device.tensor('raw', 'u32', [bytes.length / 4]);
+        const each = bytes.length / order.fileRows;
+        device.write(raw, bytes.slice(chunk.from * each, chunk.to * each));
+        const rec = device.record('taps');
+        const { outColumn, ...layout } = order.of(chunk);
+        for (const into of fill.targets(outColumn)) packTaps(rec, { raw, source, into, flags, tensor: 0, ...layout });
+        rec.submit();
+      }
+      fill.finish();
+      const words = await wordsOf(device, weight.parts[0]!.weight);
+      expect(words).toEqual(await wordsOf(device, expected.weight));
+      expect(words.some((word) => word !== 0)).toBe(true);
+      device.destroy(weight.parts[0]!.weight, expected.weight, flags);
     }
   });
 

@@ -1,6 +1,6 @@
 /** Kernels that compute several sequences of different lengths in one dispatch: each is what it is alone, and what lies between them is left as it was. */
 import { adain, adainScratch } from '../../engine/ops/adain.ts';
-import { conv1d, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
+import { conv1d, convInput, convPlace, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead } from '../../engine/ops/istft.ts';
 import { lstm, lstmWeight } from '../../engine/ops/lstm.ts';
@@ -10,6 +10,7 @@ import { spanRows } from '../../engine/ops/row-spans.ts';
 import type { RowSpans } from '../../engine/ops/row-spans.ts';
 import { mirrorAdd } from '../../engine/ops/rows.ts';
 import { harmonicSource } from '../../engine/ops/source.ts';
+import type { WordPlace } from '../../engine/ops/weight-place.ts';
 import type { Tensor } from '../../engine/gpu/tensor.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { alignUp } from '../../engine/util/math.ts';
@@ -79,8 +80,8 @@ function spanCase(name: string, build: (rng: Rng) => Omit<CaseData, 'outputs' | 
   };
 } // prettier-ignore
 
-function convCase(unit: number, stride: number, more: number): KernelCase {
-  return spanCase(`conv1d of stride ${stride}`, (rng) => {
+function convCase(unit: number, stride: number, more: number, place: WordPlace = 'buffer'): KernelCase {
+  return spanCase(`conv1d of stride ${stride} by ${place}`, (rng) => {
     const shape = { inChannels: 8, outChannels: 12, kernel: 3 };
     const geometry = { stride, padding: 1, dilation: 1 };
     const weight = randomTensor(rng, [12, 8, 3], 0.3).values;
@@ -93,9 +94,11 @@ function convCase(unit: number, stride: number, more: number): KernelCase {
     return {
       inputs: { x: x.tensor, residual: residual.tensor },
       run(rec, t, device) {
-        const packed = packConv1d(device, 'w', weight, shape, bias);
+        const at = place === 'texture' ? convPlace(device.caps) : place;
+        const packed = packConv1d(device, 'w', weight, shape, bias, 'f32', at);
+        const texels = convInput(device, 'rows', t['x']!.size);
         const rows = spanRows(spansOf(t['spans']!), unit, more);
-        conv1d(rec, { x: t['x']!, weight: packed, out: t['out']!, residual: t['residual']!, ...geometry, rows });
+        conv1d(rec, { x: t['x']!, texels, weight: packed, out: t['out']!, residual: t['residual']!, ...geometry, rows });
       },
       expected,
       unit: unit / stride,
@@ -294,6 +297,6 @@ function istftCase(): KernelCase {
 }
 
 const cases = [
-  convCase(2, 1, 1), convCase(4, 2, 1), transposeCase(), depthwiseCase(), adainCase(3), adainCase(64), normCase(), lstmCase(), mirrorCase(), sourceCase(), istftCase(),
+  convCase(2, 1, 1), convCase(4, 2, 1), convCase(2, 1, 1, 'texture'), convCase(4, 2, 1, 'texture'), transposeCase(), depthwiseCase(), adainCase(3), adainCase(64), normCase(), lstmCase(), mirrorCase(), sourceCase(), istftCase(),
 ]; // prettier-ignore
 describeKernels('row spans', cases, { every: true });

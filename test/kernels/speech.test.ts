@@ -1,4 +1,8 @@
 import { adain, adainScratch } from '../../engine/ops/adain.ts';
+import type { Device } from '../../engine/gpu/device.ts';
+import type { Recorder } from '../../engine/gpu/recorder.ts';
+import type { Tensor } from '../../engine/gpu/tensor.ts';
+import { convInput } from '../../engine/ops/conv.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead, polar, stftPolar } from '../../engine/ops/istft.ts';
 import { lstm, lstmForward, lstmWeight } from '../../engine/ops/lstm.ts';
@@ -19,6 +23,13 @@ function widen(values: ArrayLike<number>, rows: number, channels: number, width:
   const out = new Float32Array(rows * width);
   for (let r = 0; r < rows; r++) for (let c = 0; c < channels; c++) out[r * width + c] = values[r * channels + c]!;
   return { dtype: 'f32', shape: [rows, width], values: out };
+}
+
+/** `compute` into what a convolution reads on this adapter, from where it is copied to `out` if that is a texture. */
+function forConv(rec: Recorder, device: Device, out: Tensor, compute: (out: Tensor) => void): void {
+  const rows = convInput(device, 'rows', out.size);
+  compute(rows.texture ? rows.reshape(out.shape) : out);
+  if (rows.texture) rec.spill(rows, out);
 }
 
 function adainCase(rows: number, channels: number, snake: boolean): KernelCase {
@@ -47,8 +58,9 @@ function adainCase(rows: number, channels: number, snake: boolean): KernelCase {
         },
         outputs: { out: { dtype: 'f32', shape: [rows, c] } },
         run(rec, t, device) {
-          const common = { x: t['x']!, out: t['out']!, style: { tensor: t['style']!, row: 0 }, styleFirst: 64, channels, rows };
-          adain(rec, { ...common, scratch: adainScratch(device, rows * c, c), alpha: snake ? t['alpha'] : undefined });
+          const common = { x: t['x']!, style: { tensor: t['style']!, row: 0 }, styleFirst: 64, channels, rows };
+          const scratch = adainScratch(device, rows * c, c);
+          forConv(rec, device, t['out']!, (out) => adain(rec, { ...common, out, scratch, alpha: snake ? t['alpha'] : undefined }));
         },
         expected: { out: widen(expected, rows, channels, c).values },
       };
@@ -304,10 +316,10 @@ function rowsCase(rows: number, channels: number): KernelCase {
           averaged: { dtype: 'f32', shape: [rows, channels] },
           mirrored: { dtype: 'f32', shape: [rows + 1, channels] },
         },
-        run(rec, t) {
+        run(rec, t, device) {
           const first = t['parts']!.reshape([rows + 2, channels]);
           expandRows(rec, { x: first, index: t['index']!, out: t['gathered']!, rows, outColumn: 2 });
-          averageLeaky(rec, { parts: t['parts']!, out: t['averaged']!, rows, slope: 0.01 });
+          forConv(rec, device, t['averaged']!, (out) => averageLeaky(rec, { parts: t['parts']!, out, rows, slope: 0.01 }));
           mirrorAdd(rec, { x: first, y: t['y']!, out: t['mirrored']!, rows: rows + 1, pad: 1 });
         },
         expected: { gathered, averaged, mirrored },

@@ -25,6 +25,7 @@ import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { expectClose, nmse } from '../support/compare.ts';
 import { testDevice } from '../support/device.ts';
 import { logMelDistance } from '../support/log-mel.ts';
+import { wordsOf } from '../support/words-of.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const platform = createNodePlatform();
@@ -167,7 +168,8 @@ describe('a tiny random Kokoro agrees with the reference in f32', () => {
       rows = rows * rate + (last ? 1 : 0);
       await run(device, `stage ${i}`, (rec) => forwardStage(rec, weights, ws, i, batch));
       const expected = await timeMajor(golden, last ? 'conv_post_in' : `ups_${i + 1}_in`);
-      const actual = (await device.read(ws.generator.x)).slice(0, rows * (generator.channels / 2 ** (i + 1)));
+      const words = await wordsOf(device, ws.generator.normed);
+      const actual = new Float32Array(words.buffer).slice(0, rows * (generator.channels / 2 ** (i + 1)));
       expectClose(`stage ${i}`, actual, expected, 1e-6);
     }
     const samples = 2 * frames * config.samplesPerF0Frame;

@@ -142,9 +142,9 @@ function claims(device: Device, rec: Recorder, tensors: Readonly<Record<string, 
     // A page carries no table: its devices have no counter.
     const counted = device.profiler.counter?.(kernel, variant, bindings, params, workgroups) as KernelWork | undefined;
     for (const [binding, bytes] of counted?.writes ?? []) {
-      const { buffer } = (bindings as Record<string, Tensor>)[binding]!;
+      const { memory } = (bindings as Record<string, Tensor>)[binding]!;
       for (const [name, tensor] of Object.entries(tensors))
-        if (tensor.buffer === buffer) claimed.set(name, (claimed.get(name) ?? 0) + bytes);
+        if (tensor.memory === memory) claimed.set(name, (claimed.get(name) ?? 0) + bytes);
     }
     dispatch.call(rec, kernel, variant, bindings, params, workgroups);
   };

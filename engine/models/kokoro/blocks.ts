@@ -16,6 +16,7 @@ import type { KokoroLoader } from './weights.ts';
 interface SharedScratch {
   /** Rows every view has, so that bind groups do not depend on a sentence's length. */
   readonly capacity: number;
+  /** What convolutions read, and nothing else. */
   readonly normed: Tensor;
   readonly mid: Tensor;
   readonly adain: AdainScratch;
@@ -81,7 +82,8 @@ export interface BlockArgs {
 /** out = (residual(x) + shortcut(x)) / sqrt(2); returns the output rows. The shortcut's nearest-neighbour doubling is an index. */
 export function adainResBlock(rec: Recorder, block: AdainResBlock, { x, out, rows, style, scratch }: BlockArgs): SpanRows {
   const view = (tensor: Tensor, channels: number): Tensor => tensor.reshape([scratch.capacity, channels]);
-  const normed1 = view(scratch.normed, alignUp(block.dimIn, 4));
+  const normed1 = view(block.pool ? scratch.mid : scratch.normed, alignUp(block.dimIn, 4));
+  const texels = scratch.normed;
   const normed2 = view(scratch.normed, block.dimOut);
   const mid = view(scratch.mid, block.dimOut);
   adain(rec, { x, out: normed1, style, styleFirst: block.norm1, channels: block.dimIn, rows, scratch: scratch.adain });
@@ -91,11 +93,11 @@ export function adainResBlock(rec: Recorder, block: AdainResBlock, { x, out, row
     input = view(scratch.pooled, alignUp(block.dimIn, 4));
     outRows = convTranspose1dDepthwise(rec, { x: normed1, weight: block.pool, out: input, rows, stride: 2, padding: 1, outputPadding: 1 });
   }
-  conv1d(rec, { x: input, weight: block.conv1, out: mid, padding: 1, rows: outRows });
+  conv1d(rec, { x: input, texels, weight: block.conv1, out: mid, padding: 1, rows: outRows });
   let residual = x;
   if (block.shortcut) {
     residual = view(scratch.shortcut, block.dimOut);
-    conv1d(rec, { x, weight: block.shortcut, out: residual, rows });
+    conv1d(rec, { x, texels, weight: block.shortcut, out: residual, rows });
   }
   adain(rec, { x: mid, out: normed2, style, styleFirst: block.norm2, channels: block.dimOut, rows: outRows, scratch: scratch.adain });
   const residualRepeat = outRows.unit / rows.unit;

@@ -88,14 +88,15 @@ export function decoder(rec: Recorder, w: DecoderWeights, config: KokoroConfig, 
   const { hidden, decoderDim, asrResDim } = config;
   const { end } = rowShape(frames);
   const halves = scaleRows(frames, 2);
+  const texels = scratch.normed;
   const curves = (out: Tensor, column: number): void => {
-    conv1d(rec, { x: f0, weight: w.f0, out, stride: 2, padding: 1, rows: halves, outColumn: column });
-    conv1d(rec, { x: energy, weight: w.energy, out, stride: 2, padding: 1, rows: halves, outColumn: column + 1 });
+    conv1d(rec, { x: f0, texels, weight: w.f0, out, stride: 2, padding: 1, rows: halves, outColumn: column });
+    conv1d(rec, { x: energy, texels, weight: w.energy, out, stride: 2, padding: 1, rows: halves, outColumn: column + 1 });
   };
   expandRows(rec, { x: text, index, out: ws.input, rows: end });
   curves(ws.input, hidden);
   for (const out of ws.joined) {
-    conv1d(rec, { x: ws.input, weight: w.asrRes, out, rows: frames, outColumn: decoderDim });
+    conv1d(rec, { x: ws.input, texels, weight: w.asrRes, out, rows: frames, outColumn: decoderDim });
     curves(out, decoderDim + asrResDim);
   }
   adainResBlock(rec, w.encode, { x: ws.input, out: ws.joined[0], rows: frames, style, scratch });

@@ -4,7 +4,7 @@ import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { adainScratch } from '../../ops/adain.ts';
 import type { AdainScratch } from '../../ops/adain.ts';
-import { conv1d, convTranspose1d } from '../../ops/conv.ts';
+import { conv1d, convInput, convTranspose1d } from '../../ops/conv.ts';
 import type { ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { createShortFourier, istftHead, stftPolar } from '../../ops/istft.ts';
 import type { FourierScratch, ShortFourier } from '../../ops/istft.ts';
@@ -98,15 +98,18 @@ async function loadStage(loader: KokoroLoader, { generator }: KokoroConfig, i: n
   };
 }
 
-/** Rows and values of the generator's stages for a number of token frames. */
-export function generatorSize({ generator }: KokoroConfig, frames: number): { readonly spectra: number; readonly elements: number } {
+/** Rows and values of the generator's stages for a number of token frames, and the most values that one of its convolutions reads. */
+export function generatorSize(
+  { generator }: KokoroConfig,
+  frames: number,
+): { readonly spectra: number; readonly elements: number; readonly inputs: number } {
   let rows = 2 * frames;
   let elements = rows * generator.channels;
   generator.upsampleRates.forEach((rate, i) => {
     rows *= rate;
     elements = Math.max(elements, alignUp(rows + 1, 64) * (generator.channels / 2 ** (i + 1)));
   });
-  return { spectra: rows + 1, elements };
+  return { spectra: rows + 1, elements, inputs: Math.max(elements, (rows + 1) * alignUp(generator.nFft + 2, 4)) };
 }
 
 export interface GeneratorWorkspace {
@@ -119,11 +122,12 @@ export interface GeneratorWorkspace {
   /** [spectra, 2 bins padded to 4]: the last convolution's output. */
   readonly post: Tensor;
   readonly fourier: FourierScratch;
-  /** Flat, as the next five: seen as [stage rows, stage channels]. */
+  /** Flat, as the next four: seen as [stage rows, stage channels]. */
   readonly x: Tensor;
   readonly up: Tensor;
   /** Results of the residual blocks. */
   readonly parts: Tensor;
+  /** What a convolution reads next: between the stages, what the next one upsamples; behind the last, what becomes samples. */
   readonly normed: Tensor;
   readonly mid: Tensor;
   readonly adain: AdainScratch;
@@ -136,7 +140,7 @@ export interface GeneratorWorkspace {
 /** Allocates for at most `frames` token frames of as many sequences. */
 export function createGeneratorWorkspace(device: Device, config: KokoroConfig, frames: number, sequences: number): GeneratorWorkspace {
   const { generator, samplesPerF0Frame } = config;
-  const { spectra, elements } = generatorSize(config, frames);
+  const { spectra, elements, inputs } = generatorSize(config, frames);
   const width = alignUp(generator.nFft + 2, 4);
   const tensor = (label: string, shape: readonly number[]): Tensor => device.tensor(`generator ${label}`, 'f32', shape);
   const flat = (label: string): Tensor => tensor(label, [elements]);
@@ -151,7 +155,7 @@ export function createGeneratorWorkspace(device: Device, config: KokoroConfig, f
     x: flat('x'),
     up: flat('up'),
     parts: tensor('parts', [generator.resblockKernels.length * elements]),
-    normed: flat('normed'),
+    normed: convInput(device, 'generator normed', inputs),
     mid: flat('mid'),
     adain: adainScratch(device, elements, generator.channels, sequences),
     capacities,
@@ -202,7 +206,7 @@ export interface StageArgs {
   readonly style: SequenceStyles;
 }
 
-/** Stage `i`: upsamples ws.x (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.x. */
+/** Stage `i`: upsamples ws.normed (stage 0: the decoder's output), adds the source, averages the residual blocks back into ws.normed. */
 export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, i: number, args: StageArgs): void {
   const { decoded, frames, style } = args;
   const stage = w.stages[i]!;
@@ -218,24 +222,24 @@ export function generatorStage(rec: Recorder, w: GeneratorWeights, ws: Generator
   const block = (snake: SnakeResBlock, out: Tensor, sum: Tensor): void =>
     snakeResBlock(rec, snake, { x, out, rows, style, scratch: { capacity, normed, mid, adain, sum } });
   const rowsIn = stageRows(w, frames, i);
-  const input = ws.x.reshape([i === 0 ? decoded.shape[0]! : ws.capacities[i - 1]!, 2 * channels]);
+  const input = normed.reshape([i === 0 ? decoded.shape[0]! : ws.capacities[i - 1]!, 2 * channels]);
   if (i === 0) averageLeaky(rec, { parts: decoded.reshape([1, ...decoded.shape]), out: input, rows: rowShape(rowsIn).end, slope: SLOPE });
   convTranspose1d(rec, { x: input, weight: stage.up, out: view(ws.up), padding: stage.upPadding, rows: rowsIn });
   const noise = { stride: stage.noiseStride, padding: stage.noisePadding, rows: spectraOf(w, frames) };
-  conv1d(rec, { x: ws.harmonics, weight: stage.noiseConv, out: x, ...noise });
+  conv1d(rec, { x: ws.harmonics, texels: normed, weight: stage.noiseConv, out: x, ...noise });
   // Its first layer is the last to read x, and its second the first to write there.
   block(stage.noiseRes, part(0), ws.x);
   mirrorAdd(rec, { x: view(ws.up), y: part(0), out: x, rows, pad: last ? 1 : 0 });
   // What was upsampled is in x by now.
   stage.blocks.forEach((snake, j) => block(snake, part(j), ws.up));
-  averageLeaky(rec, { parts, out: x, rows: end, slope: last ? LAST_SLOPE : SLOPE });
+  averageLeaky(rec, { parts, out: view(normed), rows: end, slope: last ? LAST_SLOPE : SLOPE });
 }
 
-/** ws.x of the last stage -> ws.audio. */
+/** ws.normed of the last stage -> ws.audio. */
 export function generatorHead(rec: Recorder, w: GeneratorWeights, ws: GeneratorWorkspace, frames: SpanRows): void {
   const last = w.stages.at(-1)!;
   const rows = spectraOf(w, frames);
-  const x = ws.x.reshape([ws.capacities.at(-1)!, last.channels]);
+  const x = ws.normed.reshape([ws.capacities.at(-1)!, last.channels]);
   conv1d(rec, { x, weight: w.post, out: ws.post, padding: (POST_KERNEL - 1) / 2, rows });
   istftHead(rec, w.fourier, { x: ws.post, frames: rows, out: ws.audio, scratch: ws.fourier });
 }

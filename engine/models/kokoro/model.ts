@@ -5,6 +5,7 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { adainScratch } from '../../ops/adain.ts';
+import { convInput, convPlace } from '../../ops/conv.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { rowShape } from '../../ops/row-spans.ts';
@@ -130,8 +131,12 @@ export const FRAME_STEP = 64;
 /** Largest number of token frames (a multiple of 64, at most `wanted`) whose tensors this adapter can bind. */
 export function maxKokoroFrames(device: Device, config: KokoroConfig, wanted: number): number {
   const parts = config.generator.resblockKernels.length;
+  const { maxBindingBytes, maxTexels } = device.caps;
+  const mostInputs = convPlace(device.caps) === 'texture' ? 4 * maxTexels : Infinity;
+  const fits = ({ elements, inputs }: ReturnType<typeof generatorSize>): boolean =>
+    elements * parts * 4 <= maxBindingBytes && inputs <= mostInputs;
   let frames = alignUp(wanted, FRAME_STEP);
-  while (frames > FRAME_STEP && generatorSize(config, frames).elements * parts * 4 > device.caps.maxBindingBytes) frames -= FRAME_STEP;
+  while (frames > FRAME_STEP && !fits(generatorSize(config, frames))) frames -= FRAME_STEP;
   return frames;
 }
 
@@ -176,7 +181,7 @@ export function createFrameWorkspace(device: Device, config: KokoroConfig, maxFr
     frameGates: device.tensor('frame lstm gates', 'f32', [maxFrames, 4 * hidden]),
     scratch: {
       capacity: 2 * maxFrames,
-      normed: flat('normed'),
+      normed: convInput(device, 'block normed', elements),
       pooled: flat('pooled'),
       mid: flat('mid'),
       shortcut: flat('shortcut'),

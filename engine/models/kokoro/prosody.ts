@@ -181,6 +181,6 @@ export function predictCurves(rec: Recorder, w: ProsodyWeights, ws: CurvesWorksp
       rows = adainResBlock(rec, block, { x, out: next, rows, style, scratch });
       x = next;
     });
-    conv1d(rec, { x, weight: projection, out, rows });
+    conv1d(rec, { x, texels: scratch.normed, weight: projection, out, rows });
   }
 }

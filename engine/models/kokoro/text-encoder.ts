@@ -3,7 +3,7 @@ import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
 import { activate } from '../../ops/activation.ts';
-import { conv1d } from '../../ops/conv.ts';
+import { conv1d, convInput } from '../../ops/conv.ts';
 import type { ConvWeight } from '../../ops/conv.ts';
 import { embedding } from '../../ops/embedding.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
@@ -47,6 +47,8 @@ export async function loadTextEncoder(
 
 export interface TextEncoderWorkspace {
   readonly x: Tensor;
+  /** What x is copied to for the convolutions. */
+  readonly texels: Tensor;
   readonly mid: Tensor;
   /** The result, t_en [tokens, hidden]. */
   readonly encoded: Tensor;
@@ -55,7 +57,12 @@ export interface TextEncoderWorkspace {
 /** Allocates for at most `tokens` tokens. */
 export function createTextEncoderWorkspace(device: Device, hidden: number, tokens: number): TextEncoderWorkspace {
   const tensor = (label: string): Tensor => device.tensor(`text encoder ${label}`, 'f32', [tokens, hidden]);
-  return { x: tensor('x'), mid: tensor('mid'), encoded: tensor('encoded') };
+  return {
+    x: tensor('x'),
+    texels: convInput(device, 'text encoder texels', tokens * hidden),
+    mid: tensor('mid'),
+    encoded: tensor('encoded'),
+  };
 }
 
 /** ids [tokens] u32 -> ws.encoded; `gates` is LSTM scratch [tokens, 4 hidden]. */
@@ -69,7 +76,7 @@ export function textEncoder(
   const { end } = rowShape(tokens);
   embedding(rec, { ids, table: w.embedding, out: x, rows: end });
   for (const { conv, gamma, beta } of w.layers) {
-    conv1d(rec, { x, weight: conv, out: mid, padding: (conv.taps - 1) / 2, rows: tokens });
+    conv1d(rec, { x, texels: ws.texels, weight: conv, out: mid, padding: (conv.taps - 1) / 2, rows: tokens });
     layerNorm(rec, { x: mid, weight: gamma, bias: beta, out: ws.encoded, eps: EPS, rows: end });
     activate(rec, { x: ws.encoded, out: x, activation: 'leaky_relu', count: end * x.shape[1]! });
   }

@@ -2,7 +2,7 @@ import { floatStorage } from '../../config.ts';
 import type { Device } from '../../gpu/device.ts';
 import type { Recorder } from '../../gpu/recorder.ts';
 import type { Tensor } from '../../gpu/tensor.ts';
-import { convTransposeWeight, convWeight } from '../../ops/conv.ts';
+import { convPlace, convTransposeWeight, convWeight } from '../../ops/conv.ts';
 import type { ConvShape, ConvTransposeWeight, ConvWeight } from '../../ops/conv.ts';
 import { packDepthwise } from '../../ops/depthwise.ts';
 import type { DepthwiseWeight } from '../../ops/depthwise.ts';
@@ -64,7 +64,7 @@ async function biasData(weights: WeightLoader, name: string, size: number): Prom
 /** A Conv1d with or without weight_norm and bias. */
 export async function loadConv({ weights, dtype }: KokoroLoader, name: string, shape: ConvShape): Promise<ConvWeight> {
   const { tensor, values } = await convSource(weights, name, [shape.outChannels, shape.inChannels, shape.kernel]);
-  const matrix = await weights.as(floatStorage(dtype)).conv(name, tensor, shape, values);
+  const matrix = await weights.as(floatStorage(dtype)).conv(name, tensor, shape, { place: convPlace(weights.device.caps), values });
   return convWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
@@ -75,7 +75,9 @@ export async function loadConvTranspose(
   shape: ConvShape & { readonly stride: number },
 ): Promise<ConvTransposeWeight> {
   const { tensor, values } = await convSource(weights, name, [shape.inChannels, shape.outChannels, shape.kernel]);
-  const matrix = await weights.as(floatStorage(dtype)).convTranspose(name, tensor, shape, values);
+  const matrix = await weights
+    .as(floatStorage(dtype))
+    .convTranspose(name, tensor, shape, { place: convPlace(weights.device.caps), values });
   return convTransposeWeight(weights.device, name, matrix, shape, await biasData(weights, name, shape.outChannels));
 }
 
