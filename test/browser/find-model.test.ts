@@ -7,7 +7,7 @@ import { createBrowserPlatform } from '../../engine/platform/browser.ts';
 import { describeModel } from '../../engine/tasks/describe-model.ts';
 import { findModel } from '../../web/src/models/find-model.ts';
 import type { Finder } from '../../web/src/models/find-model.ts';
-import type { HubAccess } from '../../web/src/models/hub-token.ts';
+import type { HubAccess } from '../../web/src/models/hub-authorization.ts';
 import { requireFit } from '../../web/src/models/fit.ts';
 import type { ModelManifest } from '../../web/src/models/manifest.ts';
 import { describeFolder, describeGguf } from '../../web/src/models/picked-model.ts';

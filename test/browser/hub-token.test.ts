@@ -1,6 +1,7 @@
 /** The token that a page has for a hub: to whom it is said, and how long it is kept. Without a browser. */
 import { expect, test } from 'vitest';
-import { HubToken, authorization } from '../../web/src/models/hub-token.ts';
+import { authorization } from '../../web/src/models/hub-authorization.ts';
+import { HubToken } from '../../web/src/models/hub-token.ts';
 
 const HUB = 'https://hub.example.org';
 

@@ -2,7 +2,7 @@
 import type { ModelDescription } from '../../../engine/api.ts';
 import { fromPlainError } from '../../../engine/errors.ts';
 import { SourceError } from '../../../sources/index.ts';
-import type { HubAccess } from '../models/hub-token.ts';
+import type { HubAccess } from '../models/hub-authorization.ts';
 import { startWorker } from '../trusted-types.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import type { DescribeMessage, WorkerMessage } from '../worker/protocol.ts';

@@ -1,7 +1,7 @@
 /** Parts of files on the network. */
 import { fileRefusal, readFileUrl } from '../../../sources/index.ts';
-import { TOKEN_WORDS, authorization } from './hub-token.ts';
-import type { HubAccess } from './hub-token.ts';
+import { TOKEN_WORDS, authorization } from './hub-authorization.ts';
+import type { HubAccess } from './hub-authorization.ts';
 import { StoreError } from './store-error.ts';
 
 /** A file at an address. */

@@ -2,8 +2,8 @@
 import type { ModelDescription } from '../../../engine/api.ts';
 import { SourceError, chooseModel, fileUrl, formatSource, parseSource, readRepository } from '../../../sources/index.ts';
 import type { Choice, HubSource, ModelFormat, UrlSource } from '../../../sources/index.ts';
-import { TOKEN_WORDS, authorization } from './hub-token.ts';
-import type { HubAccess } from './hub-token.ts';
+import { TOKEN_WORDS, authorization } from './hub-authorization.ts';
+import type { HubAccess } from './hub-authorization.ts';
 import type { PlacedModel } from '../worker/model-files.ts';
 import { aboutOf } from './manifest.ts';
 import type { ManifestFile, ModelManifest } from './manifest.ts';

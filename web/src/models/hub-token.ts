@@ -5,16 +5,8 @@
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { SourceError, isLoopback, isToken } from '../../../sources/index.ts';
-import type { TokenWords } from '../../../sources/index.ts';
-
-/** A token, and to whom alone it may be said. */
-export interface HubAccess {
-  readonly origin: string;
-  readonly token: string;
-}
-
-/** How messages speak of it. */
-export const TOKEN_WORDS: TokenWords = { give: "give the hub's token, under Hub and token", place: 'Hub and token' };
+import { originOf } from './hub-authorization.ts';
+import type { HubAccess } from './hub-authorization.ts';
 
 const KEY = 'parley.hub-token.1';
 
@@ -69,12 +61,6 @@ export class HubToken {
   }
 }
 
-/** The header that opens an address; none for anybody but whom the token is for. */
-export function authorization(access: HubAccess | undefined, url: string): Readonly<Record<string, string>> {
-  return access && originOf(url) === access.origin ? { authorization: `Bearer ${access.token}` } : {};
-}
-
-const originOf = (address: string): string | undefined => (URL.canParse(address) ? new URL(address).origin : undefined);
 const isPrivate = ({ protocol, hostname }: URL): boolean => protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 
 function parseAccess(text: string | null | undefined): HubAccess | undefined {

@@ -5,7 +5,7 @@
  */
 import { fetchRange } from './fetch-range.ts';
 import type { FetchOptions } from './fetch-range.ts';
-import type { HubAccess } from './hub-token.ts';
+import type { HubAccess } from './hub-authorization.ts';
 import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
 import type { ManifestFile, ModelAbout, ModelManifest } from './manifest.ts';
 import { Sha256 } from './sha256.ts';

@@ -5,7 +5,7 @@ import { toPlainError } from '../../../engine/errors.ts';
 import { createBrowserPlatform, fetchFile } from '../../../engine/platform/browser.ts';
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
 import { SourceError } from '../../../sources/index.ts';
-import type { HubAccess } from '../models/hub-token.ts';
+import type { HubAccess } from '../models/hub-authorization.ts';
 import { ModelStore } from '../models/model-store.ts';
 import { StoreError } from '../models/store-error.ts';
 import { messagePort } from './message-port.ts';

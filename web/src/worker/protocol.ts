@@ -7,7 +7,7 @@ import type { EngineConfig } from '../../../engine/config.ts';
 import type { PlainError } from '../../../engine/errors.ts';
 import type { ModelTask } from '../../../engine/model-types.ts';
 import type { SourceError } from '../../../sources/index.ts';
-import type { HubAccess } from '../models/hub-token.ts';
+import type { HubAccess } from '../models/hub-authorization.ts';
 import type { PlacedModel } from './model-files.ts';
 
 /** From the page, once: load the model and serve the engine at `port`. */

@@ -2,7 +2,7 @@
 import type { SlicedFile } from '../../../engine/platform/browser.ts';
 import { fetchRange } from '../models/fetch-range.ts';
 import type { RemoteFile } from '../models/fetch-range.ts';
-import type { HubAccess } from '../models/hub-token.ts';
+import type { HubAccess } from '../models/hub-authorization.ts';
 
 /** Fetched at least at once: most headers and small files are within. */
 const LEAST_BYTES = 256 * 1024;
