@@ -19,7 +19,7 @@ import { WeightStream, chunksOf } from './weight-stream.ts';
 import type { BadTensor, Values } from './weight-stream.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
-export interface Slice {
+export interface Slice extends Pick<MatrixRequest, 'inBuffer'> {
   readonly rows?: Range | undefined;
   readonly columns?: Range | undefined;
 }
@@ -61,25 +61,18 @@ export class WeightLoader {
   /** Where the weights come from. */
   readonly checkpoint: Checkpoint;
   readonly #tally: Tally;
-  readonly #forTexels: boolean;
 
-  constructor(device: Device, checkpoint: Checkpoint, storage: WeightStorage, tally: Partial<Tally> = {}, forTexels = false) {
+  constructor(device: Device, checkpoint: Checkpoint, storage: WeightStorage, tally: Partial<Tally> = {}) {
     this.device = device;
     this.storage = storage;
     this.checkpoint = checkpoint;
-    this.#forTexels = forTexels;
     const { taken = new Map(), bytes = new Map(), stream = new WeightStream(device, checkpoint) } = tally;
     this.#tally = { taken, bytes, stream };
   }
 
   /** The same loader for matrices that are stored otherwise. */
   as(storage: WeightStorage): WeightLoader {
-    return new WeightLoader(this.device, this.checkpoint, storage, this.#tally, this.#forTexels);
-  }
-
-  /** The same loader for matrices that nothing but products of many rows reads (`linear` with `texels`), so that they may lie where only these find them. */
-  forTexels(): WeightLoader {
-    return new WeightLoader(this.device, this.checkpoint, this.storage, this.#tally, true);
+    return new WeightLoader(this.device, this.checkpoint, storage, this.#tally);
   }
 
   /** A loader of a part of the checkpoint, or of the same under other names; what it packs counts here too. */
@@ -155,8 +148,8 @@ export class WeightLoader {
   }
 
   /** A Linear.weight [outFeatures, inFeatures] or a slice of it, packed. */
-  async linear(name: string, outFeatures: number, inFeatures: number, { rows, columns }: Slice = {}): Promise<LinearWeight> {
-    return this.#matrix(name, [{ name, outFeatures, rows }], inFeatures, { columns });
+  async linear(name: string, outFeatures: number, inFeatures: number, { rows, ...request }: Slice = {}): Promise<LinearWeight> {
+    return this.#matrix(name, [{ name, outFeatures, rows }], inFeatures, request);
   }
 
   /** An embedding table [V, C] or a slice of its rows, packed. */
@@ -165,8 +158,13 @@ export class WeightLoader {
   }
 
   /** Several Linear.weights that read the same input (q, k, v; gate, up), or some of their rows or columns, as one matrix, stacked by output. */
-  async mergedLinear(label: string, parts: readonly MatrixPart[], inFeatures: number, columns?: Range): Promise<LinearWeight> {
-    return this.#matrix(label, parts, inFeatures, { columns });
+  async mergedLinear(
+    label: string,
+    parts: readonly MatrixPart[],
+    inFeatures: number,
+    request: Pick<MatrixRequest, 'columns' | 'inBuffer'> = {},
+  ): Promise<LinearWeight> {
+    return this.#matrix(label, parts, inFeatures, request);
   }
 
   /** A matrix [outFeatures, inFeatures] of rows that were made of tensors, each of which begins at output feature `first`; zeros between them. */
@@ -245,12 +243,19 @@ export class WeightLoader {
     parts: readonly MatrixPart[],
     inFeatures: number,
     blocks: BlockType | undefined,
-    { columns = { from: 0, to: inFeatures }, isTable }: MatrixRequest,
+    { columns = { from: 0, to: inFeatures }, isTable, inBuffer }: MatrixRequest,
   ): Promise<LinearWeight> {
     const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
     const { stream } = this.#tally;
     if (blocks) return stream.blocks(label, rows, inFeatures, columns, blocks);
-    return stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable), this.#forTexels);
+    return stream.matrix(
+      label,
+      rows,
+      inFeatures,
+      columns,
+      packedType(this.storage, sizeOf(columns), isTable),
+      inBuffer ? 'buffer' : undefined,
+    );
   }
 
   /**

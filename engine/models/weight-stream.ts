@@ -6,7 +6,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import type { TapOrder } from '../ops/conv.ts';
 import { packBlocks } from '../ops/pack-blocks.ts';
 import { packFloats, packTaps } from '../ops/pack-floats.ts';
-import { emptyLinear, linearPlace } from '../ops/pack-linear.ts';
+import { emptyLinear } from '../ops/pack-linear.ts';
 import { randomBlocks, randomFloats } from '../ops/random-weights.ts';
 import { TapFill, WeightFill } from '../ops/weight-fill.ts';
 import type { WordPlace } from '../ops/weight-place.ts';
@@ -76,18 +76,10 @@ export class WeightStream {
     width: number,
     columns: Range,
     dtype: FloatType | QuantizedType,
-    forTexels: boolean,
+    place?: WordPlace,
   ): Promise<LinearWeight> {
     const total = parts.reduce((sum, { rows }) => sum + sizeOf(rows), 0);
-    const inFeatures = sizeOf(columns);
-    const weight = emptyLinear(
-      this.#device,
-      label,
-      total,
-      inFeatures,
-      dtype,
-      linearPlace(this.#device.caps, total, inFeatures, dtype, forTexels),
-    );
+    const weight = emptyLinear(this.#device, label, total, sizeOf(columns), dtype, place);
     const fill = new WeightFill(this.#device, weight);
     let above = 0;
     for (const part of parts) {

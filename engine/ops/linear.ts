@@ -257,8 +257,6 @@ function multiply(
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
     const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
-  } else if (stored.place === 'texture' && !isBlockType(stored.dtype)) {
-    multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (takesRows(caps, m, k4)) {
     const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);

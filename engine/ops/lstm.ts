@@ -34,7 +34,7 @@ export interface LstmWeight {
   readonly input: LinearWeight;
   /** [4DH]: the sum of both biases. */
   readonly bias: Tensor;
-  /** [4DH, H] in floats: the directions' recurrent weights. */
+  /** [4DH, H] in floats, in a buffer: the directions' recurrent weights. */
   readonly recurrent: LinearPart;
 }
 
@@ -51,15 +51,15 @@ export function lstmWeight(
   );
   const [part] = parts as [LinearPart];
   assert(
-    parts.length === 1 && !isBlockType(part.dtype),
-    `${label}: recurrent weights in ${parts.length} parts of ${part.dtype}, expected floats`,
+    parts.length === 1 && !isBlockType(part.dtype) && part.place === 'buffer',
+    `${label}: recurrent weights in ${parts.length} parts of ${part.dtype} in a ${part.place}, expected floats in a buffer`,
   );
   return { hidden, input, bias, recurrent: part };
 }
 
 export interface LstmArgs {
-  /** [T, I] f32. */
-  readonly x: Tensor;
+  /** [T, I] f32; absent = `inputs` has what the layer's input matrix, and its own bias, make of it. */
+  readonly x?: Tensor | undefined;
   readonly weight: LstmWeight;
   /** [T, 2H] f32, or wider. */
   readonly out: Tensor;
@@ -85,7 +85,7 @@ export function lstm(rec: Recorder, { x, weight, out, inputs, rows, style }: Lst
     `lstm: ${out.label} or ${inputs.label} is too narrow for ${hidden} units`,
   );
   const { unit, rows: steps, end, count, table } = rowShape(rows);
-  linear(rec, { x, weight: weight.input, bias: style ? undefined : weight.bias, out: inputs, rows: end });
+  if (x) linear(rec, { x, weight: weight.input, bias: style ? undefined : weight.bias, out: inputs, rows: end });
   const { storage, consts, overrides } = variantOf(rec, weight, 2);
   const variant = { storage, consts, overrides: { ...overrides, STYLED: style ? 1 : 0, SPANS: table ? 1 : 0 } };
   const bindings = { inputs, weight: weight.recurrent.weight, style: style?.of.tensor ?? inputs, spans: table ?? inputs, out };
@@ -95,8 +95,8 @@ export function lstm(rec: Recorder, { x, weight, out, inputs, rows, style }: Lst
 }
 
 export interface LstmForwardArgs {
-  /** [T, I] f32. */
-  readonly x: Tensor;
+  /** [T, I] f32; absent = `inputs` has what the layer's input matrix, and its own bias, make of it. */
+  readonly x?: Tensor | undefined;
   /** Of one direction. */
   readonly weight: LstmWeight;
   /** [2, H] f32: h and c, from which the layer begins, and which it leaves at its end. */
@@ -118,7 +118,7 @@ export function lstmForward(rec: Recorder, { x, weight, kept, out, inputs, rows,
     outStride >= hidden && inputs.shape.at(-1) === 4 * hidden && kept.size === 2 * hidden && steps <= rows,
     `lstm forward: ${out.label}, ${inputs.label} or ${kept.label} does not fit ${hidden} units and ${steps} of ${rows} rows`,
   );
-  linear(rec, { x, weight: input, bias, out: inputs, rows });
+  if (x) linear(rec, { x, weight: input, bias, out: inputs, rows });
   rec.dispatch(
     LSTM_FORWARD,
     variantOf(rec, weight, 1),

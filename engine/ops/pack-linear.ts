@@ -1,6 +1,5 @@
 /** Puts weight matrices on the device in the layouts of the linear kernels. */
 import { assert } from '../errors.ts';
-import type { Caps } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { BLOCK, rowWords } from '../weights/block-format.ts';
@@ -11,7 +10,7 @@ import { alignUp, ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { FloatType } from '../weights/storage.ts';
 import { inTexels } from './texels.ts';
-import { GROUP, mostBytes, placeOf, takesTexels } from './weight-place.ts';
+import { GROUP, mostBytes, placeOf } from './weight-place.ts';
 import type { WordPlace } from './weight-place.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
@@ -20,7 +19,7 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Only `linear` and convolutions (`convPlace`) read floats in a texture. */
+/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Of floats only f16 may lie in a texture, but for convolutions (`convPlace`). */
 export function packLinear(
   device: Device,
   label: string,
@@ -53,14 +52,14 @@ function toTexture(device: Device, tensor: Tensor, shape: readonly number[]): Te
   return texels;
 }
 
-/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `place`: where; default: as placeOf says of a weight that any kernel reads. */
+/** The same matrix with zeros, or in blocks of them, to be filled on the device (WeightFill). `place`: where; default: as placeOf says. */
 export function emptyLinear(
   device: Device,
   label: string,
   outFeatures: number,
   inFeatures: number,
   dtype: FloatType | BlockType,
-  place = linearPlace(device.caps, outFeatures, inFeatures, dtype),
+  place = placeOf(device.caps, dtype, outFeatures * wordsOfRow(dtype, inFeatures) * 4),
 ): LinearWeight {
   const words = wordsOfRow(dtype, inFeatures);
   const parts = cut(device, outFeatures, words * 4, place).map(({ first, count, padded }): LinearPart => {
@@ -70,18 +69,6 @@ export function emptyLinear(
     return { dtype, place, weight, first, count, padded };
   });
   return { inFeatures, outFeatures, parts };
-}
-
-/** Where a matrix is put; `forTexels`: nothing reads it but `linear` with `texels`. */
-export function linearPlace(
-  caps: Caps,
-  outFeatures: number,
-  inFeatures: number,
-  dtype: FloatType | BlockType,
-  forTexels = false,
-): WordPlace {
-  const bytes = outFeatures * wordsOfRow(dtype, inFeatures) * 4;
-  return placeOf(caps, dtype, bytes, forTexels && takesTexels(caps, ceilDiv(inFeatures, 4)));
 }
 
 /** Matrices that read the same input as one, stacked by output. */

@@ -24,6 +24,7 @@ export const REPLACEABLE = {
   reduce_lanes: 'reduce',
   words_texture: 'words_of_columns',
   quads_texture: 'quads_buffer',
+  floats_texture: 'floats_of_columns',
   linear_fused: 'rms_norm and others',
   linear_normed: 'rms_norm and others',
   project_heads: 'rope_kv_store and others',

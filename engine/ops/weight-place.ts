@@ -27,13 +27,11 @@ export function takesTexels(caps: Caps, k4: number): boolean {
   return hasShuffles(caps) && caps.maxTexels >= 2 * TEXEL_STEP * k4 && !avoids(caps, 'linear_texels');
 }
 
-/**
- * Where a weight of so many bytes is put; `forTexels`: nothing reads it but products that take x from a texture. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). Most floats
- * stay in buffers: their many kernels would each need to find them in two places, and those of one row would gain a tenth. Where one kernel reads them, f16 gains a seventh.
- */
-export function placeOf(caps: Caps, type: WeightType, bytes: number, forTexels = false): WordPlace {
-  const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, 'words_texture');
-  return canRead && (isBlockType(type) || (forTexels && type === 'f16')) && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
+/** Where a weight of so many bytes is put. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). */
+export function placeOf(caps: Caps, type: WeightType, bytes: number): WordPlace {
+  const reader = isBlockType(type) ? 'words_texture' : 'floats_texture';
+  const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, reader);
+  return canRead && type !== 'f32' && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
 }
 
 /** Bytes that a part of a weight may have there. */

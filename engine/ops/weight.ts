@@ -77,8 +77,8 @@ export function weightFragments({ storage = 'f32', texture }: Variant, columns: 
 
 function floatFragments(storage: string, columns: 1 | 4, inTexture: boolean): readonly string[] {
   const widened = [`lib/weight_${storage}.wgsl`, 'lib/weight_floats.wgsl'];
-  if (columns === 1) return [...widened, 'lib/floats_of_column.wgsl'];
-  return [...widened, 'lib/float_columns.wgsl', inTexture ? 'lib/floats_texture.wgsl' : 'lib/floats_of_columns.wgsl'];
+  if (inTexture) return [...widened, 'lib/float_columns.wgsl', 'lib/floats_texture.wgsl'];
+  return [...widened, ...(columns === 1 ? ['lib/floats_of_column.wgsl'] : ['lib/float_columns.wgsl', 'lib/floats_of_columns.wgsl'])];
 }
 
 /** The fragment that widens four stored floats, of one column or of each of four beside each other. */

@@ -1,8 +1,19 @@
-// Half-precision weights of four columns beside each other in a storage texture, [N / 64][K/4][64 columns], two columns a texel, 512 texels a row of the
+// Half-precision weights of a column, or of four beside each other, in a storage texture, [N / 64][K/4][64 columns], two columns a texel, 512 texels a row of the
 // texture (gpu/tensor.ts: TEXEL_ROW; float_columns.wgsl).
+
+// Four weights of column 2 * pair, then of the one beside it.
+fn pair_words(quad: u32, pair: u32) -> vec4<u32> {
+  let texel = (pair / 32u * params.k4 + quad) * 32u + pair % 32u;
+  return textureLoad(weight, vec2<u32>(texel % 512u, texel / 512u));
+}
+
+fn word_at(block: u32, word: u32, column: u32) -> word_t {
+  let both = pair_words(block * BLOCK_QUADS + word, column / 2u);
+  return select(both.xy, both.zw, column % 2u == 1u);
+}
+
 fn words_at(block: u32, word: u32, columns: u32) -> words_t {
-  let texel = (columns / 16u * params.k4 + block * BLOCK_QUADS + word) * 32u + columns % 16u * 2u;
-  let first = textureLoad(weight, vec2<u32>(texel % 512u, texel / 512u));
-  let second = textureLoad(weight, vec2<u32>(texel % 512u + 1u, texel / 512u));
+  let first = pair_words(block * BLOCK_QUADS + word, 2u * columns);
+  let second = pair_words(block * BLOCK_QUADS + word, 2u * columns + 1u);
   return words_t(first.xy, first.zw, second.xy, second.zw);
 }

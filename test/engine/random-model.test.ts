@@ -39,7 +39,15 @@ async function compare(checkpoint: RandomCheckpoint, name: string, from: number)
   const expected = async () => {
     const rows = to - from;
     if (!('type' in random))
-      return packLinear(device, 'expected', await checkpoint.read(name, { from: from * width, to: to * width }), rows, width, 'f16');
+      return packLinear(
+        device,
+        'expected',
+        await checkpoint.read(name, { from: from * width, to: to * width }),
+        rows,
+        width,
+        'f16',
+        part.place,
+      );
     const inRow = width / (BLOCKS_OF_32.includes(random.type) ? 32 : 256);
     return packStored(device, 'expected', blocksOf(random, { from: from * inRow, to: to * inRow }), rows, width, random.type, part.place);
   };

@@ -1,7 +1,6 @@
 import { mul } from '../../engine/ops/elementwise.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
-import { placeOf, takesTexels } from '../../engine/ops/weight-place.ts';
 import type { WordPlace } from '../../engine/ops/weight-place.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import type { FloatType } from '../../engine/weights/storage.ts';
@@ -26,9 +25,9 @@ interface Shape {
   readonly inTexture?: boolean;
 }
 
-/** Where weights that nothing else reads are put, however small. */
-function placeForTexels({ caps }: Device, dtype: FloatType, k: number): WordPlace {
-  return placeOf(caps, dtype, Infinity, takesTexels(caps, Math.ceil(k / 4)));
+/** Where they lie then. */
+function placeIn({ caps }: Device, inTexture: boolean): WordPlace {
+  return inTexture && caps.maxTexels > 0 ? 'texture' : 'buffer';
 }
 
 function linearCase({
@@ -41,7 +40,7 @@ function linearCase({
   activation = 'none',
   outColumn = 0,
   inTexture = false,
-  texels = inTexture,
+  texels = false,
 }: Shape): KernelCase {
   const extras = [
     inTexture && 'weights in a texture',
@@ -78,7 +77,7 @@ function linearCase({
         run(rec, t, device) {
           linear(rec, {
             x: t['x']!,
-            weight: packLinear(device, 'weight', weight.values, n, k, dtype, inTexture ? placeForTexels(device, dtype, k) : 'buffer'),
+            weight: packLinear(device, 'weight', weight.values, n, k, dtype, placeIn(device, inTexture)),
             bias: bias ? t['bias']! : undefined,
             residual: residual ? t['residual']! : undefined,
             out: t['out']!,
@@ -108,11 +107,10 @@ function batchCase(m: number, k: number, dtype: FloatType, { texels = false, inT
         outputs: { out: { dtype: 'f32', shape: [m, n] } },
         run(rec, t, device) {
           const [x, alone, negated] = [t['x']!, t['alone']!, t['negated']!];
-          const packed = packLinear(device, 'weight', weight.values, n, k, dtype);
+          const packed = packLinear(device, 'weight', weight.values, n, k, dtype, placeIn(device, inTexture));
           for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight: packed, out: alone.rows(row, row + 1) });
           mul(rec, { a: alone, b: t['minus']!, out: negated });
-          const others = inTexture ? packLinear(device, 'weight', weight.values, n, k, dtype, placeForTexels(device, dtype, k)) : packed;
-          linear(rec, { x, weight: others, residual: negated, out: t['out']!, texels });
+          linear(rec, { x, weight: packed, residual: negated, out: t['out']!, texels });
         },
         expected: { out: new Float32Array(m * n) },
       };
@@ -137,12 +135,22 @@ cases.push(
 for (const m of [2, 3, 25, 70])
   for (const dtype of ['f32', 'f16'] as const)
     cases.push(linearCase({ m, n: 65, k: 260, dtype, bias: true, activation: 'gelu', texels: true }));
-for (const m of [1, 3, 70]) cases.push(linearCase({ m, n: 200, k: 258, dtype: 'f16', bias: true, residual: true, inTexture: true }));
+// Of one group of columns and of several, of rows that are whole and broken numbers of quads, by every kernel, although few adapters have weights there.
+const textures = [1, 2, 5, 33].map((m) => linearCase({ m, n: 130, k: 256, dtype: 'f16', bias: true, inTexture: true }));
+for (const [m, n] of [
+  [1, 9],
+  [3, 200],
+  [70, 200],
+] as const)
+  // prettier-ignore
+  textures.push(linearCase({ m, n, k: 258, dtype: 'f16', bias: true, residual: true, inTexture: true, texels: m > 1 }));
 // K in one part and in several, the last of which is whole or not.
 const batches = [192, 2112].flatMap((k) =>
   [8, 9, 20, 40, 70].map((m) => batchCase(m, k, m % 8 === 0 ? 'f16' : 'f32', { texels: m === 40 || m === 70 })),
 );
-for (const m of [1, 70]) batches.push(batchCase(m, 192, 'f16', { texels: true, inTexture: true }));
+for (const m of [2, 9, 40]) batches.push(batchCase(m, 192, 'f16', { inTexture: true }));
+batches.push(batchCase(70, 192, 'f16', { texels: true, inTexture: true }));
 
 describeKernels('linear', cases);
+describeKernels('linear by weights in textures', textures, { every: true });
 describeKernels('linear in batches', batches, { every: true });

@@ -3,6 +3,7 @@ import type { Activation } from '../../engine/ops/activation.ts';
 import { add, mul } from '../../engine/ops/elementwise.ts';
 import { embedding } from '../../engine/ops/embedding.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
+import { placeOf } from '../../engine/ops/weight-place.ts';
 import { activation as activationReference, clampedGate, sparseGates } from '../reference/activation.ts';
 import { embedding as embeddingReference } from '../reference/embedding.ts';
 import { describeKernels, randomTensor, roundToF16 } from '../support/kernel-case.ts';
@@ -198,7 +199,7 @@ for (const dtype of ['f32', 'f16'] as const) {
           inputs: { ids: { dtype: 'u32', shape: [count], values: ids }, positions },
           outputs: { out: { dtype: 'f32', shape: [count, columns] } },
           run(rec, t, device) {
-            const packed = packLinear(device, 'table', table.values, 37, columns, dtype);
+            const packed = packLinear(device, 'table', table.values, 37, columns, dtype, placeOf(device.caps, dtype, Infinity));
             embedding(rec, { ids: t['ids']!, table: packed, positions: t['positions']!, firstPosition: 2, out: t['out']! });
           },
           expected: { out: looked.map((v, i) => v + positions.values[2 * columns + i]!) },

@@ -1,6 +1,7 @@
 /** Random weight matrices of any storage: the values a device has of them, and how they get there. */
 import type { Device } from '../../engine/gpu/device.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
+import { placeOf } from '../../engine/ops/weight-place.ts';
 import type { LinearWeight } from '../../engine/ops/weight.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { isBlockType } from '../../engine/weights/storage.ts';
@@ -23,6 +24,6 @@ export function anyWeight(rng: Rng, dtype: WeightType, outFeatures: number, inFe
   const { values } = randomTensor(rng, [outFeatures, inFeatures], 1 / Math.sqrt(inFeatures));
   return {
     values: dtype === 'f16' ? roundToF16(values) : values,
-    pack: (device) => packLinear(device, 'weight', values, outFeatures, inFeatures, dtype),
+    pack: (device) => packLinear(device, 'weight', values, outFeatures, inFeatures, dtype, placeOf(device.caps, dtype, Infinity)),
   };
 }

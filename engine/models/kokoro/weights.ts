@@ -127,8 +127,8 @@ export async function loadLstm(
     for (const [i, b] of inputBias.entries()) bias[d * gates + i] = b + hiddenBias[i]!;
   }
   const lstm = lstmWeight(name, {
-    input: await kept.mergedLinear(`${name} input`, parts('ih'), width, { from: 0, to: inFeatures }),
-    recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden),
+    input: await kept.mergedLinear(`${name} input`, parts('ih'), width, { columns: { from: 0, to: inFeatures } }),
+    recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden, { inBuffer: true }),
     bias: weights.device.upload(`${name} bias`, 'f32', [2 * gates], bias),
   });
   return { lstm, styleBias: styled ? style.add(parts('ih')[0]!.name, styleRows, bias) : undefined };

@@ -71,10 +71,9 @@ export interface WhisperWeights {
 export async function loadWhisper(loader: WeightLoader, config: WhisperConfig): Promise<WhisperWeights> {
   const { channels: C, vocabulary, mel } = config;
   const encoderLayers: EncoderLayer[] = [];
-  const encoder = loader.forTexels();
   for (let i = 0; i < config.encoder.layers; i++) {
     const prefix = `model.encoder.layers.${i}`;
-    encoderLayers.push({ self: await selfAttention(encoder, prefix, C), ffn: await feedForward(encoder, prefix, C, config.encoder) });
+    encoderLayers.push({ self: await selfAttention(loader, prefix, C), ffn: await feedForward(loader, prefix, C, config.encoder) });
   }
   const decoderLayers: DecoderLayer[] = [];
   for (let i = 0; i < config.decoder.layers; i++) {
@@ -135,7 +134,7 @@ async function crossAttention(loader: WeightLoader, prefix: string, channels: nu
   return {
     norm: await norm(loader, `${prefix}.encoder_attn_layer_norm`, channels),
     query: await projection(loader, `${prefix}.encoder_attn.q_proj`, channels, channels),
-    keyValue: await merged(loader.forTexels(), `${prefix}.encoder_attn`, ['k', 'v'], channels),
+    keyValue: await merged(loader, `${prefix}.encoder_attn`, ['k', 'v'], channels),
     out: await projection(loader, `${prefix}.encoder_attn.out_proj`, channels, channels),
   };
 }
