@@ -253,7 +253,8 @@ function multiply(
     const { consts, ...rest } = weightVariant(stored, quads);
     return { ...rest, consts: { ...own, ...consts }, overrides };
   };
-  if (isQuad(caps) && !avoids(caps, 'linear_quad')) {
+  const inBinding = stored.place === 'buffer' || isBlockType(stored.dtype);
+  if (isQuad(caps) && inBinding && !avoids(caps, 'linear_quad')) {
     const rows = m === 1 ? 1 : m > 4 ? 16 : 4;
     const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
