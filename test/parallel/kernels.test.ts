@@ -1,7 +1,9 @@
 /** Ranks of a split model do with kernels what one device does: what fails on one of them is replaced on all, and on GPUs the first of a kind measures for the others. */
 import { beforeAll, describe, expect, test } from 'vitest';
+import { placeOf } from '../../engine/ops/weight-place.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { Platform } from '../../engine/platform/platform.ts';
+import { testDevice } from '../support/device.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
 import { startedChat } from '../support/started-chat.ts';
 
@@ -11,7 +13,11 @@ describe('kernels that give wrong results', () => {
   const platform = createNodePlatform({ log: (line) => void lines.push(line) });
   let right: string;
   let alone: number;
+  let inTextures: boolean;
   beforeAll(async () => {
+    const device = await testDevice();
+    inTextures = placeOf(device.caps, 'f16', Infinity) === 'texture';
+    device.close();
     const { info, answer } = await startedChat(platform);
     right = answer;
     alone = info.kernels!.tested;
@@ -38,7 +44,9 @@ describe('kernels that give wrong results', () => {
     const url = new URL('../support/spoiled-rank.ts', import.meta.url);
     const threads: Platform = { ...platform, startWorker: (own) => platform.startWorker!(ranks++ === 1 ? url : own) };
     const { info, answer } = await startedChat(threads, { tpSize: 2 });
-    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'linear_normed']));
+    // Where weights lie in textures their reading may be at fault before the kernel is, and the ranks that begin again find nothing more.
+    const second = inTextures ? 'floats_texture' : 'linear_normed';
+    expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', second]));
     // Two ranks that began, and two that began again, whose drivers are right.
     expect(ranks).toBe(4);
     expect(answer).toBe(right);
