@@ -50,24 +50,26 @@ export class ChatChoice {
   }
 
   /**
-   * Takes one token. `silent`: it ends the answer and has no text of its own. `last`: nothing comes after it. Returns what can be sent and the stop
-   * string that was found, if one was.
+   * Takes one token. `silent`: it ends the answer and has no text of its own. `last`: nothing comes after it. Returns what can be sent, the stop
+   * string that was found, if one was, and whether nothing more is wanted.
    */
   take(
     token: number,
     { silent, last, logprobs }: { silent: boolean; last: boolean; logprobs: TokenLogprobs | undefined },
-  ): { deltas: Delta[]; stop: string | undefined } {
+  ): { deltas: Delta[]; stop: string | undefined; done: boolean } {
     this.#unsent++;
     if (logprobs && !silent) this.#logprobs.push(this.#describe(token, logprobs));
     const decoded = (silent ? '' : this.#detokenizer.push(token)) + (last ? this.#detokenizer.flush() : '');
     const { text, stop } = this.#stops.push(decoded);
-    const ended = last || stop !== undefined;
     const whole = text + (last && stop === undefined ? this.#stops.flush() : '');
-    const events = [...this.#parser.push(whole), ...(ended ? this.#parser.finish() : [])];
+    const events = this.#parser.push(whole);
+    const done = this.#parser.done === true;
+    const ended = last || stop !== undefined || done;
+    if (ended) events.push(...this.#parser.finish());
     const deltas = events.map((event) => this.#delta(event));
     // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
     if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
-    return { deltas, stop };
+    return { deltas, stop, done };
   }
 
   #delta(event: OutputEvent): Delta {

@@ -307,12 +307,12 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const allowed = choice.matcher?.accept(token) ?? true;
     const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !request.ignoreEos);
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
-    const { deltas, stop } = choice.take(token, { silent: ended, last, logprobs });
+    const { deltas, stop, done } = choice.take(token, { silent: ended, last, logprobs });
     for (const delta of deltas) events.push(delta);
     if (events.length > READ_AHEAD * job.choices.size) this.#setPaused(job, true);
     const reason = choice.calledTools ? 'tool_calls' : 'stop';
     if (stop !== undefined) this.#finish(sequence, job, 'stop', stop);
-    else if (ended) this.#finish(sequence, job, reason, stopped ? token : null);
+    else if (ended || done) this.#finish(sequence, job, reason, stopped ? token : null);
     else if (last) this.#finish(sequence, job, 'length', null);
     else if (choice.matcher) this.#refreshMask(sequence, choice.matcher);
   }

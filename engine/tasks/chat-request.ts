@@ -153,11 +153,13 @@ export interface AnswerForm {
 export function parserOptions(request: ChatRequest, prompt: string, { thinks, template }: AnswerForm): ParserOptions {
   if (request.prompt !== undefined) return {};
   const { toolChoice } = request;
-  const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
+  const forced = toolChoice === 'required' || typeof toolChoice === 'object';
+  // An answer that is held to a schema can be no call, and may say what looks like one.
+  const isHeld = request.responseFormat !== undefined && !forced;
+  const tools = toolChoice === 'none' || isHeld ? undefined : request.tools?.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
   // What a grammar holds has no messages of its own.
   if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools: tools ?? [] } };
   const reasoning = thinks && separate ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
-  const forced = toolChoice === 'required' || typeof toolChoice === 'object';
-  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced };
+  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced, single: request.parallelToolCalls === false };
 }

@@ -1,8 +1,9 @@
 /**
  * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls
- * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write).
+ * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write; untagged-calls.ts has the other).
  * The result does not depend on where the stream is cut.
  */
+import { UntaggedCalls } from './untagged-calls.ts';
 
 export type OutputEvent =
   | { readonly type: 'content'; readonly text: string }
@@ -16,6 +17,8 @@ export type OutputEvent =
 export interface AnswerParser {
   /** Number of tool calls seen. */
   readonly calls: number;
+  /** Nothing more is wanted of the answer. */
+  readonly done?: boolean;
   /** The next piece of the answer. */
   push(text: string): OutputEvent[];
   /** The end of the answer. */
@@ -29,6 +32,8 @@ export interface OutputParserOptions {
   readonly tools?: readonly string[] | undefined;
   /** The answer can only be calls: the beginning of one that was cut is no content. */
   readonly forced?: boolean | undefined;
+  /** One call ends the answer. */
+  readonly single?: boolean | undefined;
 }
 
 type State = 'content' | 'reasoning' | 'call';
@@ -42,20 +47,27 @@ export class OutputParser implements AnswerParser {
   readonly #reasoning: boolean;
   readonly #tools: ReadonlySet<string> | undefined;
   readonly #forced: boolean;
+  readonly #single: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
   #call: CallParser | undefined;
+  /** Content that has begun, as long as it may be calls and nothing else. */
+  #untagged: UntaggedCalls | undefined;
   #calls = 0;
   /** White space between tags is layout, not content. */
   #trim = false;
+  /** Content was given away. */
+  #spoke = false;
 
-  constructor({ reasoning, tools, forced = false }: OutputParserOptions) {
+  constructor({ reasoning, tools, forced = false, single = false }: OutputParserOptions) {
     this.#reasoning = reasoning !== undefined;
     this.#tools = tools && new Set(tools);
     this.#forced = forced;
+    this.#single = single;
     this.#state = reasoning?.opened ? 'reasoning' : 'content';
     this.#trim = reasoning !== undefined;
+    this.#beginContent();
   }
 
   /** Number of tool calls seen. */
@@ -63,16 +75,28 @@ export class OutputParser implements AnswerParser {
     return this.#calls;
   }
 
+  /** The one call that is wanted is there, whole. */
+  get done(): boolean {
+    return this.#single && this.#calls > 0 && this.#state !== 'call';
+  }
+
   push(text: string): OutputEvent[] {
     const events: OutputEvent[] = [];
     this.#held += text;
-    while (this.#step(events));
+    while (!this.done && this.#step(events));
     return merge(events);
   }
 
   /** The end of the answer: what was held back is given away as it is, unless it can only be a call that was cut. */
   finish(): OutputEvent[] {
+    if (this.done) return [];
     const events: OutputEvent[] = [];
+    for (const { name, arguments: text } of this.#untagged?.calls.slice(0, this.#single ? 1 : undefined) ?? []) {
+      const index = this.#calls++;
+      events.push({ type: 'call', index, name }, { type: 'arguments', index, text });
+    }
+    if (this.#untagged && events.length === 0) this.#held = this.#untagged.text;
+    this.#untagged = undefined;
     if (this.#state === 'call' && this.#call) {
       // A call that was cut: what of it cannot be a call any more is shown rather than lost.
       if (!this.#call.started && !this.#forced) this.#emit(events, 'content', OPEN_CALL + this.#call.text + this.#held);
@@ -85,6 +109,7 @@ export class OutputParser implements AnswerParser {
   /** Consumes what it can of the held text; true while there may be more to do. */
   #step(events: OutputEvent[]): boolean {
     if (this.#state === 'call') return this.#stepCall(events);
+    if (this.#untagged) return this.#stepUntagged(this.#untagged);
     const tags =
       this.#state === 'reasoning' ? [CLOSE_THINK] : [...(this.#reasoning ? [OPEN_THINK] : []), ...(this.#tools ? [OPEN_CALL] : [])];
     const found = firstTag(this.#held, tags);
@@ -101,8 +126,24 @@ export class OutputParser implements AnswerParser {
     if (found.tag === OPEN_CALL) {
       this.#state = 'call';
       this.#call = new CallParser(this.#tools!);
-    } else this.#state = found.tag === OPEN_THINK ? 'reasoning' : 'content';
+    } else {
+      this.#state = found.tag === OPEN_THINK ? 'reasoning' : 'content';
+      this.#beginContent();
+    }
     return true;
+  }
+
+  /** Only what an answer begins with can be all of it. */
+  #beginContent(): void {
+    const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
+    if (isFirst && this.#tools && !this.#forced) this.#untagged = new UntaggedCalls([...this.#tools]);
+  }
+
+  #stepUntagged(untagged: UntaggedCalls): boolean {
+    const isOpen = untagged.push(this.#held);
+    this.#held = isOpen ? '' : untagged.text;
+    if (!isOpen) this.#untagged = undefined;
+    return !isOpen;
   }
 
   #stepCall(events: OutputEvent[]): boolean {
@@ -129,6 +170,7 @@ export class OutputParser implements AnswerParser {
     const shown = this.#trim ? text.trimStart() : text;
     if (shown === '') return;
     this.#trim = false;
+    this.#spoke ||= type === 'content';
     events.push({ type, text: shown });
   }
 }

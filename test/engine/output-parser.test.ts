@@ -48,7 +48,92 @@ const cases: [string, string, OutputParserOptions, Parsed][] = [
   ['an escaped quote in a string', call('time', '{"q": "a \\" } b"}'), TOOLS, { content: '', reasoning: '', calls: [{ name: 'time', arguments: '{"q": "a \\" } b"}' }] }],
 ]; // prettier-ignore
 
+const perth = '{"city": "Perth"}';
+const bare = (name: string, args: string, key = 'arguments'): string => `{"name": "${name}", "${key}": ${args}}`;
+const CALLED = { content: '', reasoning: '', calls: [{ name: 'weather', arguments: perth }] };
+const BOTH = { ...CALLED, calls: [...CALLED.calls, { name: 'time', arguments: '{}' }] };
+
+/** Calls without tags, as models write them whose templates ask for tags, or for none. */
+const untagged: [string, string, Parsed, OutputParserOptions?][] = [
+  ['an object', bare('weather', perth), CALLED],
+  ['a fence', `\`\`\`json\n${bare('weather', perth)}\n\`\`\``, CALLED],
+  ['a fence without a language, white space around', `\n\`\`\`\n${bare('weather', perth)}\n\`\`\`\n`, CALLED],
+  ['a fence that is not closed', `\`\`\`json\n${bare('weather', perth)}\n`, CALLED],
+  ['lines and spaces', `{\n  "name" : "weather",\n  "arguments" : ${perth}\n}`, CALLED],
+  ['parameters', bare('weather', perth, 'parameters'), CALLED],
+  ['a type', `{"type": "function", "name": "weather", "parameters": ${perth}}`, CALLED],
+  ['the name last', `{"arguments": ${perth}, "name": "weather"}`, CALLED],
+  ['a list', `[${bare('weather', perth)}, ${bare('time', '{}')}]`, BOTH],
+  ['a line each', `${bare('weather', perth)}\n${bare('time', '{}')}`, BOTH],
+  ['semicolons', `${bare('weather', perth, 'parameters')}; ${bare('time', '{}', 'parameters')}`, BOTH],
+  ['two fences', `\`\`\`json\n${bare('weather', perth)}\n\`\`\`\n\n\`\`\`json\n${bare('time', '{}')}\n\`\`\``, BOTH],
+  ['brackets and quotes in arguments', bare('weather', '{"a": ["}\\"", {"b": "]"}]}'), { ...CALLED, calls: [{ name: 'weather', arguments: '{"a": ["}\\"", {"b": "]"}]}' }] }],
+  ['after thoughts', `<think>hm</think>\n${bare('weather', perth)}`, { ...CALLED, reasoning: 'hm' }, { ...TOOLS, reasoning: { opened: false } }],
+]; // prettier-ignore
+
+const noCalls: [string, string][] = [
+  ['another tool', bare('rm', '{}')],
+  ['text behind', `${bare('weather', perth)} That is it.`],
+  ['text behind a fence', `\`\`\`json\n${bare('weather', perth)}\n\`\`\`\nThat is it.`],
+  ['text before', `Well: ${bare('weather', perth)}`],
+  ['another key', `{"name": "weather", "city": "Perth"}`],
+  ['arguments that are no object', bare('weather', '"Perth"')],
+  ['arguments that are no JSON', bare('weather', "{'city': 'Perth'}")],
+  ['no arguments', '{"name": "weather"}'],
+  ['no name', `{"arguments": ${perth}}`],
+  ['a number for a name', `{"name": 7, "arguments": ${perth}}`],
+  ['another language', '```python\nprint(1)\n```'],
+  ['a fence and nothing in it', '```json\n```'],
+  ['cut', bare('weather', perth).slice(0, -2)],
+  ['a second one that was cut', `${bare('weather', perth)}\n{"name": "ti`],
+  ['a list of other things', '[1, 2]'],
+  ['white space', ' \n'],
+  ['an empty object', '{}'],
+];
+
 describe('output parser', () => {
+  test.each(untagged)('calls without tags: %s, whatever the cuts', (_, text, expected, options = TOOLS) => {
+    for (const pieces of [[text], [...text], [text.slice(0, 9), text.slice(9)]]) expect(parse(pieces, options)).toEqual(expected);
+    if (!options.reasoning) expect(parse([text], {}), 'without tools').toEqual({ content: text, reasoning: '', calls: [] });
+  });
+
+  test('one call ends an answer that is to have no more', () => {
+    const options = { ...TOOLS, single: true };
+    for (const text of [`Well.\n${call('weather', perth)}\n${call('time', '{}')}`, `${call('weather', perth)} and more`]) {
+      for (const pieces of [[text], [...text]]) expect(parse(pieces, options).calls).toEqual(CALLED.calls);
+      const parser = new OutputParser(options);
+      const end = text.indexOf('</tool_call>') + '</tool_call>'.length;
+      parser.push(text.slice(0, end - 1));
+      expect(parser.done).toBe(false);
+      parser.push(text.slice(end - 1, end));
+      expect(parser.done).toBe(true);
+    }
+    expect(parse([`[${bare('weather', perth)}, ${bare('time', '{}')}]`], options)).toEqual(CALLED);
+    const talk = new OutputParser(options);
+    talk.push('Well.');
+    expect(talk.done).toBe(false);
+  });
+
+  test.each(noCalls)('no call: %s, and nothing of it is lost', (_, text) => {
+    for (const pieces of [[text], [...text], [text.slice(0, 9), text.slice(9)]]) {
+      expect(parse(pieces, TOOLS)).toEqual({ content: text, reasoning: '', calls: [] });
+    }
+  });
+
+  test.each([
+    ['{"name": "wea', 'r'],
+    ['{"na', 'v'],
+    ['[', '1'],
+    ['```js', 'x'],
+    ['{"name": "weather", "arguments": ', '['],
+    [bare('weather', '{}'), 'x'],
+  ])('%s is held back until something else follows', (text, other) => {
+    const parser = new OutputParser(TOOLS);
+    expect(parser.push(text)).toEqual([]);
+    expect(parser.push(other)).toEqual([{ type: 'content', text: text + other }]);
+    expect(parser.push('{')).toEqual([{ type: 'content', text: '{' }]);
+  });
+
   test.each(cases)('%s', (_, text, options, expected) => {
     expect(parse([text], options)).toEqual(expected);
   });

@@ -1,0 +1,133 @@
+/**
+ * An answer that is nothing but calls of tools, without the tags around them: as Qwen2.5-Coder writes them, one object or several, in a list, in a
+ * fence of Markdown; and as Llama 3 does, `{"name": ..., "parameters": {...}}`. Read character by character, so that other text is known at once.
+ */
+
+const KEYS = ['name', 'arguments', 'parameters', 'type'];
+/** Around the objects. */
+const FENCES = ['```', '```json', '```tool_call'];
+/** Characters that stand between objects; the brackets of a list are not counted. */
+const BETWEEN = /[\s[\],;]/;
+
+export class UntaggedCalls {
+  readonly #tools: readonly string[];
+  /** Everything so far. */
+  text = '';
+  readonly #calls: { readonly name: string; readonly arguments: string }[] = [];
+  /** What comes next, outside of objects and in one. */
+  #next: 'object' | 'key' | 'colon' | 'value' | 'comma' = 'object';
+  #fence = '';
+  /** A key or value under way, and what it may become. */
+  #word: string | undefined;
+  #words: readonly string[] = [];
+  #key = '';
+  #name: string | undefined;
+  #arguments: string | undefined;
+  /** Where the arguments begin, and how deep in them the text is; in a string, and behind its backslash. */
+  #from = 0;
+  #depth = 0;
+  #inString = false;
+  #escaped = false;
+
+  constructor(tools: readonly string[]) {
+    this.#tools = tools;
+  }
+
+  /** Takes the next piece; false once this is something else. */
+  push(piece: string): boolean {
+    let at = this.text.length;
+    this.text += piece;
+    for (; at < this.text.length; at++) if (!this.#take(this.text[at]!, at)) return false;
+    return true;
+  }
+
+  /** The calls of an answer that is over; none = it is something else. */
+  get calls(): readonly { readonly name: string; readonly arguments: string }[] {
+    return this.#next === 'object' && ['', ...FENCES].includes(this.#fence) ? this.#calls : [];
+  }
+
+  #take(c: string, at: number): boolean {
+    if (this.#depth > 0) return this.#skip(c, at);
+    if (this.#word !== undefined) return this.#spell(c);
+    if (this.#next === 'object') return this.#between(c);
+    if (/\s/.test(c)) return true;
+    if (this.#next === 'key') return c === '"' && this.#begin(KEYS);
+    if (this.#next === 'comma') {
+      this.#next = 'key';
+      return c === ',' || (c === '}' && this.#close());
+    }
+    if (this.#next === 'colon') {
+      this.#next = 'value';
+      return c === ':';
+    }
+    if (this.#key === 'name') return c === '"' && this.#begin(this.#tools);
+    if (this.#key === 'type') return c === '"' && this.#begin(['function']);
+    this.#from = at;
+    this.#depth = 1;
+    return c === '{';
+  }
+
+  #between(c: string): boolean {
+    if (this.#fence !== '' && !/\s/.test(c)) {
+      this.#fence += c;
+      return FENCES.some((fence) => fence.startsWith(this.#fence));
+    }
+    if (this.#fence !== '') {
+      const whole = FENCES.includes(this.#fence);
+      this.#fence = '';
+      return whole;
+    }
+    if (c === '`') this.#fence = c;
+    else if (c === '{') this.#next = 'key';
+    else return BETWEEN.test(c);
+    return true;
+  }
+
+  #begin(words: readonly string[]): true {
+    this.#word = '';
+    this.#words = words;
+    return true;
+  }
+
+  /** No key, and no name of a tool, has anything to escape. */
+  #spell(c: string): boolean {
+    const word = this.#word!;
+    if (c !== '"') {
+      this.#word = word + c;
+      return this.#words.some((one) => one.startsWith(word + c));
+    }
+    this.#word = undefined;
+    if (this.#next === 'key') this.#key = word;
+    else if (this.#key === 'name') this.#name = word;
+    this.#next = this.#next === 'key' ? 'colon' : 'comma';
+    return this.#words.includes(word);
+  }
+
+  /** Whatever the arguments say, until their brackets are closed. */
+  #skip(c: string, at: number): true {
+    if (this.#escaped) this.#escaped = false;
+    else if (this.#inString && c === '\\') this.#escaped = true;
+    else if (c === '"') this.#inString = !this.#inString;
+    else if (!this.#inString && (c === '{' || c === '[')) this.#depth++;
+    else if (!this.#inString && (c === '}' || c === ']') && --this.#depth === 0) {
+      this.#arguments = this.text.slice(this.#from, at + 1);
+      this.#next = 'comma';
+    }
+    return true;
+  }
+
+  /** The end of an object. */
+  #close(): boolean {
+    const [name, args] = [this.#name, this.#arguments];
+    if (name === undefined || args === undefined) return false;
+    try {
+      JSON.parse(args);
+    } catch {
+      return false;
+    }
+    this.#calls.push({ name, arguments: args });
+    this.#next = 'object';
+    this.#name = this.#arguments = undefined;
+    return true;
+  }
+}
