@@ -45,10 +45,10 @@ export async function encodePrompt(
 }
 
 /** Throws EngineError for tokens that do not exist. */
-export function checkTokens(tokens: readonly number[], vocabulary: number, param: string): void {
+export function checkTokens(tokens: readonly number[], vocabulary: number, param: string, shown = param): void {
   const at = tokens.findIndex((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
   if (at < 0) return;
-  throw new EngineError('invalid_request', `'${param}' names token ${tokens[at]}; this model has tokens 0 to ${vocabulary - 1}`, { param });
+  throw new EngineError('invalid_request', `'${shown}' names token ${tokens[at]}; this model has tokens 0 to ${vocabulary - 1}`, { param });
 }
 
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
@@ -100,6 +100,7 @@ export function resolveSampling(
 ): ResolvedSampling {
   const resolve = (name: CutName | PenaltyName | 'temperature'): number => sampling[name] ?? samplingDefaults[name];
   const temperature = resolve('temperature');
+  checkTokens(stopTokenIds, vocabulary, 'stopTokenIds', 'stop_token_ids');
   const logits: LogitOptions = {
     ...samplingNumbers(PENALTY_NAMES, resolve),
     bias: readBias(sampling.logitBias ?? {}, vocabulary),

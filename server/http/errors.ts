@@ -77,6 +77,7 @@ const FIELDS: ReadonlyMap<string, string> = new Map([
   ['continueFinalMessage', 'continue_final_message'],
   ['responseFormat.schema', 'response_format.json_schema.schema'],
   ['sampling.logitBias', 'logit_bias'],
+  ['stopTokenIds', 'stop_token_ids'],
   ['samples', 'file'],
   ['vad', 'chunking_strategy'],
   // Another model could.

@@ -35,3 +35,11 @@ test('a request overrides each number by itself', () => {
   expect(resolve({ temperature: 1.5 })).toMatchObject({ temperature: 1.5, topP: 0.95, topK: 20 });
   expect(resolve({ temperature: 0, topK: -1 })).toMatchObject({ temperature: 0, topK: 0 });
 });
+
+test('tokens that stop an answer must exist', () => {
+  const model = { samplingDefaults: samplingDefaults({}, 'model'), vocabulary: 10, eos: new Set<number>() };
+  const resolve = (stopTokenIds: readonly number[]) => () => resolveSampling({ messages: [], sampling: {}, stopTokenIds }, model, false);
+  expect(resolve([0, 9])).not.toThrow();
+  const message = "'stop_token_ids' names token 10; this model has tokens 0 to 9";
+  expect(resolve([9, 10])).toThrow(expect.objectContaining({ code: 'invalid_request', param: 'stopTokenIds', message }));
+});

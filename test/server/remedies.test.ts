@@ -41,6 +41,7 @@ test('every setting that the engine names is a flag', () => {
 
 test.each([
   ['sampling.logitBias', 'logit_bias'],
+  ['stopTokenIds', 'stop_token_ids'],
   ['responseFormat.schema', 'response_format.json_schema.schema'],
   ['tools[3].parameters', 'tools[3].function.parameters'],
   ['continueFinalMessage', 'continue_final_message'],
