@@ -33,11 +33,12 @@ const textPart = z
   .meta({ allOf: [{ required: ['text'], properties: { type: { const: 'text' } } }] })
   .transform((part) => ({ type: 'text' as const, text: part.text ?? '' }));
 
-const toolCall = z.object({
-  id: z.string(),
-  type: z.literal('function').optional(),
-  function: z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) }),
+/** What was called. OpenAI has the arguments as JSON text, other clients as an object; text that is blank is a call without any. */
+const called = z.object({
+  name: z.string(),
+  arguments: z.union([z.string().refine(isJson, 'is not JSON'), z.record(z.string(), z.unknown())]),
 });
+const toolCall = z.object({ id: z.string(), type: z.literal('function').optional(), function: called });
 
 const messageFields = z
   .object({
@@ -46,15 +47,18 @@ const messageFields = z
     name: z.string().nullish(),
     tool_call_id: z.string().nullish(),
     tool_calls: z.array(toolCall).nullish(),
+    /** The older form of a call, which a message of role `function` answers. */
+    function_call: called.nullish(),
     reasoning_content: z.string().nullish(),
     reasoning: z.string().nullish(),
   })
   .superRefine((value, context) => {
     const missing = (key: string, why: string): void =>
       context.addIssue({ code: 'custom', path: [key], message: why, params: { code: 'missing_required_parameter' } });
-    const mayBeEmpty = value.role === 'assistant' && (value.tool_calls ?? []).length > 0;
+    const mayBeEmpty = value.role === 'assistant' && ((value.tool_calls ?? []).length > 0 || value.function_call != null);
     if (value.content == null && !mayBeEmpty) missing('content', 'is required for this role');
     if (value.role === 'tool' && value.tool_call_id == null) missing('tool_call_id', "is required with role 'tool'");
+    if (value.role === 'function' && value.name == null) missing('name', "is required with role 'function'");
   })
   .meta({
     allOf: [
@@ -62,11 +66,16 @@ const messageFields = z
         anyOf: [
           { required: ['content'], properties: { content: { not: { type: 'null' } } } },
           { required: ['tool_calls'], properties: { role: { const: 'assistant' }, tool_calls: { type: 'array', minItems: 1 } } },
+          { required: ['function_call'], properties: { role: { const: 'assistant' }, function_call: { type: 'object' } } },
         ],
       },
       {
         if: { properties: { role: { const: 'tool' } } },
         then: { required: ['tool_call_id'], properties: { tool_call_id: { type: 'string' } } },
+      },
+      {
+        if: { properties: { role: { const: 'function' } } },
+        then: { required: ['name'], properties: { name: { type: 'string' } } },
       },
     ],
   });
@@ -184,15 +193,23 @@ function templateKwargs({ reasoning_effort: effort, chat_template_kwargs: kwargs
   return { ...thinking, ...kwargs };
 }
 
-/** A checked message as the engine takes it. */
-function toMessage(fields: z.output<typeof messageFields>): ChatMessage {
-  const legacy = fields.role === 'function';
+/** A checked message as the engine takes it; the older form of a call and of its result have the function's name for an id. */
+function toMessage({ function_call: call, ...fields }: z.output<typeof messageFields>): ChatMessage {
+  const isResult = fields.role === 'function';
   return defined({
     role: fields.role === 'function' ? ('tool' as const) : fields.role,
     content: fields.content ?? null,
     name: fields.name ?? undefined,
-    tool_call_id: fields.tool_call_id ?? (legacy ? (fields.name ?? undefined) : undefined),
-    tool_calls: fields.tool_calls ?? undefined,
+    tool_call_id: fields.tool_call_id ?? (isResult ? (fields.name ?? undefined) : undefined),
+    tool_calls: fields.tool_calls ?? (call ? [{ id: call.name, type: 'function', function: call }] : undefined),
     reasoning_content: fields.reasoning_content ?? fields.reasoning ?? undefined,
   });
+}
+
+function isJson(text: string): boolean {
+  try {
+    return text.trim() === '' || JSON.parse(text) !== undefined;
+  } catch {
+    return false;
+  }
 }

@@ -60,6 +60,23 @@ describe('what shapes the answer', () => {
     expect(engine.chats[0]).toEqual({ messages: GOOD.messages, sampling: {}, ...expected });
   });
 
+  test('older calls and their results reach the engine in the current form', async () => {
+    const { chat, engine } = await startListeners();
+    const called = { name: 'weather', arguments: '{"city":"Rome"}' };
+    const messages = [
+      ...GOOD.messages,
+      { role: 'assistant', content: null, function_call: called },
+      { role: 'function', name: 'weather', content: '21' },
+      { role: 'assistant', content: 'Warm.', function_call: null, tool_calls: null },
+    ];
+    expect((await postJson(chat + PATH, { ...GOOD, messages })).status).toBe(200);
+    expect(engine.chats[0]!.messages.slice(1)).toEqual([
+      { role: 'assistant', content: null, tool_calls: [{ id: 'weather', type: 'function', function: called }] },
+      { role: 'tool', name: 'weather', tool_call_id: 'weather', content: '21' },
+      { role: 'assistant', content: 'Warm.' },
+    ]);
+  });
+
   test('the last message is gone on with', async () => {
     const { chat, engine } = await startListeners();
     const messages = [...GOOD.messages, { role: 'assistant', content: 'I am' }];

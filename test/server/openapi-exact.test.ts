@@ -48,7 +48,7 @@ const VALUES: readonly Json[] = [
 /** What no JSON Schema can say: sums, orders and names that another field gives. */
 const BEYOND: readonly ((path: string, body: Body) => boolean)[] = [
   (path) => /voice(_ref|\.id)?$/.test(path),
-  (path) => /(tool_choice|function_call).*name$|tools.*name$|functions.*name$/.test(path),
+  (path) => /(tool_choice|function_call).*name$|tools.*name$|functions.*name$|messages.*arguments$/.test(path),
   (_, { continue_final_message: goesOn, messages }) =>
     goesOn === true && Array.isArray(messages) && (messages as readonly Body[]).at(-1)?.['role'] !== 'assistant',
   (_, { best_of: best, n }) => best != null && n != null && best !== n,
@@ -168,6 +168,8 @@ const MORE: Readonly<Record<string, readonly Body[]>> = {
         { role: 'system', content: [{ type: 'text', text: 'x' }] },
         { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
         { role: 'tool', content: 'x', tool_call_id: 'a' },
+        { role: 'assistant', function_call: { name: 'f', arguments: '{}' } },
+        { role: 'function', name: 'f', content: 'x' },
         { role: 'assistant', content: 'x' },
       ],
       logprobs: true,
