@@ -131,10 +131,12 @@ function parseEarlier(body: Readonly<Record<string, unknown>>, limits: SpeechLim
 
 /** What the engine is asked to speak with: a voice, or a blend of voices. */
 function voiceOf(asked: string, param: string, { voices, aliases }: SpeechLimits): string {
+  // A blend may have white space around its parts; the name of a voice is exact.
+  const isExact = asked.trim() === asked;
   const known = param === 'voice' || !OPENAI_VOICES.has(asked);
   const voice = known ? (aliases.get(asked) ?? withoutAliases(asked, aliases)) : asked;
   const parts = [...(parseBlend(voice)?.keys() ?? [])];
-  if (parts.length > 0 && parts.every((part) => voices.includes(part))) return voice;
+  if (isExact && parts.length > 0 && parts.every((part) => voices.includes(part))) return voice;
   throw invalidValue(
     param,
     `'${param}' names the unknown voice '${asked.slice(0, 60)}'; voices: ${[...voices, ...aliases.keys()].join(', ')}`,
