@@ -10,6 +10,7 @@ const MAX_REPEATS = 100_000;
 
 /** Refuses what is no regular expression, cannot be enforced, or is too large. */
 export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse): void {
+  if (pattern === DECIMAL) return;
   if (typeof pattern !== 'string') return refuse(keyword, `'${keyword}' is a regular expression`, 'malformed');
   if (pattern.length > MAX_LENGTH) refuse(keyword, `a pattern of ${pattern.length} characters; at most ${MAX_LENGTH} can be enforced`);
   try {
@@ -17,7 +18,11 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
   } catch {
     refuse(keyword, `${JSON.stringify(pattern).slice(0, 80)} is not a regular expression`);
   }
-  if (/\(\?[=!<]|\\[bB1-9kpP]/.test(pattern)) refuse(keyword, 'look-around, back references, \\b and \\p cannot be enforced');
+  if (/\(\?[=!<]|\\[bB1-9kpP]/.test(pattern))
+    refuse(
+      keyword,
+      "look-around, back references, \\b and \\p cannot be enforced; characters, classes, groups, '|', repeats, and '^' and '$' at the ends can",
+    );
   const inside = alternativesOf(pattern).flatMap(({ terms }) => terms);
   if (inside.includes('^') || inside.includes('$'))
     refuse(keyword, "'^' and '$' can be enforced at the ends of a pattern and of its alternatives");
@@ -41,6 +46,10 @@ function measure(pattern: string): { readonly groups: number; readonly repeats: 
   }
   return { groups, repeats: open[0] ?? 1 };
 }
+
+/** What Pydantic writes for a Decimal: digits with a sign and a point, and not without a digit. */
+const DECIMAL = '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$';
+const DECIMAL_WITHOUT_LOOKING = '^[+-]?(?:\\d+\\.?\\d*|\\.\\d+)$';
 
 /** What stands for a character, or several, in a regular expression; everything else is structure. */
 const TERM = /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
@@ -72,6 +81,7 @@ function alternativesOf(pattern: string): readonly Alternative[] {
 
 /** A checked pattern that takes whole texts, as the library's do: JSON Schema's are looked for anywhere in a text. */
 export function anchoredPattern(pattern: string): string {
+  if (pattern === DECIMAL) return DECIMAL_WITHOUT_LOOKING;
   const alternatives = alternativesOf(pattern);
   if (alternatives.length === 1 && alternatives[0]!.isAtStart && alternatives[0]!.isAtEnd) return pattern;
   const whole = alternatives.map(

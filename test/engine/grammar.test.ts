@@ -204,9 +204,10 @@ describe('grammar', () => {
   // What is accepted is what the pattern takes, as JSON writes it: never a quotation mark, backslash or control character as it is.
   test.each([
     '^.+$', '^[^x]*$', '^[^-x]*$', '^[^x-]*$', '^a\\sb$', '^[\\s\\d]+$', '^\\D{1,3}$', '^"a"$', '^\\\\d$', '^a[\\x00-\\x7f]b$', '^[!-~]+$', '^(?:"|x)+$', '^[\\w"]+$', '^a\\\\"?$', '^\\u0022x$', '^[а-яё]+$', '^[^а-я]$', '^[éa-c\\u2000-\\u200a]+$', '^[\\u{10000}-\\u{10ffff}]$', '^[€-\\uffff]+$', '^é+$',
+    '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$',
   ])('a pattern is matched with what its JSON says: %s', async (pattern) => {
     const constraint = schema({ type: 'string', pattern });
-    for (const text of ['ab', 'a"b', '"a"', 'a\\b', 'a\tb', 'a\nb', 'x', '"x', '\\d', 'a\\', 'a\\"', '5 5', '-', 'w"w', '~!', 'мир', 'ё', 'é', '\u2005é', '€', '\u{1f600}', 'ÿ']) {
+    for (const text of ['ab', 'a"b', '"a"', 'a\\b', 'a\tb', 'a\nb', 'x', '"x', '\\d', 'a\\', 'a\\"', '5 5', '-', 'w"w', '~!', 'мир', 'ё', 'é', '\u2005é', '€', '\u{1f600}', 'ÿ', '', '.', '+.', '-', '7', '-0.50', '.5', '+1.', '1.2.3']) {
       for (const written of new Set([JSON.stringify(text), `"${text}"`])) {
         expect(await accepts(constraint, written), `${pattern} with ${JSON.stringify(written)}`).toBe(isMatch(pattern, written));
       }
