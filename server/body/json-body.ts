@@ -33,9 +33,15 @@ export function checkEncoding(request: Request): void {
   if (encoding !== undefined && encoding !== 'identity') throw unsupportedMediaType('Content-Encoding is not supported for request bodies');
 }
 
+/** Tells who waits with a body (Expect: 100-continue, as curl does beyond a MiB) that it is wanted. */
+export function askForBody(request: Request): void {
+  if (request.get('expect') !== undefined && request.httpVersion === '1.1') request.res?.writeContinue();
+}
+
 async function readBytes(request: Request, limit: number): Promise<Buffer> {
   const tooLarge = (): HttpError => requestTooLarge(`the body is larger than ${limit} bytes`);
   if (Number(request.get('content-length') ?? 0) > limit) throw tooLarge();
+  askForBody(request);
   const chunks: Buffer[] = [];
   let size = 0;
   let idle: NodeJS.Timeout | undefined;

@@ -3,7 +3,7 @@ import { Dicer } from '@fastify/busboy';
 import type { Request } from 'express';
 import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
 import { Blocks } from './blocks.ts';
-import { checkEncoding } from './json-body.ts';
+import { askForBody, checkEncoding } from './json-body.ts';
 import type { Upload, UploadBudget } from './upload-budget.ts';
 
 const LIMITS = { fields: 30, parts: 40, fieldNameLength: 100, fieldBytes: 64 << 10, headerPairs: 50, headerBytes: 8 << 10 };
@@ -40,6 +40,7 @@ export async function readForm(request: Request, maxFileBytes: number, budget: U
     stop: (error: HttpError) => parser.onError(error),
   };
   const upload = budget.open(request.socket.remoteAddress ?? '', size, reader);
+  askForBody(request);
   try {
     const form = await collect(request, parser, upload, maxBytes);
     upload.complete();

@@ -59,7 +59,9 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
       new HttpError(405, 'method_not_allowed', 'CONNECT is not served here', { headers: { allow: 'GET, HEAD, POST, OPTIONS' } }),
     ),
   );
-  server.on('checkExpectation', app);
+  // A body that is waited for is asked for when it is read: what is refused by its headers is never sent.
+  for (const event of ['checkContinue', 'checkExpectation'] as const)
+    server.on(event, (...exchange) => server.emit('request', ...exchange));
   const silent = trackSilent(server);
   await bind(server, port, host);
   return {

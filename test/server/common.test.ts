@@ -8,6 +8,7 @@ import { createChatApp } from '../../server/chat/routes.ts';
 import { listen } from '../../server/http/listen.ts';
 import { GOOD, ROUTES, eachOf, errorBody } from '../support/each-listener.ts';
 import { FAKE_INFO, FakeEngine } from '../support/fake-engine.ts';
+import { GOOD_CHAT } from '../support/chat-body.ts';
 import { JSON_TYPE, postJson, send, startListeners } from '../support/listeners.ts';
 
 describe('paths and methods', () => {
@@ -123,6 +124,40 @@ describe('bodies', () => {
     const [top = '', body = ''] = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '').split('\r\n\r\n');
     expect(top).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     expect(JSON.parse(body)).toEqual(code === undefined ? { status: 'ok' } : errorBody(code));
+  });
+
+  test.each<[string, 'chat' | 'transcription', string, string, string[]]>([
+    ['a body that is wanted', 'chat', '/v1/chat/completions', 'application/json', ['100 Continue', '200 OK']],
+    [
+      'a form that is wanted',
+      'transcription',
+      '/v1/audio/transcriptions',
+      'multipart/form-data; boundary=x',
+      ['100 Continue', '400 Bad Request'],
+    ],
+    ['a body that is too large', 'chat', '/v1/chat/completions', 'application/json', ['413 Payload Too Large']],
+    ['a form that is too large', 'transcription', '/v1/audio/transcriptions', 'multipart/form-data; boundary=x', ['413 Payload Too Large']],
+    ['a body of another type', 'chat', '/v1/chat/completions', 'text/plain', ['415 Unsupported Media Type']],
+    ['a body for no route', 'chat', '/v1/nothing', 'application/json', ['404 Not Found']],
+  ])('Expect: 100-continue with %s', async (what, listener, path, type, statuses) => {
+    const started = await startListeners();
+    const socket = connect(Number(new URL(started[listener]).port), '127.0.0.1');
+    const body = listener === 'chat' ? JSON.stringify(GOOD_CHAT) : '--x--\r\n';
+    const length = what.includes('too large') ? 2 ** 30 : body.length;
+    let answer = '';
+    const answered = new Promise<void>((resolve) =>
+      socket.on('data', (chunk) => {
+        answer += chunk.toString();
+        if (answer.startsWith('HTTP/1.1 100 Continue\r\n\r\n') && answer.length === 25) socket.write(body);
+        else resolve();
+      }),
+    );
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-continue\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`,
+    );
+    await answered;
+    socket.destroy();
+    expect([...answer.matchAll(/HTTP\/1\.1 (.+)\r\n/g)].map(([, status]) => status)).toEqual(statuses);
   });
 
   test('HTTP/1.0 needs no Host: probes of proxies send none', async () => {
