@@ -30,6 +30,8 @@ const WEB = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(WEB, '..');
 /** Modules of the engine only declare things, so a script takes of them what it names: the grammars' thread has no kernels. */
 const TREESHAKE = { moduleSideEffects: [{ test: /[\\/]engine[\\/][^?]*\.ts$/, sideEffects: false }] };
+/** Compressing the page takes most of a build's time, as it should: the bundler warns of it, in the midst of what `npm start` says. */
+const CHECKS = { bundlerTimings: false };
 /** What stands in for Node-only modules when kernel cases run in a page (its self-test). */
 const STAND_INS = join(ROOT, 'test', 'support', 'browser');
 
@@ -220,7 +222,11 @@ export default defineConfig({
   base: './',
   cacheDir: join(ROOT, 'node_modules', '.vite'),
   plugins: [modelFolder(), sharedShaders(), kernelCases(), offlineShell(), packedCopies()],
-  worker: { format: 'es', plugins: () => [sharedShaders(), grammarWasm(), kernelCases()], rollupOptions: { treeshake: TREESHAKE } },
+  worker: {
+    format: 'es',
+    plugins: () => [sharedShaders(), grammarWasm(), kernelCases()],
+    rollupOptions: { treeshake: TREESHAKE, checks: CHECKS },
+  },
   esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },
@@ -231,6 +237,7 @@ export default defineConfig({
     modulePreload: false,
     rollupOptions: {
       treeshake: TREESHAKE,
+      checks: CHECKS,
       input: { index: join(WEB, 'index.html'), sw: join(WEB, 'src', 'sw.ts') },
       output: { entryFileNames: (chunk) => (chunk.name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
     },
