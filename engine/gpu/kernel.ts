@@ -38,6 +38,13 @@ export interface Variant {
   readonly storage?: string;
   /** The binding, read or written, whose words lie in a storage texture instead of a buffer (Device.texels); `fragments` picks the file that loads or stores them. */
   readonly texture?: string | undefined;
+  /** More such bindings. */
+  readonly textures?: readonly string[] | undefined;
+}
+
+/** The bindings of a variant that are textures where others have buffers. */
+export function inTextures({ texture, textures = [] }: Variant): readonly string[] {
+  return texture === undefined ? textures : [texture, ...textures];
 }
 
 export interface Kernel<S extends KernelSpec = KernelSpec> {
@@ -64,7 +71,7 @@ export function variantLabel(kernel: Kernel, variant: Variant): string {
   let label = variant.storage ? `${kernel.name} ${variant.storage}` : kernel.name;
   for (const k in variant.consts) label += ` ${k}=${variant.consts[k]}`;
   for (const k in variant.overrides) label += ` ${k}=${variant.overrides[k]}`;
-  if (variant.texture) label += ` ${variant.texture} in a texture`;
+  for (const name of inTextures(variant)) label += ` ${name} in a texture`;
   const size = variant.subgroupSize === undefined ? '' : ` of ${variant.subgroupSize}`;
   return variant.subgroups ? `${label} subgroups${size}` : label;
 }
@@ -81,7 +88,7 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
     if (text === undefined) throw new EngineError('internal', `kernel ${kernel.name}: shaders/${path} is missing`);
     const sized =
       variant.subgroupSize === undefined ? text : text.replace(/^@compute\b/m, `@compute @subgroup_size(${variant.subgroupSize})`);
-    parts.push(variant.texture === undefined || path !== spec.file ? sized : withTexture(sized, variant.texture));
+    parts.push(path === spec.file ? inTextures(variant).reduce(withTexture, sized) : sized);
   }
   return parts.join('\n');
 }

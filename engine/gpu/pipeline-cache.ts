@@ -1,7 +1,7 @@
 import { EngineError } from '../errors.ts';
 import type { DeviceStats } from './caps.ts';
 import { KernelFault, faultOf } from './kernel-fault.ts';
-import { assembleWgsl, variantLabel } from './kernel.ts';
+import { assembleWgsl, inTextures, variantLabel } from './kernel.ts';
 import type { Kernel, Variant } from './kernel.ts';
 import type { ParamsSlot } from './params.ts';
 import type { Tensor } from './tensor.ts';
@@ -16,8 +16,8 @@ interface Layout {
 }
 
 interface KernelState {
-  /** By the binding that is a texture. */
-  readonly layouts: Map<string | undefined, Layout>;
+  /** By the bindings that are textures. */
+  readonly layouts: Map<string, Layout>;
   readonly pipelines: Map<string, GPUComputePipeline>;
   readonly variants: Map<string, Variant>;
   readonly compiling: Map<string, Promise<void>>;
@@ -92,14 +92,14 @@ export class PipelineCache {
 
   bindGroup(kernel: Kernel, tensors: Readonly<Record<string, Tensor>>, params: ParamsSlot): GPUBindGroup {
     let key = params.bufferId;
-    let texture: string | undefined;
+    const textures: string[] = [];
     for (const name in kernel.spec.bindings) {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
-      if (tensor.texture && kernel.spec.bindings[name] !== 'texels') texture = name;
+      if (tensor.texture && kernel.spec.bindings[name] !== 'texels') textures.push(name);
     }
-    const layout = this.#layout(kernel, texture);
+    const layout = this.#layout(kernel, textures);
     const cached = layout.bindGroups.get(key);
     if (cached) return cached;
     const entries: GPUBindGroupEntry[] = [];
@@ -139,19 +139,20 @@ export class PipelineCache {
     return state;
   }
 
-  #layout(kernel: Kernel, texture: string | undefined): Layout {
+  #layout(kernel: Kernel, textures: readonly string[]): Layout {
     const { layouts } = this.#state(kernel);
-    let layout = layouts.get(texture);
+    const key = textures.join();
+    let layout = layouts.get(key);
     if (!layout) {
-      layout = this.#sharedLayout(kernel, texture);
-      layouts.set(texture, layout);
+      layout = this.#sharedLayout(kernel, textures);
+      layouts.set(key, layout);
     }
     return layout;
   }
 
-  #sharedLayout({ spec, name }: Kernel, texture: string | undefined): Layout {
+  #sharedLayout({ spec, name }: Kernel, textures: readonly string[]): Layout {
     const types = Object.entries(spec.bindings).map(([binding, access]) =>
-      access === 'texels' ? 'texture' : binding !== texture ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
+      access === 'texels' ? 'texture' : !textures.includes(binding) ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
     ); // prettier-ignore
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;
@@ -180,7 +181,7 @@ export class PipelineCache {
     const module = this.#gpu.createShaderModule({ label, code });
     return {
       label,
-      layout: this.#layout(kernel, variant.texture).pipeline,
+      layout: this.#layout(kernel, inTextures(variant)).pipeline,
       compute: { module, entryPoint: 'main', constants: { ...variant.overrides } },
     };
   }

@@ -150,12 +150,12 @@ export class Recorder {
     this.#steps.push(...texelRows('spill', texels, { buffer: to.buffer, byte: to.offset, texture: from.texture!, firstRow: 0 }));
   }
 
-  /** Copies all of a tensor that lies in a texture to the start of another, of rows of texels as long. */
+  /** Copies all of a tensor that lies in a texture to the start of another, of rows of texels as long where it has several. */
   copyTexels(from: Tensor, to: Tensor): void {
     if (this.mode === 'dry') return;
     const [old, more] = [from.texture!, to.texture!];
     assert(
-      old.width === more.width && old.height <= more.height,
+      (old.height === 1 ? old.width <= more.width : old.width === more.width) && old.height <= more.height,
       `copy ${from.label} -> ${to.label}: ${old.height} rows of ${old.width} texels do not fit`,
     );
     this.#steps.push({ kind: 'texels', from: old, to: more });

@@ -6,6 +6,7 @@ import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
+import { pagePlace } from './weight-place.ts';
 import { reduceFragment, reduceVariant } from './reduce.ts';
 import type { StateCache } from './states.ts';
 
@@ -31,7 +32,10 @@ export interface PageRoom {
   readonly limit: number;
 }
 
-/** The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; int8: as u32, and pageSize words with scales behind each head. */
+/**
+ * The pages of every layer. They may be fewer than there may come to be (growKVCache). Keys [P, K, D/4, pageSize, 4], values [P, K, pageSize, D/4, 4]; in textures,
+ * as u32, eight channels beside each other (lib/store_pages_texels.wgsl); int8: as u32, and pageSize words with scales behind each head.
+ */
 export interface KVCache extends PageRoom {
   readonly dtype: KVType;
   /** Of the layers that see a window only, whose pages have numbers of their own; absent = there are none. */
@@ -127,7 +131,7 @@ export function createKVCache(
     pageSize,
     layers: shape.layers.map((heads, i) => ({
       ...heads,
-      ...pagesOf(device, shape, heads, i, heads.window === undefined ? pages : windows.pages),
+      ...pagesOf(device, shape, heads, i, heads.window === undefined ? { pages, limit } : windows),
       ...(dtype === 'int8' && { plan: device.tensor(`key plan ${i}`, 'f32', [heads.kvHeads, APART_CHANNELS + heads.headDim]) }),
     })),
   };
@@ -138,10 +142,15 @@ function pagesOf(
   { pageSize, dtype }: Pick<KVShape, 'pageSize' | 'dtype'>,
   { kvHeads, headDim }: KVHeads,
   layer: number,
-  pages: number,
+  { pages, limit }: PageRoom,
 ): Pick<KVLayer, 'k' | 'v'> {
+  const bytes = limit * pageBytes({ layers: [{ kvHeads, headDim }], pageSize, dtype }).largest;
+  const inTexture = pagePlace(device.caps, dtype, headDim, bytes) === 'texture';
   const rows = dtype === 'int8' ? (headDim + SCALE_BYTES) / 4 : headDim;
-  const make = (label: string): Tensor => device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
+  const make = (label: string): Tensor =>
+    inTexture
+      ? device.texels(label, [pages, kvHeads, headDim / 2, pageSize])
+      : device.tensor(label, dtype === 'int8' ? 'u32' : dtype, [pages, kvHeads, rows, pageSize]);
   return { k: make(`k pages ${layer}`), v: make(`v pages ${layer}`) };
 }
 
@@ -166,9 +175,11 @@ function growRoom(device: Device, kv: KVCache, room: PageRoom, needed: number, w
   kv.layers.forEach((layer, i) => {
     if ((layer.window !== undefined) !== windowed) return;
     const rec = device.record('more KV pages');
-    const more = pagesOf(device, kv, layer, i, room.pages);
-    rec.copy(layer.k, more.k);
-    rec.copy(layer.v, more.v);
+    const more = pagesOf(device, kv, layer, i, room);
+    for (const side of ['k', 'v'] as const) {
+      if (layer[side].texture) rec.copyTexels(layer[side], more[side]);
+      else rec.copy(layer[side], more[side]);
+    }
     rec.submit();
     device.destroy(layer.k, layer.v);
     Object.assign(layer, more);
@@ -181,9 +192,19 @@ export function kvFragment(variant: Variant): string {
   return `lib/kv_${variant.storage ?? 'f32'}.wgsl`;
 }
 
+/** What of a variant is decided by where pages lie. */
+export function pagesVariant({ k }: Pick<KVLayer, 'k'>): Pick<Variant, 'textures'> {
+  return k.texture ? { textures: ['k_pages', 'v_pages'] } : {};
+}
+
+/** The fragment that stores into pages. */
+export function storeFragment({ textures }: Variant): string {
+  return textures ? 'lib/store_pages_texels.wgsl' : 'lib/store_pages.wgsl';
+}
+
 export const ROPE_KV_STORE = defineKernel({
   file: 'kv/rope_kv_store.wgsl',
-  fragments: (v) => [kvFragment(v), 'lib/rope_store.wgsl'],
+  fragments: (v) => [kvFragment(v), 'lib/rope_store.wgsl', storeFragment(v)],
   bindings: { qkv: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
   params: { heads: 'u32', kv_heads: 'u32', new_heads: 'u32' },
   overrides: { WG: 'u32', D8: 'u32' },
@@ -245,6 +266,8 @@ export function ropeKVStore(rec: Recorder, args: RopeKVStoreArgs): void {
     rec.dispatch(ROPE_KV_STORE_INT8, { ...variant, storage: dtype, consts, overrides: { WG: wg, D8, P: D8 & -D8 } }, { ...bindings, plan: pages.plan! }, params, [heads + newHeads, rows]); // prettier-ignore
     return;
   }
-  const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 } };
+  // Handing pairs round takes subgroups; this kernel has no need to, but the fragment can.
+  const inTextures = { ...pagesVariant(pages), subgroups: pages.k.texture !== undefined };
+  const variant = { storage: dtype, consts: { PAGE: pageSize }, overrides: { WG, D8 }, ...inTextures };
   rec.dispatch(ROPE_KV_STORE, variant, bindings, params, [ceilDiv((heads + newHeads) * D8, WG), rows]);
 }

@@ -4,7 +4,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
-import { kvFragment } from './kv.ts';
+import { kvFragment, pagesVariant } from './kv.ts';
 import type { KVCache } from './kv.ts';
 import { lanesOf } from './lanes.ts';
 
@@ -20,7 +20,11 @@ const MAX_VECTORS = 16;
 
 export const PAGED_ATTENTION = defineKernel({
   file: 'attention/paged_attention.wgsl',
-  fragments: (v) => [kvFragment(v), v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl'],
+  fragments: (v) => [
+    kvFragment(v),
+    v.textures ? 'lib/pages_texture.wgsl' : 'lib/pages_buffer.wgsl',
+    v.subgroups ? 'lib/lanes_subgroup.wgsl' : 'lib/lanes.wgsl',
+  ],
   consts: ['PAGE', 'SPLIT', 'LANES', 'D4', 'SLICES', 'GROUP', 'SHARES', 'QUERIES'],
   bindings: { q: 'read', k_pages: 'read', v_pages: 'read', block_table: 'read', tiles: 'read', sinks: 'read', out: 'write' },
   params: {
@@ -148,7 +152,7 @@ export function pagedAttention(rec: Recorder, args: PagedAttentionArgs): void {
     sinks: sinks ?? q,
     out: split?.partials ?? out,
   };
-  const variant = { storage: dtype, consts, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink }, ...subgroups };
+  const variant = { storage: dtype, consts, overrides: { HAS_CAP: softCap ? 1 : 0, ...sink }, ...pagesVariant(pages), ...subgroups };
   rec.dispatch(PAGED_ATTENTION, variant, bindings, params, [tileCount, kvHeads * shares, split?.parts ?? 1]);
   if (!split) return;
   rec.dispatch(

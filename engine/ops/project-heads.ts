@@ -7,7 +7,7 @@ import type { Tensor } from '../gpu/tensor.ts';
 import { fewRowsFragments } from './linear.ts';
 import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
 import type { NormedRows } from './fused-linear.ts';
-import { kvFragment } from './kv.ts';
+import { kvFragment, pagesVariant, storeFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
 import { reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
@@ -21,6 +21,7 @@ export const PROJECT_HEADS = defineKernel({
     'lib/head_rms.wgsl',
     kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }),
     'lib/rope_store.wgsl',
+    storeFragment(v),
   ],
   consts: ['ROWS', 'D8', 'HEAD_LANES'],
   bindings: {
@@ -105,7 +106,11 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     };
     const sizes = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads };
     const params = { ...sizes, first_head: part.first / headDim, each, eps };
-    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides }, bindings, params, [all / each, 1]);
+    const places = pagesVariant({ k });
+    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides, ...places }, bindings, params, [
+      all / each,
+      1,
+    ]);
   }
   return true;
 }

@@ -24,6 +24,8 @@ export const REPLACEABLE = {
   reduce_lanes: 'reduce',
   words_texture: 'words_of_columns',
   quads_texture: 'quads_buffer',
+  pages_texture: 'pages_buffer',
+  store_pages_texels: 'store_pages',
   floats_texture: 'floats_of_columns',
   linear_fused: 'rms_norm and others',
   linear_normed: 'rms_norm and others',

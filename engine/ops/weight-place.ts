@@ -1,4 +1,4 @@
-/** Where the words of a weight lie on a device, and in which order: the one place that chooses. */
+/** Where the words of weights, and of pages of keys and values, lie on a device, and in which order: the one place that chooses. */
 import type { Caps } from '../gpu/caps.ts';
 import { TEXEL_BYTES } from '../gpu/tensor.ts';
 import { BLOCK } from '../weights/block-format.ts';
@@ -32,6 +32,12 @@ export function placeOf(caps: Caps, type: WeightType, bytes: number): WordPlace 
   const reader = isBlockType(type) ? 'words_texture' : 'floats_texture';
   const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, reader);
   return canRead && type !== 'f32' && bytes >= LEAST_BYTES ? 'texture' : 'buffer';
+}
+
+/** Where pages of keys and values of so many channels are put, which take so many bytes at most: f16 on lavapipe in a texture, eight channels a texel. */
+export function pagePlace(caps: Caps, dtype: string, headDim: number, bytes: number): WordPlace {
+  const canRead = hasShuffles(caps) && !avoids(caps, 'pages_texture') && !avoids(caps, 'store_pages_texels');
+  return canRead && dtype === 'f16' && headDim % 16 === 0 && bytes <= caps.maxTexels * TEXEL_BYTES ? 'texture' : 'buffer';
 }
 
 /** Bytes that a part of a weight may have there. */

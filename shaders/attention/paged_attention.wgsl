@@ -1,15 +1,14 @@
 // out[t, h] = softmax(q[t, h] . k[s] * scale over position of t - window < s <= position of t) v[s], causal attention over keys and values in pages.
 //
-// A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup
-// computes a tile for GROUP query heads of one key/value head, so that a key is loaded once for QUERIES queries; SHARES workgroups have all heads of it. Prefill, chunks of a prefill and decode
-// differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values
-// are summed (v [P][K][PAGE][D4]); what crosses lanes goes through lib/lanes*.wgsl. Quantised pages end with a row of PAGE words, one a position:
-// the scale, and of keys the counts of four channels that are kept apart; a query ends with the four for them.
+// A tile is (first row, rows, block table row, position of the first row): up to QUERIES / GROUP consecutive rows of one sequence; a workgroup computes a tile for
+// GROUP query heads of one key/value head, so that a key is loaded once for QUERIES queries; SHARES workgroups have all heads of it. Prefill, chunks of a prefill and
+// decode differ only in their tiles. Lanes are positions while scores are computed (k [P][K][D4][PAGE]) and channels while values are summed (v [P][K][PAGE][D4]);
+// what crosses lanes goes through lib/lanes*.wgsl, what pages lie in through lib/pages_*.wgsl. Quantised pages end with a row of PAGE words, one a position: the scale,
+// and of keys the counts of four channels that are kept apart; a query ends with the four for them.
 //
-// Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in
-// order. params.partial leaves the folding to paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and
-// neither depends on chunking or on the batch. It is no override, because decodes take both ways and compiling is dear.
-// Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
+// Positions are cut at absolute multiples of SPLIT into parts with their own maximum, sum and weighted values, folded in order. params.partial leaves the folding to
+// paged_attention_reduce.wgsl, one workgroup a part (z): both ways give the same bits, and neither depends on chunking or on the batch. It is no override, because
+// decodes take both ways and compiling is dear. Partials: [T][H][parts][D4 + 1], the last vector holds (maximum, sum).
 // q is scaled by params.scale, which includes log2(e), as soft_cap does, and by 1 + growth * log(1 + floor(position of t / growth_span)).
 // With HAS_CAP scores are soft_cap * tanh(scores / soft_cap). With HAS_SINK each head has a score of its own, sinks [H], that takes its part of the softmax and
 // has no value (https://arxiv.org/abs/2309.17453); it comes last, behind all parts. Reference: test/reference/paged-attention.ts.
@@ -69,8 +68,11 @@ fn query_scale(position: u32) -> f32 {
   return params.scale * (1.0 + params.growth * log(1.0 + f32(position / params.growth_span)));
 }
 
-// Vectors of a query.
+// Vectors of a query; loads that bring all of a value, a lane's share of them, and the vectors it gets.
 const Q4 = D4 + SCALE_ROWS;
+const V4 = D4 / PAGE_QUADS;
+const LOADS = (V4 + LANES - 1u) / LANES;
+const SUMS = LOADS * PAGE_QUADS;
 
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -106,7 +108,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   var total_max: array<f32, QUERIES>;
   var total_sum: array<f32, QUERIES>;
-  var total: array<vec4<f32>, QUERIES * SLICES>;
+  var total: array<vec4<f32>, QUERIES * SUMS>;
   for (var i = 0u; i < QUERIES; i++) {
     total_max[i] = LOWEST;
   }
@@ -116,7 +118,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var part_max: array<f32, QUERIES>;
     // Variables of a loop need their initial value in words: Dawn (webgpu 0.6.2) keeps the last round's otherwise.
     var part_sum = array<f32, QUERIES>();
-    var acc = array<vec4<f32>, QUERIES * SLICES>();
+    var acc = array<vec4<f32>, QUERIES * SUMS>();
     for (var i = 0u; i < QUERIES; i++) {
       part_max[i] = LOWEST;
     }
@@ -128,24 +130,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let page = block_table[tile.z * params.table_stride + position / PAGE];
       let head_base = (page * params.kv_heads + kv_head) * (D4 + SCALE_ROWS) * PAGE;
       let scale_at = head_base + D4 * PAGE + position % PAGE;
-      let key_at = head_base + position % PAGE;
       let value_at = head_base + position % PAGE * D4;
       var score = array<f32, QUERIES>();
       lanes_barrier();
       for (var j = 0u; j < SLICES; j++) {
-        for (var from_lane = 0u; from_lane < lane_count(); from_lane++) {
+        for (var from_lane = 0u; from_lane < lane_count(); from_lane += PAGE_QUADS) {
           let d4 = j * LANES + from_lane;
           if (d4 < D4) {
-            let key = load_kv(k_pages[key_at + d4 * PAGE]);
+            let words = key_words(head_base, d4, position % PAGE);
             for (var i = 0u; i < QUERIES; i++) {
-              let query = take_query(i * SLICES + j, from_lane, mine[i * SLICES + j]);
-              score[i] = fma(query.w, key.w, fma(query.z, key.z, fma(query.y, key.y, fma(query.x, key.x, score[i]))));
+              for (var h = 0u; h < PAGE_QUADS; h++) {
+                let key = quad_of(words, h);
+                let query = take_query(i * SLICES + j, from_lane + h, mine[i * SLICES + j]);
+                score[i] = fma(query.w, key.w, fma(query.z, key.z, fma(query.y, key.y, fma(query.x, key.x, score[i]))));
+              }
             }
           }
         }
       }
       if (SCALE_ROWS > 0u) {
-        let key_word = k_pages[scale_at];
+        let key_word = key_tail(scale_at);
         let key_scale = load_key_scale(key_word);
         let counts = load_counts(key_word);
         for (var i = 0u; i < QUERIES; i++) {
@@ -172,13 +176,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         weight[i] = select(exp2(score[i] - new_max), 0.0, score[i] == LOWEST);
         part_sum[i] = fma(part_sum[i], factor, weight[i]);
         part_max[i] = new_max;
-        for (var j = 0u; j < SLICES; j++) {
-          acc[i * SLICES + j] *= factor;
+        for (var j = 0u; j < SUMS; j++) {
+          acc[i * SUMS + j] *= factor;
         }
       }
       if (SCALE_ROWS > 0u) {
         // A value's scale goes with its weight, after the sum of the weights has taken the bare one.
-        let value_scale = load_scale(v_pages[scale_at]);
+        let value_scale = load_scale(value_tail(scale_at));
         for (var i = 0u; i < QUERIES; i++) {
           weight[i] *= value_scale;
         }
@@ -191,10 +195,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       lanes_barrier();
       for (var s = 0u; s < lane_count(); s++) {
         let value_base = take_index(s, value_at);
-        for (var j = 0u; j < SLICES; j++) {
-          let value = load_kv(v_pages[value_base + min(j * LANES + lane, D4 - 1u)]);
+        for (var j = 0u; j < LOADS; j++) {
+          let words = value_words(value_base, min(j * LANES + lane, V4 - 1u));
           for (var i = 0u; i < QUERIES; i++) {
-            acc[i * SLICES + j] = fma(vec4<f32>(take_number(i, s, weight[i])), value, acc[i * SLICES + j]);
+            let share = vec4<f32>(take_number(i, s, weight[i]));
+            for (var h = 0u; h < PAGE_QUADS; h++) {
+              let at = i * SUMS + j * PAGE_QUADS + h;
+              acc[at] = fma(share, quad_of(words, h), acc[at]);
+            }
           }
         }
       }
@@ -211,8 +219,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       let new_factor = rescale(part_max[i], new_max);
       total_sum[i] = fma(part_sum[i], new_factor, total_sum[i] * old_factor);
       total_max[i] = new_max;
-      for (var j = 0u; j < SLICES; j++) {
-        total[i * SLICES + j] = fma(acc[i * SLICES + j], vec4<f32>(new_factor), total[i * SLICES + j] * old_factor);
+      for (var j = i * SUMS; j < i * SUMS + SUMS; j++) {
+        total[j] = fma(acc[j], vec4<f32>(new_factor), total[j] * old_factor);
       }
     }
   }
@@ -223,15 +231,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let new_max = max(total_max[i], sink);
         let factor = rescale(total_max[i], new_max);
         total_sum[i] = fma(total_sum[i], factor, exp2(sink - new_max));
-        for (var j = 0u; j < SLICES; j++) {
-          total[i * SLICES + j] *= factor;
+        for (var j = 0u; j < SUMS; j++) {
+          total[i * SUMS + j] *= factor;
         }
       }
       let to = select(head_at[i] * D4, (head_at[i] * params.parts + group.z) * (D4 + 1u), partial);
-      for (var j = 0u; j < SLICES; j++) {
-        let d4 = j * LANES + lane;
-        if (d4 < D4) {
-          out[to + d4] = select(total[i * SLICES + j] / total_sum[i], total[i * SLICES + j], partial);
+      for (var j = 0u; j < SUMS; j++) {
+        let load = j / PAGE_QUADS * LANES + lane;
+        if (load < V4) {
+          out[to + load + j % PAGE_QUADS * V4] = select(total[i * SUMS + j] / total_sum[i], total[i * SUMS + j], partial);
         }
       }
       if (partial && lane == 0u) {

@@ -50,10 +50,11 @@ fn head_quad(i: u32, quad: u32) -> vec4<f32> {
   return made;
 }
 
-// Makes and stores the head.
-fn project_head(first_row: u32, lane: u32) {
+// Makes and stores a head of this dispatch.
+fn project_head(own: u32, first_row: u32, lane: u32) {
+  own_head = own;
   make_groups(first_row, lane);
-  let head = params.first_head + own_head;
+  let head = params.first_head + own;
   let is_query = head < params.heads;
   let is_value = head >= params.heads + params.kv_heads;
   for (var i = 0u; i < ROWS; i++) {
@@ -66,7 +67,11 @@ fn project_head(first_row: u32, lane: u32) {
       continue;
     }
     let slot = slots[row];
-    for (var d = lane; d < D8; d += WG) {
+    for (var first = 0u; first < D8; first += WG) {
+      let d = first + lane;
+      if (!in_head(d)) {
+        continue;
+      }
       var pair = Pair(head_quad(i, d), head_quad(i, d + D8));
       if (HAS_HEAD_NORM && !is_value) {
         let at = select(2u * D8, 0u, is_query) + d;
@@ -77,7 +82,8 @@ fn project_head(first_row: u32, lane: u32) {
       } else if (slot != PADDING && is_value) {
         store_value(slot, head - params.heads - params.kv_heads, d, pair);
       } else if (slot != PADDING) {
-        store_key(slot, head - params.heads, d, turned(pair, positions[row], d));
+        let key = turned(pair, positions[row], d);
+        store_key(slot, head - params.heads, d, key, pair_beside(key));
       }
     }
   }
@@ -89,11 +95,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   norm_rows(first_row, lane);
   if (HOLDS) {
     for (var h = 0u; h < params.each; h++) {
-      own_head = group.x * params.each + h;
-      project_head(first_row, lane);
+      project_head(group.x * params.each + h, first_row, lane);
     }
   } else {
-    own_head = group.x;
-    project_head(first_row, lane);
+    project_head(group.x, first_row, lane);
   }
 }

@@ -2,7 +2,7 @@
 //
 // qkv [T, H + 2 K, D], heads of q, then k, then v; q [T, H, D]. Rotation is Hugging Face's half-split form: channel d < D/2 pairs with
 // d + D/2; cos_sin [S, D/2] of (cos, sin) interleaved in fours: row s holds D/8 times (4 cosines, 4 sines). Keys lie in pages as [P][K][D/4][PAGE] (attention
-// reads neighbouring positions), values as [P][K][PAGE][D/4] (attention reads neighbouring channels). A slot is page * PAGE + offset; rows
+// reads neighbouring positions), values as [P][K][PAGE][D/4] (attention reads neighbouring channels); in textures as store_pages_texels.wgsl has it. A slot is page * PAGE + offset; rows
 // with slot 0xffffffff are padding and store nothing. One invocation: four channels and their partners of one head, grid (H + K heads, T); the key's
 // invocation stores the value of the same head too. D is a multiple of 8. Reference: test/reference/kv.ts.
 override WG: u32;
@@ -45,6 +45,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     return;
   }
   let value = at + params.new_heads * 2u * D8;
-  store_key(slot, head - params.heads, d, pair);
+  let beside = turned(Pair(qkv[at + BESIDE], qkv[at + BESIDE + D8]), positions[row], d + BESIDE);
+  store_key(slot, head - params.heads, d, pair, beside);
   store_value(slot, head - params.heads, d, Pair(qkv[value], qkv[value + D8]));
 }

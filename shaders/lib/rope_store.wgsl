@@ -1,5 +1,5 @@
-// Four channels of a head and their partners, turned by a position, and where queries, keys and values go: of kernels with cos_sin, q, k_pages, v_pages, D8, PAGE
-// and params.heads and kv_heads, whose layouts rope_kv_store.wgsl has.
+// Four channels of a head and their partners, turned by a position, and where queries go: of kernels with cos_sin, q, D8 and params.heads, whose layouts
+// rope_kv_store.wgsl has. Keys and values go where store_pages*.wgsl says.
 const PADDING = 0xffffffffu;
 
 // Channels 4 d to 4 d + 3, and those half a head behind them.
@@ -19,16 +19,4 @@ fn store_query(row: u32, head: u32, d: u32, pair: Pair) {
   let to = (row * params.heads + head) * 2u * D8 + d;
   q[to] = pair.low;
   q[to + D8] = pair.high;
-}
-
-fn store_key(slot: u32, head: u32, d: u32, pair: Pair) {
-  let at = (slot / PAGE * params.kv_heads + head) * 2u * D8 * PAGE + slot % PAGE;
-  k_pages[at + d * PAGE] = store_kv(pair.low);
-  k_pages[at + (d + D8) * PAGE] = store_kv(pair.high);
-}
-
-fn store_value(slot: u32, head: u32, d: u32, pair: Pair) {
-  let at = ((slot / PAGE * params.kv_heads + head) * PAGE + slot % PAGE) * 2u * D8 + d;
-  v_pages[at] = store_kv(pair.low);
-  v_pages[at + D8] = store_kv(pair.high);
 }

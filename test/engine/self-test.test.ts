@@ -87,7 +87,7 @@ describe('the self-test of a chat model', () => {
   });
 
   test('refuses to start, in one line, where nothing can take the place of what is wrong', async () => {
-    const wrong = (text: string): string => once(text, 'select(total[i * SLICES + j] / total_sum[i],', 'select(total[i * SLICES + j],');
+    const wrong = (text: string): string => once(text, 'select(total[i * SUMS + j] / total_sum[i],', 'select(total[i * SUMS + j],');
     await expect(start({ 'attention/paged_attention.wgsl': wrong })).rejects.toThrow(/cannot run Parley: kernel paged_attention .* gives wrong results/); // prettier-ignore
     const store = { 'lib/linear_store.wgsl': (text: string) => once(text, 'out[at] = y;', 'out[at] = 1.001 * y;') };
     await expect(start(store)).rejects.toThrow(/cannot run Parley: kernel linear_tile .* gives wrong results/);

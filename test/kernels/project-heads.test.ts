@@ -14,6 +14,7 @@ import type { WeightType } from '../../engine/weights/storage.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import { testDevice } from '../support/device.ts';
 import { WEIGHT_FLAVOURS, randomTensor } from '../support/kernel-case.ts';
+import { readPages, writePages } from '../support/pages.ts';
 
 const PAGE = 16;
 const PAGES = 4;
@@ -96,7 +97,8 @@ async function run(device: Device, shape: Shape, fused: boolean): Promise<readon
   const kv = createKVCache(device, { layers: [{ kvHeads, headDim }], pageSize: PAGE, dtype: pages }, PAGES);
   const { k, v } = kv.layers[0]!;
   for (const tensor of [k, v])
-    device.write(
+    writePages(
+      device,
       tensor,
       Uint32Array.from({ length: tensor.byteLength / 4 }, (_, i) => i),
     );
@@ -128,7 +130,7 @@ async function run(device: Device, shape: Shape, fused: boolean): Promise<readon
     ropeKVStore(rec, { qkv, ...places });
   }
   rec.submit();
-  return [await device.read(q), await device.read(k), await device.read(v)];
+  return [await device.read(q), await readPages(device, k), await readPages(device, v)];
 }
 
 describe('project_heads', () => {

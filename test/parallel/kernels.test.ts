@@ -53,7 +53,7 @@ describe('kernels that give wrong results', () => {
   });
 
   test('refuse the start in one line, where nothing can take their place', async () => {
-    const wrong = (text: string): string => once(text, 'select(total[i * SLICES + j] / total_sum[i],', 'select(total[i * SLICES + j],');
+    const wrong = (text: string): string => once(text, 'select(total[i * SUMS + j] / total_sum[i],', 'select(total[i * SUMS + j],');
     const spoil = { 'attention/paged_attention.wgsl': wrong };
     const starting = startedChat(spoiled(platform, spoil), { tpSize: 2, rankThreads: false });
     await expect(starting).rejects.toThrow(/cannot run Parley: kernel paged_attention .* gives wrong results/);

@@ -1,0 +1,23 @@
+// Keys and values of pages in buffers, four channels a load: of kernels with k_pages, v_pages and PAGE, whose layouts rope_kv_store.wgsl has.
+const PAGE_QUADS = 1u;
+
+fn key_words(head_base: u32, d4: u32, offset: u32) -> kv_t {
+  return k_pages[head_base + d4 * PAGE + offset];
+}
+
+fn value_words(at: u32, d4: u32) -> kv_t {
+  return v_pages[at + d4];
+}
+
+fn quad_of(words: kv_t, h: u32) -> vec4<f32> {
+  return load_kv(words);
+}
+
+// Words of the row behind a quantised page.
+fn key_tail(at: u32) -> kv_t {
+  return k_pages[at];
+}
+
+fn value_tail(at: u32) -> kv_t {
+  return v_pages[at];
+}
