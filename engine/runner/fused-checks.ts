@@ -5,6 +5,7 @@ import { NO_SLOT, createKVCache } from '../ops/kv.ts';
 import { LINEAR_NORMED } from '../ops/linear-normed.ts';
 import { PROJECT_HEADS, projectHeads } from '../ops/project-heads.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
+import { fromF16 } from '../util/f16.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
 import * as plain from './plain.ts';
@@ -86,7 +87,7 @@ function checkProduct(
   };
 }
 
-/** Heads of queries over one of keys. What is compared are the queries: keys and values are made as they are, and pages are in the case of attention. */
+/** Heads of queries over one of keys: the queries, then the key and the value of every row but the last of several, which is padding. */
 const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
   const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES, HELD } = consts;
   const k = inputsOf(storage as WeightType, consts);
@@ -99,31 +100,57 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
   const [bias, norms] = [bench.floats([width]), bench.floats([2, headDim])];
   const [hasBias, hasHeadNorm] = [overrides['HAS_BIAS'] === 1, overrides['HAS_HEAD_NORM'] === 1];
   const kv = createKVCache(bench.device, { layers: [{ kvHeads: 1, headDim }], pageSize: PAGE, dtype: HALF_PAGES === 1 ? 'f16' : 'f32' }, 1);
-  for (const { k: keys, v } of kv.layers) for (const tensor of [keys, v]) bench.keep(tensor);
+  const pages = [bench.keep(kv.layers[0]!.k), bench.keep(kv.layers[0]!.v)];
   const rope = { theta: 10_000, headDim, scaling: undefined };
   const cosSin = bench.keep(ropeTable(bench.device, rope, rows + 1));
   const positions = Array.from({ length: rows }, (_, row) => row + 1);
-  const [where, slots] = [bench.words(positions), bench.words(positions.map((row) => (row === rows ? NO_SLOT : row)))];
+  const stored = positions.slice(0, Math.max(1, rows - 1));
+  const [where, slots] = [bench.words(positions), bench.words(positions.map((row, i) => (i < stored.length ? row : NO_SLOT)))];
   const q = bench.out([rows, heads * headDim]);
+  const words = bench.out([pages[0]!.byteLength / 4]);
+  const all = bench.out([q.size + 2 * words.size]);
   const sums = plain.linear(read, values, rows, width, k).map((sum, i) => sum + (hasBias ? bias.values[i % width]! : 0));
   const frequencies = Float32Array.from(ropeFrequencies(rope));
+  const made = (row: number, index: number) => sums.slice(row * width + index * headDim, row * width + (index + 1) * headDim);
   const head = (row: number, index: number): readonly number[] => {
-    const own = sums.slice(row * width + index * headDim, row * width + (index + 1) * headDim);
-    return [
-      ...plain.rotate(hasHeadNorm ? plain.rmsNorm(own, norms.values.subarray(0, headDim), 1, headDim, EPS) : own, row + 1, frequencies),
-    ];
+    const own = made(row, index);
+    const norm = norms.values.subarray(index < heads ? 0 : headDim).subarray(0, headDim);
+    return [...plain.rotate(hasHeadNorm ? plain.rmsNorm(own, norm, 1, headDim, EPS) : own, row + 1, frequencies)];
   };
   return {
     record(rec) {
       fill(rec);
       const given = { bias: hasBias ? bias.tensor : undefined, headNorm: hasHeadNorm ? norms.tensor : undefined };
       projectHeads(rec, { input, weight, ...given, cosSin, positions: where, slots, q, kv, layer: 0, heads, rows });
+      rec.copy(q, all);
+      for (const [side, lying] of pages.entries()) {
+        if (lying.texture) rec.spill(lying, words);
+        rec.copy(lying.texture ? words : lying, all, words.byteLength, 0, q.byteLength + side * words.byteLength);
+      }
     },
-    out: q,
-    expected: Array.from({ length: rows * heads }, (_, i) => head(Math.floor(i / heads), i % heads)).flat(),
+    out: all,
+    seen({ buffer }) {
+      const held = HALF_PAGES === 1 ? fromF16(new Uint16Array(buffer, q.byteLength)) : new Float32Array(buffer, q.byteLength);
+      const sides = [held.subarray(0, held.length / 2), held.subarray(held.length / 2)];
+      const places = pages[0]!.texture ? TEXTURE_QUADS : BUFFER_QUADS;
+      const quads = (slot: number) => sides.flatMap((side, i) => Array.from({ length: 2 * D8 }, (_, d) => side.subarray(4 * places[i]!(slot, d, D8, PAGE)).subarray(0, 4))); // prettier-ignore
+      return [...new Float32Array(buffer, 0, q.size), ...stored.flatMap(quads).flatMap((quad) => [...quad])];
+    },
+    expected: [
+      ...Array.from({ length: rows * heads }, (_, i) => head(Math.floor(i / heads), i % heads)).flat(),
+      ...stored.flatMap((_, row) => [...head(row, heads), ...made(row, heads + 1)]),
+    ],
     tolerance: 1e-6,
   };
 };
+
+type QuadPlace = (slot: number, quad: number, d8: number, page: number) => number;
+/** Where the first page of one head has the quads of keys, and of values: in a buffer, and in a texture (lib/store_pages*.wgsl). */
+const BUFFER_QUADS: readonly QuadPlace[] = [(slot, d, _, page) => d * page + slot, (slot, d, d8) => slot * 2 * d8 + d];
+const TEXTURE_QUADS: readonly QuadPlace[] = [
+  (slot, d, _, page) => 2 * (Math.floor(d / 2) * page + slot) + (d % 2),
+  (slot, d, d8) => 2 * (slot * d8 + (d % d8)) + Math.floor(d / d8),
+];
 
 /** By kernel. */
 export const FUSED_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [

@@ -80,6 +80,18 @@ describe('the self-test of a chat model', () => {
     expect(halves.answer).toBe(right.answer);
   });
 
+  test('has pages in buffers where textures are read or written wrongly, and answers as ever', async () => {
+    const read = await start({ 'lib/pages_texture.wgsl': (text) => once(text, 'words.xy, words.zw', 'words.zw, words.xy') });
+    const inBuffers = [['pages_texture', 'pages_buffer']];
+    expect(read.info.kernels?.replaced.map(({ kernel, by }) => [kernel, by])).toEqual(textures ? inBuffers : []);
+    expect(read.answer).toBe(right.answer);
+    // They are in the case of project_heads too, where its weights may be at fault as well.
+    const written = await start({ 'lib/store_pages_texels.wgsl': (text) => once(text, 'pair.high, beside.high', 'beside.high, pair.high') });
+    const replaced = written.info.kernels?.replaced.map(({ kernel }) => kernel as string);
+    expect(replaced?.toSorted()).toEqual(textures ? ['floats_texture', 'pages_texture'] : []);
+    expect(written.answer).toBe(right.answer);
+  });
+
   test('replaces a kernel that the driver does not compile', async () => {
     const { info, answer } = await start({ 'linear/linear_broadcast.wgsl': (text) => `${text}\nfn broken() -> u32 { return 1.5; }` });
     expect(info.kernels?.replaced).toMatchObject([...ofHalves, { kernel: 'linear_broadcast', by: 'linear_tile' }]);
