@@ -174,7 +174,7 @@ export class Device implements BufferOwner {
     return this.#allocate(label, dtype, shape, byteSize(dtype, shape), 0);
   }
 
-  /** A tensor of words in a storage texture of its own, zeros until Recorder.fill: kernels read it, four words at a time, and nothing else. */
+  /** A tensor of words in a storage texture of its own, zeros until Recorder.fill or a kernel: one that reads or writes it does so four words at a time. */
   texels(label: string, shape: readonly number[]): Tensor {
     const texels = byteSize('u32', shape) / TEXEL_BYTES;
     assert(

@@ -272,7 +272,7 @@ test('more pages hold what the first ones held; the old buffers are given back',
   // Layers may have heads of their own.
   const shape = { layers: [{ kvHeads: 2, headDim: 8 }, { kvHeads: 1, headDim: 16 }], pageSize: PAGE, dtype: 'f16' } as const; // prettier-ignore
   const device = await testDevice();
-  // Pages in textures: page-textures.test.ts.
+  // Pages in textures: test/engine/page-textures.test.ts.
   device.pretend(['textures']);
   const kv = createKVCache(device, shape, 7, 2);
   const tensors = (): Tensor[] => kv.layers.flatMap(({ k, v }) => [k, v]);
