@@ -86,7 +86,9 @@ describe('the self-test of a chat model', () => {
     expect(read.info.kernels?.replaced.map(({ kernel, by }) => [kernel, by])).toEqual(textures ? inBuffers : []);
     expect(read.answer).toBe(right.answer);
     // They are in the case of project_heads too, where its weights may be at fault as well.
-    const written = await start({ 'lib/store_pages_texels.wgsl': (text) => once(text, 'pair.high, beside.high', 'beside.high, pair.high') });
+    const written = await start({
+      'lib/store_pages_texels.wgsl': (text) => once(text, 'pair.high, beside.high', 'beside.high, pair.high'),
+    });
     const replaced = written.info.kernels?.replaced.map(({ kernel }) => kernel as string);
     expect(replaced?.toSorted()).toEqual(textures ? ['floats_texture', 'pages_texture'] : []);
     expect(written.answer).toBe(right.answer);
