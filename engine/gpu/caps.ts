@@ -7,6 +7,8 @@ export interface Caps {
   readonly subgroupMaxSize: number;
   /** A kernel can say how large its subgroups are, between the two. */
   readonly subgroupSizeControl: boolean;
+  /** Rows, columns and depth of the subgroup matrices that kernels may take (gpu/matrices.ts); 0 = there are none. */
+  readonly matrixSize: number;
   readonly timestamps: boolean;
   readonly software: boolean;
   readonly family: AdapterInfo['family'];
@@ -33,7 +35,7 @@ export function capsWithout(caps: Caps, features: readonly OptionalFeature[]): C
   const lacks = new Set(features);
   return {
     ...caps,
-    ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1, subgroupSizeControl: false }),
+    ...(lacks.has('subgroups') && { subgroups: false, subgroupMinSize: 1, subgroupMaxSize: 1, subgroupSizeControl: false, matrixSize: 0 }),
     ...(lacks.has('timestamps') && { timestamps: false }),
     ...(lacks.has('textures') && { maxTexels: 0 }),
     ...(lacks.has('software') && { software: false, family: 'generic' }),

@@ -6,6 +6,7 @@ import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
 import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import { PipelineCache } from './pipeline-cache.ts';
+import { HALVES, SUBGROUP_MATRIX, matrixSize } from './matrices.ts';
 import { ParamsArena, PlanParams } from './params.ts';
 import { Profiler } from './profiler.ts';
 import { QueueWaits, answersLate } from './queue-waits.ts';
@@ -36,9 +37,8 @@ const WANTED_LIMITS = [
   'maxTextureDimension2D',
 ] as const;
 
-/** Features that only Dawn has; the second has no kernel yet and is reported. */
+/** A feature that only Dawn has. */
 const SIZE_CONTROL = 'subgroup-size-control';
-const SUBGROUP_MATRIX = 'chromium-experimental-subgroup-matrix';
 
 /** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
 export class Device implements BufferOwner {
@@ -112,12 +112,13 @@ export class Device implements BufferOwner {
     if (subgroups) requiredFeatures.push('subgroups');
     if (timestamps) requiredFeatures.push('timestamp-query');
     const sizeControl = subgroups && adapter.features.has(SIZE_CONTROL);
-    const experimental = [...(sizeControl ? [SIZE_CONTROL] : []), ...(adapter.features.has(SUBGROUP_MATRIX) ? [SUBGROUP_MATRIX] : [])];
+    const { info } = adapter;
+    const sized = subgroups && adapter.features.has(SUBGROUP_MATRIX) && adapter.features.has(HALVES) ? matrixSize(info) : 0;
+    const experimental = [...(sizeControl ? [SIZE_CONTROL] : []), ...(sized > 0 ? [SUBGROUP_MATRIX, HALVES] : [])];
     requiredFeatures.push(...(experimental as GPUFeatureName[]));
     const requiredLimits: Record<string, number> = {};
     for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];
     const gpu = await adapter.requestDevice({ label: 'parley', requiredFeatures, requiredLimits });
-    const { info } = adapter;
     const software = isSoftware(adapter);
     platform.deviceCreated(software);
     const tuned = new Map<string, string>();
@@ -126,6 +127,7 @@ export class Device implements BufferOwner {
       subgroupMinSize: info.subgroupMinSize ?? 4,
       subgroupMaxSize: info.subgroupMaxSize ?? 128,
       subgroupSizeControl: sizeControl,
+      matrixSize: sized,
       timestamps: true,
       software,
       family: software ? 'cpu' : 'generic',

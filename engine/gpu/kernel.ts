@@ -18,6 +18,8 @@ export interface KernelSpec {
   readonly file: string;
   /** Helper files without entry points, placed before the kernel. */
   readonly fragments?: (variant: Variant) => readonly string[];
+  /** Extensions of WGSL that the text needs whatever the variant. */
+  readonly enables?: readonly string[];
   /** Names of u32 constants the text needs. */
   readonly consts?: readonly string[];
   /** In binding order; `params` follows as the last binding. */
@@ -82,6 +84,7 @@ export function assembleWgsl(kernel: Kernel, variant: Variant, shaders: Readonly
   const parts: string[] = [];
   if (variant.subgroups) parts.push('enable subgroups;');
   if (variant.subgroupSize !== undefined) parts.push('enable subgroup_size_control;');
+  for (const extension of spec.enables ?? []) parts.push(`enable ${extension};`);
   for (const [name, value] of Object.entries(variant.consts ?? {})) parts.push(`const ${name}: u32 = ${value}u;`);
   for (const path of [...(spec.fragments?.(variant) ?? []), spec.file]) {
     const text = shaders.get(path);

@@ -11,6 +11,8 @@ import { ACTIVATIONS, gateMul } from './activation.ts';
 import type { Activation } from './activation.ts';
 import { fewRows, fewRowsFragments, isSplit, linear } from './linear.ts';
 import type { FewRows } from './linear.ts';
+import { takesMatrices } from './linear-matrix.ts';
+import type { PromptRows } from './linear-matrix.ts';
 import { linearNormed, takesMany } from './linear-normed.ts';
 import { rmsNorm } from './norm.ts';
 import { reduceFragment, reduceVariant, reduceWithin } from './reduce.ts';
@@ -60,25 +62,25 @@ export function normedRows(rec: Recorder, { x, norm, eps, normed }: NormedRows, 
   return normed;
 }
 
-export interface NormedLinearArgs {
+export interface NormedLinearArgs extends PromptRows {
   readonly input: NormedRows;
   readonly weight: LinearWeight;
   /** [N] f32. */
   readonly bias?: Tensor | undefined;
   /** [T, N] f32. */
   readonly out: Tensor;
-  readonly rows: number;
 }
 
 /** out = norm(x) W^T + bias, with the bits of rmsNorm and linear. */
-export function normedLinear(rec: Recorder, { input, weight, bias, out, rows }: NormedLinearArgs): void {
-  if (input.norm && takesMany(rec.caps, { ...input, weight, rows })) {
+export function normedLinear(rec: Recorder, { input, weight, bias, out, rows, promptFrom }: NormedLinearArgs): void {
+  const whole = input.norm && !takesMatrices(rec.caps, weight, { rows, promptFrom });
+  if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, bias, out, rows });
     return;
   }
-  const fused = input.norm && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
+  const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
   if (!fused) {
-    linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows });
+    linear(rec, { x: normedRows(rec, input, rows), weight, bias, out, rows, promptFrom });
     return;
   }
   for (const { part, few } of fused) dispatch(rec, { input, part, few, bias, out, rows });
@@ -95,15 +97,15 @@ export interface GatedLinearArgs extends Omit<NormedLinearArgs, 'bias'> {
 }
 
 /** out = act(gates of norm(x)) * ups of norm(x), with the bits of rmsNorm, linear and gateMul. */
-export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows }: GatedLinearArgs): void {
-  const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0;
+export function gatedLinear(rec: Recorder, { input, weight, activation, gateUp, out, rows, promptFrom }: GatedLinearArgs): void {
+  const whole = weight.parts.length === 1 && weight.outFeatures % 8 === 0 && !takesMatrices(rec.caps, weight, { rows, promptFrom });
   if (whole && takesMany(rec.caps, { ...input, weight, rows })) {
     linearNormed(rec, { ...input, weight, activation, out, rows });
     return;
   }
   const fused = whole && !avoids(rec.caps, 'linear_fused') && fusedParts(rec.caps, input, weight, rows, TILE_COLUMNS);
   if (!fused) {
-    linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows });
+    linear(rec, { x: normedRows(rec, input, rows), weight, out: gateUp, rows, promptFrom });
     gateMul(rec, { gateUp, out, activation, rows });
     return;
   }

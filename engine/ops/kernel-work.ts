@@ -58,6 +58,13 @@ const product: Row = ({ p, v, b }) => {
   };
 }; // prettier-ignore
 
+/** The same of rows from `first_row` on, which come as halves. */
+const matrixProduct: Row = (d) => {
+  const rows = d.p['m']! - d.p['first_row']!;
+  const counted = product({ ...d, p: { ...d.p, m: rows } });
+  return { ...counted, bytes: { ...counted.bytes, halves: 8 * rows * d.p['row_quads']!, scales: f32(rows) } };
+};
+
 /** Rows that a workgroup of a convolution makes. */
 const CONV_ROWS: Readonly<Record<string, (v: Dispatch['v']) => number>> = {
   conv1d_broadcast: ({ LANES = 8, ROW_BLOCKS = 1 }) => LANES * ROW_BLOCKS,
@@ -159,7 +166,8 @@ const gateSizes: Row = ({ p }) => ({
 /** By name. */
 const ROWS: Readonly<Record<string, Row>> = {
   linear_rows: product, linear_broadcast: product, linear_texels: product, linear_quad: product, linear_tile: product, linear_split: product, linear_block: product, linear_fused: product,
-  linear_normed: product,
+  linear_normed: product, linear_matrix: matrixProduct,
+  half_rows: ({ p }) => ({ bytes: { x: f32(p['rows']!, 4 * p['k4']!), halves: 8 * p['rows']! * p['row_quads']!, scales: f32(p['rows']!) } }),
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_texels: convolution('conv1d_texels'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
   dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
   project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,

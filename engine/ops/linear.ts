@@ -15,6 +15,7 @@ import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
+import { multipliesMatrices, multiplyMatrices } from './linear-matrix.ts';
 import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
@@ -213,6 +214,8 @@ export interface LinearArgs {
   readonly rows?: number;
   /** First column of `out` that is written (and of `residual` that is read); default 0. */
   readonly outColumn?: number;
+  /** The first of the rows that are of prompts, which take matrices where the adapter has them (linear-matrix.ts); default none. */
+  readonly promptFrom?: number | undefined;
   /** Whether several rows go through a texture where that is faster, whatever the weights are: for models that spend their time here. */
   readonly texels?: boolean;
 }
@@ -220,7 +223,7 @@ export interface LinearArgs {
 /** out = act(x W^T + bias) + residual. The sum over K runs in the same order for every M, so rows do not depend on the batch. */
 export function linear(
   rec: Recorder,
-  { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0, texels = false }: LinearArgs,
+  { x, weight, bias, residual, out, activation = 'none', rows, outColumn = 0, promptFrom = Infinity, texels = false }: LinearArgs,
 ): void {
   const m = rows ?? x.shape[0] ?? 0;
   if (m === 0) return;
@@ -233,7 +236,9 @@ export function linear(
     const { first, count, padded } = part;
     const bindings = { x, weight: part.weight, bias: bias ?? x, residual: residual ?? x, out };
     const params = { m, n: count, n_weight: padded, k4: k / 4, out_stride: outStride, out_column: outColumn + first, bias_column: first };
-    multiply(rec, part, overrides, bindings, params, texels);
+    const apart = multipliesMatrices(rec.caps, part) ? Math.min(promptFrom, m) : m;
+    if (apart > 0) multiply(rec, part, overrides, bindings, { ...params, m: apart }, texels);
+    if (apart < m) multiplyMatrices(rec, part, overrides, bindings, params, apart);
   }
 }
 

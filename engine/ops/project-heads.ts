@@ -9,6 +9,8 @@ import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused
 import type { NormedRows } from './fused-linear.ts';
 import { kvFragment, pagesVariant, storeFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
+import { takesMatrices } from './linear-matrix.ts';
+import type { PromptRows } from './linear-matrix.ts';
 import { reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import type { LinearWeight } from './weight.ts';
@@ -40,7 +42,7 @@ export const PROJECT_HEADS = defineKernel({
   overrides: { HAS_NORM: 'bool', HAS_BIAS: 'bool', HAS_HEAD_NORM: 'bool' },
 });
 
-export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv'> {
+export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>, PromptRows {
   readonly input: NormedRows;
   /** [(H + 2 K) D, C]; [H D, C] with `queriesOnly`. */
   readonly weight: LinearWeight;
@@ -61,6 +63,7 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const { input, weight, bias, headNorm, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
   const { headDim, kvHeads, k, v } = kv.layers[layer]!;
   const { caps } = rec;
+  if (takesMatrices(caps, weight, args)) return false;
   const fits =
     headDim % HEAD_STEP === 0 &&
     kv.dtype !== 'int8' &&

@@ -10,6 +10,8 @@ export const REPLACEABLE = {
   linear_quad: 'linear_tile',
   linear_split: 'linear_tile',
   linear_block: 'linear_tile',
+  half_rows: 'products without matrices',
+  linear_matrix: 'products without matrices',
   conv1d_texels: 'conv1d_broadcast',
   conv1d_broadcast: 'conv1d_tile',
   conv1d_quad: 'conv1d_tile',

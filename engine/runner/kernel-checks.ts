@@ -16,6 +16,7 @@ import {
   WIDE,
   linear,
 } from '../ops/linear.ts';
+import { LINEAR_MATRIX } from '../ops/linear-matrix.ts';
 import { LAYER_NORM, RMS_NORM, layerNorm, rmsNorm } from '../ops/norm.ts';
 import { ATTENTION_SPLIT, PAGED_ATTENTION, pagedAttention } from '../ops/paged-attention.ts';
 import { productShapes } from '../ops/product-shapes.ts';
@@ -44,6 +45,8 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
   [LINEAR_TEXELS, () => 3],
   [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
   [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
+  // More than a tile.
+  [LINEAR_MATRIX, ({ SIZE, SIDE }) => 2 * SIZE! * SIDE! + 3],
   [LINEAR_BLOCK, ({ TILE_M }) => 1 + (TILE_M === 1 ? 8 : 8 * TILE_M!)],
 ];
 
@@ -74,7 +77,8 @@ function checkLinear(kernel: Kernel, rowsOf: (consts: Readonly<Record<string, nu
     return {
       record(rec) {
         fill(rec);
-        linear(rec, { x: x.tensor, weight, out, activation, ...given, texels: kernel === LINEAR_TEXELS });
+        const promptFrom = kernel === LINEAR_MATRIX ? 0 : undefined;
+        linear(rec, { x: x.tensor, weight, out, activation, ...given, promptFrom, texels: kernel === LINEAR_TEXELS });
       },
       out,
       expected,
