@@ -241,6 +241,8 @@ export interface ModelInfo {
   readonly ownContextLength?: number;
   /** chat: what a request that says nothing is sampled with, by HTTP names; numbers that change nothing are left out. */
   readonly sampling?: Readonly<Record<string, number>>;
+  /** chat: `fast` where prompts take subgroup matrices: it was asked for, and the adapter has them. */
+  readonly numerics?: 'invariant' | 'fast';
   /** chat: what it takes of the device's memory. */
   readonly memory?: MemoryUse;
   /** chat, split over several devices: each one's adapter and memory, of which `memory` is the fullest. */

@@ -143,6 +143,13 @@ export const ENGINE_SETTINGS = defineSettings({
     group: 'Device',
     help: 'measure at the start which kernels are fastest on a GPU, 3 s at most, and keep it for the next start; software adapters have nothing to measure',
   },
+  numerics: {
+    type: 'string',
+    choices: ['invariant', 'fast'],
+    default: 'invariant',
+    group: 'Kernels',
+    help: 'invariant = prompts and answers are computed with the same bits; fast = prompts of the chat model take subgroup matrices, where the adapter has them (docs/numerics.md)',
+  },
   adapter: {
     type: 'string',
     group: 'Device',

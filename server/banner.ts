@@ -24,6 +24,7 @@ export function describeStart(
   }
   const guesses = models.some(({ task }) => task === 'chat') ? describeGuesses(config) : undefined;
   if (guesses) lines.push(`guesses        ${guesses}`);
+  lines.push(...describeNumerics(config, models));
   for (const [i, rank] of (models.find((model) => model.ranks)?.ranks ?? []).entries()) {
     lines.push(`${`rank ${i}`.padEnd(14)} ${rank.adapter}, memory ${describeMemory(rank.memory)}`);
   }
@@ -57,6 +58,14 @@ function describeGuesses({ engine }: ServerConfig): string | undefined {
   const tokens = (count: number): string => `${count} token${count === 1 ? '' : 's'} a step`;
   if (ofHead > 0) return `the chat model's own head guesses ${tokens(ofHead)}`;
   return lookup && `at most ${tokens(lookup.draftTokens)} are guessed from earlier text`;
+}
+
+/** Whether prompts take matrices, where that is asked for. */
+function describeNumerics({ engine }: ServerConfig, models: readonly ModelInfo[]): string[] {
+  const chat = models.find(({ task }) => task === 'chat');
+  if (engine.numerics !== 'fast' || !chat) return [];
+  if (chat.numerics === 'fast') return ['numerics       fast: prompts take subgroup matrices (docs/numerics.md)'];
+  return ["note           --numerics fast has no effect: the chat model's adapter offers no subgroup matrices that work here"];
 }
 
 /** Bundled models, and what to serve for real work. */

@@ -6,6 +6,9 @@ import type { Plugin } from 'vite';
 
 const FOLDER = fileURLToPath(new URL('../shaders', import.meta.url));
 
+/** Of a mode that the playground does not offer: no browser has subgroup matrices without a flag. */
+const NOT_IN_PAGES = ['linear/half_rows.wgsl', 'linear/linear_matrix.wgsl'];
+
 /** Every .wgsl file by its path below shaders/, without comments and indentation, which are two fifths of their weight. */
 export function readShaderFiles(): (readonly [name: string, text: string])[] {
   const names = readdirSync(FOLDER, { recursive: true }).map(String).filter((name) => name.endsWith('.wgsl')).sort(); // prettier-ignore
@@ -28,7 +31,7 @@ export function sharedShaders({ isInline = false } = {}): Plugin {
     resolveId: (source) => (source === 'virtual:shaders' ? '\0shaders' : undefined),
     load(id) {
       if (id !== '\0shaders') return undefined;
-      const files = readShaderFiles();
+      const files = readShaderFiles().filter(([name]) => isInline || !NOT_IN_PAGES.includes(name));
       for (const [name] of files) this.addWatchFile(join(FOLDER, name));
       const source = JSON.stringify(Object.fromEntries(files));
       if (!isFile) return `export const readShaders = async () => (${source});`;

@@ -21,6 +21,8 @@ export interface FollowInput {
 export interface ForwardInput {
   /** T. */
   readonly rows: number;
+  /** The first of the rows of prompts that take subgroup matrices, which come last; absent = none do. */
+  readonly promptFrom?: number;
   /** [T] u32. */
   readonly tokens: Tensor;
   /** [T] u32: position of a row in its sequence. */

@@ -24,12 +24,14 @@ import { LocalSignals, SharedSignals } from './signals.ts';
 import type { Signals } from './signals.ts';
 
 /** What one step may hold. */
-export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts'>;
+export type BatchLimits = Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'headDrafts' | 'promptsApart'>;
 
 /** What bounds a step: the smallest of all ranks' bindings, the widest row of activations and of logits. */
 export interface Bounds {
   readonly maxBindingBytes: number;
   readonly software: boolean;
+  /** Whether some adapter has subgroup matrices for prompts. */
+  readonly matrices: boolean;
   readonly widestRow: number;
   readonly vocabulary: number;
 }
@@ -100,6 +102,7 @@ async function build(
   const batch = request.limits({
     maxBindingBytes: Math.min(...opened.map(({ maxBindingBytes }) => maxBindingBytes)),
     software: opened.some(({ adapter }) => adapter.software),
+    matrices: opened.some(({ matrices }) => matrices),
     widestRow: Math.max(...loaded.map(({ widestRow }) => widestRow)),
     vocabulary: Math.max(...loaded.map(({ tokens }) => tokens)),
   });

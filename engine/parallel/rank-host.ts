@@ -10,6 +10,7 @@ import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { Platform } from '../platform/platform.ts';
 import { byWindow, firstPages, withinContext } from '../ops/kv.ts';
+import { hasMatrices, reserveHalves } from '../ops/linear-matrix.ts';
 import { planMemory } from '../runner/memory-plan.ts';
 import type { StepLimits } from '../runner/step-input.ts';
 import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
@@ -66,7 +67,8 @@ export class RankHost implements RankOperations {
   async open({ adapter, avoid }: OpenRequest): Promise<OpenedRank> {
     this.#device = await Device.create(this.#platform, { avoid, ...(adapter !== undefined && { name: adapter }) });
     void this.#device.lost.then(this.#lose);
-    return { adapter: this.#device.info, maxBindingBytes: this.#device.caps.maxBindingBytes };
+    const { info, caps } = this.#device;
+    return { adapter: info, maxBindingBytes: caps.maxBindingBytes, matrices: hasMatrices(caps) };
   }
 
   async measure(): Promise<number> {
@@ -92,9 +94,10 @@ export class RankHost implements RankOperations {
     return { parameters, weightBytes: weights, widestRow: shape.widestRow, tokens: sizeOf(tokens) };
   }
 
-  async reserve(limits: Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>): Promise<MemoryUse> {
-    const { maxRunning, prefillChunk, draftRows } = limits;
+  async reserve(limits: Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'promptsApart'>): Promise<MemoryUse> {
+    const { maxRunning, prefillChunk, draftRows, promptsApart } = limits;
     const device = this.#device;
+    if (promptsApart) reserveHalves(device);
     const { id, context, memFractionStatic: fraction, deviceMemory: given } = this.#model;
     this.#workspace = this.#decoder.createWorkspace(device, maxRunning + prefillChunk, maxRunning + draftRows);
     const { others, weights } = this.#bytes;

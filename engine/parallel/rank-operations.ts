@@ -39,6 +39,8 @@ export interface OpenRequest {
 export interface OpenedRank {
   readonly adapter: AdapterInfo;
   readonly maxBindingBytes: number;
+  /** It has subgroup matrices for prompts. */
+  readonly matrices: boolean;
 }
 
 export interface LoadedRank {
@@ -87,7 +89,7 @@ export const RANK_OPERATIONS = {
   /** Reads this rank's shard of the weights. */
   load: value<LoadRequest, LoadedRank>(),
   /** Makes the activations; gives how the memory divides and how many pages it leaves. Throws EngineError('out_of_memory'). */
-  reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows'>, MemoryUse>(),
+  reserve: value<Pick<StepLimits, 'maxRunning' | 'prefillChunk' | 'draftRows' | 'promptsApart'>, MemoryUse>(),
   /** Makes the pages, joins the group and warms up: tests its kernels and chooses among them. */
   start: value<StartRequest, StartedRank>(),
   /** Executes the step that lies at a place of the group's memory. */

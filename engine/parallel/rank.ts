@@ -11,7 +11,6 @@ import type { StepLimits } from '../runner/step-input.ts';
 import { StepTensors } from '../runner/step-tensors.ts';
 import type { StepShape } from '../runner/step-tensors.ts';
 import { warmUp } from '../runner/warm-up.ts';
-import { ceilDiv } from '../util/math.ts';
 import type { StepPlace } from './group-memory.ts';
 import type { Link, RankPlace } from './link.ts';
 import { createRankSampler } from './rank-sampler.ts';
@@ -74,16 +73,16 @@ export class Rank {
 
   /** The largest prompt, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
-    const { maxRunning, prefillChunk } = this.#parts.limits;
+    const { maxRunning, prefillChunk, promptsApart } = this.#parts.limits;
     yield this.#prefill(maxRunning + prefillChunk, true);
+    // As ModelRunner's.
+    for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])
+      yield this.#prefill(rows + 1, true, rows);
     for (const bucket of [...decodeBuckets(this.#parts.limits.maxRunning)].reverse()) yield* this.#decodes(bucket);
   }
 
-  #prefill(wanted: number, greedy: boolean): (rec: Recorder) => void {
-    const { maxRunning, prefillChunk } = this.#parts.limits;
-    const rows = Math.min(maxRunning + prefillChunk, wanted);
-    const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
-    const shape: StepShape = { rows, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: 1 };
+  #prefill(wanted: number, greedy: boolean, answers = 0): (rec: Recorder) => void {
+    const shape = this.#tensors.prefillShape(wanted, 1, answers);
     return (rec) => this.#recordAll(rec, shape, greedy);
   }
 

@@ -108,20 +108,20 @@ export class ModelRunner {
 
   /** The largest prompt, the smallest that takes the same kernels, then decodes of all sizes. */
   *#sizes(): Generator<(rec: Recorder) => void> {
-    const { maxRunning, prefillChunk, draftRows } = this.#limits;
+    const { maxRunning, prefillChunk, draftRows, promptsApart } = this.#limits;
     yield this.#prefill(maxRunning + prefillChunk, maxRunning + draftRows);
     // Otherwise the largest would be run for what it alone compiles, which takes a large model a minute.
     yield this.#prefill(MANY_ROWS, 1);
     for (const bucket of [...decodeBuckets(maxRunning)].reverse()) yield* this.#decodes(bucket);
+    // Beside prompts answers have nothing but their products in one dispatch; and what is computed again of them may be as long.
+    for (const rows of promptsApart ? [...decodeBuckets(maxRunning), maxRunning + prefillChunk] : [])
+      yield this.#prefill(rows + 1, 1, rows);
     for (const bucket of this.#head ? [...decodeBuckets(maxRunning)].reverse() : [])
       yield (rec) => this.#guess(rec, this.#head!, 1, bucket);
   }
 
-  #prefill(wanted: number, logitRows: number): (rec: Recorder) => void {
-    const { maxRunning, prefillChunk } = this.#limits;
-    const rows = Math.min(maxRunning + prefillChunk, wanted);
-    const prefillTiles = ceilDiv(rows, this.#tensors.prefillTileRows);
-    const shape: StepShape = { rows, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
+  #prefill(wanted: number, logitRows: number, answers = 0): (rec: Recorder) => void {
+    const shape = this.#tensors.prefillShape(wanted, logitRows, answers);
     return (rec) => this.#record(rec, shape, 'greedy');
   }
 
@@ -148,7 +148,19 @@ export class ModelRunner {
     }
     input.items.set([0, rows, 0, 0]);
     writeSpan(input.spans, 0, { first: 0, rows, write: 0 });
-    const fields = { rows, items: 1, decodes: 0, logitRows: rows, sampled: rows, gather: 1, longest: 0, greedy: 1, tableWords: 0 } as const;
+    const promptFrom = this.#limits.promptsApart ? 0 : rows;
+    const fields = {
+      rows,
+      promptFrom,
+      items: 1,
+      decodes: 0,
+      logitRows: rows,
+      sampled: rows,
+      gather: 1,
+      longest: 0,
+      greedy: 1,
+      tableWords: 0,
+    } as const;
     for (const [field, value] of Object.entries(fields)) input.set(field as keyof typeof fields, value);
     const shape = this.#tensors.upload(input);
     const run = (rec: Recorder, trace?: ForwardInput['trace']): Recorder => {

@@ -5,7 +5,7 @@ import { FROM_DEVICE } from '../ops/sample.ts';
 import { writeSamplingRow } from '../ops/sampling-row.ts';
 import { SPAN_WORDS, writeSpan } from '../ops/states.ts';
 import { GREEDY_SAMPLING } from '../sampling.ts';
-import { FROM_HEAD } from '../scheduler/batch.ts';
+import { FROM_HEAD, isOfPrompt } from '../scheduler/batch.ts';
 import type { Batch, BatchItem, SampledRow } from '../scheduler/batch.ts';
 import { guessSlot } from './head-steps.ts';
 import type { HeadLimits } from './head-steps.ts';
@@ -18,6 +18,7 @@ export class StepEncoder {
   readonly #table: BlockTable;
   readonly #pageSize: number;
   readonly #maxRunning: number;
+  readonly #promptsApart: boolean;
   readonly #buckets: readonly number[];
   readonly #logits: LogitEncoder;
   readonly #guesses: Pick<HeadLimits, 'maxRunning' | 'headDrafts'>;
@@ -32,6 +33,7 @@ export class StepEncoder {
     this.#table = table;
     this.#pageSize = pageSize;
     this.#maxRunning = limits.maxRunning;
+    this.#promptsApart = limits.promptsApart === true;
     this.#guesses = { maxRunning: limits.maxRunning, headDrafts: limits.headDrafts ?? 0 };
     this.#buckets = decodeBuckets(limits.maxRunning);
     this.#logits = new LogitEncoder();
@@ -45,6 +47,9 @@ export class StepEncoder {
     this.#encodeTable(input);
     this.#encodeRows(decodes, prefills, rows, input);
     input.set('rows', rows);
+    // They come last.
+    const ofPrompts = this.#promptsApart ? prefills.reduce((sum, item) => sum + (isOfPrompt(item) ? item.count : 0), 0) : 0;
+    input.set('promptFrom', rows - ofPrompts);
     input.set('decodes', decodeOnly ? rows : decodes.length);
     input.set('items', decodeOnly ? rows : decodes.length + prefills.length);
     const logitRows = decodeOnly ? rows : sampled.length;

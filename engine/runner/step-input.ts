@@ -27,6 +27,8 @@ export interface StepLimits {
   readonly headDrafts?: number;
   /** Columns of the block table: pages of the longest sequence. */
   readonly columns: number;
+  /** Prompts take subgroup matrices (scheduler/scheduler.ts, promptsApart). */
+  readonly promptsApart?: boolean;
   /** Some layers see a window only, and have a block table and slots of their own. */
   readonly hasWindows: boolean;
   /** Longest sequence in tokens. */
@@ -37,6 +39,8 @@ export interface StepLimits {
 const FIELDS = [
   /** T, padding included; items, and how many of those are decodes (one row each, first). */
   'rows', 'items', 'decodes',
+  /** The first row of a prompt that is computed apart from answers: T where there is none. */
+  'promptFrom',
   /** Rows that give logits, padding included, and how many of those a sequence wants; 1 = they are those of `logitIndices`, 0 = the first. */
   'logitRows', 'sampled', 'gather',
   /** Length of the longest decoding sequence; 1 = every row takes the largest logit. */

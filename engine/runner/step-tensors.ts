@@ -4,6 +4,7 @@ import type { ForwardInput } from '../models/forward-input.ts';
 import { prefillTileRows } from '../models/decoder.ts';
 import type { Decoder } from '../models/decoder.ts';
 import { NO_SLOT } from '../ops/kv.ts';
+import { reserveHalves } from '../ops/linear-matrix.ts';
 import { SAMPLING_ROW_WORDS } from '../ops/sampling-row.ts';
 import { SPAN_WORDS } from '../ops/states.ts';
 import { ATTENTION_SPLIT } from '../ops/paged-attention.ts';
@@ -19,6 +20,8 @@ const MAX_PARTIAL_BYTES = 64 * 2 ** 20;
 /** What a forward pass is recorded for; steps of one shape replay one plan. */
 export interface StepShape {
   readonly rows: number;
+  /** The first row of a prompt that takes matrices; as many as there are rows where none does. */
+  readonly promptFrom: number;
   /** Sequences, padding included. */
   readonly spans: number;
   readonly decodeTiles: number;
@@ -67,6 +70,7 @@ export class StepTensors {
     this.#limits = limits;
     const { maxRunning, prefillChunk, draftRows, columns, hasWindows } = limits;
     const { heads } = decoder.shape;
+    if (limits.promptsApart) reserveHalves(device);
     this.prefillTileRows = prefillTileRows(device.caps, decoder.shape);
     // Every sequence may end with a tile that is not full.
     const tiles = 2 * maxRunning + ceilDiv(prefillChunk, this.prefillTileRows);
@@ -104,7 +108,7 @@ export class StepTensors {
     arrays.put('tiles', this.#tileWords.subarray(0, (decodeTiles + prefillTiles) * 4));
     arrays.upload();
     const parts = gather ? 1 : this.partsOf(rows, input.get('longest'));
-    return { rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows };
+    return { rows, promptFrom: input.get('promptFrom'), spans, decodeTiles, prefillTiles, parts, gather, logitRows };
   }
 
   /** Writes sampling settings of the most decodes, which steps of any kind are warmed up with. */
@@ -131,14 +135,33 @@ export class StepTensors {
 
   /** The shape of a decode batch of one bucket. */
   decodeShape(bucket: number, parts: number): StepShape {
-    return { rows: bucket, spans: bucket, decodeTiles: bucket, prefillTiles: 0, parts, gather: false, logitRows: bucket };
+    return {
+      rows: bucket,
+      promptFrom: bucket,
+      spans: bucket,
+      decodeTiles: bucket,
+      prefillTiles: 0,
+      parts,
+      gather: false,
+      logitRows: bucket,
+    };
+  }
+
+  /** The shape of as many rows of a sequence as are wanted, or as there may be, of which the first `answers` are of its answer. */
+  prefillShape(wanted: number, logitRows: number, answers: number): StepShape {
+    const { maxRunning, prefillChunk, promptsApart } = this.#limits;
+    const rows = Math.min(maxRunning + prefillChunk, wanted);
+    const promptFrom = promptsApart ? Math.min(answers, rows) : rows;
+    const prefillTiles = ceilDiv(rows, this.prefillTileRows);
+    return { rows, promptFrom, spans: 1, decodeTiles: 0, prefillTiles, parts: 1, gather: true, logitRows: Math.min(rows, logitRows) };
   }
 
   /** What a forward pass of a shape reads. `tokens` [T] u32 are ids of the vocabulary. */
-  forwardInput({ rows, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
+  forwardInput({ rows, promptFrom, spans, decodeTiles, prefillTiles, parts, gather, logitRows }: StepShape, tokens: Tensor): ForwardInput {
     const { positions, slots, windowSlots, tiles, spans: words, logitIndices } = this.#arrays(gather).tensors;
     return {
       rows,
+      promptFrom,
       tokens,
       positions,
       slots,

@@ -29,6 +29,11 @@ export interface BatchItem {
   readonly state?: StateUse | undefined;
 }
 
+/** Whether an item computes positions of a prompt, also where they are computed again. */
+export function isOfPrompt({ sequence, start }: BatchItem): boolean {
+  return start < sequence.numPrompt;
+}
+
 /** A row that yields a token. */
 export interface SampledRow {
   readonly sequence: Sequence;

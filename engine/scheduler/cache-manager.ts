@@ -10,6 +10,17 @@ import { assert } from '../errors.ts';
 import { ceilDiv } from '../util/math.ts';
 import type { Sequence } from './sequence.ts';
 
+export interface CacheParts {
+  /** Where pages are shared; absent = they are not. */
+  readonly prefixes?: RadixCache | undefined;
+  /** Of a model with recurrent layers. */
+  readonly states?: SequenceStates | undefined;
+  /** Of a model with layers that see a window only. */
+  readonly windows?: SequenceWindows | undefined;
+  /** Pages of answers are not shared. */
+  readonly promptsOnly?: boolean | undefined;
+}
+
 /**
  * Every page is held by those who use it: the sequences whose row names it, and the tree. A page without holders is free.
  *
@@ -22,22 +33,16 @@ export class CacheManager {
   readonly #prefixes: RadixCache | undefined;
   readonly #states: SequenceStates | undefined;
   readonly #windows: SequenceWindows | undefined;
+  readonly #promptsOnly: boolean;
 
-  /** `states` of a model with recurrent layers, `windows` of one with layers that see a window only. */
-  constructor(
-    pool: PagePool,
-    table: BlockTable,
-    pageSize: number,
-    prefixes?: RadixCache,
-    states?: SequenceStates,
-    windows?: SequenceWindows,
-  ) {
+  constructor(pool: PagePool, table: BlockTable, pageSize: number, { prefixes, states, windows, promptsOnly = false }: CacheParts = {}) {
     this.pageSize = pageSize;
     this.#pool = pool;
     this.#table = table;
     this.#prefixes = prefixes;
     this.#states = states;
     this.#windows = windows;
+    this.#promptsOnly = promptsOnly;
   }
 
   /** Pages that are free or become so by eviction. */
@@ -142,7 +147,7 @@ export class CacheManager {
    */
   publish(sequence: Sequence): void {
     if (!this.#prefixes || sequence.row < 0) return;
-    const known = Math.min(sequence.computed, sequence.tokens.length);
+    const known = Math.min(sequence.computed, this.#promptsOnly ? sequence.numPrompt : sequence.tokens.length);
     const copy = this.#states?.copyWithin(sequence, known);
     if (copy !== undefined) this.#states!.publish(sequence, this.#insert(sequence, copy / this.pageSize));
     const pages = Math.floor(known / this.pageSize);

@@ -2,9 +2,10 @@ import type { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
 import { EngineError, assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
-import { FROM_HEAD } from './batch.ts';
+import { FROM_HEAD, isOfPrompt } from './batch.ts';
 import type { Batch, BatchItem, SampledRow } from './batch.ts';
 import { CacheManager } from './cache-manager.ts';
+import { ComputingPrompts } from './computing-prompts.ts';
 import { Guesses } from './guesses.ts';
 import type { GuessOptions } from './guesses.ts';
 import { FCFS, MAX_MATCHED } from './policy.ts';
@@ -27,6 +28,11 @@ export interface SchedulerOptions extends GuessOptions {
   readonly policy?: SchedulePolicy;
   /** Share the pages of equal prefixes; default off. */
   readonly prefixCache?: boolean;
+  /**
+   * Prompts are computed with other bits than answers: what one step computes of a sequence is all of its prompt or nothing of it, prompts come last in a step,
+   * and only they are shared. So what a position gives depends on what it is, never on when or beside what it is computed.
+   */
+  readonly promptsApart?: boolean | undefined;
   /** A waiting sequence whose priority is higher than a running one's by more than this takes its place; default never. */
   readonly preemptionThreshold?: number | undefined;
   /** Slots for states, more than `maxRunning`, of a model with recurrent layers; with guesses more than twice as many. */
@@ -71,7 +77,8 @@ export class Scheduler {
     const prefixes = prefixCache ? new RadixCache(pageSize, slots, kept) : undefined;
     this.#states = slots && new SequenceStates(slots, table, pageSize, prefixes, { guesses: draftRows > 0 });
     this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
-    this.#cache = new CacheManager(pool, table, pageSize, prefixes, this.#states, this.#windows);
+    const parts = { prefixes, states: this.#states, windows: this.#windows, promptsOnly: options.promptsApart };
+    this.#cache = new CacheManager(pool, table, pageSize, parts);
     this.#options = options;
     this.#guesses = new Guesses(options);
     this.#pages = pool.size;
@@ -126,7 +133,7 @@ export class Scheduler {
     for (const sequence of [...this.#running]) {
       // What is computed again counts as tokens of a prompt do.
       const count = Math.min(sequence.uncomputed, 1 + budget);
-      if (!isReady(sequence) || !sequence.isDecoding || !this.#grow(sequence, count)) continue;
+      if (!isReady(sequence) || !this.#decodes(sequence) || !this.#grow(sequence, count)) continue;
       const drafts = count === sequence.uncomputed ? this.#guess(sequence, budget - sequence.again) : [];
       const item = this.#item(sequence, count + drafts.length, drafts);
       budget -= item.count - 1;
@@ -138,6 +145,7 @@ export class Scheduler {
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
     const placed = (item: BatchItem): BatchItem => (this.#states ? { ...item, state: this.#cache.useState(item) } : item);
     const batch = { decodes: decodes.filter(live).map(placed), prefills: prefills.filter(live).map(placed) };
+    if (this.#options.promptsApart) batch.prefills.sort((a, b) => Number(isOfPrompt(a)) - Number(isOfPrompt(b)));
     const items = [...batch.decodes, ...batch.prefills];
     if (items.length === 0) return undefined;
     for (const { sequence, count, samples, drafts } of items) {
@@ -256,14 +264,14 @@ export class Scheduler {
     // A long prompt leaves a part of every step to the prompts behind it, which may be short.
     const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
     const prefill = (sequence: Sequence, most = budget): void => {
-      const asked = Math.min(sequence.uncomputed, budget, most);
+      const asked = Math.min(this.#apart(sequence) ? sequence.numPrompt - sequence.computed : sequence.uncomputed, budget, most);
       const count = this.#states?.cut(sequence, asked) ?? asked;
       if (count === 0 || !this.#grow(sequence, count)) return;
       budget -= count;
       prefills.push(this.#item(sequence, count));
     };
     for (const sequence of [...this.#running]) {
-      if (isReady(sequence) && !sequence.isDecoding) prefill(sequence, share);
+      if (isReady(sequence) && !this.#decodes(sequence)) prefill(sequence, share);
     }
     // Ordering the queue is worth it only where one of it may come in.
     const { maxRunning, preemptionThreshold } = this.#options;
@@ -272,7 +280,7 @@ export class Scheduler {
     for (const sequence of this.#order()) {
       if (budget === 0) break;
       if (sequence.paused) continue;
-      if (computing && this.#sharesMore(sequence, computing)) continue;
+      if (computing && computing.shared(sequence) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING) continue;
       if (!this.#admit(sequence) && !(this.#preempt(sequence) && this.#admit(sequence))) break;
       computing?.add(sequence);
       prefill(sequence);
@@ -302,25 +310,19 @@ export class Scheduler {
     return running.findLast(({ priority }) => priority === lowest);
   }
 
-  /** Prompts that running sequences are still computing, by prefix; undefined without a prefix cache or without a choice to make. */
-  #computing(): Computing | undefined {
+  /** Prompts that running sequences are still computing; undefined without a prefix cache or without a choice to make. */
+  #computing(): ComputingPrompts | undefined {
     if (!this.#options.prefixCache || this.#waiting.length === 0) return undefined;
-    const { pageSize, maxRunning } = this.#options;
-    const slots = this.#states && new PagePool(maxRunning);
-    const tree = new RadixCache(pageSize, slots);
-    const add = (sequence: Sequence): void => {
-      const tokens = sequence.tokens.slice(0, sequence.state?.wanted.at(-1) ?? sequence.tokens.length);
-      const { node } = tree.insert(tokens, placeholders(tokens), sequence.salt);
-      // Where a state is to be kept: what comes between is of use to nobody.
-      if (slots) tree.keep(node, slots.allocate(1)![0]!);
-    };
-    for (const sequence of this.#running) if (sequence.published * pageSize + pageSize <= sequence.numPrompt) add(sequence);
-    return { tree, add };
+    return new ComputingPrompts(this.#running, { ...this.#options, hasStates: this.#states !== undefined });
   }
 
-  /** Whether a sequence that runs computes much more of this one's prompt than the cache has: then it waits for that. */
-  #sharesMore(sequence: Sequence, { tree }: Computing): boolean {
-    return tree.peek(sequence.tokens, sequence.salt) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING;
+  /** Whether positions of a sequence's prompt are left, which are computed apart. */
+  #apart({ computed, numPrompt }: Sequence): boolean {
+    return this.#options.promptsApart === true && computed < numPrompt;
+  }
+
+  #decodes(sequence: Sequence): boolean {
+    return sequence.isDecoding && !this.#apart(sequence);
   }
 
   #item(sequence: Sequence, count: number, drafts: readonly number[] = []): BatchItem {
@@ -380,18 +382,7 @@ export class Scheduler {
   }
 }
 
-/** Prompts that are being computed, and how one more becomes one of them. */
-interface Computing {
-  readonly tree: RadixCache;
-  add(sequence: Sequence): void;
-}
-
 /** Whether a running sequence may be computed in the next step. */
 function isReady(sequence: Sequence): boolean {
   return sequence.status === 'running' && !sequence.isBlocked;
-}
-
-/** The tree of prompts being computed only answers how long a shared prefix is: which pages does not matter. */
-function placeholders(tokens: readonly number[]): number[] {
-  return tokens.map(() => 0);
 }

@@ -17,6 +17,7 @@ import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { SplitModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
+import { hasMatrices } from '../ops/linear-matrix.ts';
 import { byWindow, firstPages, largestWindow, withinContext } from '../ops/kv.ts';
 import type { KVCache, KVShape } from '../ops/kv.ts';
 import { firstSlots } from '../ops/states.ts';
@@ -202,7 +203,7 @@ async function loadChat(
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const ends = template.isHarmony ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : [];
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id']), ...tokenIds(ends)]);
   const parts: ChatParts = {
@@ -246,7 +247,7 @@ interface LoadedModel {
 /** Largest steps of a model on one device. */
 function limitsOn(device: Device, { widestRow, vocabulary }: DecoderShape, config: EngineConfig, context: number): BatchLimits {
   const { maxBindingBytes, software } = device.caps;
-  return batchLimits({ maxBindingBytes, software, widestRow, vocabulary }, config, context);
+  return batchLimits({ maxBindingBytes, software, matrices: hasMatrices(device.caps), widestRow, vocabulary }, config, context);
 }
 
 function kvShapeOf({ pageSize, kvType: dtype, context }: ChatModel, { pages }: DecoderShape): KVShape {
@@ -342,7 +343,8 @@ function schedulerOptions(config: EngineConfig, limits: BatchLimits, parameters:
 const GUESSING = 8;
 
 /** The adapter's bindings are limited. */
-function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bounds, config: EngineConfig, context: number): BatchLimits {
+function batchLimits(bounds: Bounds, config: EngineConfig, context: number): BatchLimits {
+  const { maxBindingBytes, software, matrices, widestRow, vocabulary } = bounds;
   const logitRows = Math.floor(maxBindingBytes / 4 / vocabulary);
   const maxRunning = Math.min(config.maxRunningRequests, logitRows);
   const guesses = promptLookup(config)?.draftTokens ?? headDrafts(config);
@@ -352,7 +354,7 @@ function batchLimits({ maxBindingBytes, software, widestRow, vocabulary }: Bound
   if (maxRunning < 1 || prefillChunk < 1) {
     throw new EngineError('out_of_memory', `a row of ${widestRow} or ${vocabulary} values does not fit this adapter's bindings of ${maxBindingBytes} bytes`); // prettier-ignore
   }
-  return { maxRunning, prefillChunk, draftRows, headDrafts: headDrafts(config) };
+  return { maxRunning, prefillChunk, draftRows, headDrafts: headDrafts(config), promptsApart: config.numerics === 'fast' && matrices };
 }
 
 function grammarsOf(platform: Platform, tokenizer: Tokenizer, vocabulary: number, stopTokenIds: readonly number[]): Grammars {

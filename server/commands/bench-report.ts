@@ -45,7 +45,8 @@ export interface KernelRow {
 
 export interface Report {
   readonly date: string;
-  readonly model: Pick<ModelInfo, 'id' | 'task' | 'architecture' | 'parameters' | 'weightBytes'> & { readonly format?: string };
+  /** `numerics` where another mode than the usual was asked for. */
+  readonly model: Pick<ModelInfo, 'id' | 'task' | 'architecture' | 'parameters' | 'weightBytes' | 'format' | 'numerics'>;
   readonly adapter: AdapterReport | { readonly problem: string };
   readonly secondsToReady: number;
   /** Of a chat model. */
@@ -92,7 +93,8 @@ export function kernelRows(profiled: readonly ProfileEntry[], speed: AdapterSpee
 export function describe(report: Report): string {
   const { model, adapter, secondsToReady, kernels, shares } = report;
   const name = `${model.id} (${model.architecture}${model.format === undefined ? '' : `, ${model.format}`})`;
-  const size = `${one(model.parameters / 1e6)} M parameters, ${one(model.weightBytes / 2 ** 20)} MiB of weights`;
+  const mode = model.numerics === undefined ? '' : `, numerics ${model.numerics}`;
+  const size = `${one(model.parameters / 1e6)} M parameters, ${one(model.weightBytes / 2 ** 20)} MiB of weights${mode}`;
   const lines = [
     `${name}: ${size}, ready after ${one(secondsToReady)} s`,
     'speed' in adapter

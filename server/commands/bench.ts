@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { RANDOM_SHAPES, RANDOM_TYPES, describeModel, randomPath, resolveConfig, traceEvents } from '../../engine/index.ts';
-import type { AdapterReport, ChatRequest, ProfileEntry, RandomModel } from '../../engine/index.ts';
+import type { AdapterReport, ChatRequest, EngineConfig, ProfileEntry, RandomModel } from '../../engine/index.ts';
+import { ENGINE_SETTINGS } from '../../engine/config.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { measureAdapter } from '../setup/adapters.ts';
@@ -16,6 +17,8 @@ import { measureAudio } from './bench-audio.ts';
 
 /** The bundled chat model; a name that no source has where it is not installed. */
 const BUNDLED = join(bundledFolder ?? '', 'models', 'parley-chat');
+
+const { choices: MODES, default: USUAL_MODE } = ENGINE_SETTINGS.numerics;
 
 const HELP = `Usage: parley bench [MODEL] [options]
 
@@ -31,6 +34,7 @@ that mean nothing, which the device makes in seconds: nothing is fetched.
   --tokens N             length of each answer; default 64
   --clients N,N,...      how many ask at once, in turn; default 1,8,32
   --adapter NAME         part of the GPU's name; 'parley adapters' lists them
+  --numerics MODE        ${MODES.join(' or ')}: whether prompts of a chat model take subgroup matrices (docs/numerics.md)
   --random SHAPE         ${Object.keys(RANDOM_SHAPES).join(', ')}
   --quantization TYPE    what its matrices are stored as: f16 (default), f32, bf16, q8_0, q4_k and all other blocks of GGUF
   --layers N             fewer layers than the shape has, where memory is short
@@ -43,6 +47,7 @@ const OPTIONS = {
   tokens: { type: 'string', default: '64' },
   clients: { type: 'string', default: '1,8,32' },
   adapter: { type: 'string' },
+  numerics: { type: 'string', default: USUAL_MODE },
   json: { type: 'boolean', default: false },
   trace: { type: 'string' },
   random: { type: 'string' },
@@ -63,6 +68,7 @@ interface BenchCall {
   readonly tokens: number;
   readonly clients: readonly number[];
   readonly adapter: string | undefined;
+  readonly numerics: EngineConfig['numerics'];
   readonly json: boolean;
   /** File for the time line. */
   readonly trace: string | undefined;
@@ -91,6 +97,8 @@ function parseCall(argv: readonly string[]): BenchCall {
   }
   const { values, positionals } = parsed;
   if (positionals.length > 1) throw new UsageError(`${positionals.length} models are named; 'bench' takes one`);
+  const numerics = MODES.find((mode) => mode === values.numerics);
+  if (!numerics) throw new UsageError(`--numerics ${values.numerics}: expected ${MODES.join(' or ')}`);
   const clients = values.clients.split(',').map((part) => numberOption('clients', part, 1, MOST_CLIENTS));
   return {
     model: positionals[0] ?? BUNDLED,
@@ -99,6 +107,7 @@ function parseCall(argv: readonly string[]): BenchCall {
     tokens: numberOption('tokens', values.tokens, 2, 2 ** 20),
     clients,
     adapter: values.adapter,
+    numerics,
     json: values.json,
     trace: values.trace,
   };
@@ -136,11 +145,12 @@ function randomModel(
 async function measure(call: BenchCall, path: string, adapter: AdapterReport | { readonly problem: string }): Promise<Report> {
   const { tokens, clients } = call;
   const started = performance.now();
-  const settings = { adapter: call.adapter, contextLength: call.promptTokens + tokens, maxRunningRequests: Math.max(...clients) };
+  const { adapter: named, numerics } = call;
+  const settings = { adapter: named, numerics, contextLength: call.promptTokens + tokens, maxRunningRequests: Math.max(...clients) };
   const engine = await startChat(call.model, path, settings);
   try {
     const secondsToReady = (performance.now() - started) / 1000;
-    const { id, architecture, parameters, weightBytes, format, contextLength = tokens } = engine.info().models[0]!;
+    const { id, architecture, parameters, weightBytes, format, contextLength = tokens, numerics: had } = engine.info().models[0]!;
     const promptTokens = Math.min(call.promptTokens, contextLength - tokens);
     if (promptTokens < 1)
       throw new UsageError(`--tokens ${tokens}: ${id} has a context of ${contextLength} tokens, prompt and answer together`);
@@ -158,7 +168,15 @@ async function measure(call: BenchCall, path: string, adapter: AdapterReport | {
     }; // prettier-ignore
     return {
       date: new Date().toISOString(),
-      model: { id, task: 'chat', architecture, parameters, weightBytes, ...(format !== undefined && { format }) },
+      model: {
+        id,
+        task: 'chat',
+        architecture,
+        parameters,
+        weightBytes,
+        ...(format !== undefined && { format }),
+        ...(had !== undefined && numerics !== USUAL_MODE && { numerics: had }),
+      },
       adapter,
       secondsToReady,
       promptTokens,

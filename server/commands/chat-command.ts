@@ -44,11 +44,13 @@ export async function modelPath(model: string): Promise<string> {
   });
 }
 
+type ChatSettings = Pick<EngineConfig, 'contextLength' | 'maxRunningRequests'> & Partial<Pick<EngineConfig, 'numerics'>>;
+
 /** The engine with a chat model, in a process of its own, as for the server: what drivers print, and a crash of one, stay there. */
 export async function startChat(
   model: string,
   path: string,
-  settings: { readonly adapter: string | undefined; readonly contextLength: number; readonly maxRunningRequests: number },
+  settings: ChatSettings & { readonly adapter: string | undefined },
 ): Promise<EngineSupervisor> {
   const { adapter, ...limits } = settings;
   const sampling = recommendedSampling(model);

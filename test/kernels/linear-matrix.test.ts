@@ -1,17 +1,14 @@
 /** Products of prompts, by subgroup matrices where the adapter has them: on others these cases say that nothing changes. */
-import { expect, onTestFinished, test } from 'vitest';
 import { mul } from '../../engine/ops/elementwise.ts';
 import { linear } from '../../engine/ops/linear.ts';
-import { halfRows, hasMatrices } from '../../engine/ops/linear-matrix.ts';
+import { halfRows } from '../../engine/ops/linear-matrix.ts';
 import type { Activation } from '../../engine/ops/activation.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
-import { createRng } from '../../engine/util/rng.ts';
 import { alignUp } from '../../engine/util/math.ts';
 import { activation as activate } from '../reference/activation.ts';
 import { halfRows as halfRowsReference } from '../reference/half-rows.ts';
 import { linear as reference } from '../reference/linear.ts';
 import { anyWeight } from '../support/any-weight.ts';
-import { testDevice } from '../support/device.ts';
 import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
@@ -140,17 +137,3 @@ const halves = [
 describeKernels('linear of prompts', cases, { flavours: WEIGHT_FLAVOURS });
 describeKernels('linear of prompts in batches', alike, { every: true });
 describeKernels('half_rows', halves, { every: true });
-
-test('prompts take matrices where the adapter has them, answers never', async (context) => {
-  const device = await testDevice();
-  onTestFinished(() => device.close());
-  if (!hasMatrices(device.caps)) context.skip('this adapter lists no subgroup matrices of 8 or 16 halves');
-  const weight = anyWeight(createRng(1), 'f16', 64, 64).pack(device);
-  const [x, out] = [device.tensor('x', 'f32', [9, 64]), device.tensor('out', 'f32', [9, 64])];
-  const taken = (promptFrom?: number): readonly string[] =>
-    [...device.compile((rec) => linear(rec, { x, weight, out, promptFrom }))].map((label) => label.split(' ', 1)[0]!);
-  expect(taken()).not.toContain('linear_matrix');
-  expect(taken(9)).not.toContain('linear_matrix');
-  expect(taken(0)).toEqual(['half_rows', 'linear_matrix']);
-  expect(taken(2)).toHaveLength(3);
-});

@@ -67,6 +67,17 @@ test.each([
   expect(banner.find((line) => line.startsWith('guesses'))).toBe(said && `guesses        ${said}`);
 });
 
+test('prompts in matrices: said where they are asked for, and where that has no effect', () => {
+  const lines = (argv: readonly string[], numerics: ModelInfo['numerics']): string[] => {
+    const models = FAKE_INFO.models.map((model) => (model.task === 'chat' ? { ...model, numerics } : model));
+    const banner = describeStart(parseServerConfig(argv, {}), { ...FAKE_INFO, models } as EngineInfo, [3000, 3001, 3002], 1);
+    return banner.split('\n').filter((line) => line.includes('matrices'));
+  };
+  expect(lines([], 'invariant')).toEqual([]);
+  expect(lines(['--numerics=fast'], 'fast')).toEqual(['numerics       fast: prompts take subgroup matrices (docs/numerics.md)']);
+  expect(lines(['--numerics=fast'], 'invariant')).toEqual([expect.stringMatching(/^note {11}--numerics fast has no effect: /)]);
+});
+
 describe('kernels that failed the self-test', () => {
   test('are named, with what takes their place', () => {
     const replaced = [{ kernel: 'linear_rows', by: 'linear_tile', why: 'does not compile' }];

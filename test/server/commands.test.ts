@@ -134,6 +134,7 @@ test('bench refuses what is no number, and more than a model', async () => {
     [['--random', 'llama-8b', '--layers', '33'], /^--layers 33: expected a whole number from 1 to 32; /],
     [['--random', 'llama-8b', 'models/a'], /^--random and models\/a: 'bench' takes one model; /],
     [['models/a', '--seed', '3'], /^--seed goes with --random; /],
+    [['--numerics', 'exact'], /^--numerics exact: expected invariant or fast; /],
     [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
     [['models/a', 'models/b'], /^2 models are named; 'bench' takes one; /],
   ] as const) {

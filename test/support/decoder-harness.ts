@@ -85,9 +85,13 @@ export class DecoderHarness {
 
   /**
    * One step over chunks; decodes (chunks of one token) come first. Returns logits by row: [T][V]. `trace` gets every stage's values
-   * of all rows.
+   * of all rows; rows from `promptFrom` on are of prompts that take matrices.
    */
-  async step(chunks: readonly Chunk[], trace?: (stage: string, values: Float32Array) => void): Promise<Float32Array[]> {
+  async step(
+    chunks: readonly Chunk[],
+    trace?: (stage: string, values: Float32Array) => void,
+    promptFrom?: number,
+  ): Promise<Float32Array[]> {
     const { device } = this;
     const perSequence = ceilDiv(this.#context, PAGE);
     // Sequences take interleaved pages, so that neighbours in a sequence are not neighbours in memory.
@@ -139,6 +143,7 @@ export class DecoderHarness {
         split: undefined,
         logitIndices: undefined,
         logitRows: rows,
+        ...(promptFrom !== undefined && { promptFrom }),
         ...(trace && {
           trace: (stage, value) => {
             const copy = device.tensor(stage, 'f32', [rows, value.shape[1]!]);

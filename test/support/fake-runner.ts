@@ -1,6 +1,6 @@
 /** Stands in for ModelRunner: the "model" is a function of the tokens before, and steps complete when awaited. No GPU. */
 import type { StepResult } from '../../engine/runner/model-runner.ts';
-import { FROM_HEAD } from '../../engine/scheduler/batch.ts';
+import { FROM_HEAD, isOfPrompt } from '../../engine/scheduler/batch.ts';
 import type { Batch, BatchItem } from '../../engine/scheduler/batch.ts';
 import type { Sequence } from '../../engine/scheduler/sequence.ts';
 
@@ -23,7 +23,8 @@ export function expectedTokens(model: FakeModel, prompt: readonly number[], coun
 /**
  * Checks what a real device would rely on: every position in a page of its sequence that was computed after the same tokens,
  * tokens from the device only where the step before sampled them, states that were left behind the same tokens and that nobody else writes,
- * and of layers that see a window only every position of it, with everything that the step writes written before.
+ * and of layers that see a window only every position of it, with everything that the step writes written before. Where prompts are computed apart, every position
+ * by the kernels that it would have alone.
  */
 export class FakeRunner {
   readonly batches: Batch[] = [];
@@ -31,11 +32,15 @@ export class FakeRunner {
   computed = 0;
   readonly #model: FakeModel;
   readonly #pageSize: number;
-  /** What "KV" holds: page slot -> position, token, and the tokens before it, which keys and values depend on. */
-  readonly #slots = new Map<number, { readonly position: number; readonly token: number; readonly before: number }>();
+  /** What "KV" holds: page slot -> position, token, and the tokens before it, which keys and values depend on; and by which kernels it was made. */
+  readonly #slots = new Map<
+    number,
+    { readonly position: number; readonly token: number; readonly before: number; readonly ofPrompt: boolean }
+  >();
   /** The same of the layers that see `window` positions only. */
   readonly #windowSlots = new Map<number, { readonly position: number; readonly chain: number }>();
   readonly #window: number | undefined;
+  readonly #promptsApart: boolean;
   /** What slots for states hold: how many tokens went into one, and which. */
   readonly #states = new Map<number, { readonly length: number; readonly hash: number }>();
   /** What the head that guesses has kept, by block table row: the positions that the last step of a sequence has sampled at, or its last one. */
@@ -43,17 +48,21 @@ export class FakeRunner {
   /** Last token sampled by block table row. */
   readonly #lastTokens = new Map<number, number>();
 
-  constructor(model: FakeModel = hashModel, pageSize = 4, window?: number) {
+  constructor(model: FakeModel = hashModel, pageSize = 4, window?: number, promptsApart = false) {
     this.#model = model;
     this.#pageSize = pageSize;
     this.#window = window;
+    this.#promptsApart = promptsApart;
   }
 
   run(batch: Batch): StepResult {
     this.batches.push(batch);
     const tokens: number[] = [];
     const guesses: number[] = [];
-    for (const { sequence, start, count, samples, fromDevice, drafts } of [...batch.decodes, ...batch.prefills]) {
+    const items = [...batch.decodes, ...batch.prefills];
+    // As StepEncoder tells a device which rows are of prompts.
+    const first = items.length - batch.prefills.filter(isOfPrompt).length;
+    for (const [i, { sequence, start, count, samples, fromDevice, drafts }] of items.entries()) {
       for (let position = start; position < start + count; position++) {
         const known = fromDevice && position === start ? this.#lastTokens.get(sequence.row) : sequence.tokens[position];
         const draft = drafts[position - start - count + drafts.length];
@@ -61,14 +70,14 @@ export class FakeRunner {
         if (draft === FROM_HEAD && known === undefined) guesses.push(token!);
         if (token === undefined) throw new Error(`sequence ${sequence.id} has no token at ${position}`);
         const previous = position === 0 ? undefined : this.#slots.get(this.#slot(sequence, position - 1));
-        this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0 });
+        this.#slots.set(this.#slot(sequence, position), { position, token, before: previous ? chain(previous) : 0, ofPrompt: i >= first });
         this.computed++;
       }
       this.#kept.set(sequence.row, { sequence, first: start + count - Math.max(1, samples), end: start + count });
       for (let i = count - samples; i < count; i++) tokens.push(this.#model(this.#history(sequence, start + i + 1)));
     }
-    this.#walkStates([...batch.decodes, ...batch.prefills]);
-    if (this.#window !== undefined) this.#seeWindows([...batch.decodes, ...batch.prefills], this.#window);
+    this.#walkStates(items);
+    if (this.#window !== undefined) this.#seeWindows(items, this.#window);
     batch.sampled.forEach(({ sequence }, i) => this.#lastTokens.set(sequence.row, tokens[i]!));
     return { tokens: () => Promise.resolve(Uint32Array.from(tokens)), guesses: () => Promise.resolve(Uint32Array.from(guesses)) };
   }
@@ -149,6 +158,10 @@ export class FakeRunner {
       if (slot?.position !== position || slot.before !== before || (own !== undefined && own !== slot.token)) {
         throw new Error(`position ${position} of sequence ${sequence.id} is not in its page: ${JSON.stringify(slot)}`);
       }
+      if (this.#promptsApart && slot.ofPrompt !== position < sequence.numPrompt)
+        throw new Error(
+          `position ${position} of sequence ${sequence.id}, with a prompt of ${sequence.numPrompt}, was computed by other kernels`,
+        );
       before = chain(slot);
       return slot.token;
     });

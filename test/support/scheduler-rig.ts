@@ -33,7 +33,7 @@ export class Rig {
   constructor({ pages = 64, model = hashModel, overlap = true, ...options }: RigOptions = {}) {
     this.pool = new PagePool(pages);
     this.model = model;
-    this.runner = new FakeRunner(model, PAGE, options.windows?.window);
+    this.runner = new FakeRunner(model, PAGE, options.windows?.window, options.promptsApart);
     this.#overlap = overlap;
     const settings = { pageSize: PAGE, maxRunning: 8, prefillChunk: 16, maxQueued: 100, ...options };
     this.scheduler = new Scheduler(

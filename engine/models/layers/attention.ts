@@ -9,6 +9,7 @@ import { mulSigmoid } from '../../ops/activation.ts';
 import { normedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
+import type { PromptRows } from '../../ops/linear-matrix.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { projectHeads } from '../../ops/project-heads.ts';
 import { pagedAttention } from '../../ops/paged-attention.ts';
@@ -214,6 +215,8 @@ export interface AttentionStep {
   readonly indices: Tensor | undefined;
   /** Rows that are attended for. */
   readonly kept: number;
+  /** The first of those whose product takes subgroup matrices; absent = none does. */
+  readonly promptFrom?: number | undefined;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
 }
@@ -223,9 +226,9 @@ export function projectQKV(
   rec: Recorder,
   weights: Attention,
   { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
-  { input, qkv, rows }: { readonly input: NormedRows; readonly qkv: Tensor; readonly rows: number },
+  { input, qkv, rows, promptFrom }: { readonly input: NormedRows; readonly qkv: Tensor } & PromptRows,
 ): void {
-  normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows });
+  normedLinear(rec, { input, weight: weights.qkv, bias: weights.qkvBias, out: qkv, rows, promptFrom });
   const { qkNorm: weight, qkNormFull: full, valueNorm: values } = weights;
   if (weight) qkNorm(rec, { qkv, weight, full, values, heads, kvHeads: newHeads, eps: input.eps, rows });
 }
@@ -236,7 +239,7 @@ export function attend(
   weights: Attention,
   ws: AttentionWorkspace,
   { heads, newHeads }: Pick<AttentionShare, 'heads' | 'newHeads'>,
-  { input: step, layer, cosSin, scores, indices, kept, residual, out }: AttentionStep,
+  { input: step, layer, cosSin, scores, indices, kept, promptFrom, residual, out }: AttentionStep,
   batch: ForwardInput,
   kv: KVCache,
 ): void {
@@ -246,12 +249,12 @@ export function attend(
   leaveKeys(rec, weights, ws, { heads, newHeads }, { input, layer, cosSin }, batch, kv);
   if (kept > 0) attendPages(rec, { heads, layer, scores, sinks: weights.sinks }, ws, batch, kv);
   if (weights.gate) {
-    linear(rec, { x: input.x, weight: weights.gate, out: ws.gate!, rows });
+    linear(rec, { x: input.x, weight: weights.gate, out: ws.gate!, rows, promptFrom: batch.promptFrom });
     mulSigmoid(rec, { x: ws.attended, gate: ws.gate!, rows });
   }
   if (indices) gatherRows(rec, { x: ws.attended, indices, out: ws.gathered, rows: kept });
   const attended = indices ? ws.gathered : ws.attended;
-  linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept });
+  linear(rec, { x: attended, weight: weights.output, bias: weights.outputBias, residual, out, rows: kept, promptFrom });
 }
 
 /** The pages get the keys and values of x, and ws.q its queries. */
@@ -264,13 +267,13 @@ export function leaveKeys(
   batch: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows, positions } = batch;
+  const { rows, promptFrom, positions } = batch;
   const slots = kv.layers[layer]!.window === undefined ? batch.slots : batch.windowSlots;
-  const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows };
+  const places = { queriesOnly: newHeads === 0, cosSin, positions, slots, q: ws.q, kv, layer, heads, rows, promptFrom };
   const { qkv: weight, qkvBias: bias, qkNorm: headNorm } = weights;
   const alike = !weights.qkNormFull && !weights.valueNorm;
   if (!alike || !projectHeads(rec, { input, weight, bias, headNorm, ...places })) {
-    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows });
+    projectQKV(rec, weights, { heads, newHeads }, { input, qkv: ws.qkv, rows, promptFrom });
     ropeKVStore(rec, { qkv: ws.qkv, ...places });
   }
 }

@@ -75,8 +75,8 @@ export function expertMlp(hiddenAct: HiddenAct): MlpKind<GatedMlp | Experts, Mix
       const x = normedRows(rec, input, rows);
       const { shared } = ws.experts!;
       recordRoutes(rec, weights, ws.experts!, x, rows);
-      if (weights.shared)
-        dense.record(rec, weights.shared, ws.dense!, { input: { ...input, x, norm: undefined }, residual: undefined, out: shared!, rows });
+      const ofAll = { ...step, input: { ...input, x, norm: undefined }, residual: undefined };
+      if (weights.shared) dense.record(rec, weights.shared, ws.dense!, { ...ofAll, out: shared! });
       recordExperts(rec, hiddenAct, weights, ws.experts!, { ...step, x });
     },
   };

@@ -6,6 +6,7 @@ import type { ShareRule } from '../../ops/experts.ts';
 import { gatedLinear, normedRows } from '../../ops/fused-linear.ts';
 import type { NormedRows } from '../../ops/fused-linear.ts';
 import { linear } from '../../ops/linear.ts';
+import type { PromptRows } from '../../ops/linear-matrix.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import { sizeOf } from '../../util/math.ts';
 import type { Range } from '../../util/math.ts';
@@ -51,11 +52,10 @@ export interface MlpShare {
 }
 
 /** What the stack records of one: out = residual + mlp(input). */
-export interface MlpStep {
+export interface MlpStep extends PromptRows {
   readonly input: NormedRows;
   readonly residual: Tensor | undefined;
   readonly out: Tensor;
-  readonly rows: number;
 }
 
 /** A kind of MLP: its weights' names and layouts, its activations and its dispatches, all for what a rank has of it. */
@@ -108,9 +108,9 @@ export function gatedMlp(hiddenAct: HiddenAct, { fused = false } = {}): MlpKind<
       gateUp: device.tensor('gate_up', 'f32', [rows, 2 * sizeOf(columns)]),
       activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]),
     }),
-    record(rec, { gateUp, down }, ws, { input, residual, out, rows }) {
-      gatedLinear(rec, { input, weight: gateUp, activation: HIDDEN_ACTS[hiddenAct], gateUp: ws.gateUp, out: ws.activated, rows });
-      linear(rec, { x: ws.activated, weight: down, residual, out, rows });
+    record(rec, { gateUp, down }, ws, { input, residual, out, ...rows }) {
+      gatedLinear(rec, { input, weight: gateUp, activation: HIDDEN_ACTS[hiddenAct], gateUp: ws.gateUp, out: ws.activated, ...rows });
+      linear(rec, { x: ws.activated, weight: down, residual, out, ...rows });
     },
   };
 }
@@ -138,9 +138,9 @@ export function plainMlp(hiddenAct: HiddenAct): MlpKind<PlainMlp, PlainMlpWorksp
       down: await loader.linear(`${at}.down_proj.weight`, hidden, intermediate, { columns }),
     }),
     workspace: (device, _, { columns }, rows) => ({ activated: device.tensor('activated', 'f32', [rows, sizeOf(columns)]) }),
-    record(rec, { up, down }, { activated }, { input, residual, out, rows }) {
-      linear(rec, { x: normedRows(rec, input, rows), weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, rows });
-      linear(rec, { x: activated, weight: down, residual, out, rows });
+    record(rec, { up, down }, { activated }, { input, residual, out, ...rows }) {
+      linear(rec, { x: normedRows(rec, input, rows.rows), weight: up, activation: HIDDEN_ACTS[hiddenAct], out: activated, ...rows });
+      linear(rec, { x: activated, weight: down, residual, out, ...rows });
     },
   };
 }

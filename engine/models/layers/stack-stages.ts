@@ -97,14 +97,17 @@ export function stages<W, S>(
     });
   }
   weights.layers.forEach((weight, layer) => {
+    const ends = isLast && layer === weights.layers.length - 1;
     // Of the last layer's rows, those that give no logits leave nothing but their keys and values.
-    const indices = isLast && !ws.finals && layer === weights.layers.length - 1 ? input.logitIndices : undefined;
+    const indices = ends && !ws.finals ? input.logitIndices : undefined;
     const kept = indices ? input.logitRows : rows;
+    // Rows that are gathered take no matrices; with a head that guesses, where all are kept, they give the same.
+    const promptFrom = ends ? undefined : input.promptFrom;
     const attended = { norm: weight.attentionNorm, before: indices ? ws.gathered : ws.hidden, out: ws.middle, kept };
     addHalf(attended, (rec, residual, out) => {
       const halfInput = behindNorm(ws.hidden, weight.inputNorm);
       if (indices) gatherRows(rec, { x: ws.hidden, indices, out: ws.gathered, rows: kept });
-      const step = { indices, kept, residual, out };
+      const step = { indices, kept, promptFrom, residual, out };
       const { place, attention, share } = weight;
       if (attention) {
         const own = { layer: place, cosSin: weights.cosSin.get(weight.rope)!, scores: { ...config.scores, window: weight.window } };
@@ -117,7 +120,7 @@ export function stages<W, S>(
     // What a layer is told comes behind both halves, and its number is of all that comes out of it.
     const fed = weight.input ? { out: ws.layerInputs!.before } : { out: ws.hidden, scale: weight.scale };
     addHalf({ norm: weight.outputNorm, before: ws.middle, kept, ...fed }, (rec, residual, out) => {
-      const step = { input: behindNorm(ws.middle, weight.mlpNorm), residual, out, rows: kept };
+      const step = { input: behindNorm(ws.middle, weight.mlpNorm), residual, out, rows: kept, promptFrom };
       mlp.record(rec, weight.mlp, ws.mlp.get(weight.share.mlp)!, step);
       if (!weight.outputNorm) trace?.(`layer ${layer}`, ws.hidden);
     });

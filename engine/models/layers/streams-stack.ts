@@ -9,6 +9,7 @@ import { gateMul, gateSlice, gateSparse, softCap } from '../../ops/activation.ts
 import { embedding } from '../../ops/embedding.ts';
 import type { KVCache } from '../../ops/kv.ts';
 import { linear } from '../../ops/linear.ts';
+import type { PromptRows } from '../../ops/linear-matrix.ts';
 import { rmsNorm } from '../../ops/norm.ts';
 import { ropeTable } from '../../ops/rope.ts';
 import type { RopeConfig } from '../../ops/rope.ts';
@@ -203,7 +204,7 @@ function recordLayer(
   input: ForwardInput,
   kv: KVCache,
 ): void {
-  const { rows } = input;
+  const { rows, promptFrom } = input;
   const { altUp, share, window } = layer;
   const { normed, branch, middle, attended, inputs } = ws;
   recordPrediction(rec, altUp, ws.altUp, eps, rows);
@@ -217,6 +218,7 @@ function recordLayer(
     scores: { ...scores, window },
     indices: undefined,
     kept: rows,
+    promptFrom,
     residual: undefined,
     out: branch,
   };
@@ -224,7 +226,7 @@ function recordLayer(
   rmsNorm(rec, { x: branch, weight: layer.attentionNorm, residual: active, out: attended, eps, rows });
   recordLaurel(rec, layer.laurel, ws.laurel, { x: normed, attended, out: middle, eps, rows });
   rmsNorm(rec, { x: middle, weight: layer.mlpNorm, out: normed, eps, rows });
-  recordMlp(rec, layer, ws, rows);
+  recordMlp(rec, layer, ws, { rows, promptFrom });
   rmsNorm(rec, { x: branch, weight: layer.outputNorm, residual: middle, out: attended, eps, rows });
   recordCorrection(rec, altUp, ws.altUp, attended, inputs.before, eps, rows);
   linear(rec, { x: inputs.before, weight: layer.input.gate, out: inputs.gate, rows });
@@ -242,10 +244,10 @@ function recordLayer(
 }
 
 /** ws.branch = the MLP of ws.normed, of which some layers cut the gates. */
-function recordMlp(rec: Recorder, { mlp: { gateUp, down }, cut }: Layer, { normed, branch, mlp: ws }: Workspace, rows: number): void {
-  linear(rec, { x: normed, weight: gateUp, out: ws.gateUp, rows });
-  const gate = { gateUp: ws.gateUp, out: ws.activated, activation: 'gelu_tanh', rows } as const;
+function recordMlp(rec: Recorder, { mlp: { gateUp, down }, cut }: Layer, { normed, branch, mlp: ws }: Workspace, rows: PromptRows): void {
+  linear(rec, { x: normed, weight: gateUp, out: ws.gateUp, ...rows });
+  const gate = { gateUp: ws.gateUp, out: ws.activated, activation: 'gelu_tanh', rows: rows.rows } as const;
   if (cut === undefined) gateMul(rec, gate);
   else gateSparse(rec, { ...gate, deviations: cut });
-  linear(rec, { x: ws.activated, weight: down, out: branch, rows });
+  linear(rec, { x: ws.activated, weight: down, out: branch, ...rows });
 }
