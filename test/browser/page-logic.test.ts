@@ -63,7 +63,7 @@ describe('what the page says of a state', () => {
 
   test('a download of unknown size shows no share of it', () => {
     const words = describeSession({ name: 'downloading', done: 0, total: 0 }, 'ready', 0, false);
-    expect(words.sentence).toBe('Fetching the model: 0 B');
+    expect(words.sentence).toBe('Downloading the model: 0 B');
     expect(words).not.toHaveProperty('progress');
   });
 
@@ -167,7 +167,7 @@ describe('what is measured of an answer', () => {
 test('a take that was stopped before its first sound has no speed', () => {
   expect(describeWork({ status: 'stopped', seconds: 0, firstSound: 0, work: 1.2 })).toBe('stopped before the first sound');
   expect(describeWork({ status: 'done', seconds: 2, firstSound: 0.5, work: 1 })).toBe(
-    '2.0 s · first sound after 0.5 s · 0.50 s of work a second',
+    '2.0 s · first sound after 0.5 s · made at 2.0× real time',
   );
 });
 

@@ -14,6 +14,7 @@ import { ConversationStore } from './chat/conversation-store.ts';
 import { canCompute, detectEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { EngineError } from '../../engine/errors.ts';
+import { FailureError } from './failure.ts';
 import type { Finder } from './models/find-model.ts';
 import type { HubToken } from './models/hub-token.ts';
 import type { ModelTask } from './models/manifest.ts';
@@ -66,6 +67,8 @@ export class App implements Services {
     return undefined;
   });
   #remote: RemoteEngine | undefined;
+  /** Those that go on. */
+  readonly #loads = new Map<ModelTask, Promise<void>>();
   /** Until then the page may guess its own server at the wrong place. */
   #probed: Promise<void> | undefined;
 
@@ -140,21 +143,34 @@ export class App implements Services {
     return this.settings.value.servers[task] || this.guessedServers.value[task];
   }
 
-  /** The engine of a task where the person wants it; loads the tab's on demand. Throws EngineError when it cannot run. */
-  async engine(task: ModelTask): Promise<TaskEngine> {
+  /**
+   * The engine of a task where the person wants it. Loads the tab's on demand, also after it failed or was lost: asking is the person's word for
+   * another try. Waits for one that is being loaded, until `signal`; the loading goes on. Throws FailureError when it cannot run.
+   */
+  async engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine> {
     if (this.settings.data.peek().where[task] === 'server') {
       await this.#probed;
       return this.remote;
     }
     const session = this.sessions[task];
-    if (session.state.peek().name === 'idle') await this.load(task);
+    let loading = this.#loads.get(task) ?? (session.state.peek().name === 'ready' ? undefined : this.load(task));
+    // The person may have chosen another model meanwhile.
+    for (; loading; loading = this.#loads.get(task)) await orAborted(loading, signal);
     const state = session.state.peek();
-    if (state.name === 'failed') throw new EngineError('unsupported', state.failure.message);
+    if (state.name === 'failed') throw new FailureError(state.failure);
+    // Somebody has cancelled the loading.
+    if (state.name === 'idle') throw new DOMException('the model is not loaded', 'AbortError');
     return session.engine;
   }
 
   /** Loads the chosen model of a task into the tab. */
   async load(task: ModelTask, { store = true } = {}): Promise<void> {
+    const load = this.#load(task, store);
+    this.#loads.set(task, load);
+    await load.finally(() => this.#loads.get(task) === load && this.#loads.delete(task));
+  }
+
+  async #load(task: ModelTask, store: boolean): Promise<void> {
     const id = this.settings.data.peek().models[task];
     await this.library.refresh();
     const manifest = this.library.manifest(id) ?? this.library.bundled(task);
@@ -174,6 +190,13 @@ export class App implements Services {
       // A static host, or none: the guess of the constructor stays.
     }
   }
+}
+
+/** What `work` gives, or an AbortError as soon as `signal` says so. */
+async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
+  await Promise.race([work, aborted]);
 }
 
 export const AppContext = createContext<App | undefined>(undefined);

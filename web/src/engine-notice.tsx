@@ -37,10 +37,11 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
 export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: 'load' | 'cancel' | Remedy) => void {
   const app = useApp();
   return (action) => {
-    if (action === 'load' || action === 'retry') void app.load(task);
-    else if (action === 'runWithoutStoring') void app.load(task, { store: false });
+    const again = (): unknown => app.sessions[task].state.peek().name === 'ready' && onRestarted?.();
+    if (action === 'load') void app.load(task);
+    else if (action === 'runWithoutStoring') void app.load(task, { store: false }).then(again);
     else if (action === 'cancel') app.sessions[task].unload();
-    else if (action === 'restart') void app.load(task).then(() => app.sessions[task].state.peek().name === 'ready' && onRestarted?.());
+    else if (action === 'restart' || action === 'retry') void app.load(task).then(again);
     else if (action === 'useServer') app.settings.update('where', { [task]: 'server' });
     else if (action === 'useTab') app.settings.update('where', { [task]: 'tab' });
     else if (action === 'manageModels') app.router.go('models');

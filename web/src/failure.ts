@@ -13,6 +13,16 @@ export interface Failure {
   readonly remedies: readonly Remedy[];
 }
 
+/** Carries a failure that was described before to where it is shown. */
+export class FailureError extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
+  }
+}
+
 /** A server that cannot be reached, or that went away before its answer was complete; the message is for people. */
 export class ServerGoneError extends Error {}
 
@@ -36,6 +46,7 @@ const WORDS: ReadonlyMap<string, string> = new Map([['ppSize', 'It may fit when 
 
 /** Describes anything thrown; aborts by the person are no failures and must not come here. */
 export function toFailure(error: unknown): Failure {
+  if (error instanceof FailureError) return error.failure;
   if (error instanceof EngineError) return failureOf(toPlainError(error));
   if (error instanceof ServerGoneError) return failure('server', error.message);
   if (error instanceof SourceError) return failure(error.wantsToken ? 'denied' : error.kind, error.message);

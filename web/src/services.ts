@@ -15,6 +15,6 @@ export interface Services {
   readonly tabs: Tabs;
   readonly deletions: Deletions;
   readonly work: WorkStore;
-  /** The engine of a task where the person wants it; throws EngineError when it cannot run. */
-  engine(task: ModelTask): Promise<TaskEngine>;
+  /** The engine of a task where the person wants it, once it is loaded; throws what `toFailure` explains when it cannot run. */
+  engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine>;
 }

@@ -2,7 +2,7 @@
 import type { SessionState } from './backend/session-state.ts';
 import type { Environment } from './environment.ts';
 import type { Remedy } from './failure.ts';
-import { formatBytes } from './util.ts';
+import { formatBytes, sentence } from './util.ts';
 
 export interface StateWords {
   readonly word: string;
@@ -16,25 +16,40 @@ export interface StateWords {
 
 const ENVIRONMENTS: Partial<Record<Environment, string>> = {
   insecure:
-    'This address is plain http, and browsers hide WebGPU, the microphone and storage there. Open the page as http://localhost or over https to compute in this tab; the server works from here too.',
+    'This address is plain http, and browsers hide WebGPU, the microphone and storage there. Open the page as http://localhost or over https to compute in this tab. A Parley server works from here too.',
   'no-webgpu':
     'This browser has no WebGPU. Current Chrome, Edge, Safari 26 and Firefox 145 have it; until then a Parley server can do the work.',
   'no-adapter':
     'This browser has WebGPU but offers no graphics adapter (a blocked driver, or a machine without one). In Chrome, chrome://gpu says why. A Parley server can do the work meanwhile.',
 };
 
+/** Why nothing can be computed in the tab; undefined where it can. */
+export const whyNotHere = (environment: Environment): string | undefined => ENVIRONMENTS[environment];
+
 /** What a view says about its engine in the tab. `bytes` is the model's size, `stored` whether it is here already. */
 export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean): StateWords {
-  const why = ENVIRONMENTS[environment];
+  const why = whyNotHere(environment);
   if (why !== undefined) return { word: 'no WebGPU', sentence: why, actions: ['useServer', 'device'], isProblem: true };
   switch (state.name) {
     case 'idle': {
-      const sentence = stored ? 'The model is stored in this browser.' : `The model is not here yet: ${formatBytes(bytes)} to fetch, once.`;
-      return { word: stored ? 'stored' : 'absent', sentence, actions: ['load'], isProblem: false };
+      return {
+        word: stored ? 'stored' : 'not loaded',
+        sentence: stored
+          ? 'The model is stored in this browser and not loaded yet.'
+          : `The model is not here yet: ${formatBytes(bytes)} to download, once.`,
+        actions: ['load'],
+        isProblem: false,
+      };
     }
     case 'downloading': {
-      const sentence = `Fetching the model: ${formatBytes(state.done)}${state.total > 0 ? ` of ${formatBytes(state.total)}` : ''}`;
-      return { word: 'downloading', sentence, ...shareOf(state), actions: ['cancel'], isProblem: false };
+      const amount = `${formatBytes(state.done)}${state.total > 0 ? ` of ${formatBytes(state.total)}` : ''}`;
+      return {
+        word: 'downloading',
+        sentence: `Downloading the model: ${amount}`,
+        ...shareOf(state),
+        actions: ['cancel'],
+        isProblem: false,
+      };
     }
     case 'checking':
       return {
@@ -56,7 +71,7 @@ export function describeSession(state: SessionState, environment: Environment, b
         isProblem: true,
       };
     case 'failed':
-      return { word: 'failed', sentence: state.failure.message, actions: state.failure.remedies, isProblem: true };
+      return { word: 'failed', sentence: sentence(state.failure.message), actions: state.failure.remedies, isProblem: true };
   }
 }
 

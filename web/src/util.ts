@@ -18,6 +18,12 @@ export function formatBytes(bytes: number): string {
   return `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]!}`;
 }
 
+/** An error's message as a sentence; a name that it begins with (config.json, parley-chat) stays as it is. */
+export function sentence(message: string): string {
+  const text = message.replace(/^[a-z]+(?=[ ,'])/, (word) => word[0]!.toUpperCase() + word.slice(1));
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
 /** Seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);

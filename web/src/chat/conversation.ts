@@ -243,7 +243,7 @@ export class Conversation {
 
   async #generate(message: Message, signal: AbortSignal, listener?: AnswerListener): Promise<void> {
     const request = { messages: this.#prompt(message), ...samplingOf(this.#app.settings.data.peek().chat) };
-    const engine = await this.#app.engine('chat');
+    const engine = await this.#app.engine('chat', signal);
     signal.throwIfAborted();
     const pacer = new TextPacer((text) => (message.text.value = text));
     const meter = new AnswerMeter();

@@ -4,7 +4,8 @@ import { useApp } from '../app.ts';
 import { useRemedy } from '../engine-notice.tsx';
 import { ACTION_WORDS } from '../state-words.ts';
 import { Markdown } from '../ui/markdown.tsx';
-import { copyText } from '../util.ts';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { sentence } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import type { Conversation, Message } from './conversation.ts';
 import type { AnswerStats } from './conversation-data.ts';
@@ -36,7 +37,7 @@ export function MessageArticle({ message, conversation, isLast, voice }: Props) 
         ) : (
           <Body message={message} />
         )}
-        {message.failure.value && <FailureLine message={message} conversation={conversation} />}
+        {message.failure.value && <FailureLine message={message} conversation={conversation} isLast={isLast} />}
         {status === 'stopped' && <p class="label note">Stopped</p>}
         {message.stats.value?.reason === 'length' && <p class="label note">Cut at the length limit</p>}
         {status !== 'waiting' && status !== 'writing' && !editing.value && (
@@ -48,8 +49,12 @@ export function MessageArticle({ message, conversation, isLast, voice }: Props) 
 }
 
 function Body({ message }: { message: Message }) {
+  const { sessions, settings } = useApp();
   if (message.role === 'user') return <p class="question">{message.text}</p>;
-  if (message.status.value === 'waiting') return <p class="label pulse">Reading the question</p>;
+  if (message.status.value === 'waiting') {
+    const isLoading = settings.data.value.where.chat === 'tab' && sessions.chat.state.value.name !== 'ready';
+    return <p class="label">{isLoading ? 'Waiting for the model' : 'Reading the question'}</p>;
+  }
   return <Markdown text={message.text.value} />;
 }
 
@@ -63,13 +68,13 @@ function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: strin
         if (value.trim() !== '') onDone(value);
       }}
     >
-      <textarea name="text" rows={3} aria-label="Edit the question" ref={(element) => element?.focus()} defaultValue={text} />
+      <textarea name="text" dir="auto" rows={3} aria-label="Edit the question" ref={(element) => element?.focus()} defaultValue={text} />
       <div class="row">
         <button class="primary">Ask again</button>
         <button type="button" onClick={onCancel}>
           Cancel
         </button>
-        <span class="label">What follows is replaced; Branch keeps it.</span>
+        <span class="label">This replaces what follows. “Branch” keeps a copy.</span>
       </div>
     </form>
   );
@@ -77,32 +82,32 @@ function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: strin
 
 function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onEdit: () => void }) {
   const app = useApp();
-  const copied = useSignal(false);
   const isUser = message.role === 'user';
   const speaking = voice.speakingId.value === message.id;
+  const isEmpty = message.text.value === '';
   return (
     <div class="actions row">
-      <button class="plain" onClick={() => void copyText(message.text.value).then((done) => (copied.value = done))}>
-        {copied.value ? 'Copied' : 'Copy'}
-      </button>
+      {!isEmpty && <CopyButton text={() => message.text.peek()} />}
       {isUser && (
         <button class="plain" onClick={onEdit}>
           Edit
         </button>
       )}
-      {!isUser && (
+      {!isUser && !isEmpty && (
         <button class={`plain ${speaking ? 'running' : ''}`} onClick={() => (speaking ? voice.cancel() : void voice.speak(message))}>
           {speaking ? 'Stop speaking' : 'Speak'}
         </button>
       )}
-      {isLast && !isUser && (
+      {isLast && !isUser && !message.failure.value && (
         <button class="plain" onClick={() => void conversation.answer()}>
           Regenerate
         </button>
       )}
-      <button class="plain" onClick={() => app.conversations.branch(conversation, message.id)}>
-        Branch
-      </button>
+      {!isEmpty && (
+        <button class="plain" onClick={() => app.conversations.branch(conversation, message.id)}>
+          Branch
+        </button>
+      )}
       {message.stats.value && <Stats stats={message.stats.value} />}
     </div>
   );
@@ -116,7 +121,9 @@ function Stats({ stats }: { stats: AnswerStats }) {
     <details class="stats">
       <summary>
         {rate > 0 && `${rate.toFixed(1)} tok/s · `}
-        {firstTokenMs > 0 ? `first after ${Math.round(firstTokenMs)} ms` : `${completionTokens} tokens`}
+        {firstTokenMs > 0
+          ? `first word after ${(firstTokenMs / 1000).toFixed(firstTokenMs < 1000 ? 2 : 1)} s`
+          : `${completionTokens} tokens`}
       </summary>
       <dl>
         <dt>answer</dt>
@@ -132,14 +139,20 @@ function Stats({ stats }: { stats: AnswerStats }) {
   );
 }
 
-function FailureLine({ message, conversation }: { message: Message; conversation: Conversation }) {
+/** Few words while the notice below says the same with the same buttons; of an answer that others followed, only what happened to it. */
+function FailureLine({ message, conversation, isLast }: Pick<Props, 'message' | 'conversation' | 'isLast'>) {
+  const app = useApp();
   const problem = message.failure.value!;
   const remedy = useRemedy('chat', () => void conversation.answer());
+  const session = app.sessions.chat.state.value.name;
+  if (isLast && app.settings.data.value.where.chat === 'tab' && session !== 'ready' && session !== 'idle') {
+    return <p class="label note">Not answered</p>;
+  }
   return (
     <div class="failure" role="alert">
-      <p>{problem.message}</p>
+      <p>{problem.code === 'device_lost' ? 'The GPU was reset while this was written.' : sentence(problem.message)}</p>
       <div class="row">
-        {problem.remedies.map((action) => (
+        {(isLast ? problem.remedies : []).map((action) => (
           <button key={action} onClick={() => (action === 'retry' ? void conversation.answer() : remedy(action))}>
             {ACTION_WORDS[action]}
           </button>

@@ -108,7 +108,7 @@ export class Take {
     const elapsed = (): number => (performance.now() - started) / 1000;
     app.announcer.say('Making speech');
     try {
-      const engine = await app.engine('speech');
+      const engine = await app.engine('speech', abort);
       // Loading the model is not part of the work.
       started = performance.now();
       // Its voices may have been unknown before.

@@ -86,7 +86,7 @@ export class Transcript {
     app.announcer.say('Transcribing');
     try {
       const samples = await this.sound(app);
-      const engine = await app.engine('transcription');
+      const engine = await app.engine('transcription', abort.signal);
       // Its languages may have been unknown before.
       const { language } = app.choices;
       const request = { samples, timestamps: 'segment', ...(language && { language }), ...(prompt && { prompt }) } as const;

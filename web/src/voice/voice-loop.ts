@@ -118,7 +118,7 @@ export class VoiceLoop {
   }
 
   async #transcribe(samples: Float32Array, signal: AbortSignal): Promise<string> {
-    const engine = await this.#app.engine('transcription');
+    const engine = await this.#app.engine('transcription', signal);
     let text = '';
     for await (const event of engine.transcribe({ samples, timestamps: 'none', temperature: 0 }, signal)) {
       if (event.type === 'finish') text = event.text.trim();
@@ -148,7 +148,7 @@ export class VoiceLoop {
       for await (const sentence of sentences) {
         const text = speakable(sentence);
         if (text === '') continue;
-        const engine = await this.#app.engine('speech');
+        const engine = await this.#app.engine('speech', signal);
         const { voice } = this.#app.choices;
         for await (const event of engine.synthesize({ text, voice, speed }, signal)) {
           if (signal.aborted) return;

@@ -1,0 +1,107 @@
+/** What a person does before the model is there: asks at once, gives up waiting, tries again when the network is back. */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { greedyContext, openPage, waitForState } from './playground.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+const CAPITAL = 'What is the capital of France?';
+
+describe.skipIf(findChromium() === undefined)('before the model is there', () => {
+  let server: StaticServer;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+
+  beforeAll(async () => {
+    server = await serveFolder(buildPlayground('first-visit'));
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    context = await greedyContext(browser);
+    page = await openPage(context, server.url);
+  });
+  afterEach(async () => {
+    server.intercept = undefined;
+    await context.close();
+  });
+
+  const send = async (text: string): Promise<void> => {
+    await page.fill('.composer textarea', text);
+    await page.press('.composer textarea', 'Enter');
+  };
+  const answer = (status: string): Promise<unknown> => page.waitForSelector(`.message.assistant[data-status="${status}"]`);
+  const hold = (): void => {
+    server.intercept = (path) => (path.endsWith('parley-chat/model.safetensors') ? 'hang' : undefined);
+  };
+
+  test('a question that is asked while the model is loaded waits for it, and says so', async () => {
+    hold();
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    await send(CAPITAL);
+    await answer('waiting');
+    expect(await page.locator('.message.assistant .content').innerText()).toBe('Waiting for the model');
+    server.intercept = undefined;
+    await answer('done');
+    expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
+  });
+
+  test('speech that is asked for while its model is loaded is made once it is there', async () => {
+    server.intercept = (path) => (path.endsWith('parley-speech/model.safetensors') ? 'hang' : undefined);
+    await page.goto(`${server.url}#/speak`);
+    await page.click('text=Load the model');
+    await waitForState(page, 'speech', 'downloading');
+    await page.fill('main textarea', 'Good morning.');
+    await page.locator('main form button').click();
+    await page.waitForSelector('.take[data-status="making"]');
+    server.intercept = undefined;
+    await page.waitForSelector('.take[data-status="done"]');
+  });
+
+  test('Esc gives the question up at once, and the model goes on loading', async () => {
+    hold();
+    await send(CAPITAL);
+    await waitForState(page, 'chat', 'downloading');
+    await page.keyboard.press('Escape');
+    await answer('stopped');
+    await waitForState(page, 'chat', 'downloading');
+    expect(await page.locator('.composer button').last().innerText()).toBe('Send');
+  });
+
+  test('cancelling the load stops the question; nothing has failed', async () => {
+    hold();
+    await send(CAPITAL);
+    await waitForState(page, 'chat', 'downloading');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await answer('stopped');
+    expect(await page.locator('.failure').count()).toBe(0);
+  });
+
+  test('a model that could not be fetched is said once, and one click brings the answer when the network is back', async () => {
+    await context.setOffline(true);
+    await send(CAPITAL);
+    await waitForState(page, 'chat', 'failed');
+    await answer('failed');
+    expect(await page.getByText('could not be fetched').count()).toBe(1);
+    await context.setOffline(false);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await answer('done');
+    expect(await page.locator('.message').count()).toBe(2);
+    expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
+  });
+
+  test('another question after such a failure loads the model again', async () => {
+    await context.setOffline(true);
+    await send(CAPITAL);
+    await waitForState(page, 'chat', 'failed');
+    await context.setOffline(false);
+    await send(CAPITAL);
+    await answer('done');
+  });
+});
