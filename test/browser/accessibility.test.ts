@@ -30,7 +30,7 @@ const VIEWS: readonly (readonly [string, (page: Page) => Promise<unknown>])[] = 
       await page.locator('main form button').click();
       await page.waitForSelector('.take[data-status="done"]');
       // While it is heard, the rail has a button more.
-      await page.getByText('stop the sound').waitFor({ state: 'detached' });
+      await page.getByText('Stop the sound').waitFor({ state: 'detached' });
     },
   ],
   [

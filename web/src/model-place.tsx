@@ -18,7 +18,7 @@ export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   const words = aboutWords(app.choices.about(task) ?? {});
   return (
     <p class="label place" id={id}>
-      <span class="name">{app.choices.name(task) ?? 'a model'}</span>{' '}
+      <span class="name">{app.choices.name(task) ?? 'the model'}</span>{' '}
       {[isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab', ...words].join(' · ')}
     </p>
   );

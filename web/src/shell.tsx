@@ -56,19 +56,19 @@ export function Shell() {
             </a>
           ))}
         </nav>
+        <CommandList />
         <button
           class="plain theme"
           onClick={() => app.settings.set('theme', THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!)}
-          title="Change the colours"
+          title="Light, dark, or as the system has it"
         >
-          theme {theme === 'system' ? 'auto' : theme}
+          Theme: {theme === 'system' ? 'auto' : theme}
         </button>
       </header>
       <main id="main" ref={main} tabIndex={-1} class={`view ${route}`}>
         <View />
       </main>
       <StatusRail />
-      <CommandList />
       <div class="hidden" role="status">
         {app.announcer.message}
       </div>

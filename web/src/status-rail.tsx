@@ -9,7 +9,7 @@ import { formatBytes } from './util.ts';
 const TASK_VIEWS: readonly (readonly [ModelTask, Route, string])[] = [
   ['chat', 'chat', 'chat'],
   ['speech', 'speak', 'speech'],
-  ['transcription', 'transcribe', 'hearing'],
+  ['transcription', 'transcribe', 'transcription'],
 ];
 
 export function StatusRail() {
@@ -38,7 +38,7 @@ export function StatusRail() {
             update.postMessage('take-over');
           }}
         >
-          new version: reload
+          Reload for the new version
         </button>
       )}
       <Fetching />
@@ -57,7 +57,7 @@ function Fetching() {
   if (!work) return null;
   return (
     <a href="#/models" class="busy">
-      fetching {Math.floor(work.share.value * 100)} %
+      downloading {Math.floor(work.share.value * 100)} %
     </a>
   );
 }
@@ -70,7 +70,7 @@ function StopSound() {
   if (!elsewhere) return null;
   return (
     <button class="plain" onClick={() => app.stopSound()}>
-      stop the sound
+      Stop the sound
     </button>
   );
 }
@@ -82,7 +82,7 @@ function Undo() {
     <span role="status" class="undo">
       {deletions.list.value.map((deletion) => (
         <span key={deletion.id}>
-          “{deletion.label}” is deleted.{' '}
+          Deleted “{deletion.label}”.{' '}
           <button class="plain" aria-label={`Undo: bring back ${deletion.label}`} onClick={() => deletions.undo(deletion)}>
             Undo
           </button>
@@ -103,8 +103,11 @@ function TaskState({ task, route, name }: { task: ModelTask; route: Route; name:
   const tone = where[task] === 'server' || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
   return (
     <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={where[task] === 'server' ? 'server' : state.name}>
-      <span class="name">{name}</span> {word}
-      {percent}
+      <span class="name">{name}</span>{' '}
+      <span class={tone === 'busy' || tone === 'bad' ? '' : 'word'}>
+        {word}
+        {percent}
+      </span>
     </a>
   );
 }

@@ -3,12 +3,14 @@ import { useSignal } from '@preact/signals';
 import { useApp } from './app.ts';
 import type { ModelTask } from './models/manifest.ts';
 import type { Where } from './settings.ts';
+import { whyNotHere } from './state-words.ts';
 import { copyText } from './util.ts';
 
 export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
   const app = useApp();
   const copied = useSignal(false);
   const { where, servers, apiKey } = app.settings.data.value;
+  const why = whyNotHere(app.environment.value);
   const option = (value: Where, label: string) => (
     <label>
       <input
@@ -29,14 +31,17 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
       </div>
       {where[task] === 'server' && (
         <>
+          {why && <p class="label">{why}</p>}
           <label class="field">
             <span class="label">Address</span>
             <input
               type="url"
               value={servers[task]}
               placeholder={app.guessedServers.value[task]}
+              aria-invalid={!URL.canParse(app.server(task))}
               onChange={(event) => app.settings.update('servers', { [task]: event.currentTarget.value.trim() })}
             />
+            {!URL.canParse(app.server(task)) && <span class="label">This is no web address. One looks like http://localhost:3000/v1.</span>}
           </label>
           <label class="field">
             <span class="label">API key, if it wants one</span>

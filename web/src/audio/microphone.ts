@@ -76,9 +76,10 @@ async function openContext(): Promise<AudioContext> {
 
 function explain(error: unknown): string {
   const name = error instanceof DOMException ? error.name : '';
-  if (name === 'NotAllowedError') return 'The microphone is not allowed for this page; the mark beside the address changes that.';
-  if (name === 'NotFoundError') return 'There is no microphone.';
-  if (name === 'NotReadableError') return 'The microphone is in use by another program.';
+  if (name === 'NotAllowedError')
+    return 'The microphone is blocked for this page. Allow it with the icon beside the address, then try again.';
+  if (name === 'NotFoundError') return 'No microphone was found. Connect one, then try again.';
+  if (name === 'NotReadableError') return 'Another program is using the microphone. Close it there, then try again.';
   return `The microphone cannot be opened: ${error instanceof Error ? error.message : String(error)}`;
 }
 

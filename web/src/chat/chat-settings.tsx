@@ -17,8 +17,13 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
       <WhereSwitch task="chat" curl={(base) => chatCurl(base, app.choices.name('chat') ?? 'default', conversation, chat)} />
       <hr />
       <label class="field">
-        <span class="label">System prompt, this conversation</span>
-        <textarea rows={3} value={conversation.system.value} onChange={(event) => void conversation.setSystem(event.currentTarget.value)} />
+        <span class="label">System prompt</span>
+        <textarea
+          dir="auto"
+          rows={3}
+          value={conversation.system.value}
+          onChange={(event) => void conversation.setSystem(event.currentTarget.value)}
+        />
       </label>
       {CONTROL_NAMES.map((name) => {
         const { label, max, step } = SAMPLING[name].control;
@@ -44,7 +49,7 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
       />
       <TextField label="Seed" value={chat.seed} placeholder="random" onChange={(seed) => set({ seed })} />
       <label class="field">
-        <span class="label">Stop at, one a line</span>
+        <span class="label">Stop at, one per line</span>
         <textarea class="code" rows={2} value={chat.stop} onChange={(event) => set({ stop: event.currentTarget.value })} />
       </label>
       <MoreSettings />

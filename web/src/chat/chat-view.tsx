@@ -1,8 +1,10 @@
 /** Conversations on the left, the open one as a document, its settings on the right. */
 import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { whyNotHere } from '../state-words.ts';
 import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
@@ -19,10 +21,10 @@ export function ChatView() {
   const conversation = app.conversations.current.value;
   const { box, content, stick } = useStickToBottom(conversation.id);
   const { voice } = app;
-  const drawer = useSignal<'list' | 'settings' | ''>('');
+  const drawer = useSignal<Drawer | ''>('');
   useEffect(() => () => voice.leave(), []);
   useChatKeys();
-  useEscape(() => stopAll(conversation, voice));
+  useEscape(() => closed(drawer) || stopAll(conversation, voice));
   const messages = conversation.messages.value;
   const send = (text: string): void => {
     stick();
@@ -35,12 +37,8 @@ export function ChatView() {
       </aside>
       <div class="column">
         <div class="drawers row spread">
-          <button class="plain" onClick={() => (drawer.value = drawer.value === 'list' ? '' : 'list')}>
-            Conversations
-          </button>
-          <button class="plain" onClick={() => (drawer.value = drawer.value === 'settings' ? '' : 'settings')}>
-            Settings
-          </button>
+          <DrawerButton drawer={drawer} name="list" />
+          <DrawerButton drawer={drawer} name="settings" />
         </div>
         <div class="scroller" ref={box} role="log" aria-live="off" aria-label="Conversation" tabIndex={0}>
           <div ref={content} class="document">
@@ -59,12 +57,34 @@ export function ChatView() {
             <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />
           </div>
         </div>
-        <Composer conversation={conversation} voice={voice} onSend={send} />
+        <div class="dock">
+          <Composer conversation={conversation} voice={voice} onSend={send} />
+        </div>
       </div>
       <aside class="side right" aria-label="Settings">
         <ChatSettings conversation={conversation} />
       </aside>
     </div>
+  );
+}
+
+/** Closes the drawer; false when none was open. */
+function closed(drawer: Signal<Drawer | ''>): boolean {
+  const wasOpen = drawer.peek() !== '';
+  drawer.value = '';
+  return wasOpen;
+}
+
+const DRAWERS = { list: 'Conversations', settings: 'Settings' } as const;
+type Drawer = keyof typeof DRAWERS;
+
+/** On narrow screens, shows what else stands at the side; the same button leads back. */
+function DrawerButton({ drawer, name }: { drawer: Signal<Drawer | ''>; name: Drawer }) {
+  const isOpen = drawer.value === name;
+  return (
+    <button class="plain" aria-expanded={isOpen} onClick={() => (drawer.value = isOpen ? '' : name)}>
+      {isOpen ? `Close ${DRAWERS[name].toLowerCase()}` : DRAWERS[name]}
+    </button>
   );
 }
 
@@ -85,14 +105,16 @@ async function resume(conversation: Conversation): Promise<void> {
 function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const app = useApp();
   const isServer = app.settings.data.value.where.chat === 'server';
+  const why = whyNotHere(app.environment.value);
   return (
     <section class="welcome">
       <h1>Ask something.</h1>
       <p>
         {isServer
           ? `Answers come from ${app.server('chat')}.`
-          : 'The answer is computed in this tab, on your own GPU. Nothing you write leaves this page.'}
+          : 'Answers are computed in this tab, on your own GPU. Nothing you write leaves this page.'}
       </p>
+      {isServer && why && <p>{why}</p>}
       <ul class="suggestions">
         {SUGGESTIONS.map((text) => (
           <li key={text}>

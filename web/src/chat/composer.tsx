@@ -44,6 +44,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
       <textarea
         ref={area}
         rows={1}
+        dir="auto"
         data-focus-home
         aria-label="Message"
         aria-describedby="chat-place"

@@ -38,6 +38,7 @@ function ConversationItem({ conversation, onChosen }: { conversation: Conversati
     <li class={isCurrent ? 'current' : ''}>
       <button
         class="plain title"
+        dir="auto"
         aria-current={isCurrent ? 'true' : undefined}
         onClick={() => {
           conversations.open(conversation.id);

@@ -48,11 +48,11 @@ export function DeviceView() {
 }
 
 function verdict(environment: string): string {
-  if (environment === 'ready') return 'A hardware adapter computes here.';
-  if (environment === 'software') return 'A software adapter computes here: right, but slow.';
-  if (environment === 'insecure') return 'Nothing computes here: the address is not secure.';
-  if (environment === 'unknown') return 'Looking for an adapter.';
-  return 'No WebGPU adapter is offered to this page.';
+  if (environment === 'ready') return 'This browser computes on a graphics adapter.';
+  if (environment === 'software') return 'This browser computes on a software adapter: correct, but slow.';
+  if (environment === 'insecure') return 'Nothing can be computed here: the address is not secure.';
+  if (environment === 'unknown') return 'Looking for a graphics adapter.';
+  return 'This browser offers the page no WebGPU adapter.';
 }
 
 function SelfTestPanel() {

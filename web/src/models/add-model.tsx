@@ -12,7 +12,7 @@ import { manifestBytes } from './manifest.ts';
 import { ModelItem } from './model-item.tsx';
 import { describeFolder, describeGguf } from './picked-model.ts';
 import type { PickedModel } from './picked-model.ts';
-import { formatBytes } from '../util.ts';
+import { formatBytes, sentence } from '../util.ts';
 
 type Look = (what: (signal: AbortSignal) => Promise<string>) => Promise<void>;
 
@@ -57,7 +57,7 @@ export function AddModel() {
       </p>
       {problem.value && (
         <div class="failure" role="alert">
-          <p>{problem.value.message}</p>
+          <p>{sentence(problem.value.message)}</p>
           {problem.value.code === 'denied' && <TokenButton />}
         </div>
       )}

@@ -8,7 +8,7 @@ import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 import type { StoredModel } from './model-store.ts';
 import type { ModelWork } from './model-work.ts';
-import { formatBytes } from '../util.ts';
+import { formatBytes, sentence } from '../util.ts';
 
 /** A model whose files are known. `children` are further words about it. */
 export function ModelItem({ manifest, children }: { manifest: ModelManifest; children?: ComponentChildren }) {
@@ -42,7 +42,7 @@ export function ModelItem({ manifest, children }: { manifest: ModelManifest; chi
       <WorkLine work={work} />
       {session.name === 'failed' && (
         <p class="failure" role="alert">
-          {session.failure.message}
+          {sentence(session.failure.message)}
         </p>
       )}
     </li>
@@ -81,8 +81,8 @@ export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
   );
 }
 
-const STATE_WORDS = { fetch: 'fetching', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
-const WORK_WORDS = { fetch: 'Fetching', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
+const STATE_WORDS = { fetch: 'downloading', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
+const WORK_WORDS = { fetch: 'Downloading', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
 
 interface ActionsProps {
   readonly manifest: ModelManifest;
@@ -148,6 +148,6 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
 
 function stateWords(stored: { readonly complete: boolean; readonly bytes: number } | undefined, total: number, session: string): string {
   if (session !== 'idle' && session !== 'failed') return session === 'ready' ? 'loaded' : session;
-  if (!stored) return 'absent';
+  if (!stored) return 'not stored';
   return stored.complete ? 'stored' : `${Math.floor((stored.bytes / total) * 100)} %`;
 }

@@ -5,6 +5,7 @@ import { AddModel } from './add-model.tsx';
 import type { ModelTask } from './manifest.ts';
 import { ModelItem } from './model-item.tsx';
 import { Presets, RecommendedItem } from './recommended.tsx';
+import { whyNotHere } from '../state-words.ts';
 import { formatBytes } from '../util.ts';
 
 const TASKS: readonly (readonly [ModelTask, string])[] = [
@@ -54,7 +55,9 @@ function TaskModels({ task, name }: { task: ModelTask; name: string }) {
 function StorageLine() {
   const app = useApp();
   const storage = app.library.storage.value;
-  if (!storage) return <p class="label">This browser does not say how much this page stores.</p>;
+  if (!storage) {
+    return <p class="label">{whyNotHere(app.environment.value) ?? 'This browser does not say how much this page stores.'}</p>;
+  }
   const askToKeep = async (): Promise<void> => {
     const granted = await navigator.storage.persist();
     app.announcer.say(granted ? 'The browser will keep the models' : 'The browser did not agree');

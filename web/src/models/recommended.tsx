@@ -39,7 +39,7 @@ export function RecommendedItem({ model }: { model: RecommendedModel }) {
           </p>
         )}
       </div>
-      <p class="number state">{work.running.value ? 'fetching' : 'absent'}</p>
+      <p class="number state">{work.running.value ? 'downloading' : 'not stored'}</p>
       <div class="row">
         {work.running.value ? (
           <button onClick={() => work.stop()} aria-label={`Pause: ${id}`}>

@@ -72,10 +72,10 @@ function SpeakForm({ text, making, onMake, onStop }: FormProps) {
         <span class="label">
           <span>Text</span>
           <span>
-            {text.value.length} of {LONGEST}
+            {text.value.length} of {LONGEST} characters
           </span>
         </span>
-        <textarea rows={6} maxLength={LONGEST} value={text} onInput={(event) => (text.value = event.currentTarget.value)} />
+        <textarea dir="auto" rows={6} maxLength={LONGEST} value={text} onInput={(event) => (text.value = event.currentTarget.value)} />
       </label>
       <div class="row">
         <button class={making ? 'running' : 'primary'}>{making ? 'Stop' : 'Speak'}</button>

@@ -4,7 +4,7 @@ import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
-import { download } from '../util.ts';
+import { download, sentence } from '../util.ts';
 import type { Take } from './take.ts';
 import { describeWork } from './work-words.ts';
 
@@ -20,6 +20,7 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
   const playing = isCurrent && player.playing.value;
   const status = take.status.value;
   const seed = take.seed.value;
+  const isSilent = take.seconds.value === 0;
   return (
     <li class="take" data-status={status}>
       <div class="row spread">
@@ -30,28 +31,32 @@ export function TakeItem({ take, player, isCurrent, onPlay }: TakeProps) {
           {describeWork({ status, seconds: take.seconds.value, firstSound: take.firstSound.value, work: take.work.value })}
         </span>
       </div>
-      <Trace
-        levels={take.levels}
-        duration={take.seconds}
-        label={`Waveform of ${take.voice}`}
-        running={status === 'making'}
-        {...(isCurrent && { position: player.position })}
-        {...(status !== 'making' && { onSeek: onPlay })}
-      />
+      {(!isSilent || status === 'making') && (
+        <Trace
+          levels={take.levels}
+          duration={take.seconds}
+          label={`Waveform of ${take.voice}`}
+          running={status === 'making'}
+          {...(isCurrent && { position: player.position })}
+          {...(status !== 'making' && { onSeek: onPlay })}
+        />
+      )}
       <ReadAlong take={take} player={player} playing={playing} onPlay={onPlay} />
       {take.failure.value && (
         <p class="failure" role="alert">
-          {take.failure.value.message}
+          {sentence(take.failure.value.message)}
         </p>
       )}
       {isCurrent && player.blocked.value && <p class="label">The browser waits for a click before it makes sound.</p>}
       <div class="row">
-        <button disabled={take.seconds.value === 0 || status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
-          {playing ? 'Pause' : 'Play'}
-        </button>
-        <button disabled={take.seconds.value === 0} onClick={() => void save(app, take)}>
-          Download WAV
-        </button>
+        {!isSilent && (
+          <>
+            <button disabled={status === 'making'} onClick={() => (playing ? player.pause() : onPlay(0))}>
+              {playing ? 'Pause' : 'Play'}
+            </button>
+            <button onClick={() => void save(app, take)}>Download WAV</button>
+          </>
+        )}
         {seed !== undefined && (
           <button class="plain" onClick={() => reuse(app, take, seed)}>
             Use this seed
@@ -79,7 +84,7 @@ async function save(app: App, take: Take): Promise<void> {
 function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent'> & { playing: boolean }) {
   const at = player.position.value;
   return (
-    <p class="read-along">
+    <p class="read-along" dir="auto">
       {take.parts.value.flatMap((part) => [
         <button
           type="button"

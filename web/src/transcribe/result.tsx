@@ -3,7 +3,8 @@ import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { Player } from '../audio/player.ts';
 import { Trace } from '../ui/trace.tsx';
-import { download, formatTenths, formatTime } from '../util.ts';
+import { CopyButton } from '../ui/copy-button.tsx';
+import { download, formatTenths, formatTime, sentence } from '../util.ts';
 import { FORMATS, formatTranscript } from './formats.ts';
 import type { Format } from './formats.ts';
 import type { Transcript } from './transcript.ts';
@@ -31,10 +32,10 @@ export function Result({ transcript, player }: Props) {
         label="Waveform"
         onSeek={(at) => void transcription.play(transcript, at)}
       />
-      {status === 'hearing' && <progress value={heard} max={transcript.duration.value} aria-label="Heard so far" />}
+      {status === 'hearing' && <progress value={heard} max={transcript.duration.value} aria-label="Transcribed so far" />}
       {transcript.failure.value && (
         <p class="failure" role="alert">
-          {transcript.failure.value.message}
+          {sentence(transcript.failure.value.message)}
         </p>
       )}
       {status === 'done' && segments.length === 0 && <p>No speech was found in this recording.</p>}
@@ -62,9 +63,10 @@ function Segments({ transcript, player }: Props) {
             {clock(segment.start)}
           </button>
           <p
+            dir="auto"
             contentEditable="plaintext-only"
             role="textbox"
-            aria-label="Text, may be corrected"
+            aria-label="Text, can be corrected"
             onInput={(event) => transcript.correct(app, segment, event.currentTarget.textContent ?? '')}
             onBlur={() => transcript.settle()}
           >
@@ -96,12 +98,17 @@ function ResultActions({ transcript, player }: Props) {
       ) : (
         <button onClick={() => void app.transcription.run(transcript)}>Again</button>
       )}
-      {segments.length > 0 &&
-        FORMATS.map((format) => (
-          <button key={format} class="plain" onClick={() => save(format)}>
-            {format.toUpperCase()}
-          </button>
-        ))}
+      {segments.length > 0 && (
+        <>
+          <CopyButton text={() => formatTranscript('txt', transcript.segments.peek())} />
+          <span class="label">Save as</span>
+          {FORMATS.map((format) => (
+            <button key={format} class="plain" aria-label={`Save as ${format.toUpperCase()}`} onClick={() => save(format)}>
+              {format.toUpperCase()}
+            </button>
+          ))}
+        </>
+      )}
       <button class="plain" onClick={() => app.transcription.remove(transcript)}>
         Delete
       </button>
@@ -112,7 +119,7 @@ function ResultActions({ transcript, player }: Props) {
 function describe(transcript: Transcript): string {
   const status = transcript.status.value;
   const duration = transcript.duration.value;
-  if (status === 'hearing') return 'hearing';
-  if (status === 'done') return `${transcript.work.value.toFixed(1)} s of work for ${duration.toFixed(1)} s`;
+  if (status === 'hearing') return 'transcribing';
+  if (status === 'done') return `${duration.toFixed(1)} s of sound in ${transcript.work.value.toFixed(1)} s`;
   return status === 'idle' ? '' : status;
 }

@@ -4,7 +4,7 @@ import { EngineNotice } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
 import { namedLanguages } from '../models/about-words.ts';
 import { TextField } from '../ui/fields.tsx';
-import { formatTime } from '../util.ts';
+import { formatTime, sentence } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
 import { ReadingLine } from './reading.tsx';
@@ -29,7 +29,7 @@ export function TranscribeView() {
         {reading.value && <ReadingLine reading={reading.value} />}
         {problem.value && (
           <p class="failure" role="alert">
-            {problem}
+            {sentence(problem.value)}
           </p>
         )}
         <EngineNotice task="transcription" onRestarted={() => void (transcript && transcription.run(transcript))} />
@@ -90,6 +90,7 @@ function TranscribeSettings() {
       <label class="field">
         <span class="label">Names and words to expect</span>
         <textarea
+          dir="auto"
           rows={3}
           value={transcription.prompt}
           onChange={(event) => app.settings.update('transcription', { prompt: event.currentTarget.value })}
@@ -108,7 +109,7 @@ function LanguageField() {
       <TextField
         label="Language"
         value={choices.language}
-        placeholder="found by the model, or a code such as en"
+        placeholder="detected, or a code such as en"
         onChange={(language) => choices.setLanguage(language.trim())}
       />
     );
@@ -122,7 +123,7 @@ function LanguageField() {
         disabled={only !== undefined}
         onChange={(event) => choices.setLanguage(event.currentTarget.value)}
       >
-        {only === undefined && <option value="">found by the model</option>}
+        {only === undefined && <option value="">detected by the model</option>}
         {namedLanguages(known).map(([code, name]) => (
           <option key={code} value={code}>
             {only === undefined ? name : `${name}, the model's only one`}

@@ -13,9 +13,9 @@ interface Command {
 const KEYS: readonly (readonly [string, string])[] = [
   ['Enter', 'send'],
   ['Shift+Enter', 'new line'],
-  ['Esc', 'stop the answer or the sound'],
+  ['Esc', 'stop the answer or the sound, close a drawer'],
   ['/', 'write a message'],
-  ['Alt+↑ Alt+↓', 'walk the messages'],
+  ['Alt+↑ Alt+↓', 'go from message to message'],
   ['Hold Space on “Hold to talk”', 'speak to the model'],
   ['Ctrl+K or ⌘K', 'this list'],
 ];
@@ -34,8 +34,8 @@ function commandsOf(app: App): Command[] {
     go('Models', 'models'),
     go('Device', 'device'),
     ...(['light', 'dark', 'system'] as const).map((theme) => ({
-      name: `Colours: ${theme}`,
-      hint: 'look',
+      name: `Theme: ${theme === 'system' ? 'auto' : theme}`,
+      hint: 'theme',
       run: () => app.settings.set('theme', theme),
     })),
     ...app.conversations.list.value
@@ -56,19 +56,24 @@ export function CommandList() {
   const dialog = useRef<HTMLDialogElement>(null);
   const query = useSignal('');
   const chosen = useSignal(0);
+  const list = useRef<HTMLUListElement>(null);
+  const open = (): void => {
+    query.value = '';
+    chosen.value = 0;
+    dialog.current!.showModal();
+  };
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const opens = (event.key === 'k' && (event.ctrlKey || event.metaKey)) || (event.key === '?' && !isTyping(event.target));
       if (!opens || dialog.current?.open) return;
       event.preventDefault();
-      query.value = '';
-      chosen.value = 0;
-      dialog.current?.showModal();
+      open();
     };
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
   const found = commandsOf(app).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
+  useEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
   const run = (command: Command | undefined): void => {
     dialog.current?.close();
     command?.run();
@@ -81,33 +86,47 @@ export function CommandList() {
     event.preventDefault();
   };
   return (
-    <dialog ref={dialog} class="commands" aria-label="Commands and keys">
-      <input
-        type="text"
-        aria-label="Find a command"
-        placeholder="Go to, or do …"
-        value={query}
-        onInput={(event) => ((query.value = event.currentTarget.value), (chosen.value = 0))}
-        onKeyDown={onKeyDown}
-      />
-      <ul>
-        {found.map((command, index) => (
-          <li key={command.hint + command.name}>
-            <button class={index === chosen.value ? 'chosen' : ''} onClick={() => run(command)}>
+    <>
+      <button class="plain opener" title="Ctrl+K or ⌘K" onClick={open}>
+        Commands
+      </button>
+      <dialog ref={dialog} class="commands" aria-label="Commands and keys">
+        <input
+          type="text"
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="commands"
+          aria-activedescendant={`command-${chosen.value}`}
+          aria-label="Find a command"
+          placeholder="Find a view, a conversation or a command"
+          value={query}
+          onInput={(event) => ((query.value = event.currentTarget.value), (chosen.value = 0))}
+          onKeyDown={onKeyDown}
+        />
+        <ul id="commands" role="listbox" aria-label="Commands" ref={list}>
+          {found.map((command, index) => (
+            <li
+              key={command.hint + command.name}
+              id={`command-${index}`}
+              role="option"
+              aria-selected={index === chosen.value}
+              onClick={() => run(command)}
+            >
               <span>{command.name}</span>
               <span class="label">{command.hint}</span>
-            </button>
-          </li>
-        ))}
-      </ul>
-      <dl class="keys">
-        {KEYS.map(([key, what]) => (
-          <div key={key}>
-            <dt>{key}</dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-    </dialog>
+            </li>
+          ))}
+        </ul>
+        {found.length === 0 && <p class="label">Nothing has this name.</p>}
+        <dl class="keys">
+          {KEYS.map(([key, what]) => (
+            <div key={key}>
+              <dt>{key}</dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+      </dialog>
+    </>
   );
 }

@@ -34,7 +34,13 @@ export function TextField({ label, value, placeholder, onChange }: TextProps) {
   return (
     <label class="field">
       <span class="label">{label}</span>
-      <input type="text" value={value} placeholder={placeholder ?? ''} onChange={(event) => onChange(event.currentTarget.value)} />
+      <input
+        type="text"
+        dir="auto"
+        value={value}
+        placeholder={placeholder ?? ''}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      />
     </label>
   );
 }

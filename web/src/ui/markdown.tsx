@@ -6,6 +6,7 @@ import { Lexer } from 'marked';
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, VNode } from 'preact';
 import { Component } from 'preact';
+import { CopyButton } from './copy-button.tsx';
 
 /** A document; `text` may end in the middle of anything. */
 export function Markdown({ text }: { text: string }) {
@@ -47,7 +48,7 @@ function blockElement(token: Token): ComponentChildren {
     case 'code':
       return <CodeBlock code={token as Tokens.Code} />;
     case 'blockquote':
-      return <blockquote>{blocks(token.tokens)}</blockquote>;
+      return <blockquote dir="auto">{blocks(token.tokens)}</blockquote>;
     case 'list':
       return list(token as Tokens.List);
     case 'table':
@@ -66,15 +67,23 @@ function blockElement(token: Token): ComponentChildren {
 
 function CodeBlock({ code }: { code: Tokens.Code }) {
   return (
-    <pre tabIndex={0} aria-label={code.lang ? `Code, ${code.lang}` : 'Code'}>
-      <code>{code.text}</code>
-    </pre>
+    <div class="code-block">
+      <pre tabIndex={0} aria-label={code.lang ? `Code, ${code.lang}` : 'Code'}>
+        <code>{code.text}</code>
+      </pre>
+      <CopyButton text={() => code.text} />
+    </div>
   );
 }
 
 function list({ ordered, start, items }: Tokens.List): VNode {
   const children = items.map((item) => <li class={item.task ? 'task' : undefined}>{blocks(item.tokens)}</li>);
-  return ordered ? <ol start={start === '' ? 1 : start}>{children}</ol> : <ul>{children}</ul>;
+  const Tag = ordered ? 'ol' : 'ul';
+  return (
+    <Tag dir="auto" {...(start !== '' && { start })}>
+      {children}
+    </Tag>
+  );
 }
 
 /** Stands where the lexer found the brackets: before the text of a tight item, in the first paragraph of a loose one. */
@@ -86,22 +95,25 @@ function TaskBox({ checked }: { checked: boolean }) {
   );
 }
 
-function table({ header, rows }: Tokens.Table): VNode {
+function table({ header, rows, align }: Tokens.Table): VNode {
+  const side = (column: number) => ({ textAlign: align[column] ?? '' });
   return (
     <div class="scroll" tabIndex={0}>
-      <table>
+      <table dir="auto">
         <thead>
           <tr>
-            {header.map((cell) => (
-              <th scope="col">{inlines(cell.tokens)}</th>
+            {header.map((cell, column) => (
+              <th scope="col" style={side(column)}>
+                {inlines(cell.tokens)}
+              </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
             <tr>
-              {row.map((cell) => (
-                <td>{inlines(cell.tokens)}</td>
+              {row.map((cell, column) => (
+                <td style={side(column)}>{inlines(cell.tokens)}</td>
               ))}
             </tr>
           ))}
@@ -137,7 +149,8 @@ function inlineElement(token: Token): ComponentChildren {
     case 'html':
       return /^<br\s*\/?>$/i.test(token.raw) ? <br /> : token.raw;
     case 'escape':
-      return token.text;
+      // What begins and ends a formula, and the spaces in it, which nobody escapes for Markdown's sake.
+      return /[()[\],;!]/.test(token['text'] as string) ? token.raw : token.text;
     case 'text':
       return token.tokens ? inlines(token.tokens) : token.text;
     default:

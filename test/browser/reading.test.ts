@@ -1,0 +1,144 @@
+/** What is written is read as it is meant: in its own direction, its columns aligned, its code to be taken along, on small screens and in colours of the reader's own. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
+import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { ask, openPage } from './playground.ts';
+
+const CODE = 'if (a -> b) {\n  say("hi");\n}';
+
+describe.skipIf(findChromium() === undefined)('reading', () => {
+  const engine = new FakeEngine();
+  let listener: Listener;
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    listener = await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder: buildPlayground('reading') }), {
+      host: '127.0.0.1',
+      port: 0,
+    });
+    browser = await launchChromium({ webgpu: false });
+    const url = `http://127.0.0.1:${listener.port}/`;
+    const context = await browser.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
+    const settings = JSON.stringify({ where: { chat: 'server', speech: 'server', transcription: 'server' } });
+    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
+    page = await openPage(context, url);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    listener?.destroy();
+  });
+  beforeEach(async () => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.locator('.conversations > button').first().click();
+  });
+
+  /** Asks, and gives the answer's box. */
+  const answered = async (text: string, question = 'Hi') => {
+    engine.options = { words: [text] };
+    await ask(page, question);
+    return page.locator('.message.assistant').last();
+  };
+  /** Ends of the first line of a box's text, and of the box itself. */
+  const line = (selector: string) =>
+    page
+      .locator(selector)
+      .last()
+      .evaluate((element) => {
+        const range = document.createRange();
+        range.selectNodeContents(element);
+        const [text, box] = [range.getClientRects()[0]!, element.getBoundingClientRect()];
+        return { left: text.left - box.left, right: box.right - text.right };
+      });
+
+  test('Hebrew runs from the right, in questions, answers, lists, quotations and where it is typed; English beside it does not', async () => {
+    await answered('פעם היה שועל.\n\n- אחד\n- שתיים\n\n> ציטוט\n\nAnd English.', 'ספר לי סיפור');
+    expect((await line('.question')).right).toBeLessThan(1);
+    expect((await line('.markdown > p >> nth=0')).right).toBeLessThan(1);
+    expect((await line('.markdown > p >> nth=1')).left).toBeLessThan(1);
+    const sides = (selector: string) =>
+      page.locator(selector).evaluate((element) => {
+        const { direction, borderRightWidth, paddingRight } = getComputedStyle(element);
+        return { direction, border: parseFloat(borderRightWidth), padding: parseFloat(paddingRight) };
+      });
+    expect(await sides('.markdown ul')).toMatchObject({ direction: 'rtl', padding: expect.closeTo(20.4) as number });
+    expect(await sides('.markdown blockquote')).toMatchObject({ direction: 'rtl', border: 1 });
+    await page.fill('.composer textarea', 'שלום');
+    expect(await page.locator('.composer textarea').evaluate((element) => getComputedStyle(element).direction)).toBe('rtl');
+    await page.fill('.composer textarea', '');
+  });
+
+  test('columns of a table stand as the answer says', async () => {
+    const answer = await answered('| a | b | c |\n|---|--:|:-:|\n| 1 | 2 | 3 |');
+    const sides = await answer.locator('td').evaluateAll((cells) => cells.map((cell) => getComputedStyle(cell).textAlign));
+    expect(sides).toEqual(['start', 'right', 'center']);
+  });
+
+  test('code is copied whole and shown as it is, and formulas keep their backslashes', async () => {
+    const answer = await answered(`\`\`\`js\n${CODE}\n\`\`\`\n\nSo \\(a\\,b\\) and 2\\*3.`);
+    await answer.locator('.code-block').getByRole('button', { name: 'Copy' }).click();
+    await answer.locator('.code-block').getByText('Copied').waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(CODE);
+    expect(await answer.locator('code').evaluate((element) => getComputedStyle(element).fontVariantLigatures)).toBe('none');
+    expect(await answer.locator('.markdown > p').innerText()).toBe('So \\(a\\,b\\) and 2*3.');
+  });
+
+  test('the composer stands under the text it continues', async () => {
+    const answer = await answered('Hello.');
+    const left = (await answer.locator('.markdown').boundingBox())!.x;
+    expect((await page.locator('.composer textarea').boundingBox())!.x).toBeCloseTo(left);
+  });
+
+  test('a phone on its side shows more of the conversation than of the page around it', async () => {
+    await answered('Hello.');
+    await page.setViewportSize({ width: 740, height: 360 });
+    expect((await page.locator('.scroller').boundingBox())!.height).toBeGreaterThan(180);
+    for (const name of ['Send', 'Hold to talk']) expect(await page.getByRole('button', { name }).isVisible()).toBe(true);
+  });
+
+  test('a drawer says that it is open, and Esc closes it', async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.getByRole('button', { name: 'Settings' }).click();
+    expect(await page.getByRole('button', { name: 'Close settings' }).getAttribute('aria-expanded')).toBe('true');
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('button', { name: 'Settings' }).getAttribute('aria-expanded')).toBe('false');
+    expect(await page.locator('.side.right').isVisible()).toBe(false);
+  });
+
+  test('where the reader has colours of their own, what is chosen is seen', async () => {
+    await page.emulateMedia({ forcedColors: 'active' });
+    const colours = await page
+      .locator('.where .segments label')
+      .evaluateAll((labels) => labels.map((label) => getComputedStyle(label).backgroundColor));
+    expect(new Set(colours).size).toBe(2);
+    const sliders = await page
+      .locator('input[type="range"]')
+      .evaluateAll((inputs) => inputs.map((input) => getComputedStyle(input).appearance));
+    expect(new Set(sliders)).toEqual(new Set(['auto']));
+    await page.emulateMedia({ forcedColors: 'none' });
+  });
+
+  test('the list of commands follows the arrow keys, for eyes and for screen readers, and says when nothing is found', async () => {
+    await page.focus('.composer textarea');
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Find a command' });
+    for (let i = 0; i < 20; i++) await field.press('ArrowDown');
+    const chosen = page.locator('[role="option"][aria-selected="true"]');
+    expect(await chosen.getAttribute('id')).toBe(await field.getAttribute('aria-activedescendant'));
+    const [list, option] = [(await page.locator('#commands').boundingBox())!, (await chosen.boundingBox())!];
+    expect(option.y + option.height).toBeLessThanOrEqual(list.y + list.height + 1);
+    await field.fill('no such thing');
+    await page.getByText('Nothing has this name.').waitFor();
+    await page.keyboard.press('Escape');
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
+  });
+
+  test('a browser without WebGPU is told why a server answers', async () => {
+    await page.getByRole('heading', { name: 'Ask something.' }).waitFor();
+    expect(await page.locator('.welcome').innerText()).toMatch(/offers no graphics adapter/);
+  });
+});
