@@ -19,7 +19,7 @@ import { WeightStream, chunksOf } from './weight-stream.ts';
 import type { BadTensor, Values } from './weight-stream.ts';
 
 /** The part of a matrix [rows, columns] that is wanted; absent = all. */
-export interface Slice extends Pick<MatrixRequest, 'inBuffer'> {
+export interface Slice extends Pick<MatrixRequest, 'place'> {
   readonly rows?: Range | undefined;
   readonly columns?: Range | undefined;
 }
@@ -162,7 +162,7 @@ export class WeightLoader {
     label: string,
     parts: readonly MatrixPart[],
     inFeatures: number,
-    request: Pick<MatrixRequest, 'columns' | 'inBuffer'> = {},
+    request: Pick<MatrixRequest, 'columns' | 'place'> = {},
   ): Promise<LinearWeight> {
     return this.#matrix(label, parts, inFeatures, request);
   }
@@ -243,19 +243,12 @@ export class WeightLoader {
     parts: readonly MatrixPart[],
     inFeatures: number,
     blocks: BlockType | undefined,
-    { columns = { from: 0, to: inFeatures }, isTable, inBuffer }: MatrixRequest,
+    { columns = { from: 0, to: inFeatures }, isTable, place }: MatrixRequest,
   ): Promise<LinearWeight> {
     const rows = parts.map(({ name, outFeatures, rows = { from: 0, to: outFeatures } }) => ({ name, rows }));
     const { stream } = this.#tally;
     if (blocks) return stream.blocks(label, rows, inFeatures, columns, blocks);
-    return stream.matrix(
-      label,
-      rows,
-      inFeatures,
-      columns,
-      packedType(this.storage, sizeOf(columns), isTable),
-      inBuffer ? 'buffer' : undefined,
-    );
+    return stream.matrix(label, rows, inFeatures, columns, packedType(this.storage, sizeOf(columns), isTable), place);
   }
 
   /**

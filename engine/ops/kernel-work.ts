@@ -134,8 +134,8 @@ const projectHeads: Row = (d) => {
 
 /** A step multiplies h by [4 H, H], in each direction. */
 const lstm: Row = ({ p, v, b, x, z }) => {
-  const hidden = v['HIDDEN']!;
-  const steps = v['SPANS'] === 1 ? Math.min(b['out']!.shape[0]!, p['steps_unit']! + p['steps']!) * z : p['steps']!;
+  const hidden = v['HIDDEN'] ?? 16 * v['UNITS']!;
+  const steps = v['SPANS'] === 1 ? Math.min(b['out']!.shape[0]!, p['steps_unit']! + p['steps']!) * (p['count'] ?? z) : p['steps']!;
   return { bytes: { inputs: f32(steps, x, 4 * hidden), out: f32(steps, x, hidden) }, operations: 2 * steps * x * 4 * hidden * hidden };
 };
 
@@ -171,7 +171,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_texels: convolution('conv1d_texels'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
   dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
   project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
-  lstm, lstm_forward: lstm,
+  lstm, lstm_texels: lstm, lstm_forward: lstm,
   conv_transpose1d_depthwise: (d) => {
     const values = spanRows(d, 1) * 4 * d.p['c4']!;
     return { operations: 2 * values * d.p['taps']! };

@@ -1,11 +1,16 @@
 import { assert } from '../errors.ts';
+import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
+import { ceilDiv } from '../util/math.ts';
 import { isBlockType } from '../weights/storage.ts';
 import { linear } from './linear.ts';
+import { avoids } from './replaceable.ts';
 import { rowShape, styleAt } from './row-spans.ts';
 import type { Rows, SequenceStyles } from './row-spans.ts';
+import { hasShuffles } from './weight-place.ts';
+import type { WordPlace } from './weight-place.ts';
 import { floatFragment } from './weight.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
@@ -19,6 +24,15 @@ export const LSTM = defineKernel({
   overrides: { WG: 'u32', HIDDEN: 'u32', STYLED: 'bool', SPANS: 'bool' },
 });
 
+export const LSTM_TEXELS = defineKernel({
+  file: 'rnn/lstm_texels.wgsl',
+  fragments: () => ['lib/row_spans.wgsl'],
+  consts: ['UNITS', 'SEQUENCES'],
+  bindings: { inputs: 'read', weight: 'texels', style: 'read', spans: 'read', out: 'write' },
+  params: { steps_unit: 'u32', steps: 'u32', out_stride: 'u32', style_first: 'u32', style_stride: 'u32', count: 'u32' },
+  overrides: { STYLED: 'bool', SPANS: 'bool', HALF: 'bool' },
+});
+
 export const LSTM_FORWARD = defineKernel({
   file: 'rnn/lstm_forward.wgsl',
   fragments: (v) => [floatFragment(v), 'lib/activation.wgsl', 'lib/lstm_step.wgsl'],
@@ -27,6 +41,11 @@ export const LSTM_FORWARD = defineKernel({
   overrides: { WG: 'u32', HIDDEN: 'u32' },
 });
 
+/** Sequences that LSTM_TEXELS walks at once: for one it takes twice as long as with 1, which is a hundredth of a sentence and would be another kernel to compile. */
+const SEQUENCES = 4;
+/** Units of its workgroup that are computed at once. */
+const UNIT_BLOCK = 16;
+
 /** An LSTM layer on the device, of D directions (1 or 2); gate order i, f, g, o. */
 export interface LstmWeight {
   readonly hidden: number;
@@ -34,8 +53,14 @@ export interface LstmWeight {
   readonly input: LinearWeight;
   /** [4DH]: the sum of both biases. */
   readonly bias: Tensor;
-  /** [4DH, H] in floats, in a buffer: the directions' recurrent weights. */
+  /** [4DH, H] in floats: the directions' recurrent weights. */
   readonly recurrent: LinearPart;
+}
+
+/** Where the recurrent weights of both directions of a layer are to lie. */
+export function lstmPlace(caps: Caps, hidden: number): WordPlace {
+  const reads = hasShuffles(caps) && caps.maxTexels > 0 && hidden % UNIT_BLOCK === 0 && !avoids(caps, 'lstm_texels');
+  return reads ? 'texture' : 'buffer';
 }
 
 /** A layer of weights [4DH, I] and [4DH, H], of both directions one below the other; H a multiple of 8. */
@@ -51,8 +76,8 @@ export function lstmWeight(
   );
   const [part] = parts as [LinearPart];
   assert(
-    parts.length === 1 && !isBlockType(part.dtype) && part.place === 'buffer',
-    `${label}: recurrent weights in ${parts.length} parts of ${part.dtype} in a ${part.place}, expected floats in a buffer`,
+    parts.length === 1 && !isBlockType(part.dtype) && (part.place === 'buffer' || directions === 2),
+    `${label}: recurrent weights of ${directions} in ${parts.length} parts of ${part.dtype} in a ${part.place}, expected floats, of one in a buffer`,
   );
   return { hidden, input, bias, recurrent: part };
 }
@@ -86,12 +111,25 @@ export function lstm(rec: Recorder, { x, weight, out, inputs, rows, style }: Lst
   );
   const { unit, rows: steps, end, count, table } = rowShape(rows);
   if (x) linear(rec, { x, weight: weight.input, bias: style ? undefined : weight.bias, out: inputs, rows: end });
-  const { storage, consts, overrides } = variantOf(rec, weight, 2);
-  const variant = { storage, consts, overrides: { ...overrides, STYLED: style ? 1 : 0, SPANS: table ? 1 : 0 } };
+  const known = { STYLED: style ? 1 : 0, SPANS: table ? 1 : 0 };
   const bindings = { inputs, weight: weight.recurrent.weight, style: style?.of.tensor ?? inputs, spans: table ?? inputs, out };
   const where = style ? styleAt(style.of, style.first) : { first: 0, stride: 0 };
-  const styled = { style_first: where.first, style_stride: where.stride };
-  rec.dispatch(LSTM, variant, bindings, { steps_unit: unit, steps, out_stride: outStride, ...styled }, [2, 1, count]);
+  const params = { steps_unit: unit, steps, out_stride: outStride, style_first: where.first, style_stride: where.stride };
+  if (weight.recurrent.place === 'texture') {
+    assert(
+      outStride % 2 === 0 && where.first % 2 === 0 && where.stride % 2 === 0,
+      `lstm: odd rows of ${out.label} or ${bindings.style.label}`,
+    );
+    const variant = {
+      consts: { UNITS: hidden / UNIT_BLOCK, SEQUENCES },
+      overrides: { ...known, HALF: weight.recurrent.dtype === 'f16' ? 1 : 0 },
+      subgroups: true,
+    };
+    rec.dispatch(LSTM_TEXELS, variant, bindings, { ...params, count }, [2, 1, ceilDiv(count, SEQUENCES)]);
+    return;
+  }
+  const { storage, consts, overrides } = variantOf(rec, weight, 2);
+  rec.dispatch(LSTM, { storage, consts, overrides: { ...overrides, ...known } }, bindings, params, [2, 1, count]);
 }
 
 export interface LstmForwardArgs {

@@ -19,7 +19,7 @@ const COLUMN_STEP = 8;
 /** Parts end at multiples of this many columns, so that a workgroup of most adapters is full. */
 const PART_STEP = 64;
 
-/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Of floats only f16 may lie in a texture, but for convolutions (`convPlace`). */
+/** Uploads a row-major [outFeatures, inFeatures] matrix in kernel layout. `data` is a checkpoint's Linear.weight (y = x W^T). Of floats only f16 may lie in a texture, but for convolutions (`convPlace`) and recurrent weights (`lstmPlace`). */
 export function packLinear(
   device: Device,
   label: string,

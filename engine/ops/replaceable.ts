@@ -15,6 +15,7 @@ export const REPLACEABLE = {
   conv1d_texels: 'conv1d_broadcast',
   conv1d_broadcast: 'conv1d_tile',
   conv1d_quad: 'conv1d_tile',
+  lstm_texels: 'lstm',
   dense_broadcast: 'dense',
   dense_texels: 'dense',
   dense_quad: 'dense',

@@ -7,9 +7,10 @@ import { ADAIN, adain, adainScratch } from '../ops/adain.ts';
 import { CONV_TRANSPOSE1D_DEPTHWISE, convTranspose1dDepthwise, packDepthwise } from '../ops/depthwise.ts';
 import { POLAR, SPECTRUM, createShortFourier, istftHead, stftPolar } from '../ops/istft.ts';
 import type { FourierScratch } from '../ops/istft.ts';
-import { LSTM, LSTM_FORWARD, lstm, lstmForward, lstmWeight } from '../ops/lstm.ts';
+import { LSTM, LSTM_FORWARD, LSTM_TEXELS, lstm, lstmForward, lstmWeight } from '../ops/lstm.ts';
 import { packLinear } from '../ops/pack-linear.ts';
 import { spanRows } from '../ops/row-spans.ts';
+import type { WordPlace } from '../ops/weight-place.ts';
 import { AVERAGE_LEAKY, EXPAND_ROWS, MIRROR_ADD, averageLeaky, expandRows, mirrorAdd } from '../ops/rows.ts';
 import { SOURCE, harmonicSource } from '../ops/source.ts';
 import { alignUp, sizeOf } from '../util/math.ts';
@@ -70,13 +71,14 @@ const FEATURES = 16;
 const SOME = 1021;
 
 /** The weights of a layer, on the device and as what is stored there. */
-function checkedLstm(bench: Workbench, dtype: FloatType, hidden: number, directions: 1 | 2) {
+function checkedLstm(bench: Workbench, dtype: FloatType, hidden: number, directions: 1 | 2, place: WordPlace = 'buffer') {
   const some = storedAs(dtype, bench.floats([SOME], 1 / Math.sqrt(hidden)).values);
   const values = (count: number): Float32Array => Float32Array.from({ length: count }, (_, i) => some[i % SOME]!);
   const gates = 4 * directions * hidden;
   const [input, recurrent, bias] = [values(gates * FEATURES), values(gates * hidden), bench.floats([gates])];
-  const matrix = (data: Float32Array, columns: number) => packLinear(bench.device, 'check', data, gates, columns, dtype);
-  const weight = lstmWeight('check', { input: matrix(input, FEATURES), recurrent: matrix(recurrent, hidden), bias: bias.tensor }, directions); // prettier-ignore
+  const matrix = (data: Float32Array, columns: number, at?: WordPlace) =>
+    packLinear(bench.device, 'check', data, gates, columns, dtype, at);
+  const weight = lstmWeight('check', { input: matrix(input, FEATURES), recurrent: matrix(recurrent, hidden, place), bias: bias.tensor }, directions); // prettier-ignore
   for (const part of weight.input.parts) bench.keep(part.weight);
   bench.keep(weight.recurrent.weight);
   const direction = (d: number, biases: Float32Array): Direction => ({
@@ -98,11 +100,13 @@ function checkedLstm(bench: Workbench, dtype: FloatType, hidden: number, directi
 }
 
 const checkLstm: CheckMaker = (variant, bench) => {
-  const hidden = variant.overrides!['HIDDEN']!;
+  const { HIDDEN: hidden = 16 * variant.consts!['UNITS']!, HALF } = variant.overrides!;
+  const [dtype, place] =
+    HALF === undefined ? [variant.storage as FloatType, 'buffer' as const] : ([HALF === 1 ? 'f16' : 'f32', 'texture'] as const);
   const styled = variant.overrides!['STYLED'] === 1;
   const { rows, ranges } = bench.runs(variant, [2, 2], styled ? MANY : undefined);
   const steps = ranges.at(-1)!.to;
-  const { weight, bias, direction, projected } = checkedLstm(bench, variant.storage as FloatType, hidden, 2);
+  const { weight, bias, direction, projected } = checkedLstm(bench, dtype, hidden, 2, place);
   const x = bench.floats([steps, FEATURES]);
   const styles = styled ? bench.floats([ranges.length, 8 * hidden]) : undefined;
   const [inputs, out] = [projected(x.values, steps, styled ? undefined : bias), bench.out([steps, 2 * hidden])];
@@ -288,6 +292,7 @@ const checkMirror: CheckMaker = (variant, bench) => {
 export const SPEECH_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [ADAIN, checkAdain],
   [LSTM, checkLstm],
+  [LSTM_TEXELS, checkLstm],
   [LSTM_FORWARD, checkForward],
   [POLAR, checkStft],
   [SPECTRUM, checkIstft],

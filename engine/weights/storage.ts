@@ -25,8 +25,8 @@ export interface MatrixRequest {
   readonly columns?: { readonly from: number; readonly to: number } | undefined;
   /** It is looked up as well as multiplied, so that it has 8 bits at least. */
   readonly isTable?: boolean;
-  /** What reads it knows buffers only. */
-  readonly inBuffer?: boolean | undefined;
+  /** Where what reads it wants it; default: where most kernels do. */
+  readonly place?: 'buffer' | 'texture' | undefined;
 }
 
 /** The blocks of a file that stay as they are; undefined where the matrix has none, where they are not wanted, or where the columns would cut one. */

@@ -3,7 +3,7 @@ import { adain, adainScratch } from '../../engine/ops/adain.ts';
 import { conv1d, convInput, convPlace, convTranspose1d, convTransposeWeight, packConv1d } from '../../engine/ops/conv.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead } from '../../engine/ops/istft.ts';
-import { lstm, lstmWeight } from '../../engine/ops/lstm.ts';
+import { lstm, lstmPlace, lstmWeight } from '../../engine/ops/lstm.ts';
 import { styledLayerNorm } from '../../engine/ops/norm.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
 import { spanRows } from '../../engine/ops/row-spans.ts';
@@ -193,18 +193,18 @@ function normCase(): KernelCase {
   });
 }
 
-function lstmCase(): KernelCase {
-  return spanCase('lstm with biases of their own', (rng) => {
-    const [inFeatures, hidden] = [12, 8];
+function lstmCase(hidden: number): KernelCase {
+  return spanCase(`lstm of ${hidden} units with biases of their own`, (rng) => {
+    const [inFeatures, width] = [12, 64 + 8 * hidden];
     const x = sequences(rng, 1, 0, inFeatures);
-    const styles = randomTensor(rng, [STYLE_ROW + 3, 128], 0.3);
+    const styles = randomTensor(rng, [STYLE_ROW + 3, width], 0.3);
     const parts = [0, 1].map(() => ({
       input: randomTensor(rng, [4 * hidden, inFeatures], 0.3).values,
       recurrent: randomTensor(rng, [4 * hidden, hidden], 0.3).values,
     }));
     const both = (part: 'input' | 'recurrent'): Float32Array => Float32Array.from(parts.flatMap((d) => [...d[part]]));
     const expected = x.parts.map((rows, s) => {
-      const at = (STYLE_ROW + s) * 128 + 64;
+      const at = (STYLE_ROW + s) * width + 64;
       const bias = (d: number): Float32Array => styles.values.slice(at + d * 4 * hidden, at + (d + 1) * 4 * hidden);
       return lstmReference(rows, parts.map((part, d) => ({ ...part, bias: bias(d) })), rows.length / inFeatures, inFeatures, hidden); // prettier-ignore
     });
@@ -213,7 +213,7 @@ function lstmCase(): KernelCase {
       run(rec, t, device) {
         const weight = lstmWeight('lstm', {
           input: packLinear(device, 'input', both('input'), 8 * hidden, inFeatures),
-          recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden),
+          recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden, 'f32', lstmPlace(device.caps, hidden)),
           bias: device.upload('bias', 'f32', [8 * hidden], new Float32Array(8 * hidden).fill(NaN)),
         });
         const style = { of: { tensor: t['styles']!, row: STYLE_ROW }, first: 64 };
@@ -297,6 +297,6 @@ function istftCase(): KernelCase {
 }
 
 const cases = [
-  convCase(2, 1, 1), convCase(4, 2, 1), convCase(2, 1, 1, 'texture'), convCase(4, 2, 1, 'texture'), transposeCase(), depthwiseCase(), adainCase(3), adainCase(64), normCase(), lstmCase(), mirrorCase(), sourceCase(), istftCase(),
+  convCase(2, 1, 1), convCase(4, 2, 1), convCase(2, 1, 1, 'texture'), convCase(4, 2, 1, 'texture'), transposeCase(), depthwiseCase(), adainCase(3), adainCase(64), normCase(), lstmCase(8), lstmCase(16), mirrorCase(), sourceCase(), istftCase(),
 ]; // prettier-ignore
 describeKernels('row spans', cases, { every: true });

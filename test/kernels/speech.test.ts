@@ -5,8 +5,9 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { convInput } from '../../engine/ops/conv.ts';
 import { convTranspose1dDepthwise, packDepthwise } from '../../engine/ops/depthwise.ts';
 import { createShortFourier, istftHead, polar, stftPolar } from '../../engine/ops/istft.ts';
-import { lstm, lstmForward, lstmWeight } from '../../engine/ops/lstm.ts';
+import { lstm, lstmForward, lstmPlace, lstmWeight } from '../../engine/ops/lstm.ts';
 import { packLinear } from '../../engine/ops/pack-linear.ts';
+import { spanRows } from '../../engine/ops/row-spans.ts';
 import { averageLeaky, expandRows, mirrorAdd } from '../../engine/ops/rows.ts';
 import { harmonicSource } from '../../engine/ops/source.ts';
 import { alignUp } from '../../engine/util/math.ts';
@@ -68,9 +69,10 @@ function adainCase(rows: number, channels: number, snake: boolean): KernelCase {
   };
 }
 
-function lstmCase(steps: number, inFeatures: number, hidden: number, dtype: 'f32' | 'f16' = 'f32'): KernelCase {
+/** `asModel`: the recurrent weights lie where a model has them on this adapter, instead of in a buffer. */
+function lstmCase(steps: number, inFeatures: number, hidden: number, dtype: 'f32' | 'f16' = 'f32', asModel = false): KernelCase {
   return {
-    name: `lstm ${dtype} walks ${steps} steps of ${inFeatures} features with ${hidden} units`,
+    name: `lstm ${dtype} walks ${steps} steps of ${inFeatures} features with ${hidden} units${asModel ? ', weights as a model has them' : ''}`,
     build(rng) {
       const x = randomTensor(rng, [steps, inFeatures]);
       const directions = [0, 1].map(() => ({
@@ -86,14 +88,55 @@ function lstmCase(steps: number, inFeatures: number, hidden: number, dtype: 'f32
         outputs: { out: { dtype: 'f32', shape: [steps, 2 * hidden] } },
         run(rec, t, device) {
           const both = (part: 'input' | 'recurrent' | 'bias'): Float32Array => Float32Array.from(directions.flatMap((d) => [...d[part]]));
+          const place = asModel ? lstmPlace(device.caps, hidden) : 'buffer';
           const weight = lstmWeight('lstm', {
             input: packLinear(device, 'input', both('input'), 8 * hidden, inFeatures, dtype),
-            recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden, dtype),
+            recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden, dtype, place),
             bias: device.upload('bias', 'f32', [8 * hidden], both('bias')),
           });
           lstm(rec, { x: t['x']!, weight, out: t['out']!, inputs: t['inputs']!, rows: steps });
         },
         expected: { out: expected },
+      };
+    },
+  };
+}
+
+/** More sequences than a workgroup walks, one behind the other, of which some end long before others. */
+function lstmBatchCase(lengths: readonly number[], hidden: number): KernelCase {
+  const inFeatures = 12;
+  const first = lengths.map((_, s) => lengths.slice(0, s).reduce((a, b) => a + b, 0));
+  const end = first.at(-1)! + lengths.at(-1)!;
+  return {
+    name: `lstm walks ${lengths.join(', ')} steps at once with ${hidden} units`,
+    build(rng) {
+      const x = randomTensor(rng, [end, inFeatures]);
+      const directions = [0, 1].map(() => ({
+        input: randomTensor(rng, [4 * hidden, inFeatures], 0.3).values,
+        recurrent: randomTensor(rng, [4 * hidden, hidden], 1 / Math.sqrt(hidden)).values,
+        bias: randomTensor(rng, [4 * hidden], 0.3).values,
+      }));
+      const table = Uint32Array.from(lengths.flatMap((length, s) => [first[s]!, length, 0, 0]));
+      const expected = lengths.flatMap((length, s) => [...lstmReference(x.values.subarray(first[s]! * inFeatures), directions, length, inFeatures, hidden)]); // prettier-ignore
+      return {
+        inputs: {
+          x,
+          spans: { dtype: 'u32', shape: [lengths.length, 4], values: table },
+          inputs: { dtype: 'f32', shape: [end, 8 * hidden], values: new Float32Array(end * 8 * hidden) },
+        },
+        // How many steps there are, only the device knows.
+        outputs: { out: { dtype: 'f32', shape: [end, 2 * hidden], initial: new Float32Array(end * 2 * hidden).fill(7) } },
+        run(rec, t, device) {
+          const both = (part: 'input' | 'recurrent' | 'bias'): Float32Array => Float32Array.from(directions.flatMap((d) => [...d[part]]));
+          const weight = lstmWeight('lstm', {
+            input: packLinear(device, 'input', both('input'), 8 * hidden, inFeatures),
+            recurrent: packLinear(device, 'recurrent', both('recurrent'), 8 * hidden, hidden, 'f32', lstmPlace(device.caps, hidden)),
+            bias: device.upload('bias', 'f32', [8 * hidden], both('bias')),
+          });
+          const rows = spanRows({ table: t['spans']!, count: lengths.length, longest: Math.max(...lengths), end }, 1);
+          lstm(rec, { x: t['x']!, weight, out: t['out']!, inputs: t['inputs']!, rows });
+        },
+        expected: { out: Float64Array.from(expected) },
       };
     },
   };
@@ -338,9 +381,12 @@ cases.push(
   lstmCase(17, 20, 40),
   lstmCase(17, 192, 64, 'f16'),
   lstmCase(9, 64, 256),
+  lstmBatchCase([2, 5, 1, 9, 3, 4], 32),
+  lstmBatchCase([7, 7, 7, 7], 16),
   lstmForwardCase(1, 2, 8, 'f32'),
   lstmForwardCase(17, 64, 128, 'f16'),
 );
+for (const [steps, hidden] of [[1, 16], [3, 48], [65, 64], [9, 256]] as const) cases.push(lstmCase(steps, 12, hidden, 'f32', true), lstmCase(steps, 12, hidden, 'f16', true)); // prettier-ignore
 for (const noise of [false, true]) cases.push(sourceCase(1, 240, noise), sourceCase(65, 240, noise), sourceCase(40, 300, noise));
 cases.push(sourceCase(1500, 24, false));
 for (const [nFft, hop] of [[40, 10], [20, 5]] as const) cases.push(stftCase(nFft / 2 + hop, nFft, hop), stftCase(2400, nFft, hop), istftCase(3, nFft, hop), istftCase(257, nFft, hop)); // prettier-ignore

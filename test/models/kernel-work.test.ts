@@ -18,6 +18,7 @@ import { COUNTED, workOf } from '../../engine/ops/kernel-work.ts';
 import { linear } from '../../engine/ops/linear.ts';
 import { lstm } from '../../engine/ops/lstm.ts';
 import { emptyLinear } from '../../engine/ops/pack-linear.ts';
+import type { WordPlace } from '../../engine/ops/weight-place.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { firstChunk } from '../../engine/scheduler/prefill-pace.ts';
 import { product } from '../../engine/util/math.ts';
@@ -146,11 +147,16 @@ describe.each(KINDS)('on %s', (_, disable) => {
 test('an LSTM', () => {
   device.pretend([]);
   const [hidden, steps] = [16, 12];
-  const recurrent = emptyLinear(device, 'r', 8 * hidden, hidden, 'f32').parts[0]!;
-  const weight = { hidden, input: emptyLinear(device, 'i', 8 * hidden, 8, 'f32'), bias: tensor(8 * hidden), recurrent };
-  const args = { x: tensor(2 * steps, 8), weight, out: tensor(2 * steps, 2 * hidden), inputs: tensor(2 * steps, 8 * hidden) };
-  const of = (rows: Parameters<typeof lstm>[1]['rows']) => counted((rec) => lstm(rec, { ...args, rows })).by.get('lstm')!;
-  expect(of(steps).operations).toBe(2 * loops(2, steps, 4 * hidden, hidden) + steps * 2 * hidden);
+  const weightIn = (place: WordPlace) => ({
+    hidden,
+    input: emptyLinear(device, 'i', 8 * hidden, 8, 'f32'),
+    bias: tensor(8 * hidden),
+    recurrent: emptyLinear(device, 'r', 8 * hidden, hidden, 'f32', place).parts[0]!,
+  });
+  const args = { x: tensor(2 * steps, 8), out: tensor(2 * steps, 2 * hidden), inputs: tensor(2 * steps, 8 * hidden) };
+  const [inBuffer, inTexture] = (['buffer', 'texture'] as const).map((place) => counted((rec) => lstm(rec, { ...args, weight: weightIn(place), rows: steps })).by); // prettier-ignore
+  expect(inBuffer!.get('lstm')!.operations).toBe(2 * loops(2, steps, 4 * hidden, hidden) + steps * 2 * hidden);
+  expect(inTexture!.get('lstm_texels')!.operations).toBe(inBuffer!.get('lstm')!.operations);
 });
 
 test("Whisper's encoder takes what its sizes say", async () => {

@@ -9,7 +9,7 @@ import type { DepthwiseWeight } from '../../ops/depthwise.ts';
 import { linear } from '../../ops/linear.ts';
 import type { LinearWeight } from '../../ops/weight.ts';
 import type { FloatType } from '../../weights/storage.ts';
-import { lstmWeight } from '../../ops/lstm.ts';
+import { lstmPlace, lstmWeight } from '../../ops/lstm.ts';
 import type { LstmWeight } from '../../ops/lstm.ts';
 import { alignUp } from '../../util/math.ts';
 import { shapeOf } from '../../weights/checkpoint.ts';
@@ -128,7 +128,7 @@ export async function loadLstm(
   }
   const lstm = lstmWeight(name, {
     input: await kept.mergedLinear(`${name} input`, parts('ih'), width, { columns: { from: 0, to: inFeatures } }),
-    recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden, { inBuffer: true }),
+    recurrent: await weights.mergedLinear(`${name} recurrent`, parts('hh'), hidden, { place: lstmPlace(weights.device.caps, hidden) }),
     bias: weights.device.upload(`${name} bias`, 'f32', [2 * gates], bias),
   });
   return { lstm, styleBias: styled ? style.add(parts('ih')[0]!.name, styleRows, bias) : undefined };

@@ -84,7 +84,7 @@ export async function loadSileroVad(device: Device, checkpoint: Checkpoint): Pro
   const [ih, hh] = [await loader.data('lstm.bias_ih', [gates]), await loader.data('lstm.bias_hh', [gates])];
   const weight = {
     input: await loader.linear('lstm.weight_ih', gates, VAD_HIDDEN),
-    recurrent: await loader.linear('lstm.weight_hh', gates, VAD_HIDDEN, { inBuffer: true }),
+    recurrent: await loader.linear('lstm.weight_hh', gates, VAD_HIDDEN, { place: 'buffer' }),
     bias: device.upload('vad gates bias', 'f32', [gates], ih.map((value, i) => value + hh[i]!)), // prettier-ignore
   };
   const last = packLinear(device, 'vad out', await loader.data('out.weight', [1, VAD_HIDDEN, 1]), 1, VAD_HIDDEN, 'f16');
