@@ -6,8 +6,9 @@ import type { CutName, PenaltyName, SamplingDefaults } from '../sampling.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
-import { refuseMalformed, refuseUnsupported } from '../text/grammar.ts';
+import { GRAMMAR_LIMITS, refuseMalformed, refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
+import { findSchemaProblem } from '../text/json-schema.ts';
 import type { LongTexts } from '../text/long-texts.ts';
 import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
 import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
@@ -130,7 +131,7 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
   });
 }
 
-/** What the answer is held to by construction; tools with choice `auto` are not: the model may also just talk. */
+/** What the answer is held to by construction; with tools of choice `auto` only where it has a format: else the model may also just talk. */
 export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
   const named = typeof toolChoice === 'object';
   const forced = named ? tools.filter(({ name }) => name === toolChoice.name) : toolChoice === 'required' ? tools : [];
@@ -139,8 +140,15 @@ export function constraintOf({ responseFormat, tools = [], toolChoice, parallelT
     const check = forced.includes(tool) ? refuseUnsupported : refuseMalformed;
     if (tool.parameters !== undefined) check(tool.parameters, `tools[${i}].parameters`);
   });
-  if (named || toolChoice === 'required') return { type: 'tool_calls', tools: forced, single: named || !parallelToolCalls };
-  return responseFormat;
+  const single = named || !parallelToolCalls;
+  if (named || toolChoice === 'required') return { type: 'tool_calls', tools: forced, single };
+  if (!responseFormat || tools.length === 0 || toolChoice === 'none') return responseFormat;
+  // What of them cannot be enforced must not keep the answer from being given.
+  const isLarge = JSON.stringify(tools).length > GRAMMAR_LIMITS.toolCharacters;
+  const loose = tools.map((tool) =>
+    isLarge || findSchemaProblem(tool.parameters ?? {}) ? { ...tool, parameters: { type: 'object' } } : tool,
+  );
+  return { type: 'json_or_calls', json: responseFormat, calls: { type: 'tool_calls', tools: loose, single } };
 }
 
 /** What a model's answers are written in. */
@@ -155,12 +163,11 @@ export function parserOptions(request: ChatRequest, prompt: string, { thinks, te
   if (request.prompt !== undefined) return {};
   const { toolChoice } = request;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
-  // An answer that is held to a schema can be no call, and may say what looks like one.
-  const isHeld = request.responseFormat !== undefined && !forced;
-  const tools = toolChoice === 'none' || isHeld ? undefined : request.tools?.map(({ name }) => name);
+  const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
   // What a grammar holds has no messages of its own.
   if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools: tools ?? [] } };
   const reasoning = thinks && separate ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
-  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced, single: request.parallelToolCalls === false };
+  const held = !forced && request.responseFormat !== undefined;
+  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced, held, single: request.parallelToolCalls === false };
 }

@@ -49,23 +49,38 @@ export interface LibraryMatcher extends Disposable {
 
 /** What an answer is held to, checked and normalised. */
 export type GrammarSource =
-  | { readonly type: 'json_object' }
-  | { readonly type: 'json_schema'; readonly schema: NormalSchema }
-  | { readonly type: 'tool_calls'; readonly tools: readonly { readonly name: string; readonly schema: NormalSchema }[]; readonly single: boolean }; // prettier-ignore
+  JsonSource | CallsSource | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource };
+export type JsonSource = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: NormalSchema };
+export interface CallsSource {
+  readonly type: 'tool_calls';
+  readonly tools: readonly { readonly name: string; readonly schema: NormalSchema }[];
+  readonly single: boolean;
+}
 
 /** More runs of white space than this help no reader and let a small model ramble. */
 const MAX_WHITESPACE = 2;
 
+const ANY_OBJECT = '{"type":"object"}';
+
 /** Compiles a grammar; after an error the library must not be used again, unless it is an EngineError. */
 export async function compileGrammar(library: GrammarLibrary, compiler: LibraryCompiler, source: GrammarSource): Promise<Disposable> {
-  if (source.type === 'json_object') {
-    return compiler.compileJSONSchema('{"type":"object"}', true, undefined, undefined, false, MAX_WHITESPACE);
-  }
-  const { _jsonSchemaToEBNF: toEbnf } = library.Testings;
-  if (source.type === 'json_schema') {
-    const rules = rulesOf(source.schema);
-    return compiler.compileGrammar(rules(await toEbnf(source.schema.schema, true, -1, undefined, true, MAX_WHITESPACE)));
-  }
+  if (source.type === 'json_object') return compiler.compileJSONSchema(ANY_OBJECT, true, undefined, undefined, false, MAX_WHITESPACE);
+  if (source.type === 'json_schema') return compiler.compileGrammar(await jsonGrammar(library, source));
+  if (source.type === 'tool_calls')
+    return compiler.compileStructuralTag({ type: 'structural_tag', format: await callsFormat(library, source) });
+  // The library takes no bare grammar beside tags that may repeat.
+  const json = { type: 'tag', begin: '', content: { type: 'grammar', grammar: await jsonGrammar(library, source.json) }, end: '' };
+  const elements = [tagsFormat([json], true), await callsFormat(library, source.calls)];
+  return compiler.compileStructuralTag({ type: 'structural_tag', format: { type: 'or', elements } });
+}
+
+async function jsonGrammar({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, source: JsonSource): Promise<string> {
+  if (source.type === 'json_object') return toEbnf(ANY_OBJECT, true, -1, undefined, false, MAX_WHITESPACE);
+  const rules = rulesOf(source.schema);
+  return rules(await toEbnf(source.schema.schema, true, -1, undefined, true, MAX_WHITESPACE));
+}
+
+async function callsFormat({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, source: CallsSource): Promise<object> {
   const tags = source.tools.map(async ({ name, schema }) => ({
     type: 'tag',
     begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
@@ -73,15 +88,17 @@ export async function compileGrammar(library: GrammarLibrary, compiler: LibraryC
     content: { type: 'grammar', grammar: rulesOf(schema)(await toEbnf(schema.schema, false, -1, [', ', ': '], true)) },
     end: `}\n${CLOSE_CALL}`,
   }));
-  const format = {
-    type: 'tags_with_separator',
-    tags: await Promise.all(tags),
-    separator: '\n',
-    at_least_one: true,
-    stop_after_first: source.single,
-  };
-  return compiler.compileStructuralTag({ type: 'structural_tag', format });
+  return tagsFormat(await Promise.all(tags), source.single);
 }
+
+/** One of the tags, or several on lines of their own. */
+const tagsFormat = (tags: readonly object[], single: boolean): object => ({
+  type: 'tags_with_separator',
+  tags,
+  separator: '\n',
+  at_least_one: true,
+  stop_after_first: single,
+});
 
 /** What the library writes for a character of a text of bounded length, which may be a control character, and what JSON allows. */
 const LOOSE_CHARACTER = '[^"\\\\\\r\\n]';

@@ -4,7 +4,7 @@
  */
 import { EngineError } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
-import type { GrammarSource } from './grammar-library.ts';
+import type { CallsSource, GrammarSource, JsonSource } from './grammar-library.ts';
 import { CallFailed, GrammarThread, ThreadLost } from './grammar-thread.ts';
 import type { ThreadLimits } from './grammar-thread.ts';
 import type { Vocabulary } from './grammar-worker.ts';
@@ -14,10 +14,19 @@ import { normalizeSchema } from './schema-normal.ts';
 
 /** What an answer must look like. */
 export type Constraint =
-  | { readonly type: 'json_object' }
-  | { readonly type: 'json_schema'; readonly schema: unknown }
-  /** Tool calls in the form output-parser.ts reads, one a line; `single` = exactly one. */
-  | { readonly type: 'tool_calls'; readonly tools: readonly CallableTool[]; readonly single: boolean };
+  | JsonConstraint
+  | CallsConstraint
+  /** One or the other, as its first characters say. */
+  | { readonly type: 'json_or_calls'; readonly json: JsonConstraint; readonly calls: CallsConstraint };
+
+type JsonConstraint = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
+
+/** Tool calls in the form output-parser.ts reads, one a line; `single` = exactly one. */
+interface CallsConstraint {
+  readonly type: 'tool_calls';
+  readonly tools: readonly CallableTool[];
+  readonly single: boolean;
+}
 
 export interface CallableTool {
   readonly name: string;
@@ -152,12 +161,19 @@ interface OpenMatcher {
 }
 
 /** Checks and normalises the schemas of a constraint. */
-function sourceOf(constraint: Constraint, { toolCharacters }: GrammarLimits): GrammarSource {
+function sourceOf(constraint: Constraint, limits: GrammarLimits): GrammarSource {
+  if (constraint.type === 'json_or_calls')
+    return { type: 'json_or_calls', json: jsonSource(constraint.json), calls: callsSource(constraint.calls, limits) };
+  return constraint.type === 'tool_calls' ? callsSource(constraint, limits) : jsonSource(constraint);
+}
+
+function jsonSource(constraint: JsonConstraint): JsonSource {
   if (constraint.type === 'json_object') return constraint;
-  if (constraint.type === 'json_schema') {
-    refuseUnsupported(constraint.schema);
-    return { type: 'json_schema', schema: normalizeSchema(constraint.schema) };
-  }
+  refuseUnsupported(constraint.schema);
+  return { type: 'json_schema', schema: normalizeSchema(constraint.schema) };
+}
+
+function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLimits): CallsSource {
   const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
     refuseUnsupported(parameters, `tools[${i}].parameters`);
     return { name, schema: normalizeSchema(parameters) };

@@ -32,6 +32,8 @@ export interface OutputParserOptions {
   readonly tools?: readonly string[] | undefined;
   /** The answer can only be calls: the beginning of one that was cut is no content. */
   readonly forced?: boolean | undefined;
+  /** The answer is calls or JSON, which may say what looks like a call: it begins with one or has none. */
+  readonly held?: boolean | undefined;
   /** One call ends the answer. */
   readonly single?: boolean | undefined;
 }
@@ -47,6 +49,7 @@ export class OutputParser implements AnswerParser {
   readonly #reasoning: boolean;
   readonly #tools: ReadonlySet<string> | undefined;
   readonly #forced: boolean;
+  readonly #isHeld: boolean;
   readonly #single: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
@@ -60,10 +63,11 @@ export class OutputParser implements AnswerParser {
   /** Content was given away. */
   #spoke = false;
 
-  constructor({ reasoning, tools, forced = false, single = false }: OutputParserOptions) {
+  constructor({ reasoning, tools, forced = false, held = false, single = false }: OutputParserOptions) {
     this.#reasoning = reasoning !== undefined;
     this.#tools = tools && new Set(tools);
     this.#forced = forced;
+    this.#isHeld = held;
     this.#single = single;
     this.#state = reasoning?.opened ? 'reasoning' : 'content';
     this.#trim = reasoning !== undefined;
@@ -111,7 +115,9 @@ export class OutputParser implements AnswerParser {
     if (this.#state === 'call') return this.#stepCall(events);
     if (this.#untagged) return this.#stepUntagged(this.#untagged);
     const tags =
-      this.#state === 'reasoning' ? [CLOSE_THINK] : [...(this.#reasoning ? [OPEN_THINK] : []), ...(this.#tools ? [OPEN_CALL] : [])];
+      this.#state === 'reasoning'
+        ? [CLOSE_THINK]
+        : [...(this.#reasoning ? [OPEN_THINK] : []), ...(this.#tools && !(this.#isHeld && this.#spoke) ? [OPEN_CALL] : [])];
     const found = firstTag(this.#held, tags);
     const kind = this.#state === 'reasoning' ? 'reasoning' : 'content';
     if (!found) {
@@ -136,7 +142,7 @@ export class OutputParser implements AnswerParser {
   /** Only what an answer begins with can be all of it. */
   #beginContent(): void {
     const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
-    if (isFirst && this.#tools && !this.#forced) this.#untagged = new UntaggedCalls([...this.#tools]);
+    if (isFirst && this.#tools && !this.#forced && !this.#isHeld) this.#untagged = new UntaggedCalls([...this.#tools]);
   }
 
   #stepUntagged(untagged: UntaggedCalls): boolean {

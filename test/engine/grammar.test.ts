@@ -117,6 +117,20 @@ describe('grammar', () => {
     expect(await accepts(many, f.replace('"f"', '"h"'))).toBe(false);
   });
 
+  test('an answer may be JSON or calls, and not both', async () => {
+    const calls = { type: 'tool_calls', tools: [{ name: 'g' }], single: false } as const;
+    const g = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>';
+    const bounded = { type: 'json_schema', schema: { type: 'object', properties: { a: { type: 'integer', minimum: 3 } }, required: ['a'], additionalProperties: false } } as const; // prettier-ignore
+    for (const json of [bounded, { type: 'json_object' } as const]) {
+      const either: Constraint = { type: 'json_or_calls', json, calls };
+      for (const text of ['{"a": 3}', '{\n"a": 12}', g, `${g}\n${g}`]) expect(await accepts(either, text), text).toBe(true);
+      for (const text of [`{"a": 3}\n${g}`, `${g}\n{"a": 3}`, 'Sure', '[1]']) expect(await accepts(either, text), text).toBe(false);
+      expect(await accepts(either, '{"a": 2}')).toBe(json.type === 'json_object');
+      const one: Constraint = { ...either, calls: { ...calls, single: true } };
+      expect([await accepts(one, g), await accepts(one, '{"a": 3}'), await accepts(one, `${g}\n${g}`)]).toEqual([true, true, false]);
+    }
+  });
+
   // Every keyword that findSchemaProblem lets through is enforced: [schema, a text it accepts, a text it refuses].
   test.each<[string, unknown, string, string]>([
     ['type', { type: 'integer' }, '-12', '"x"'],

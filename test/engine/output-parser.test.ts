@@ -97,6 +97,15 @@ describe('output parser', () => {
     if (!options.reasoning) expect(parse([text], {}), 'without tools').toEqual({ content: text, reasoning: '', calls: [] });
   });
 
+  test('JSON that a grammar holds may say what looks like a call', () => {
+    const options = { ...TOOLS, held: true };
+    for (const text of [`{"a": ${JSON.stringify(call('weather', '{}'))}}`, bare('weather', perth)]) {
+      for (const pieces of [[text], [...text]]) expect(parse(pieces, options)).toEqual({ content: text, reasoning: '', calls: [] });
+    }
+    const both = `${call('weather', perth)}\n${call('time', '{}')}`;
+    for (const pieces of [[both], [...both]]) expect(parse(pieces, options)).toEqual(BOTH);
+  });
+
   test('one call ends an answer that is to have no more', () => {
     const options = { ...TOOLS, single: true };
     for (const text of [`Well.\n${call('weather', perth)}\n${call('time', '{}')}`, `${call('weather', perth)} and more`]) {

@@ -37,6 +37,21 @@ describe('schemas of tools', () => {
     }
   });
 
+  test('an answer with a format may call tools that it need not call: by their schemas, where these can be enforced', () => {
+    const [f, g] = [tool('f', { not: {} }), tool('g', { type: 'string' })];
+    const responseFormat = { type: 'json_object' } as const;
+    const held = (more: Partial<ChatRequest>): unknown =>
+      constraintOf({ messages: [], sampling: {}, responseFormat, tools: [f, g], ...more });
+    const calls = { type: 'tool_calls', tools: [{ name: 'f', parameters: { type: 'object' } }, g], single: false };
+    expect(held({})).toEqual({ type: 'json_or_calls', json: responseFormat, calls });
+    expect(held({ toolChoice: 'auto', parallelToolCalls: false })).toMatchObject({ calls: { single: true } });
+    expect(held({ tools: [tool('h', { type: 'string', description: 'x'.repeat(300_000) })] })).toMatchObject({
+      calls: { tools: [{ name: 'h', parameters: { type: 'object' } }] },
+    });
+    for (const more of [{ toolChoice: 'none' }, { tools: [] }] as const) expect(held(more)).toBe(responseFormat);
+    expect(held({ toolChoice: { name: 'g' } })).toMatchObject({ type: 'tool_calls' });
+  });
+
   test.each<[string, unknown, RegExp]>([
     ['an unknown type', { type: 'bogus' }, /\/properties\/x: unknown type "bogus"/],
     ['an unknown type behind what is not enforced', { uniqueItems: true, items: { anyOf: [{ not: {} }, { type: 'bogus' }] } }, /\/properties\/x\/items\/anyOf\/1/], // prettier-ignore
