@@ -50,10 +50,28 @@ export function createApp(context: ListenerContext, own: readonly Route[]): Expr
   if (staticFolder !== undefined) app.use(playground(staticFolder, BESIDE_PAGE));
   app.use(admin, router);
   app.use((request) => {
-    throw new HttpError(404, 'unknown_url', `there is no ${request.method} ${request.path.slice(0, 200)} here`);
+    throw new HttpError(
+      404,
+      'unknown_url',
+      `there is no ${request.method} ${request.path.slice(0, 200)} here${whereInstead(request.path)}`,
+    );
   });
   app.use(sendError(context));
   return app;
+}
+
+/** Where clients find what they look for at the wrong address: one base URL for all three tasks, or a newer API. */
+const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
+  [/^(\/v1)?\/(chat\/)?completions$/, 'the chat listener has it (--port)'],
+  [/^(\/v1)?\/audio\/(speech|voices)$/, 'the speech listener has it (--speech-port)'],
+  [/^(\/v1)?\/audio\/(transcriptions|translations)$/, 'the transcription listener has it (--transcription-port)'],
+  [/^(\/v1)?\/responses$/, 'the Responses API is not served; POST /v1/chat/completions is'],
+  [/^\/v1\/v1\//, 'the base URL has /v1 twice'],
+];
+
+function whereInstead(path: string): string {
+  const [, hint] = ELSEWHERE.find(([pattern]) => pattern.test(path)) ?? [];
+  return hint === undefined ? '' : `: ${hint}`;
 }
 
 function documentRoute({ task, options }: ListenerContext, routes: () => readonly Route[]): Route {
