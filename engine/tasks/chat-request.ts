@@ -163,11 +163,18 @@ export function parserOptions(request: ChatRequest, prompt: string, { thinks, te
   if (request.prompt !== undefined) return {};
   const { toolChoice } = request;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
-  const tools = toolChoice === 'none' ? undefined : request.tools?.map(({ name }) => name);
+  const offered = toolChoice === 'none' ? [] : (request.tools ?? []);
+  const tools = offered.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
   // What a grammar holds has no messages of its own.
-  if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools: tools ?? [] } };
+  if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools } };
   const reasoning = thinks && separate ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
   const held = !forced && request.responseFormat !== undefined;
-  return { reasoning, tools: tools && tools.length > 0 ? tools : undefined, forced, held, single: request.parallelToolCalls === false };
+  return {
+    reasoning,
+    ...(tools.length > 0 && { tools, parameters: offered.map(({ parameters }) => parameters) }),
+    forced,
+    held,
+    single: request.parallelToolCalls === false,
+  };
 }

@@ -1,9 +1,12 @@
 /**
  * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls
- * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write; untagged-calls.ts has the other).
+ * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write; xml-call.ts and untagged-calls.ts have the others).
  * The result does not depend on where the stream is cut.
  */
+import { JsonCall } from './json-call.ts';
+import type { TaggedCall } from './json-call.ts';
 import { UntaggedCalls } from './untagged-calls.ts';
+import { XmlCall } from './xml-call.ts';
 
 export type OutputEvent =
   | { readonly type: 'content'; readonly text: string }
@@ -30,6 +33,8 @@ export interface OutputParserOptions {
   readonly reasoning?: { readonly opened: boolean } | undefined;
   /** Names of the tools offered; absent = tool calls are text. */
   readonly tools?: readonly string[] | undefined;
+  /** JSON Schemas of their parameters, in the same order, for calls whose values are text. */
+  readonly parameters?: readonly unknown[] | undefined;
   /** The answer can only be calls: the beginning of one that was cut is no content. */
   readonly forced?: boolean | undefined;
   /** The answer is calls or JSON, which may say what looks like a call: it begins with one or has none. */
@@ -47,14 +52,15 @@ export const CLOSE_CALL = '</tool_call>';
 
 export class OutputParser implements AnswerParser {
   readonly #reasoning: boolean;
-  readonly #tools: ReadonlySet<string> | undefined;
+  /** Schemas of parameters by tool. */
+  readonly #tools: ReadonlyMap<string, unknown> | undefined;
   readonly #forced: boolean;
   readonly #isHeld: boolean;
   readonly #single: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
-  #call: CallParser | undefined;
+  #call: TaggedCall | undefined;
   /** Content that has begun, as long as it may be calls and nothing else. */
   #untagged: UntaggedCalls | undefined;
   #calls = 0;
@@ -63,9 +69,9 @@ export class OutputParser implements AnswerParser {
   /** Content was given away. */
   #spoke = false;
 
-  constructor({ reasoning, tools, forced = false, held = false, single = false }: OutputParserOptions) {
+  constructor({ reasoning, tools, parameters = [], forced = false, held = false, single = false }: OutputParserOptions) {
     this.#reasoning = reasoning !== undefined;
-    this.#tools = tools && new Set(tools);
+    this.#tools = tools && new Map(tools.map((name, i) => [name, parameters[i]]));
     this.#forced = forced;
     this.#isHeld = held;
     this.#single = single;
@@ -101,9 +107,9 @@ export class OutputParser implements AnswerParser {
     }
     if (this.#untagged && events.length === 0) this.#held = this.#untagged.text;
     this.#untagged = undefined;
-    if (this.#state === 'call' && this.#call) {
+    if (this.#state === 'call') {
       // A call that was cut: what of it cannot be a call any more is shown rather than lost.
-      if (!this.#call.started && !this.#forced) this.#emit(events, 'content', OPEN_CALL + this.#call.text + this.#held);
+      if (!this.#call?.started && !this.#forced) this.#emit(events, 'content', OPEN_CALL + (this.#call?.text ?? '') + this.#held);
     } else if (this.#state === 'reasoning') this.#emit(events, 'reasoning', this.#held);
     else if (!this.#forced || !OPEN_CALL.startsWith(this.#held)) this.#emit(events, 'content', this.#held);
     this.#held = '';
@@ -131,7 +137,7 @@ export class OutputParser implements AnswerParser {
     this.#trim = true;
     if (found.tag === OPEN_CALL) {
       this.#state = 'call';
-      this.#call = new CallParser(this.#tools!);
+      this.#call = undefined;
     } else {
       this.#state = found.tag === OPEN_THINK ? 'reasoning' : 'content';
       this.#beginContent();
@@ -142,7 +148,7 @@ export class OutputParser implements AnswerParser {
   /** Only what an answer begins with can be all of it. */
   #beginContent(): void {
     const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
-    if (isFirst && this.#tools && !this.#forced && !this.#isHeld) this.#untagged = new UntaggedCalls([...this.#tools]);
+    if (isFirst && this.#tools && !this.#forced && !this.#isHeld) this.#untagged = new UntaggedCalls([...this.#tools.keys()]);
   }
 
   #stepUntagged(untagged: UntaggedCalls): boolean {
@@ -153,11 +159,14 @@ export class OutputParser implements AnswerParser {
   }
 
   #stepCall(events: OutputEvent[]): boolean {
-    const call = this.#call!;
+    // The first characters say in which form it is.
+    const begun = this.#held.trimStart();
+    if (!this.#call && begun.length < 2) return false;
+    const call = (this.#call ??= begun.startsWith('<f') ? new XmlCall(this.#tools!) : new JsonCall(this.#tools!));
     const end = this.#held.indexOf(CLOSE_CALL);
     const keep = end < 0 ? partialTag(this.#held, [CLOSE_CALL]) : 0;
     const piece = end < 0 ? this.#held.slice(0, this.#held.length - keep) : this.#held.slice(0, end);
-    for (const part of call.push(piece)) {
+    for (const part of [...call.push(piece), ...(end < 0 ? [] : call.end())]) {
       if (part.type === 'name') events.push({ type: 'call', index: this.#calls++, name: part.text });
       else events.push({ type: 'arguments', index: this.#calls - 1, text: part.text });
     }
@@ -179,68 +188,6 @@ export class OutputParser implements AnswerParser {
     this.#spoke ||= type === 'content';
     events.push({ type, text: shown });
   }
-}
-
-/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written. */
-class CallParser {
-  readonly #tools: ReadonlySet<string>;
-  /** Everything between the tags so far. */
-  text = '';
-  #name: string | undefined;
-  /** Where the arguments start in `text`; -1 = not found yet. */
-  #argumentsAt = -1;
-  #given = 0;
-
-  constructor(tools: ReadonlySet<string>) {
-    this.#tools = tools;
-  }
-
-  /** True once the name was passed on. */
-  get started(): boolean {
-    return this.#argumentsAt >= 0;
-  }
-
-  push(piece: string): { readonly type: 'name' | 'arguments'; readonly text: string }[] {
-    this.text += piece;
-    const out: { type: 'name' | 'arguments'; text: string }[] = [];
-    if (!this.started) {
-      // The name comes first in every template; an object that says it last is found when it is complete.
-      const head = /^\s*\{\s*"name"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\S)/.exec(this.text);
-      const name = head && (JSON.parse(`"${head[1]!}"`) as string);
-      if (!head || name === null || !this.#tools.has(name)) return out;
-      this.#name = name;
-      this.#argumentsAt = head[0].length;
-      this.#given = this.#argumentsAt;
-      out.push({ type: 'name', text: this.#name });
-    }
-    const end = valueEnd(this.text, this.#argumentsAt);
-    const upTo = end < 0 ? this.text.length : end;
-    if (upTo > this.#given) {
-      out.push({ type: 'arguments', text: this.text.slice(this.#given, upTo) });
-      this.#given = upTo;
-    }
-    return out;
-  }
-}
-
-/** Where the JSON value that starts at `from` ends, or -1 while it is open. Objects and arrays only; others end at a brace. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  let inString = false;
-  for (let i = from; i < text.length; i++) {
-    const c = text[i];
-    if (inString) {
-      if (c === '\\') i++;
-      else if (c === '"') inString = false;
-    } else if (c === '"') inString = true;
-    else if (c === '{' || c === '[') depth++;
-    else if (c === '}' || c === ']') {
-      depth--;
-      if (depth === 0) return i + 1;
-      if (depth < 0) return i;
-    }
-  }
-  return -1;
 }
 
 /** The first of the tags in a text, and where it stands. */

@@ -131,7 +131,14 @@ test('an answer that is held to a grammar has its header written for it, and no 
   expect(json.options).not.toHaveProperty('harmony');
   const call = await understood({ tools: [WEATHER], toolChoice: 'required' });
   expect(call.text).toMatch(/<\|start\|>assistant<\|channel\|>commentary<\|message\|>$/);
-  expect(call.options).toEqual({ reasoning: undefined, tools: ['weather'], forced: true, held: false, single: false });
+  expect(call.options).toEqual({
+    reasoning: undefined,
+    tools: ['weather'],
+    parameters: [WEATHER.parameters],
+    forced: true,
+    held: false,
+    single: false,
+  });
 });
 
 test('earlier reasoning goes to the template, beside a call only where there is no content', async () => {

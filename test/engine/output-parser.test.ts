@@ -71,6 +71,30 @@ const untagged: [string, string, Parsed, OutputParserOptions?][] = [
   ['after thoughts', `<think>hm</think>\n${bare('weather', perth)}`, { ...CALLED, reasoning: 'hm' }, { ...TOOLS, reasoning: { opened: false } }],
 ]; // prettier-ignore
 
+const SCHEMA = {
+  type: 'object',
+  properties: {
+    city: { type: 'string' }, days: { type: 'integer' }, exact: { type: 'boolean' }, code: { anyOf: [{ type: 'string' }, { type: 'null' }] }, at: { type: 'array' }, kind: { enum: ['a', '1'] }, more: { $ref: '#/$defs/more' },
+  },
+}; // prettier-ignore
+const xml = (...pairs: [string, string][]): string =>
+  `<tool_call>\n<function=weather>\n${pairs.map(([key, value]) => `<parameter=${key}>\n${value}\n</parameter>\n`).join('')}</function>\n</tool_call>`;
+
+/** Calls whose values are text: what is written, and the arguments. */
+const xmlCalls: [string, string, string][] = [
+  ['a text', xml(['city', 'Perth']), '{"city": "Perth"}'],
+  ['no parameter', xml(), '{}'],
+  ['a number, a boolean and a list', xml(['days', '3'], ['exact', 'True'], ['at', '[1, "b"]']), '{"days": 3, "exact": true, "at": [1, "b"]}'],
+  ['lines, quotes and tags in a text', xml(['city', '\n if a < "b":\n  <p>\n']), '{"city": "\\n if a < \\"b\\":\\n  <p>\\n"}'],
+  ['text that is a number elsewhere', xml(['city', '12'], ['kind', '1']), '{"city": "12", "kind": "1"}'],
+  ['null where it may be', xml(['code', 'null'], ['city', 'null']), '{"code": null, "city": "null"}'],
+  ['what is no number', xml(['days', 'three']), '{"days": "three"}'],
+  ['an object by reference, and a parameter that no schema has', xml(['more', '{"a": 1}'], ['other', 'x']), '{"more": {"a": 1}, "other": "x"}'],
+  ['all on one line', '<tool_call><function=weather><parameter=city>Perth</parameter></function></tool_call>', '{"city": "Perth"}'],
+  ['ends that were forgotten', '<tool_call>\n<function=weather>\n<parameter=city>\nPerth\n</function>\n</tool_call>', '{"city": "Perth"}'],
+  ['no end of the function', '<tool_call>\n<function=weather>\n<parameter=city>\nPerth\n</parameter>\n</tool_call>', '{"city": "Perth"}'],
+]; // prettier-ignore
+
 const noCalls: [string, string][] = [
   ['another tool', bare('rm', '{}')],
   ['text behind', `${bare('weather', perth)} That is it.`],
@@ -121,6 +145,29 @@ describe('output parser', () => {
     const talk = new OutputParser(options);
     talk.push('Well.');
     expect(talk.done).toBe(false);
+  });
+
+  test.each(xmlCalls)('a call whose values are text: %s', (_, text, args) => {
+    const options = { ...TOOLS, parameters: [SCHEMA] };
+    const expected = { content: 'Well.\n', reasoning: '', calls: [{ name: 'weather', arguments: args }, { name: 'time', arguments: '{}' }] }; // prettier-ignore
+    const whole = `Well.\n${text}\n${call('time', '{}')}`;
+    for (const pieces of [[whole], [...whole], whole.split(/(?<=\n)/)]) expect(parse(pieces, options)).toEqual(expected);
+    expect(JSON.parse(args)).toBeTypeOf('object');
+  });
+
+  test('such a call comes parameter by parameter; of another tool it is text, and so is an empty one', () => {
+    const parser = new OutputParser({ ...TOOLS, parameters: [SCHEMA] });
+    const [first = '', second = ''] = xml(['city', 'Perth'], ['days', '2']).split(/(?<=parameter>\n)(?=<parameter=days)/);
+    expect(parser.push(first)).toEqual([
+      { type: 'call', index: 0, name: 'weather' },
+      { type: 'arguments', index: 0, text: '{"city": "Perth"' },
+    ]);
+    expect(parser.push(second)).toEqual([{ type: 'arguments', index: 0, text: ', "days": 2}' }]);
+    for (const text of [xml(['city', 'x']).replace('weather', 'rm'), '<tool_call></tool_call>', '<tool_call>', '<tool_call>\n<func']) {
+      for (const pieces of [[text], [...text]]) expect(parse(pieces, TOOLS)).toEqual({ content: text, reasoning: '', calls: [] });
+    }
+    for (const text of ['<tool_call>', '<tool_call>\n<function=wea'])
+      expect(parse([text], { ...TOOLS, forced: true })).toEqual({ content: '', reasoning: '', calls: [] });
   });
 
   test.each(noCalls)('no call: %s, and nothing of it is lost', (_, text) => {
