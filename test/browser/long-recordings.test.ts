@@ -80,7 +80,7 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
       await page.waitForSelector('.failure');
     });
     expect(await page.locator('.failure').innerText()).toBe(
-      'day.wav: it lasts 24 hours, and at most 2 hours are transcribed at once; cut it into parts',
+      'day.wav: it lasts 24 hours, and at most 2 hours are transcribed at once; cut it into parts.',
     );
     expect(longest).toBeLessThan(LONGEST_TASK);
   });
@@ -120,7 +120,9 @@ describe.skipIf(findChromium() === undefined)('long recordings', () => {
     expect(seconds).toBeLessThan(5.2);
     await page.locator('.intake input').setInputFiles({ name: 'x.mp3', mimeType: 'audio/mpeg', buffer: Buffer.from('no sound at all') });
     await page.waitForSelector('.failure');
-    expect(await page.locator('.failure').innerText()).toBe('x.mp3: this browser cannot read the file as sound');
+    expect(await page.locator('.failure').innerText()).toBe(
+      'x.mp3: this browser cannot read the file as sound; WAV, MP3, M4A, Ogg and FLAC usually work.',
+    );
   });
 
   test('minutes are sent in pieces, each once, and keep their times', async () => {

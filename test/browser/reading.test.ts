@@ -93,6 +93,31 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     expect((await page.locator('.composer textarea').boundingBox())!.x).toBeCloseTo(left);
   });
 
+  test('Esc leaves the editing of a question', async () => {
+    await answered('Hello.');
+    await page.locator('.message.user').getByRole('button', { name: 'Edit' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Edit the question').press('Escape');
+    expect(await page.locator('.editor').count()).toBe(0);
+    expect(await page.locator('.question').innerText()).toBe('Hi');
+  });
+
+  test('a printed conversation is all of it, and nothing of the page around it', async () => {
+    await answered('A line.\n\n'.repeat(100));
+    await page.emulateMedia({ media: 'print' });
+    const hidden = await page
+      .locator('.dock, .side, .top, .rail, .actions')
+      .evaluateAll((parts) => parts.filter((part) => part.checkVisibility()).length);
+    expect(hidden).toBe(0);
+    const [last, all] = await page
+      .locator('.markdown > p')
+      .last()
+      .evaluate((element) => [element.getBoundingClientRect().bottom + scrollY, document.documentElement.scrollHeight]);
+    expect(last).toBeLessThanOrEqual(all);
+    expect(all).toBeGreaterThan(3000);
+    await page.emulateMedia({ media: 'screen' });
+  });
+
   test('a phone on its side shows more of the conversation than of the page around it', async () => {
     await answered('Hello.');
     await page.setViewportSize({ width: 740, height: 360 });
@@ -135,6 +160,30 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     await page.getByText('Nothing has this name.').waitFor();
     await page.keyboard.press('Escape');
     expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
+  });
+
+  test('a file that is dropped anywhere never takes the place of the page; where sound is heard it is taken', async () => {
+    const drop = (): Promise<boolean> =>
+      page.evaluate(() => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File(['no sound'], 'notes.txt'));
+        return document.querySelector('.top')!.dispatchEvent(new DragEvent('drop', { dataTransfer, bubbles: true, cancelable: true }));
+      });
+    expect(await drop()).toBe(false);
+    await page.getByRole('link', { name: 'Transcribe', exact: true }).click();
+    expect(await drop()).toBe(false);
+    await page.getByText(/^notes\.txt: this browser cannot read the file as sound; WAV/).waitFor();
+    await page.getByRole('link', { name: 'Chat', exact: true }).click();
+  });
+
+  test('a text that is too long to be spoken says so and is not cut', async () => {
+    await page.getByRole('link', { name: 'Speak', exact: true }).click();
+    await page.getByLabel('Text').fill('a'.repeat(4100));
+    await page.getByText('4100 of 4096 characters: too long').waitFor();
+    expect(await page.getByRole('button', { name: 'Speak', exact: true }).isDisabled()).toBe(true);
+    await page.getByLabel('Text').fill('a'.repeat(4096));
+    expect(await page.getByRole('button', { name: 'Speak', exact: true }).isDisabled()).toBe(false);
+    await page.getByRole('link', { name: 'Chat', exact: true }).click();
   });
 
   test('a browser without WebGPU is told why a server answers', async () => {

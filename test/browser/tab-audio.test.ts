@@ -191,7 +191,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     const talk = page.locator('.talk');
     await talk.focus();
     await page.keyboard.down('Space');
-    await page.getByText('Listening; let go to send').waitFor();
+    await page.getByText('Listening. To send, let go or press again.').waitFor();
     // The clip is over when the microphone has heard silence for a while.
     await page.waitForFunction(() => Number((document.querySelector('.talk') as HTMLElement).dataset['seconds']) > 4);
     await page.keyboard.up('Space');
@@ -199,9 +199,9 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     const question = await page.locator('.message.user .question').innerText();
     expect(wordsFound(clipText(), question), question).toBeGreaterThan(0.5);
     await page.waitForSelector('.message.assistant[data-status="done"]', { timeout: MINUTES });
-    await page.getByText('Speaking; talk to interrupt').waitFor({ timeout: 4 * MINUTES });
+    await page.getByText('Speaking. Talk to interrupt.').waitFor({ timeout: 4 * MINUTES });
     await talk.click();
-    await page.getByText('Speaking; talk to interrupt').waitFor({ state: 'detached' });
+    await page.getByText('Speaking. Talk to interrupt.').waitFor({ state: 'detached' });
     await page.context().close();
   });
 });

@@ -33,6 +33,7 @@ export function Shell() {
   useKeptFocus(main);
   // After what the view itself stops.
   useEscape(() => app.stopSound(), window);
+  useEffect(keepDroppedFiles, []);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
@@ -74,4 +75,13 @@ export function Shell() {
       </div>
     </div>
   );
+}
+
+/** A file that is dropped beside what takes it would be opened instead of the page, with all that is going on in it. */
+function keepDroppedFiles(): void {
+  const keep = (event: DragEvent): void => {
+    if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+  };
+  addEventListener('dragover', keep);
+  addEventListener('drop', keep);
 }

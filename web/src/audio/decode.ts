@@ -70,7 +70,7 @@ async function decodeByBrowser(file: Blob, options: DecodeOptions): Promise<Deco
   signal.throwIfAborted();
   const context = new OfflineAudioContext(1, 1, CAPTURE_RATE);
   const decoded = await context.decodeAudioData(bytes).catch((error: unknown) => {
-    throw new Error('this browser cannot read the file as sound', { cause: error });
+    throw new Error('this browser cannot read the file as sound; WAV, MP3, M4A, Ogg and FLAC usually work', { cause: error });
   });
   signal.throwIfAborted();
   checkLength(decoded.duration);

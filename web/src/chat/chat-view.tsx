@@ -42,7 +42,7 @@ export function ChatView() {
         </div>
         <div class="scroller" ref={box} role="log" aria-live="off" aria-label="Conversation" tabIndex={0}>
           <div ref={content} class="document">
-            {messages.length === 0 && <Welcome onPick={send} />}
+            {messages.length === 0 ? <Welcome onPick={send} /> : <h1 class="hidden">Chat</h1>}
             <ol class="messages">
               {messages.map((message, index) => (
                 <MessageArticle

@@ -28,6 +28,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
     const text = area.current!.value.trim();
     if (text === '') return;
     conversation.draft.value = '';
+    voice.problem.value = '';
     onSend(text);
   };
   return (
@@ -64,9 +65,13 @@ export function Composer({ conversation, voice, onSend }: Props) {
   );
 }
 
+const TALLEST = 240; // px
+/** Characters that surely fill it; to lay out a pasted book with every key would make typing slow. */
+const FULL = 4000;
+
 function fit(area: HTMLTextAreaElement): void {
-  area.style.height = 'auto';
-  area.style.height = `${Math.min(area.scrollHeight + 2, 240)}px`;
+  if (area.value.length < FULL) area.style.height = 'auto';
+  area.style.height = `${area.value.length < FULL ? Math.min(area.scrollHeight + 2, TALLEST) : TALLEST}px`;
 }
 
 function VoiceStrip({ voice }: { voice: VoiceLoop }) {
@@ -83,10 +88,10 @@ function VoiceStrip({ voice }: { voice: VoiceLoop }) {
 const PHASE_WORDS = {
   idle: '',
   starting: 'Opening the microphone',
-  listening: 'Listening; let go to send',
+  listening: 'Listening. To send, let go or press again.',
   transcribing: 'Writing down what you said',
   answering: 'Answering',
-  speaking: 'Speaking; talk to interrupt',
+  speaking: 'Speaking. Talk to interrupt.',
 } as const;
 
 /** Hold (pointer, Space or Enter) to talk; a short press switches listening on and off, for those who cannot hold. */
@@ -111,6 +116,7 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
   return (
     <button
       type="button"
+      title="Or press once to begin and once to send"
       class={`talk ${listening ? 'running' : ''}`}
       aria-pressed={listening}
       data-seconds={voice.seconds.value.toFixed(1)}

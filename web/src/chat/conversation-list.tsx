@@ -12,6 +12,7 @@ export function ConversationList({ onChosen }: { onChosen: () => void }) {
         onClick={() => {
           conversations.create();
           onChosen();
+          document.querySelector<HTMLElement>('[data-focus-home]')?.focus();
         }}
       >
         New conversation

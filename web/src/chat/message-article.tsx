@@ -62,6 +62,11 @@ function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: strin
   return (
     <form
       class="stack editor"
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape' || event.isComposing) return;
+        event.preventDefault();
+        onCancel();
+      }}
       onSubmit={(event) => {
         event.preventDefault();
         const value = new FormData(event.currentTarget).get('text') as string;
@@ -150,7 +155,11 @@ function FailureLine({ message, conversation, isLast }: Pick<Props, 'message' | 
   }
   return (
     <div class="failure" role="alert">
-      <p>{problem.code === 'device_lost' ? 'The GPU was reset while this was written.' : sentence(problem.message)}</p>
+      <p>
+        {problem.code === 'device_lost'
+          ? 'The model stopped before the end of this: it was unloaded, or the GPU was reset.'
+          : sentence(problem.message)}
+      </p>
       <div class="row">
         {(isLast ? problem.remedies : []).map((action) => (
           <button key={action} onClick={() => (action === 'retry' ? void conversation.answer() : remedy(action))}>

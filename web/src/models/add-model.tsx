@@ -40,9 +40,9 @@ export function AddModel() {
     <section class="add-model stack" aria-labelledby="add-model">
       <h2 id="add-model">Add a model</h2>
       <p class="label">
-        From a hub, as owner/name, owner/name:Q4_K_M, owner/name:file.gguf or owner/name@revision; a GGUF file at an https address; a GGUF
-        file of yours; or a folder of yours, with safetensors, a Whisper of CTranslate2 (faster-whisper), or a Kokoro as ONNX or .pth with
-        its voices.
+        Name a model of the hub: owner/name, with :Q4_K_M, :file.gguf or @revision where you mean a certain one. Or give the https address
+        of a GGUF file. Or open what you have: a GGUF file, or a folder with safetensors, a Whisper for CTranslate2 (faster-whisper), or a
+        Kokoro as ONNX or .pth with its voices.
       </p>
       <HubForm look={look} />
       <Pickers look={look} />

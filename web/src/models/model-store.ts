@@ -220,7 +220,7 @@ export class ModelStore {
   /** One tab writes a model at a time. */
   async #exclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
     return navigator.locks.request(`parley-model-${id}`, { ifAvailable: true }, async (lock) => {
-      if (!lock) throw new StoreError('busy', `${id} is being written already, here or in another tab`);
+      if (!lock) throw new StoreError('busy', `${id} is already being downloaded, perhaps in another tab; try again when that is done`);
       return work();
     });
   }

@@ -59,26 +59,36 @@ interface FormProps {
 }
 
 function SpeakForm({ text, making, onMake, onStop }: FormProps) {
+  const isTooLong = text.value.length > LONGEST;
   return (
     <form
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
         if (making) onStop();
-        else if (text.value.trim() !== '') onMake();
+        else if (text.value.trim() !== '' && !isTooLong) onMake();
       }}
     >
       <label class="field">
         <span class="label">
           <span>Text</span>
-          <span>
-            {text.value.length} of {LONGEST} characters
+          <span class={isTooLong ? 'note wrong' : ''}>
+            {text.value.length} of {LONGEST} characters{isTooLong && ': too long'}
           </span>
         </span>
-        <textarea dir="auto" rows={6} maxLength={LONGEST} value={text} onInput={(event) => (text.value = event.currentTarget.value)} />
+        <textarea
+          dir="auto"
+          rows={6}
+          aria-label="Text"
+          aria-invalid={isTooLong}
+          value={text}
+          onInput={(event) => (text.value = event.currentTarget.value)}
+        />
       </label>
       <div class="row">
-        <button class={making ? 'running' : 'primary'}>{making ? 'Stop' : 'Speak'}</button>
+        <button class={making ? 'running' : 'primary'} disabled={!making && isTooLong}>
+          {making ? 'Stop' : 'Speak'}
+        </button>
       </div>
     </form>
   );

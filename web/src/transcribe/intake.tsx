@@ -1,5 +1,6 @@
 /** Where sound comes in: a dropped or chosen file, or the microphone. */
 import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { Microphone } from '../audio/microphone.ts';
@@ -20,6 +21,7 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
     },
     [],
   );
+  useFileDrop(over, onFile);
   const toggle = async (): Promise<void> => {
     if (recording.value) {
       recording.value = false;
@@ -35,19 +37,7 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
     }
   };
   return (
-    <div
-      class={`intake ${over.value ? 'over' : ''}`}
-      onDragOver={(event) => {
-        event.preventDefault();
-        over.value = true;
-      }}
-      onDragLeave={() => (over.value = false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        over.value = false;
-        onFile(event.dataTransfer?.files[0]);
-      }}
-    >
+    <div class={`intake ${over.value ? 'over' : ''}`}>
       <div class="row">
         <FileButton onFile={onFile} />
         <button class={recording.value ? 'running' : ''} onClick={() => void toggle()}>
@@ -63,6 +53,21 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
       )}
     </div>
   );
+}
+
+/** A file may be dropped anywhere in the view; `over` while one is held above it. */
+function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => void): void {
+  const latest = useRef(onFile);
+  latest.current = onFile;
+  useEffect(() => {
+    const onDrag = (event: DragEvent): void => {
+      over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
+      if (event.type === 'drop') latest.current(event.dataTransfer?.files[0]);
+    };
+    const types = ['dragover', 'dragleave', 'drop'] as const;
+    for (const type of types) addEventListener(type, onDrag);
+    return () => types.forEach((type) => removeEventListener(type, onDrag));
+  }, []);
 }
 
 function FileButton({ onFile }: { onFile: (file: File | undefined) => void }) {

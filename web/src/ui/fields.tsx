@@ -18,7 +18,15 @@ export function NumberField({ label, value, min, max, step, onChange }: NumberPr
         <span>{label}</span>
         <span>{value.toFixed(digits)}</span>
       </span>
-      <input type="range" value={value} min={min} max={max} step={step} onInput={(event) => onChange(Number(event.currentTarget.value))} />
+      <input
+        type="range"
+        aria-label={label}
+        value={value}
+        min={min}
+        max={max}
+        step={step}
+        onInput={(event) => onChange(Number(event.currentTarget.value))}
+      />
     </label>
   );
 }
