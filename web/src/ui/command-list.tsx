@@ -1,6 +1,6 @@
 /** Ctrl/Cmd+K: go anywhere and do anything by typing its name; `?` shows the keys. */
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
 
@@ -52,14 +52,10 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 export function CommandList() {
-  const app = useApp();
   const dialog = useRef<HTMLDialogElement>(null);
-  const query = useSignal('');
-  const chosen = useSignal(0);
-  const list = useRef<HTMLUListElement>(null);
+  const isOpen = useSignal(false);
   const open = (): void => {
-    query.value = '';
-    chosen.value = 0;
+    isOpen.value = true;
     dialog.current!.showModal();
   };
   useEffect(() => {
@@ -72,52 +68,13 @@ export function CommandList() {
     addEventListener('keydown', onKey);
     return () => removeEventListener('keydown', onKey);
   }, []);
-  const found = commandsOf(app).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
-  useEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
-  const run = (command: Command | undefined): void => {
-    dialog.current?.close();
-    command?.run();
-  };
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.key === 'ArrowDown') chosen.value = Math.min(found.length - 1, chosen.value + 1);
-    else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);
-    else if (event.key === 'Enter') run(found[chosen.value]);
-    else return;
-    event.preventDefault();
-  };
   return (
     <>
       <button class="plain opener" title="Ctrl+K or ⌘K" onClick={open}>
         Commands
       </button>
-      <dialog ref={dialog} class="commands" aria-label="Commands and keys">
-        <input
-          type="text"
-          role="combobox"
-          aria-expanded="true"
-          aria-controls="commands"
-          aria-activedescendant={`command-${chosen.value}`}
-          aria-label="Find a command"
-          placeholder="Find a view, a conversation or a command"
-          value={query}
-          onInput={(event) => ((query.value = event.currentTarget.value), (chosen.value = 0))}
-          onKeyDown={onKeyDown}
-        />
-        <ul id="commands" role="listbox" aria-label="Commands" ref={list}>
-          {found.map((command, index) => (
-            <li
-              key={command.hint + command.name}
-              id={`command-${index}`}
-              role="option"
-              aria-selected={index === chosen.value}
-              onClick={() => run(command)}
-            >
-              <span>{command.name}</span>
-              <span class="label">{command.hint}</span>
-            </li>
-          ))}
-        </ul>
-        {found.length === 0 && <p class="label">Nothing has this name.</p>}
+      <dialog ref={dialog} class="commands" aria-label="Commands and keys" onClose={() => (isOpen.value = false)}>
+        {isOpen.value && <Commands onChosen={() => dialog.current!.close()} />}
         <dl class="keys">
           {KEYS.map(([key, what]) => (
             <div key={key}>
@@ -127,6 +84,60 @@ export function CommandList() {
           ))}
         </dl>
       </dialog>
+    </>
+  );
+}
+
+/** A field, and what it finds: the arrow keys go through it while the focus stays in the field. */
+function Commands({ onChosen }: { onChosen: () => void }) {
+  const query = useSignal('');
+  const chosen = useSignal(0);
+  const field = useRef<HTMLInputElement>(null);
+  const list = useRef<HTMLUListElement>(null);
+  useLayoutEffect(() => field.current!.focus(), []);
+  useEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
+  const found = commandsOf(useApp()).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
+  const run = (command: Command | undefined): void => {
+    onChosen();
+    command?.run();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key === 'ArrowDown') chosen.value = Math.max(0, Math.min(found.length - 1, chosen.value + 1));
+    else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);
+    else if (event.key === 'Enter') run(found[chosen.value]);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <input
+        ref={field}
+        type="text"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="commands"
+        aria-activedescendant={`command-${chosen.value}`}
+        aria-label="Find a command"
+        placeholder="Find a view, a conversation or a command"
+        value={query}
+        onInput={(event) => ((query.value = event.currentTarget.value), (chosen.value = 0))}
+        onKeyDown={onKeyDown}
+      />
+      <ul id="commands" role="listbox" aria-label="Commands" ref={list}>
+        {found.map(({ name, hint }, index) => (
+          <li
+            key={hint + name}
+            id={`command-${index}`}
+            role="option"
+            aria-selected={index === chosen.value}
+            onClick={() => run(found[index])}
+          >
+            <span>{name}</span>
+            <span class="label">{hint}</span>
+          </li>
+        ))}
+      </ul>
+      {found.length === 0 && <p class="label">Nothing has this name.</p>}
     </>
   );
 }
