@@ -171,6 +171,7 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
       });
     expect(await drop()).toBe(false);
     await page.getByRole('link', { name: 'Transcribe', exact: true }).click();
+    await page.waitForSelector('.intake');
     expect(await drop()).toBe(false);
     await page.getByText(/^notes\.txt: this browser cannot read the file as sound; WAV/).waitFor();
     await page.getByRole('link', { name: 'Chat', exact: true }).click();

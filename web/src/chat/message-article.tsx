@@ -151,7 +151,7 @@ function FailureLine({ message, conversation, isLast }: Pick<Props, 'message' | 
   const remedy = useRemedy('chat', () => void conversation.answer());
   const session = app.sessions.chat.state.value.name;
   if (isLast && app.settings.data.value.where.chat === 'tab' && session !== 'ready' && session !== 'idle') {
-    return <p class="label note">Not answered</p>;
+    return <p class="label note">{message.text.value === '' ? 'Not answered' : 'Broken off'}</p>;
   }
   return (
     <div class="failure" role="alert">

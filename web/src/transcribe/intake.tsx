@@ -1,7 +1,7 @@
 /** Where sound comes in: a dropped or chosen file, or the microphone. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { Microphone } from '../audio/microphone.ts';
 import { Trace } from '../ui/trace.tsx';
@@ -59,7 +59,8 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
 function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => void): void {
   const latest = useRef(onFile);
   latest.current = onFile;
-  useEffect(() => {
+  // With the view, so that no file is missed.
+  useLayoutEffect(() => {
     const onDrag = (event: DragEvent): void => {
       over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
       if (event.type === 'drop') latest.current(event.dataTransfer?.files[0]);
