@@ -178,7 +178,8 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
       for (const name of names) {
         await page.locator('.conversations .title', { hasText: name }).click();
         await page.waitForSelector('.message.assistant[data-status="done"]');
-        expect(await page.locator('.message.assistant .markdown').innerText()).not.toBe('');
+        // Markdown is laid out after the message is there.
+        await page.waitForFunction(() => document.querySelector<HTMLElement>('.message.assistant .markdown')?.innerText);
       }
     });
 
@@ -366,7 +367,7 @@ describe.skipIf(findChromium() === undefined)('without WebGPU', () => {
       await page.locator('.notice').getByText('Use a server').click();
       await waitForState(page, 'chat', 'server');
       await page.goto(`${server.url}#/device`);
-      await page.getByText(/No WebGPU adapter is offered/).waitFor();
+      await page.getByText(/offers the page no WebGPU adapter/).waitFor();
     } finally {
       await browser.close();
       await server.close();
