@@ -122,8 +122,17 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     });
 
     test('stop, regenerate, edit and branch do what they say', async () => {
-      await beginAnswer(page, FOX);
-      await page.keyboard.press('Escape');
+      // Within the page: an answer of a second may be over before a key comes from here.
+      await page.evaluate(() => {
+        const observer = new MutationObserver(() => {
+          if (!document.querySelector('.message.assistant[data-status="writing"] .markdown')?.textContent) return;
+          observer.disconnect();
+          document.activeElement!.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true, cancelable: true }));
+        });
+        observer.observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+      });
+      await page.fill('.composer textarea', FOX);
+      await page.press('.composer textarea', 'Enter');
       await page.waitForSelector('.message.assistant[data-status="stopped"]');
       const stopped = await page.locator('.message.assistant .markdown').innerText();
       await page.click('text=Regenerate');
