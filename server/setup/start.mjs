@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { IS_REPOSITORY, ROOT } from './layout.mjs';
+import { IS_REPOSITORY } from './layout.mjs';
 import { buildPlayground, installPackages, requireNode, withSetup } from './setup.mjs';
 import { ensureAdapter } from './drivers.mjs';
 
@@ -20,8 +20,9 @@ await withSetup(() => {
 
 function run(argv) {
   const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-  const how = IS_REPOSITORY ? { argv: ['--import', 'tsx'], cwd: ROOT } : { argv: [], cwd: process.cwd() };
-  const server = spawn(process.execPath, [...how.argv, main, ...argv], { cwd: how.cwd, stdio: 'inherit' });
+  // By its address: files that are named are looked for where the command was given, and tsx is not there.
+  const loader = IS_REPOSITORY ? ['--import', import.meta.resolve('tsx')] : [];
+  const server = spawn(process.execPath, [...loader, main, ...argv], { stdio: 'inherit' });
   // Ctrl-C in a terminal reaches the server directly as well; it takes two within half a second for one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => server.kill(signal));
   server.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));

@@ -116,6 +116,17 @@ describe('what is told', () => {
   );
 });
 
+test('files are looked for where the command was given', () => {
+  writeFileSync(join(folder, 'here.json'), '{"port": 4000}');
+  const ask = (file: string) =>
+    spawnSync(process.execPath, [join(ROOT, 'server', 'setup', 'start.mjs'), '--help', '--config', file], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+  expect(ask('here.json')).toMatchObject({ status: 0, stderr: '' });
+  expect(ask('elsewhere.json')).toMatchObject({ status: 2, stderr: expect.stringContaining('elsewhere.json') });
+});
+
 test('a WebGPU that does not load is told from a missing driver, which could be fetched', () => {
   const checkout = join(folder, 'broken');
   const webgpu = join(checkout, 'node_modules', 'webgpu');
