@@ -84,10 +84,14 @@ export function buildPlayground() {
   if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return PAGE;
   say('building the playground');
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
-  const { status } = spawnSync(process.execPath, [vite, 'build', '--config', 'web/vite.config.ts', '--logLevel', 'error'], {
-    cwd: ROOT,
-    stdio: 'inherit',
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    [vite, 'build', '--config', 'web/vite.config.ts', '--configLoader', 'runner', '--logLevel', 'error'],
+    {
+      cwd: ROOT,
+      stdio: 'inherit',
+    },
+  );
   if (status !== 0) say('the playground was not built (see above); the listeners do not need it');
   return PAGE;
 }

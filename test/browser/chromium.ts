@@ -37,7 +37,18 @@ export function buildPlayground(name: string): string {
   if (built !== undefined) return built;
   const folder = join(ROOT, '.parley', `web-${name}`);
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
-  const args = [vite, 'build', '--config', join('web', 'vite.config.ts'), '--outDir', folder, '--logLevel', 'error'];
+  const args = [
+    vite,
+    'build',
+    '--config',
+    join('web', 'vite.config.ts'),
+    '--configLoader',
+    'runner',
+    '--outDir',
+    folder,
+    '--logLevel',
+    'error',
+  ];
   const { status, stderr } = spawnSync(process.execPath, args, {
     cwd: ROOT,
     encoding: 'utf8',
