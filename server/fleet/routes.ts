@@ -59,6 +59,8 @@ function serverInfo(context: ListenerContext): Handler {
       ...weightVersion(context),
       ...(mayAdminister(context, request) && {
         ...options.settings,
+        // What is, not what was asked for.
+        ...(model?.numerics && { numerics: model.numerics }),
         adapter: model?.adapter ?? loaded?.adapter ?? null,
         ...(loaded?.memory && { memory_plan: loaded.memory }),
         ...(loaded?.kernels && { kernels: loaded.kernels }),

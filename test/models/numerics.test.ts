@@ -146,6 +146,19 @@ describe('with matrices', () => {
     expect(order).toEqual(['high', 'low']);
   });
 
+  test('ranks of a split model take them too', async () => {
+    const asked = request(tokens(60));
+    const engine = await load({ tpSize: 2, rankThreads: false });
+    expect(engine.info.numerics).toBe('fast');
+    const [first, second] = [await ask(engine, asked), await ask(engine, asked)];
+    expect(second).toEqual(first);
+    expect(engine.status().cachedTokens).toBe(48);
+    const whole = await ask(await load(), asked);
+    expect(nmse(first.logprobs.slice(0, 1), whole.logprobs.slice(0, 1))).toBeLessThan(1e-5);
+    const exact = await ask(await load({ tpSize: 2, rankThreads: false, numerics: 'invariant' }), asked);
+    expect(first.logprobs).not.toEqual(exact.logprobs);
+  });
+
   test('the self-test does without matrices where they are wrong, and the mode is invariant then', async () => {
     const platform = createNodePlatform({ log: () => undefined });
     const right = await startedChat(platform);

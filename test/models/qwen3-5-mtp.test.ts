@@ -8,6 +8,7 @@ import type { ChatRequest } from '../../engine/api.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { decoderFor } from '../../engine/models/registry.ts';
+import { hasMatrices } from '../../engine/ops/linear-matrix.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import type { Json } from '../../engine/util/json.ts';
@@ -232,6 +233,16 @@ describe('answers are those without guesses', () => {
       expect(guessing.right).toBeLessThanOrEqual(most);
       expect(guessing.cached > 0).toBe(!('disableRadixCache' in config));
     }
+  });
+
+  test('also where prompts take subgroup matrices', async (context) => {
+    if (!hasMatrices(device.caps)) context.skip('this adapter has none');
+    const fast = { numerics: 'fast', dtype: 'f16' } as const;
+    const path = await agreeing(0.001);
+    const plain = await ask(path, { ...alone, ...fast });
+    const guessing = await ask(path, { ...HEAD, ...fast });
+    expect(guessing.answers).toEqual(plain.answers);
+    expect(guessing.drafted).toBeGreaterThan(50);
   });
 
   test('with int8 pages', async () => {
