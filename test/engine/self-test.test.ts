@@ -89,7 +89,7 @@ describe('the self-test of a chat model', () => {
     const written = await start({
       'lib/store_pages_texels.wgsl': (text) => once(text, 'pair.high, beside.high', 'beside.high, pair.high'),
     });
-    const replaced = written.info.kernels?.replaced.map(({ kernel }) => kernel as string);
+    const replaced = written.info.kernels?.replaced.map(({ kernel }) => kernel);
     expect(replaced?.toSorted()).toEqual(textures ? ['floats_texture', 'pages_texture'] : []);
     expect(written.answer).toBe(right.answer);
   });
