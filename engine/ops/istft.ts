@@ -14,7 +14,7 @@ const WG = 64;
 
 export const FRAME = defineKernel({
   file: 'spectral/frame.wgsl',
-  fragments: () => ['lib/grid.wgsl', 'lib/row_spans.wgsl'],
+  fragments: () => ['lib/row_spans.wgsl'],
   bindings: { signal: 'read', spans: 'read', out: 'write' },
   params: { frames_unit: 'u32', frames: 'u32', n_fft: 'u32', hop: 'u32' },
   overrides: { WG: 'u32', SPANS: 'bool' },
@@ -23,15 +23,15 @@ export const FRAME = defineKernel({
 const SPECTRUM_SPEC = {
   bindings: { x: 'read', out: 'write' },
   params: { frames: 'u32', bins: 'u32', stride: 'u32' },
-  overrides: { WG: 'u32' },
+  overrides: { WG_ROWS: 'u32' },
 } as const;
 
-export const POLAR = defineKernel({ ...SPECTRUM_SPEC, file: 'spectral/polar.wgsl', fragments: () => ['lib/grid.wgsl'] });
+export const POLAR = defineKernel({ ...SPECTRUM_SPEC, file: 'spectral/polar.wgsl' });
 
 export const SPECTRUM = defineKernel({
   ...SPECTRUM_SPEC,
   file: 'spectral/spectrum.wgsl',
-  fragments: () => ['lib/grid.wgsl', 'lib/sine.wgsl'],
+  fragments: () => ['lib/sine.wgsl'],
 });
 
 export const OVERLAP_ADD = defineKernel({
@@ -119,7 +119,7 @@ export function stftPolar(rec: Recorder, fourier: ShortFourier, { signal, frames
   assert(scratch.spectrum.shape.at(-1) === stride, `stft: ${out.label} and ${scratch.spectrum.label} differ in width`);
   const bindings = { signal, spans: shape.table ?? signal, out: scratch.frames };
   const params = { frames_unit: shape.unit, frames: shape.rows, n_fft: nFft, hop };
-  rec.dispatch(FRAME, spanVariant(shape), bindings, params, [ceilDiv(shape.longest * nFft, WG), 1, shape.count]);
+  rec.dispatch(FRAME, spanVariant(shape), bindings, params, [nFft / 4, ceilDiv(shape.longest, WG), shape.count]);
   linear(rec, { x: scratch.frames, weight: fourier.forward, out: scratch.spectrum, rows: shape.end });
   polar(rec, { x: scratch.spectrum, out, frames: shape.end, bins });
 }
@@ -134,8 +134,14 @@ export function polar(
   { x, out, frames, bins }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number; readonly bins: number },
 ): void {
   const stride = x.shape.at(-1) ?? 0;
-  rec.dispatch(POLAR, { overrides: { WG } }, { x, out }, { frames, bins, stride }, [ceilDiv(frames * bins, WG)]);
+  rec.dispatch(POLAR, ...binsOf({ x, out, frames, bins, stride }));
 }
+
+/** An invocation a bin, 8 bins beside each other: the grid has the numbers of bins and frames, so that nothing is divided. */
+function binsOf({ x, out, frames, bins, stride }: { readonly x: Tensor; readonly out: Tensor; readonly frames: number; readonly bins: number; readonly stride: number }) {
+  const WG_ROWS = WG / 8;
+  return [{ overrides: { WG_ROWS } }, { x, out }, { frames, bins, stride }, [ceilDiv(bins, 8), ceilDiv(frames, WG_ROWS)]] as const;
+} // prettier-ignore
 
 export interface IstftArgs {
   /** [frames, >= 2 bins] f32: log magnitudes, then what the sine of gives the phase. */
@@ -154,7 +160,7 @@ export function istftHead(rec: Recorder, fourier: ShortFourier, { x, frames, out
   const stride = x.shape.at(-1) ?? 0;
   assert(scratch.spectrum.shape.at(-1) === stride, `istft: ${x.label} and ${scratch.spectrum.label} differ in width`);
   assert(out.size >= (end - 1) * hop, `istft: ${(end - 1) * hop} samples do not fit ${out.label}`);
-  rec.dispatch(SPECTRUM, { overrides: { WG } }, { x, out: scratch.spectrum }, { frames: end, bins, stride }, [ceilDiv(end * bins, WG)]);
+  rec.dispatch(SPECTRUM, ...binsOf({ x, out: scratch.spectrum, frames: end, bins, stride }));
   linear(rec, { x: scratch.spectrum, weight: fourier.inverse, out: scratch.frames, rows: end });
   const bindings = { frames: scratch.frames, squared_window: fourier.squaredWindow, spans: shape.table ?? x, out };
   const params = { frames_unit: shape.unit, frames: shape.rows, n_fft: nFft, hop };

@@ -1,7 +1,7 @@
 // Overlapping frames of a signal, mirrored at both ends: out[f, n] = signal[mirror(f * hop + n - n_fft / 2)].
 //
-// signal [samples], samples = (frames - 1) hop > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One invocation a value.
-// A sequence of a batch whose first frame is f begins at sample f hop.
+// signal [samples], samples = (frames - 1) hop > n_fft / 2; out [frames, n_fft]: the left operand of a DFT as a matrix product. One invocation four values of
+// a frame, the numbers of both in the grid, so that nothing is divided. A sequence of a batch whose first frame is f begins at sample f hop.
 // Reference: test/reference/istft.ts.
 override WG: u32;
 override SPANS: bool;
@@ -15,13 +15,12 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read> signal: array<f32>;
 @group(0) @binding(1) var<storage, read> spans: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> out: array<f32>;
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<f32>>;
 @group(0) @binding(3) var<uniform> params: Params;
 
 @compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let i = workgroup_index(group, groups) * WG + lane;
-  let f = i / params.n_fft;
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let f = group.y * WG + lane;
   let span = span_of(group.z);
   let frames = span_rows(span, params.frames_unit, params.frames);
   if (f >= frames) {
@@ -29,6 +28,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   let first = span.x * params.frames_unit;
   let last = i32((frames - 1u) * params.hop) - 1;
-  let position = abs(i32(f * params.hop + i % params.n_fft) - i32(params.n_fft / 2u));
-  out[first * params.n_fft + i] = signal[first * params.hop + u32(last - abs(last - position))];
+  let position = i32(f * params.hop + 4u * group.x) - i32(params.n_fft / 2u);
+  var values: vec4<f32>;
+  for (var i = 0; i < 4; i++) {
+    values[i] = signal[first * params.hop + u32(last - abs(last - abs(position + i)))];
+  }
+  out[(first + f) * (params.n_fft / 4u) + group.x] = values;
 }

@@ -2,7 +2,7 @@
 //
 // x and out [frames, stride]; columns from 2 bins on are left alone. A negative real number has the angle +pi. One invocation a bin.
 // Reference: test/reference/istft.ts.
-override WG: u32;
+override WG_ROWS: u32;
 
 struct Params {
   frames: u32,
@@ -36,14 +36,12 @@ fn angle(im: f32, re: f32) -> f32 {
   return select(result, -result, im < 0.0);
 }
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let i = workgroup_index(group, groups) * WG + lane;
-  let f = i / params.bins;
-  if (f >= params.frames) {
+@compute @workgroup_size(8, WG_ROWS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= params.bins || id.y >= params.frames) {
     return;
   }
-  let at = f * params.stride + i % params.bins;
+  let at = id.y * params.stride + id.x;
   let re = x[at];
   let im = x[at + params.bins];
   out[at] = sqrt(re * re + im * im);

@@ -1,7 +1,7 @@
 // A spectrum from the last convolution of iSTFTNet: m = exp(x[f, k]), p = sin(x[f, bins + k]); out[f, k] = m cos p, out[f, bins + k] = m sin p.
 //
 // x and out [frames, stride]; columns from 2 bins on are left alone. One invocation a bin. Reference: test/reference/istft.ts.
-override WG: u32;
+override WG_ROWS: u32;
 
 struct Params {
   frames: u32,
@@ -13,14 +13,12 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @group(0) @binding(2) var<uniform> params: Params;
 
-@compute @workgroup_size(WG)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
-  let i = workgroup_index(group, groups) * WG + lane;
-  let f = i / params.bins;
-  if (f >= params.frames) {
+@compute @workgroup_size(8, WG_ROWS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x >= params.bins || id.y >= params.frames) {
     return;
   }
-  let at = f * params.stride + i % params.bins;
+  let at = id.y * params.stride + id.x;
   let magnitude = exp(x[at]);
   let phase = precise_sin(x[at + params.bins]);
   out[at] = magnitude * precise_cos(phase);
