@@ -127,7 +127,7 @@ const storeHeads: Row = ({ p, b, y }) => {
 
 const projectHeads: Row = (d) => {
   const { p, v, x } = d;
-  const columns = x * 8 * v['D8']!;
+  const columns = p['n'] ?? x * 8 * v['D8']!;
   const stored = storeHeads(d).bytes;
   return { bytes: { ...stored, x: f32(p['m']!, 4 * p['k4']!) }, operations: 2 * p['m']! * columns * 4 * p['k4']! };
 };
@@ -170,7 +170,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   half_rows: ({ p }) => ({ bytes: { x: f32(p['rows']!, 4 * p['k4']!), halves: 8 * p['rows']! * p['row_quads']!, scales: f32(p['rows']!) } }),
   conv1d_broadcast: convolution('conv1d_broadcast'), conv1d_texels: convolution('conv1d_texels'), conv1d_quad: convolution('conv1d_quad'), conv1d_tile: convolution('conv1d_tile'),
   dense: denseAttention, dense_texels: denseAttention, dense_broadcast: denseAttention, dense_quad: denseAttention, paged_attention: pagedAttention,
-  project_heads: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
+  project_heads: projectHeads, project_heads_many: projectHeads, rope_kv_store: storeHeads, rope_kv_store_int8: storeHeads,
   lstm, lstm_texels: lstm, lstm_forward: lstm,
   conv_transpose1d_depthwise: (d) => {
     const values = spanRows(d, 1) * 4 * d.p['c4']!;

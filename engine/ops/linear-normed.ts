@@ -12,12 +12,12 @@ import { reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import { hasShuffles } from './weight-place.ts';
 import { weightFragments, weightVariant } from './weight.ts';
-import type { LinearWeight } from './weight.ts';
+import type { LinearPart, LinearWeight } from './weight.ts';
 
 export const LINEAR_NORMED = defineKernel({
   file: 'linear/linear_normed.wgsl',
-  fragments: (v) => [...weightFragments(v, 4), 'lib/reduce_lanes.wgsl', 'lib/activation.wgsl'],
-  consts: ['LANES', 'ROW_BLOCKS', 'HELD'],
+  fragments: (v) => [...weightFragments(v, 4), 'lib/reduce_lanes.wgsl', 'lib/held_rows.wgsl', 'lib/activation.wgsl'],
+  consts: ['LANES'],
   bindings: { x: 'read', norm: 'read', weight: 'read', bias: 'read', out: 'write' },
   params: {
     m: 'u32',
@@ -75,15 +75,11 @@ export function takesMany(caps: Caps, { x, weight, rows }: Pick<ManyRowsArgs, 'x
 /** What normedLinear or, with an activation, gatedLinear does, with the bits of one after the other. */
 export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activation, out, rows }: ManyRowsArgs): void {
   const columns = x.shape.at(-1) ?? 0;
-  const lanes = rec.caps.subgroupMinSize;
   // Only gates read it. A product without takes the usual one, so that both are one pipeline.
   const overrides = { ACTIVATION: ACTIVATIONS[activation ?? 'silu'], HAS_BIAS: bias ? 1 : 0, HAS_NORM: norm ? 1 : 0 };
   for (const part of weight.parts) {
     const { first, count, padded } = part;
-    const blocks = rowBlocks(part.dtype, rows, lanes);
-    const down = ceilDiv(rows, lanes * blocks);
-    const all = ceilDiv(count, TILE_COLUMNS);
-    const tiles = ceilDiv(all, Math.min(all, ceilDiv(LEAST_WORKGROUPS, down)));
+    const { tiles, workgroups, variant } = manyRows(rec.caps, part, rows);
     const params = {
       m: rows,
       n: count,
@@ -96,9 +92,19 @@ export function linearNormed(rec: Recorder, { x, norm, eps, weight, bias, activa
       gated: activation === undefined ? 0 : 1,
       eps,
     };
-    const { consts, ...stored } = weightVariant(part);
-    const variant = { ...stored, consts: { LANES: lanes, ROW_BLOCKS: blocks, HELD, ...consts }, overrides, subgroups: true };
     const bindings = { x, norm: norm ?? x, weight: part.weight, bias: bias ?? x, out };
-    rec.dispatch(LINEAR_NORMED, variant, bindings, params, [ceilDiv(all, tiles), down]);
+    rec.dispatch(LINEAR_NORMED, { ...variant, overrides }, bindings, params, workgroups);
   }
+}
+
+/** The variant, grid and tiles of 64 columns a workgroup of a kernel that holds so many rows. */
+export function manyRows(caps: Caps, part: LinearPart, rows: number) {
+  const lanes = caps.subgroupMinSize;
+  const blocks = rowBlocks(part.dtype, rows, lanes);
+  const down = ceilDiv(rows, lanes * blocks);
+  const all = ceilDiv(part.count, TILE_COLUMNS);
+  const tiles = ceilDiv(all, Math.min(all, ceilDiv(LEAST_WORKGROUPS, down)));
+  const { consts, ...stored } = weightVariant(part);
+  const variant = { ...stored, consts: { LANES: lanes, ROW_BLOCKS: blocks, HELD, ...consts }, subgroups: true };
+  return { tiles, workgroups: [ceilDiv(all, tiles), down], variant };
 }

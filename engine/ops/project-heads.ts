@@ -2,6 +2,7 @@
 import { assert } from '../errors.ts';
 import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
+import type { BindingsOf, Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { fewRowsFragments } from './linear.ts';
@@ -11,20 +12,15 @@ import { kvFragment, pagesVariant, storeFragment } from './kv.ts';
 import type { RopeKVStoreArgs } from './kv.ts';
 import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
+import { manyRows, takesMany } from './linear-normed.ts';
 import { reduceVariant } from './reduce.ts';
 import { avoids } from './replaceable.ts';
+import { weightFragments } from './weight.ts';
 import type { LinearWeight } from './weight.ts';
 
 export const PROJECT_HEADS = defineKernel({
   file: 'kv/project_heads.wgsl',
-  fragments: (v) => [
-    ...fewRowsFragments(v),
-    ...groupsFragments(v),
-    'lib/head_rms.wgsl',
-    kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }),
-    'lib/rope_store.wgsl',
-    storeFragment(v),
-  ],
+  fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/head_rms.wgsl', ...placesFragments(v)],
   consts: ['ROWS', 'D8', 'HEAD_LANES'],
   bindings: {
     x: 'read',
@@ -42,6 +38,24 @@ export const PROJECT_HEADS = defineKernel({
   overrides: { HAS_NORM: 'bool', HAS_BIAS: 'bool', HAS_HEAD_NORM: 'bool' },
 });
 
+export const PROJECT_HEADS_MANY = defineKernel({
+  file: 'kv/project_heads_many.wgsl',
+  fragments: (v) => [
+    ...weightFragments(v, 4),
+    'lib/reduce_lanes.wgsl',
+    'lib/held_rows.wgsl',
+    ...placesFragments(v),
+  ],
+  consts: ['LANES', 'D8'],
+  bindings: { x: 'read', norm: 'read', weight: 'read', bias: 'read', cos_sin: 'read', positions: 'read', slots: 'read', q: 'write', k_pages: 'update', v_pages: 'update' },
+  params: { m: 'u32', n: 'u32', n_weight: 'u32', k4: 'u32', heads: 'u32', kv_heads: 'u32', first_head: 'u32', tiles: 'u32', eps: 'f32' },
+  overrides: { HAS_NORM: 'bool', HAS_BIAS: 'bool' },
+}); // prettier-ignore
+
+function placesFragments(v: Variant): readonly string[] {
+  return [kvFragment({ storage: v.consts?.['HALF_PAGES'] ? 'f16' : 'f32' }), 'lib/rope_store.wgsl', storeFragment(v)];
+}
+
 export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>, PromptRows {
   readonly input: NormedRows;
   /** [(H + 2 K) D, C]; [H D, C] with `queriesOnly`. */
@@ -56,8 +70,8 @@ export interface ProjectHeadsArgs extends Omit<RopeKVStoreArgs, 'qkv' | 'rows'>,
 const HEAD_STEP = 64;
 
 /**
- * What normedLinear, qkNorm and ropeKVStore do, with their bits. False, and nothing recorded, where no kernel does it at once: for many rows, int8 pages (whose
- * scale needs all of a turned head), both bias and norms of heads (one binding has either), a part of the weight that ends within a head, adapters with few bindings.
+ * What normedLinear, qkNorm and ropeKVStore do, with their bits. False, and nothing recorded, where no kernel does it at once: for many rows of blocks, of many inputs or
+ * with norms of heads, int8 pages (whose scale needs all of a turned head), both bias and norms of heads (one binding has either), a part of the weight that ends within a head, adapters with few bindings.
  */
 export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
   const { input, weight, bias, headNorm, queriesOnly = false, cosSin, positions, slots, q, kv, layer, heads, rows } = args;
@@ -70,18 +84,24 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     !(bias && headNorm) &&
     caps.maxStorageBuffers >= Object.keys(PROJECT_HEADS.spec.bindings).length;
   // One fragment sums rows and heads.
-  const subgroups = [headDim, input.x.shape.at(-1) ?? 0].map((size) => reduceVariant(caps, size).variant.subgroups);
+  const columns = inputSize(input);
+  const subgroups = [headDim, columns].map((size) => reduceVariant(caps, size).variant.subgroups);
   const asHeads = !headNorm || subgroups[0] === subgroups[1];
   const wholeHeads = weight.parts.every(({ first, count }) => first % headDim === 0 && count % headDim === 0);
-  const fused =
-    fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, headDim) : undefined;
-  if (!fused) return false;
+  const places = { cos_sin: cosSin, positions, slots, q, k_pages: k, v_pages: v };
+  const pages = { D8: headDim / 8, PAGE: kv.pageSize, HALF_PAGES: kv.dtype === 'f16' ? 1 : 0 };
+  const { x, norm, eps } = input;
   assert(
     weight.outFeatures === (heads + (queriesOnly ? 0 : 2 * kvHeads)) * headDim,
     `project_heads: ${weight.outFeatures} columns for ${heads} over ${kvHeads} heads`,
   );
-  const { x, norm, eps } = input;
-  const columns = x.shape.at(-1) ?? 0;
+  if (fits && wholeHeads && !headNorm && takesMany(caps, { x, weight, rows }) && !avoids(caps, 'project_heads_many')) {
+    projectMany(rec, args, places, pages);
+    return true;
+  }
+  const fused =
+    fits && wholeHeads && asHeads && !avoids(caps, 'project_heads') ? fusedParts(caps, input, weight, rows, headDim) : undefined;
+  if (!fused) return false;
   const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0, HAS_HEAD_NORM: headNorm ? 1 : 0 };
   for (const { part, few } of fused) {
     const all = part.count / headDim;
@@ -90,9 +110,7 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
     const held = each > 1 ? { HELD } : {};
     const own = {
       ...held,
-      D8: headDim / 8,
-      PAGE: kv.pageSize,
-      HALF_PAGES: kv.dtype === 'f16' ? 1 : 0,
+      ...pages,
       HEAD_LANES: reduceVariant(caps, headDim).wg,
     };
     const bindings = {
@@ -100,23 +118,43 @@ export function projectHeads(rec: Recorder, args: ProjectHeadsArgs): boolean {
       norm: norm ?? x,
       weight: part.weight,
       of_heads: bias ?? headNorm ?? x,
-      cos_sin: cosSin,
-      positions,
-      slots,
-      q,
-      k_pages: k,
-      v_pages: v,
+      ...places,
     };
     const sizes = { m: rows, n_weight: part.padded, k4: columns / 4, heads, kv_heads: kvHeads };
     const params = { ...sizes, first_head: part.first / headDim, each, eps };
-    const places = pagesVariant({ k });
-    rec.dispatch(PROJECT_HEADS, { ...variant, consts: { ...variant.consts, ...own }, overrides, ...places }, bindings, params, [
-      all / each,
-      1,
-    ]);
+    rec.dispatch(
+      PROJECT_HEADS,
+      { ...variant, consts: { ...variant.consts, ...own }, overrides, ...pagesVariant({ k }) },
+      bindings,
+      params,
+      [all / each, 1],
+    );
   }
   return true;
 }
+
+type Places = Pick<BindingsOf<typeof PROJECT_HEADS.spec>, 'cos_sin' | 'positions' | 'slots' | 'q' | 'k_pages' | 'v_pages'>;
+
+function projectMany(
+  rec: Recorder,
+  { input, weight, bias, kv, layer, heads, rows }: ProjectHeadsArgs,
+  places: Places,
+  pages: Readonly<Record<string, number>>,
+): void {
+  const { x, norm, eps } = input;
+  const { kvHeads, headDim } = kv.layers[layer]!;
+  const overrides = { HAS_NORM: norm ? 1 : 0, HAS_BIAS: bias ? 1 : 0 };
+  for (const part of weight.parts) {
+    const { tiles, workgroups, variant } = manyRows(rec.caps, part, rows);
+    const sizes = { m: rows, n: part.count, n_weight: part.padded, k4: inputSize(input) / 4, heads, kv_heads: kvHeads };
+    const params = { ...sizes, first_head: part.first / headDim, tiles, eps };
+    const own = { ...variant, consts: { ...variant.consts, ...pages }, overrides, ...pagesVariant(kv.layers[layer]!) };
+    const bindings = { x, norm: norm ?? x, weight: part.weight, bias: bias ?? x, ...places };
+    rec.dispatch(PROJECT_HEADS_MANY, own, bindings, params, workgroups);
+  }
+}
+
+const inputSize = ({ x }: NormedRows): number => x.shape.at(-1) ?? 0;
 
 /** Workgroups below which heads have one each: software adapters deal them out to a few threads, all at once. */
 const FEW_WORKGROUPS = 8;

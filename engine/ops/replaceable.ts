@@ -33,6 +33,7 @@ export const REPLACEABLE = {
   linear_fused: 'rms_norm and others',
   linear_normed: 'rms_norm and others',
   project_heads: 'rope_kv_store and others',
+  project_heads_many: 'rope_kv_store and others',
 } as const;
 
 export type Replaceable = keyof typeof REPLACEABLE;

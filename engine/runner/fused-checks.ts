@@ -3,7 +3,7 @@ import type { Kernel } from '../gpu/kernel.ts';
 import { LINEAR_FUSED, gatedLinear, normedLinear } from '../ops/fused-linear.ts';
 import { NO_SLOT, createKVCache } from '../ops/kv.ts';
 import { LINEAR_NORMED } from '../ops/linear-normed.ts';
-import { PROJECT_HEADS, projectHeads } from '../ops/project-heads.ts';
+import { PROJECT_HEADS, PROJECT_HEADS_MANY, projectHeads } from '../ops/project-heads.ts';
 import { ropeFrequencies, ropeTable } from '../ops/rope.ts';
 import { fromF16 } from '../util/f16.ts';
 import { isBlockType } from '../weights/storage.ts';
@@ -43,12 +43,14 @@ const checkFused: CheckMaker = (variant, bench) => {
 const checkMany: CheckMaker = (variant, bench) => {
   const { consts = {}, overrides = {} } = variant;
   return checkProduct(variant, bench, {
-    rows: consts['ROW_BLOCKS'] === 2 ? 16 : 5,
+    rows: manyRows(consts['ROW_BLOCKS']),
     k: 64,
     columns: COLUMNS,
     gated: overrides['HAS_BIAS'] !== 1,
   });
 };
+
+const manyRows = (blocks: number | undefined): number => (blocks === 2 ? 16 : 5);
 
 interface CheckedProduct {
   readonly rows: number;
@@ -89,11 +91,12 @@ function checkProduct(
 
 /** Heads of queries over one of keys: the queries, then the key and the value of every row but the last of several, which is padding. */
 const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} }, bench) => {
-  const { ROWS: rows = 1, D8 = 8, PAGE = 16, HALF_PAGES, HELD } = consts;
-  const k = inputsOf(storage as WeightType, consts);
+  const { ROW_BLOCKS: blocks, D8 = 8, PAGE = 16, HALF_PAGES, HELD } = consts;
+  const rows = blocks === undefined ? consts['ROWS']! : manyRows(blocks);
+  const k = blocks === undefined ? inputsOf(storage as WeightType, consts) : 64;
   if (k === undefined) return undefined;
   // So many that heads share a norm, where that is what the variant is for.
-  const [heads, headDim] = [HELD === undefined ? 2 : 14, 8 * D8];
+  const [heads, headDim] = [HELD === undefined || blocks !== undefined ? 2 : 14, 8 * D8];
   const width = (heads + 2) * headDim;
   const { weight, values, fill } = checkedMatrix(bench, { storage, texture }, width, k);
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
@@ -157,4 +160,5 @@ export const FUSED_CHECKS: readonly (readonly [Kernel, CheckMaker])[] = [
   [LINEAR_FUSED, checkFused],
   [LINEAR_NORMED, checkMany],
   [PROJECT_HEADS, checkHeads],
+  [PROJECT_HEADS_MANY, checkHeads],
 ];

@@ -66,7 +66,6 @@ fn project_head(own: u32, first_row: u32, lane: u32) {
     if (row >= params.m) {
       continue;
     }
-    let slot = slots[row];
     for (var first = 0u; first < D8; first += WG) {
       let d = first + lane;
       if (!in_head(d)) {
@@ -77,14 +76,7 @@ fn project_head(own: u32, first_row: u32, lane: u32) {
         let at = select(2u * D8, 0u, is_query) + d;
         pair = Pair(pair.low * scale * of_heads[at], pair.high * scale * of_heads[at + D8]);
       }
-      if (is_query) {
-        store_query(row, head, d, turned(pair, positions[row], d));
-      } else if (slot != PADDING && is_value) {
-        store_value(slot, head - params.heads - params.kv_heads, d, pair);
-      } else if (slot != PADDING) {
-        let key = turned(pair, positions[row], d);
-        store_key(slot, head - params.heads, d, key, pair_beside(key));
-      }
+      store_head(row, head, d, pair);
     }
   }
 }

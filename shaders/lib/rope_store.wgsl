@@ -1,5 +1,5 @@
-// Four channels of a head and their partners, turned by a position, and where queries go: of kernels with cos_sin, q, D8 and params.heads, whose layouts
-// rope_kv_store.wgsl has. Keys and values go where store_pages*.wgsl says.
+// Four channels of a head and their partners, turned by a position, and where queries go: of kernels with cos_sin, positions, slots, q, D8 and params.heads and
+// kv_heads, whose layouts rope_kv_store.wgsl has. Keys and values go where store_pages*.wgsl says.
 const PADDING = 0xffffffffu;
 
 // Channels 4 d to 4 d + 3, and those half a head behind them.
@@ -19,4 +19,17 @@ fn store_query(row: u32, head: u32, d: u32, pair: Pair) {
   let to = (row * params.heads + head) * 2u * D8 + d;
   q[to] = pair.low;
   q[to + D8] = pair.high;
+}
+
+// Of a head among those of queries, then keys, then values; all invocations at once.
+fn store_head(row: u32, head: u32, d: u32, pair: Pair) {
+  let slot = slots[row];
+  if (head < params.heads) {
+    store_query(row, head, d, turned(pair, positions[row], d));
+  } else if (slot != PADDING && head >= params.heads + params.kv_heads) {
+    store_value(slot, head - params.heads - params.kv_heads, d, pair);
+  } else if (slot != PADDING) {
+    let key = turned(pair, positions[row], d);
+    store_key(slot, head - params.heads, d, key, pair_beside(key));
+  }
 }

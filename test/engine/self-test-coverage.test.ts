@@ -45,6 +45,7 @@ const LATER: Readonly<Record<string, string>> = {
   mask_logits: FOR_A_REQUEST,
   penalize_logits: FOR_A_REQUEST,
   project_heads: 'binds more tensors than the null backend lets; its case is in self-test.test.ts',
+  project_heads_many: 'as project_heads',
   shard_best: 'of ranks, which compare what they found in shard_candidates',
   shard_candidates: 'of ranks: without right candidates no text makes sense, and each rank samples from all of them',
   slice_threshold: 'of vocabularies larger than these; its case is in self-test.test.ts',

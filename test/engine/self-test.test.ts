@@ -62,9 +62,10 @@ describe('the self-test of a chat model', () => {
       { kernel: 'linear_normed' },
       { kernel: 'linear_rows', by: 'linear_tile', why: expect.stringContaining('gives wrong results') as string },
       { kernel: 'project_heads' },
+      { kernel: 'project_heads_many' },
       { kernel: 'reduce_lanes', by: 'reduce' },
     ]);
-    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(5 + ofHalves.length);
+    expect(lines.filter((line) => line.startsWith('self-test: '))).toHaveLength(6 + ofHalves.length);
     expect(answer).toBe(right.answer);
   });
 
@@ -129,6 +130,7 @@ function dispatchSome(device: Device): (rec: Recorder) => void {
   const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim: 64 }], pageSize: 16, dtype: 'f16' }, 1);
   const heads = { cosSin: ropeTable(device, { theta: 1e4, headDim: 64, scaling: undefined }, 16), positions: settings, slots: settings, q: out, kv, layer: 0, heads: 2 }; // prettier-ignore
   const projection = emptyLinear(device, 'heads', 4 * 64, k, 'f16');
+  const [narrow, fewInputs] = [device.tensor('narrow', 'f32', [40, 64]), emptyLinear(device, 'narrow heads', 4 * 64, 64, 'f16')];
   const conv = packConv1d(device, 'conv', new Float32Array(64 * 8 * 3), { outChannels: 64, inChannels: 8, kernel: 3 });
   const [sound, heard] = [device.tensor('sound', 'f32', [40, 8]), device.tensor('heard', 'f32', [40, 64])];
   return (rec) => {
@@ -141,6 +143,8 @@ function dispatchSome(device: Device): (rec: Recorder) => void {
       gatedLinear(rec, { input, weight: halves, activation: 'silu', gateUp: residual, out: gated, rows });
       projectHeads(rec, { input, weight: projection, bias: undefined, headNorm: undefined, ...heads, rows });
     }
+    const few = { x: narrow, norm: undefined, eps: 1e-5, normed: narrow };
+    for (const rows of [3, 16]) projectHeads(rec, { input: few, weight: fewInputs, bias: undefined, headNorm: undefined, ...heads, rows });
     for (const greedy of [true, false]) sample(rec, { ...sampling, greedy });
     conv1d(rec, { x: sound, weight: conv, out: heard, padding: 1, activation: 'gelu' });
     for (const queries of [1, 16]) {
