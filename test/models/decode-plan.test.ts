@@ -245,10 +245,9 @@ test('many rows take the kernels for many rows', async () => {
   expect(counted.layer).not.toContain('linear_fused');
 });
 
-test('many rows of few inputs have norms and gates within their products on lavapipe', async () => {
+test('many rows of few inputs have norms, gates, rotation and pages within their products on lavapipe', async () => {
   const counted = await count({ model: MODELS['the bundled chat model']!, type: 'F16', caps: LAVAPIPE, rows: 32 });
-  const half = ['linear_normed', 'linear_broadcast'];
-  expect(counted.layer).toEqual([half[0], 'rope_kv_store', 'paged_attention', half[1], ...half]);
+  expect(counted.layer).toEqual(['project_heads_many', 'paged_attention', 'linear_broadcast', 'linear_normed', 'linear_broadcast']);
   expect(counted.after).toEqual(['linear_normed', ...HEAD.slice(1)]);
 });
 
