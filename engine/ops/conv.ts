@@ -276,7 +276,7 @@ export function convTranspose1d(rec: Recorder, args: ConvTranspose1dArgs): Rows 
   return rows;
 }
 
-/** Where the weights of convolutions lie that read rows from a texture, as lavapipe does it faster (docs/decisions/kernels.md). */
+/** Where the weights of convolutions lie that read rows from a texture, as lavapipe does it faster (docs/decisions/convolutions.md). */
 export function convPlace(caps: Caps): WordPlace {
   const canRead = hasShuffles(caps) && caps.maxTexels > 0;
   return canRead && !avoids(caps, 'conv1d_texels') && !avoids(caps, 'quads_texture') ? 'texture' : 'buffer';
@@ -303,7 +303,7 @@ interface Geometry {
 
 /**
  * Register tiles: on a software adapter a workgroup is one SIMD register (test/bench/SPEED.md), with 24 positions by 32 columns where they are handed round
- * (docs/decisions/kernels.md says what more costs); on a GPU one 64-wide workgroup a tile.
+ * (docs/decisions/convolutions.md says what more costs); on a GPU one 64-wide workgroup a tile.
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4, rowBlocks: 3 } as const;
 const GPU = { wg: 64, tileN: 1, tileM: 8 } as const;

@@ -98,7 +98,7 @@ export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: 
 }
 
 /**
- * Shapes measured on lavapipe (docs/decisions/kernels.md): one row 1x8 or 1x12 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
+ * Shapes measured on lavapipe (docs/decisions/products.md): one row 1x8 or 1x12 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
  * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s).
  */
 const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;

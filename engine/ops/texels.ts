@@ -1,4 +1,4 @@
-/** Values that kernels read from a storage texture, where a load costs a software adapter a fraction of one from a buffer (docs/decisions/kernels.md). */
+/** Values that kernels read from a storage texture, where a load costs a software adapter a fraction of one from a buffer (docs/decisions/products.md). */
 import type { Device } from '../gpu/device.ts';
 import type { Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';

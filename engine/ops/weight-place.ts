@@ -13,7 +13,7 @@ import { avoids } from './replaceable.ts';
  */
 export type WordPlace = 'buffer' | 'texture';
 
-/** Columns of a group in a texture: those of a workgroup that has one row, so that it reads one stream of words (docs/decisions/kernels.md). */
+/** Columns of a group in a texture: those of a workgroup that has one row, so that it reads one stream of words (docs/decisions/products.md). */
 export const GROUP = 64;
 
 /** Bytes from which a weight is worth a texture, whose last row of texels may be all but empty. */
@@ -27,7 +27,7 @@ export function takesTexels(caps: Caps, k4: number): boolean {
   return hasShuffles(caps) && caps.maxTexels >= 2 * TEXEL_STEP * k4 && !avoids(caps, 'linear_texels');
 }
 
-/** Where a weight of so many bytes is put. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/kernels.md). */
+/** Where a weight of so many bytes is put. Lavapipe loads four words of a texel for 8 lanes with 45 instructions and a call, and four words of a buffer with 340 (docs/decisions/products.md). */
 export function placeOf(caps: Caps, type: WeightType, bytes: number): WordPlace {
   const reader = isBlockType(type) ? 'words_texture' : 'floats_texture';
   const canRead = caps.maxTexels > 0 && hasShuffles(caps) && !avoids(caps, reader);

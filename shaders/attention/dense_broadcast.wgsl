@@ -2,7 +2,7 @@
 // LANES, for heads of 2 LANES vectors. Operands and grid as in dense.wgsl, with tiles of 3 LANES queries: a load costs most there, and three blocks of
 // queries share those of keys and values. Keys pass in tiles of 4 LANES under an online softmax: an invocation has four neighbours while scores are
 // computed, and two vectors of channels while values are summed. Loads stand before the sums they feed, and loops are either short enough that the
-// compiler unrolls them or stay loops (docs/decisions/kernels.md). Reference: test/reference/dense-attention.ts.
+// compiler unrolls them or stay loops (docs/decisions/attention.md). Reference: test/reference/dense-attention.ts.
 const LOWEST = -1e30;
 const KEYS = 4u;
 // Vectors of channels a lane holds while values are summed.

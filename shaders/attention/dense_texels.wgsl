@@ -1,5 +1,5 @@
 // dense.wgsl, the same bits, for keys and values that lie in one storage texture, four channels a texel, 512 texels a row of the texture (ops/texels.ts): a load
-// from there costs lavapipe a fraction of one from a buffer, and loads are nearly all that a row's attention is (docs/decisions/kernels.md).
+// from there costs lavapipe a fraction of one from a buffer, and loads are nearly all that a row's attention is (docs/decisions/attention.md).
 // Reference: test/reference/dense-attention.ts.
 struct Params {
   queries: u32,

@@ -1,5 +1,5 @@
 // pages_buffer.wgsl for pages in storage textures, eight channels a texel as store_pages_texels.wgsl leaves them, 512 texels a row of the texture
-// (gpu/tensor.ts: TEXEL_ROW): a load from there costs lavapipe a fraction of one from a buffer (docs/decisions/kernels.md).
+// (gpu/tensor.ts: TEXEL_ROW): a load from there costs lavapipe a fraction of one from a buffer (docs/decisions/attention.md).
 const PAGE_QUADS = 2u;
 
 // Channels 4 d4 to 4 d4 + 7 of a key.
