@@ -179,6 +179,7 @@ export const ENGINE_SETTINGS = defineSettings({
   deviceMemory: {
     type: 'number',
     min: 0.1,
+    max: 16_384,
     scale: 2 ** 30,
     group: 'Device',
     value: 'GIB',

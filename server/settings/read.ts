@@ -84,11 +84,11 @@ function check(flag: Flag, raw: unknown): Value {
     new SettingsError(`--${flag.name} ${String(raw)}: must be ${[...words, ''].join(' or ')}${what}`);
   if (typeof raw === 'string' && words.includes(raw)) return raw;
   const value = convert(flag, raw);
-  if (value === undefined) throw must(KINDS[flag.type]);
+  if (value === undefined) throw must(KINDS[flag.type] + unitOf(flag));
   if ('min' in flag || 'max' in flag) {
     const { min = -Infinity, max = Infinity } = flag;
     const isWithin = [value].flat().every((one) => Number(one) >= min && Number(one) <= max);
-    if (!isWithin) throw must(max === Infinity ? `at least ${min}` : `from ${min} to ${max}`);
+    if (!isWithin) throw must((max === Infinity ? `at least ${min}` : `from ${min} to ${max}`) + unitOf(flag));
   }
   if (flag.type === 'string' && flag.choices && !flag.choices.includes(String(value))) throw must(`one of ${flag.choices.join(', ')}`);
   return value;
@@ -102,6 +102,11 @@ const KINDS: Readonly<Record<Flag['type'], string>> = {
   boolean: 'true or false',
   list: 'a comma-separated list',
 };
+
+/** Units by placeholder, as an error names them. */
+const UNITS: Readonly<Record<string, string>> = { GIB: ' (GiB, without a unit)', SECONDS: ' (seconds, without a unit)' };
+
+const unitOf = ({ value }: Flag): string => UNITS[value ?? ''] ?? '';
 
 const BOOLEANS: ReadonlyMap<unknown, boolean> = new Map([
   ...([true, 'true', '1'] as const).map((raw) => [raw, true] as const),
