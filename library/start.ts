@@ -10,7 +10,7 @@ import { createLineLog } from '../server/log.ts';
 import { recommendedSampling } from '../server/settings/sources.ts';
 import { unpackedDriver } from '../server/setup/drivers.mjs';
 import { BUNDLED, ROOT } from '../server/setup/layout.mjs';
-import { resolveSource, sourceSettings } from '../sources/node/index.ts';
+import { ownCacheFolder, resolveSource } from '../sources/node/index.ts';
 import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
 import type { Task } from './load-options.ts';
@@ -63,7 +63,7 @@ async function startEngine(config: EngineConfig, { log, signal }: LoadOptions): 
   // Later it is heard by the calls that fail.
   refused.catch(() => {});
   const engine = superviseEngine({
-    start: { config, toggles: 'fast', cache: sourceSettings(process.env).ownCache },
+    start: { config, toggles: 'fast', cache: ownCacheFolder(process.env) },
     log: createLineLog(log),
     watchdogMs: WATCHDOG_MS,
     onGiveUp: refuse,

@@ -1,7 +1,7 @@
 /** The whole server: starts its parts, says so, and takes them down in order. */
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sourceSettings } from '../sources/node/index.ts';
+import { ownCacheFolder } from '../sources/node/index.ts';
 import type { Express } from 'express';
 import type { EngineError, EngineErrorCode } from '../engine/errors.ts';
 import { KeyRing, readKeys } from './access/keys.ts';
@@ -60,7 +60,7 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   try {
     await parts.listenAll();
   } catch (error) {
-    print(describeListenError(error as NodeJS.ErrnoException));
+    process.stderr.write(`${describeListenError(error as NodeJS.ErrnoException)}\n`);
     return stop.now(EXIT.crash);
   }
   await parts.supervisor.ready;
@@ -142,7 +142,7 @@ function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside)
   const keys = config.keys && new KeyRing(config.keys.rows);
   const listeners: Listener[] = [];
   const supervisor = superviseEngine({
-    start: { config: config.engine, toggles: config.toggles, cache: sourceSettings(process.env).ownCache },
+    start: { config: config.engine, toggles: config.toggles, cache: ownCacheFolder(process.env) },
     log,
     watchdogMs: config.watchdogMs,
     onPlan: (plan) => print(describeMemoryPlan(plan)),
@@ -247,7 +247,7 @@ async function drain(config: ServerConfig, log: Logger, { lifecycle, listeners }
 }
 
 function describeListenError(error: NodeJS.ErrnoException & { readonly port?: number; readonly address?: string }): string {
-  const where = `${error.address ?? ''}:${error.port ?? ''}`;
+  const where = [error.address ?? '', ...(error.port === undefined ? [] : [error.port])].join(':');
   if (error.code === 'EADDRINUSE') return `${where} is in use; choose other ports with --port, --speech-port and --transcription-port`;
   if (error.code === 'EACCES') return `${where} needs more rights; choose a port above 1023`;
   return `cannot listen on ${where}: ${error.message}`;

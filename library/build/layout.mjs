@@ -1,9 +1,9 @@
 /** Where things lie in a package: stands in for server/setup/layout.mjs, whose file says what each name means. In `dist/node/`, like all of the server. */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ownCacheFolder } from '../../sources/node/settings.ts';
 
 const require = createRequire(import.meta.url);
 /** Folder of an installed package, or undefined; `file` is one that its `exports` name, in the package's own folder. */
@@ -18,9 +18,8 @@ function folderOf(file) {
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const BUNDLED = folderOf('parley-models/package.json');
-const caches = process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
 // Not below node_modules, which the next install may empty; beside what sources/ keeps.
-export const CACHE = join(resolve(process.env.PARLEY_CACHE ?? join(caches, 'parley')), 'machine');
+export const CACHE = join(ownCacheFolder(process.env), 'machine');
 export const PAGE = join(ROOT, 'dist', 'page');
 const models = [BUNDLED, ROOT].flatMap((folder) => (folder === undefined ? [] : [join(folder, 'models')]));
 export const BESIDE_PAGE = {

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
 import type { EngineConfig } from '../../engine/index.ts';
-import { resolveSource, sourceSettings } from '../../sources/node/index.ts';
+import { ownCacheFolder, resolveSource } from '../../sources/node/index.ts';
 import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
@@ -64,7 +64,7 @@ export async function startEngine(settings: Partial<EngineConfig>): Promise<Engi
   let giveUp = (_error: EngineError): void => {};
   const failed = new Promise<never>((_resolve, reject) => (giveUp = reject));
   const engine = superviseEngine({
-    start: { config, toggles: 'default', cache: sourceSettings(process.env).ownCache },
+    start: { config, toggles: 'default', cache: ownCacheFolder(process.env) },
     log: createLog('silent'),
     onGiveUp: (error) => giveUp(error),
   });

@@ -1,7 +1,7 @@
 /** `parley doctor`: what of this machine would stop or slow the server, and what mends it. */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { statfs } from 'node:fs/promises';
+import { constants, existsSync } from 'node:fs';
+import { access, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
@@ -11,7 +11,7 @@ import type { SourceSettings } from '../../sources/node/index.ts';
 import { FLAGS } from '../settings/flags.ts';
 import { probeAdapter } from '../setup/drivers.mjs';
 import { ROOT } from '../setup/layout.mjs';
-import { usage } from './models.ts';
+import { orExit, usage } from './models.ts';
 
 /** `wrong` stops the server from starting as it is, `note` is worth knowing. */
 export interface Finding {
@@ -43,9 +43,11 @@ export async function runDoctor(argv: readonly string[]): Promise<void> {
       argv,
       'Usage: parley doctor\n\nLooks at Node, adapter, memory, ports, disk and the sources of models, and says what mends what is wrong.',
     );
-  const findings = await examine(sourceSettings(process.env));
-  for (const line of describeFindings(findings)) process.stdout.write(`${line}\n`);
-  process.exitCode = findings.some(({ state }) => state === 'wrong') ? 1 : 0;
+  await orExit(async () => {
+    const findings = await examine(sourceSettings(process.env));
+    for (const line of describeFindings(findings)) process.stdout.write(`${line}\n`);
+    process.exitCode = findings.some(({ state }) => state === 'wrong') ? 1 : 0;
+  });
 }
 
 /** Looks at everything that can be looked at without loading a model; `ports` with the flags that choose them. */
@@ -127,6 +129,11 @@ async function portFree(flag: string, port: number): Promise<Finding> {
 async function disk({ hubCache }: SourceSettings): Promise<Finding> {
   let folder = hubCache;
   while (!existsSync(folder)) folder = dirname(folder);
+  const problem = await access(folder, constants.W_OK | constants.X_OK).catch((error: NodeJS.ErrnoException) => error);
+  if (problem) {
+    const found = `no model can be kept in ${hubCache}: ${folder} may not be written (${problem.code})`;
+    return { what: 'disk', state: 'note', found, mend: 'HF_HOME and PARLEY_CACHE name folders that may' };
+  }
   const { bavail, bsize } = await statfs(folder);
   const found = `${formatBytes(bavail * bsize)} free for models in ${hubCache}`;
   if (bavail * bsize >= LEAST_DISK) return { what: 'disk', state: 'ok', found };

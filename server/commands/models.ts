@@ -135,7 +135,8 @@ export function usage(argv: readonly string[], text: string): void {
   process.exitCode = isAsked ? 0 : 2;
 }
 
-async function orExit(work: () => Promise<void>): Promise<void> {
+/** Runs `work`; a source, or a setting of theirs, that is wrong is one line and the exit code. */
+export async function orExit(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

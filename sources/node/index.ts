@@ -5,5 +5,5 @@ export type { ResolveOptions, Resolved } from './context.ts';
 export { reportPull } from './report.ts';
 export type { PullReport } from './report.ts';
 export { findModel, resolveSource } from './resolve.ts';
-export { sourceSettings } from './settings.ts';
+export { ownCacheFolder, sourceSettings } from './settings.ts';
 export type { SourceSettings } from './settings.ts';

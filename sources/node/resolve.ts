@@ -1,6 +1,5 @@
 /** From what a person writes to a folder or file on this machine. */
 import { readFile, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { basename, resolve } from 'node:path';
 import { modelName } from '../../engine/util/model-name.ts';
 import { SourceError } from '../errors.ts';
@@ -13,6 +12,7 @@ import type { PullContext, ResolveOptions, Resolved } from './context.ts';
 import { resolveHub } from './pull-hub.ts';
 import { resolveRecipe } from './pull-recipe.ts';
 import { findRecommended, resolveRecommended } from './pull-recommended.ts';
+import { homeFolder } from './settings.ts';
 
 /** Finds a source's model, fetching what is not here. A file or folder that is there is taken first. Throws SourceError. */
 export async function resolveSource(from: string | Source, options: ResolveOptions = {}): Promise<Resolved> {
@@ -85,7 +85,7 @@ interface FoundPath {
 /** A file or folder by this name, with ~ as the home folder where no shell has replaced it. */
 async function findPath(text: string): Promise<FoundPath | undefined> {
   if (text.includes('\0')) return undefined;
-  const path = resolve(text.replace(/^~(?=\/|$)/, homedir()));
+  const path = resolve(text.replace(/^~(?=\/|$)/, () => homeFolder()));
   const found = await stat(path).catch(() => undefined);
   if (!found) return undefined;
   const size = found.isFile() ? found.size : 0;

@@ -20,15 +20,29 @@ export interface SourceSettings {
   readonly offline?: string;
 }
 
+/** Parley's own cache: for those who need nothing else of these settings, so that a wrong token or address is no matter to them. */
+export function ownCacheFolder(env: Environment): string {
+  return expand(set(env['PARLEY_CACHE']) ?? join(cachesFolder(env), 'parley'));
+}
+
+/** The user's home. Where a container runs as a number that no user has, and without HOME, there is none: the root stands for it, as in Docker. */
+export function homeFolder(find = homedir): string {
+  try {
+    return find();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_SYSTEM_ERROR') throw error;
+    return '/';
+  }
+}
+
 /** Reads HF_HOME, HF_HUB_CACHE, HF_ENDPOINT, HF_TOKEN, HF_TOKEN_PATH, HF_HUB_OFFLINE, XDG_CACHE_HOME, PARLEY_CACHE and PARLEY_NO_INSTALL; throws SourceError('syntax'). */
 export function sourceSettings(env: Environment): SourceSettings {
-  const caches = set(env['XDG_CACHE_HOME']) ?? join(homedir(), '.cache');
-  const home = expand(set(env['HF_HOME']) ?? join(caches, 'huggingface'));
+  const home = expand(set(env['HF_HOME']) ?? join(cachesFolder(env), 'huggingface'));
   const token = readToken(env, home);
   const offline = ['HF_HUB_OFFLINE', 'PARLEY_NO_INSTALL'].find((name) => isOn(env[name]));
   return {
     hubCache: expand(set(env['HF_HUB_CACHE']) ?? set(env['HUGGINGFACE_HUB_CACHE']) ?? join(home, 'hub')),
-    ownCache: expand(set(env['PARLEY_CACHE']) ?? join(caches, 'parley')),
+    ownCache: ownCacheFolder(env),
     endpoint: readEndpoint(set(env['HF_ENDPOINT']) ?? 'https://huggingface.co'),
     ...(token !== undefined && { token }),
     ...(offline !== undefined && { offline }),
@@ -36,9 +50,10 @@ export function sourceSettings(env: Environment): SourceSettings {
 }
 
 const set = (value: string | undefined): string | undefined => (value === undefined || value.trim() === '' ? undefined : value.trim());
+const cachesFolder = (env: Environment): string => set(env['XDG_CACHE_HOME']) ?? join(homeFolder(), '.cache');
 const isOn = (value: string | undefined): boolean => ['1', 'on', 'yes', 'true'].includes((value ?? '').toLowerCase());
 /** A folder as it is meant, where no shell has seen it. */
-const expand = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, homedir()));
+const expand = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, () => homeFolder()));
 
 function readEndpoint(text: string): string {
   const refuse = (why: string): SourceError => new SourceError('syntax', `HF_ENDPOINT ${text}: ${why}`);

@@ -113,6 +113,13 @@ test.each([
   expect(lines.filter((line) => message.test(line))).toHaveLength(1);
 });
 
+test('a wrong token or address of a hub is no matter to a server that fetches nothing', async () => {
+  const server = spawnAt(FAKE, [], { HF_TOKEN: 'a b', HF_ENDPOINT: 'ftp://hub.example' });
+  onTestFinished(() => void server.child.kill('SIGKILL'));
+  const { urls } = await whenReady(server);
+  expect((await send(`${urls['chat']}/health`)).status).toBe(200);
+});
+
 test('a model that cannot be loaded ends it with 2 and one line, without what drivers say beside it', async () => {
   const { exit, lines } = spawnServer(['--adapter=refuse']);
   expect(await exit).toBe(2);
@@ -124,8 +131,11 @@ test('a port in use ends it with a line that says what to do', async () => {
   onTestFinished(() => void other.close());
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  const { exit, lines } = spawnServer([`--port=${port}`]);
+  const { child, exit, lines } = spawnServer([`--port=${port}`]);
+  let told = '';
+  child.stdout!.on('data', (data: Buffer) => (told += data.toString()));
   expect(await exit).toBe(1);
+  expect(told).not.toContain('in use');
   expect(lines).toContain(`127.0.0.1:${port} is in use; choose other ports with --port, --speech-port and --transcription-port`);
 });
 

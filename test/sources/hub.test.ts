@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { listCache, removeCached, sourceSettings } from '../../sources/node/index.ts';
+import { listCache, ownCacheFolder, removeCached, sourceSettings } from '../../sources/node/index.ts';
+import { homeFolder } from '../../sources/node/settings.ts';
 import { FILES, ID, NEEDED, NEEDED_BYTES, WEIGHTS, distinctBytes, failure, hubBench } from '../support/hub-bench.ts';
 
 const bench = hubBench();
@@ -136,6 +137,16 @@ describe('the caches and where they are', () => {
     ] as const) {
       expect(() => sourceSettings({ HF_ENDPOINT: endpoint })).toThrow(why);
     }
+    // Asks for nothing that could be wrong with the rest.
+    expect(ownCacheFolder({ XDG_CACHE_HOME: '/c', HF_ENDPOINT: 'x', HF_TOKEN: 'a b' })).toBe('/c/parley');
+  });
+
+  test('a user without a home has the root for one; a runtime that forbids to ask is heard', () => {
+    const failing = (code: string) => (): never => {
+      throw Object.assign(new Error('uv_os_homedir returned ENOENT (no such file or directory)'), { code });
+    };
+    expect(homeFolder(failing('ERR_SYSTEM_ERROR'))).toBe('/');
+    expect(() => homeFolder(failing('ERR_ACCESS_DENIED'))).toThrow('uv_os_homedir');
   });
 
   test.each([
