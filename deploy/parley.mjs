@@ -4,6 +4,7 @@
  * command (`doctor`, `adapters`, `pull` ...) it is `npx parley`. This file alone says how the server is started where all of it is in place.
  */
 import { register } from 'tsx/esm/api';
+import { requireTemporaryFolder, withSetup } from '../server/setup/setup.mjs';
 
 // The first process of a container gets no signal that it does not handle, and the server handles them only once its models are there.
 for (const signal of ['SIGINT', 'SIGTERM'])
@@ -14,6 +15,7 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 const [command] = process.argv.slice(2);
 if (command === undefined || command.startsWith('-') || command === 'serve') {
   if (command === 'serve') process.argv.splice(2, 1);
+  await withSetup(requireTemporaryFolder);
   register();
   await import('../server/main.ts');
 } else {

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { IS_REPOSITORY, ROOT } from './setup/layout.mjs';
-import { installPackages, requireNode, withSetup } from './setup/setup.mjs';
+import { installPackages, requireNode, requireTemporaryFolder, withSetup } from './setup/setup.mjs';
 import { unpackedDriver } from './setup/drivers.mjs';
 
 /** Commands that run in this process. */
@@ -34,6 +34,7 @@ const [name, ...rest] = process.argv.slice(2);
 if (Object.hasOwn(COMMANDS, name ?? '')) {
   await withSetup(async () => {
     requireNode();
+    requireTemporaryFolder();
     installPackages({ dev: false });
     // The probes of `adapters` are processes of their own. A driver that the user names is the one to report on.
     if (process.env.VK_DRIVER_FILES === undefined) Object.assign(process.env, unpackedDriver());

@@ -136,9 +136,9 @@ class CodecThread {
       if (this.#waiting.length === 1) this.#sendFirst();
     });
     if (!('error' in reply)) return reply;
-    const { status, code, message, param, stack } = reply.error;
+    const { status, code, message, headers, param, stack } = reply.error;
     const cause = stack === undefined ? undefined : Object.assign(new Error(message), { stack });
-    throw new HttpError(status, code, message, { ...(param !== undefined && { param }), ...(cause && { cause }) });
+    throw new HttpError(status, code, message, { headers, ...(param !== undefined && { param }), ...(cause && { cause }) });
   }
 
   /** Sends what is not answered. */

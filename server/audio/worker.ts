@@ -26,6 +26,7 @@ export type CodecReply =
         readonly status: number;
         readonly code: string;
         readonly message: string;
+        readonly headers: Readonly<Record<string, string>>;
         readonly param?: string;
         readonly stack?: string;
       };
@@ -75,9 +76,9 @@ function reportProgress(): () => void {
 }
 
 function failure(id: number, thrown: unknown): CodecReply {
-  const { status, code, message, param, cause } = toHttpError(thrown);
+  const { status, code, message, headers, param, cause } = toHttpError(thrown);
   const stack = code === 'internal_error' && cause instanceof Error ? cause.stack : undefined;
-  return { id, error: { status, code, message, ...(param !== undefined && { param }), ...(stack !== undefined && { stack }) } };
+  return { id, error: { status, code, message, headers, ...(param !== undefined && { param }), ...(stack !== undefined && { stack }) } };
 }
 
 const port = parentPort;

@@ -4,7 +4,8 @@
  * is installed twice, and nothing of the system is changed. PARLEY_NO_INSTALL=1 forbids installing and fetching anything.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { outliveReaders } from '../closed-pipe.mjs';
 import { CACHE, IS_REPOSITORY, PAGE, ROOT } from './layout.mjs';
@@ -19,10 +20,15 @@ export const say = (line) => process.stderr.write(`setup: ${line}\n`);
 /** Whether the user has forbidden to install and fetch. */
 export const isForbidden = () => process.env.PARLEY_NO_INSTALL === '1';
 
-/** A failure that the user can mend; printed without a stack. */
-export class SetupError extends Error {}
+/** A failure that the user can mend; printed without a stack. `exitCode` 2: the same start would meet it again. */
+export class SetupError extends Error {
+  constructor(message, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
-/** Prints a SetupError's message and exits 1; anything else is a bug and keeps its stack. */
+/** Prints a SetupError's message and exits with its code; anything else is a bug and keeps its stack. */
 export async function withSetup(main) {
   outliveReaders();
   try {
@@ -30,7 +36,7 @@ export async function withSetup(main) {
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
     process.stderr.write(`${error.message}\n`);
-    process.exit(1);
+    process.exit(error.exitCode);
   }
 }
 
@@ -38,6 +44,16 @@ export function requireNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > MINIMUM_NODE[0] || (major === MINIMUM_NODE[0] && minor >= MINIMUM_NODE[1])) return;
   throw new SetupError(`Parley needs Node ${MINIMUM_NODE.join('.')} or newer; this is ${process.versions.node}.`);
+}
+
+/** Uploads are decoded into the folder for temporary files, and tsx keeps what it has translated there. */
+export function requireTemporaryFolder() {
+  const folder = tmpdir();
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new SetupError(`temporary files cannot be written to ${folder} (${error.code}); TMPDIR names another folder`, 2);
+  }
 }
 
 /** Runs `npm ci` unless node_modules already holds what the lock file asks for. `dev` adds what only tests need. */

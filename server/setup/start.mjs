@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { IS_REPOSITORY } from './layout.mjs';
-import { buildPlayground, installPackages, requireNode, withSetup } from './setup.mjs';
+import { buildPlayground, installPackages, requireNode, requireTemporaryFolder, withSetup } from './setup.mjs';
 import { ensureAdapter } from './drivers.mjs';
 
 await withSetup(() => {
   requireNode();
+  requireTemporaryFolder();
   installPackages({ dev: false });
   const argv = process.argv.slice(2);
   if (!argv.includes('--help')) {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { describeFindings, examine, memory } from '../../server/commands/doctor.ts';
 import type { TraceEvent } from '../../engine/index.ts';
@@ -38,7 +39,10 @@ test.each([
     ['no-such-model', 'Hi'],
     /^no such file or folder: no-such-model; nor is a model of this name recommended \('parley models --recommended' lists those\)\n$/,
   ],
-  [['models/parley-speech', 'Hi'], /^models\/parley-speech: .*is not a chat model this build knows: llama, /],
+  [
+    ['models/parley-speech', 'Hi'],
+    /^models\/parley-speech: config\.json: a speech model .*, where a chat model is expected; --speech-model takes it\n$/,
+  ],
 ])('run %j is refused in a line', async (argv, message) => {
   const { code, out, err } = await run(...argv);
   expect([code, out]).toEqual([2, '']);
@@ -160,9 +164,37 @@ test('doctor finds a port that is taken and a hub that is away, and says what he
   expect(of('Node')?.state).toBe('ok');
   expect(of('adapter')?.found).toMatch(/\S/);
   expect(of('disk')?.found).toMatch(/free for models in .*no.such.folder$/);
+  const file = fileURLToPath(new URL('../../package.json', import.meta.url));
+  expect((await examine({ ...settings, offline: 'x', hubCache: join(file, 'hub') }, [])).find(({ what }) => what === 'disk')).toEqual({
+    what: 'disk',
+    state: 'note',
+    found: `no model can be kept in ${join(file, 'hub')}: ${file} may not be written (EACCES)`,
+    mend: 'HF_HOME and PARLEY_CACHE name folders that may',
+  });
   expect((await examine({ ...settings, offline: 'HF_HUB_OFFLINE' }, [])).find(({ what }) => what === 'hub')?.found).toBe(
     'not asked: HF_HUB_OFFLINE is set',
   );
+});
+
+test.each([
+  [
+    'an address of a hub that is none',
+    'doctor',
+    { HF_ENDPOINT: 'ftp://hub.example' },
+    /^HF_ENDPOINT ftp:\/\/hub\.example: must be https; /,
+  ],
+  [
+    'no folder for temporary files',
+    'models',
+    { TMPDIR: '/no/such/folder' },
+    /^temporary files cannot be written to \/no\/such\/folder \(ENOENT\); TMPDIR /,
+  ],
+])('%s is one line', async (_, name, env, message) => {
+  const command = startParley([name], env);
+  onTestFinished(() => void command.child.kill('SIGKILL'));
+  expect([await command.exit, command.out.text]).toEqual([2, '']);
+  expect(command.err.text).toMatch(message);
+  expect(command.err.text.trimEnd()).not.toContain('\n');
 });
 
 test('doctor finds the driver that a start would use, where it was unpacked earlier too', async () => {

@@ -7,7 +7,7 @@ import { resample } from '../../engine/audio/resample.ts';
 import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import type { WavEncoding } from '../../engine/audio/wav.ts';
 import { MAX_AUDIO_SECONDS, decodeUpload, decodedBytes, sampleBytes } from '../../server/audio/upload/decode.ts';
-import { TemporaryFolder, removeAbandoned } from '../../server/audio/temporary-folder.ts';
+import { TemporaryFolder, removeAbandoned, writeFailure } from '../../server/audio/temporary-folder.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { sampleFile } from '../../engine/platform/sample-file.ts';
 import { Blocks } from '../../server/body/blocks.ts';
@@ -143,6 +143,25 @@ describe('a folder for temporary files', () => {
     expect(readdirSync(join(other, '..'))).toHaveLength(1);
     files.close();
     expect(mine()).toEqual(before);
+  });
+
+  test('is made anew when somebody has removed it, and is gone all the same when it is closed', () => {
+    const before = mine();
+    const files = new TemporaryFolder();
+    rmSync(join(files.newPath(), '..'), { recursive: true });
+    expect(mine()).toEqual(before);
+    writeFileSync(files.newPath(), 'x');
+    expect(mine()).toHaveLength(before.length + 1);
+    files.close();
+    expect(mine()).toEqual(before);
+  });
+
+  test('without room is a 503 to come back from, and what is no matter of room stays what it is', () => {
+    const failed = (code: string): Error => Object.assign(new Error(`${code}: write`), { code });
+    for (const code of ['ENOSPC', 'EDQUOT', 'EFBIG'])
+      expect(writeFailure(failed(code))).toMatchObject({ status: 503, code: 'out_of_memory', headers: { 'retry-after': '5' } });
+    const other = failed('EACCES');
+    expect(writeFailure(other)).toBe(other);
   });
 
   test('is removed at the next start where its process was killed, and no other is', () => {

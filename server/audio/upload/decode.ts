@@ -5,6 +5,7 @@ import { Resampler } from '../../../engine/audio/resample.ts';
 import { MAX_RATE, MIN_RATE, floatToPcm16, parseWavHeader, wavToMono } from '../../../engine/audio/wav.ts';
 import type { FileBytes, WavHeader } from '../../../engine/audio/wav.ts';
 import { HttpError, requestTooLarge } from '../../http/errors.ts';
+import { writeFailure } from '../temporary-folder.ts';
 import { ContainerError, decodeContainer } from './containers.ts';
 import type { Damage, Piece } from './containers.ts';
 import { GSM_BLOCK_BYTES, GSM_RATE, GsmDecoder } from './gsm.ts';
@@ -219,15 +220,15 @@ function* pieces(bytes: FileBytes, wav: WavHeader): Generator<Uint8Array> {
 const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
 
 function writePieces(path: string, all: Iterable<Uint8Array>): void {
-  const file = openSync(path, 'wx', 0o600);
   try {
-    for (const piece of all) for (let done = 0; done < piece.length;) done += writeSync(file, piece, done);
+    const file = openSync(path, 'wx', 0o600);
+    try {
+      for (const piece of all) for (let done = 0; done < piece.length;) done += writeSync(file, piece, done);
+    } finally {
+      closeSync(file);
+    }
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ENOSPC') throw cause;
-    const message = 'the folder for temporary files has no room for the samples of this audio';
-    throw new HttpError(503, 'out_of_memory', message, { headers: { 'retry-after': '5' }, cause });
-  } finally {
-    closeSync(file);
+    throw writeFailure(cause);
   }
 }
 
