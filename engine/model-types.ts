@@ -67,11 +67,13 @@ export function typesOf(task?: ModelTask): readonly string[] {
   return Object.entries(MODEL_TYPES).flatMap(([type, row]) => (task === undefined || row.task === task ? [type] : []));
 }
 
-/** The family of a config.json that must be of a model for `task`; throws EngineError('unsupported') that lists what there is. */
+/** The family of a config.json that must be of a model for `task`; throws EngineError('unsupported') that says what it is a model for, or lists what there is. */
 export function expectFamily<Task extends ModelTask>(config: Json, task: Task): FamilyOf<Task> {
   const type = modelTypeOf(config);
   const row = rowOf(type);
   if (row?.task === task) return row.family as FamilyOf<Task>;
+  // `modelTask`: whoever shows it knows where models of that task are given.
+  if (row) throw new EngineError('unsupported', `config.json: a ${row.task} model (model_type ${describe(type)}), where a ${task} model is expected`, { details: { modelTask: row.task } }); // prettier-ignore
   throw new EngineError('unsupported', `config.json: model_type ${describe(type ?? config['model_type'])} is not a ${task} model this build knows: ${typesOf(task).join(', ')}`); // prettier-ignore
 }
 

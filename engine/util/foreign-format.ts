@@ -16,9 +16,14 @@ interface Format {
 /** By the file's name; the first that fits. */
 const FORMATS: readonly Format[] = [
   {
-    pattern: /\.gguf$/i,
+    pattern: /^(?!(.*[\\/])?mmproj)(?!.*imatrix).*\.gguf$/i,
     what: 'is a GGUF file',
     advice: 'give the file itself, not the folder that it is in',
+  },
+  {
+    pattern: /\.gguf$/i,
+    what: 'belongs to a language model and is none (a projector of images, or statistics of quantisation)',
+    advice: "give the model's own file",
   },
   { pattern: /\.onnx(_data)?$/i, what: 'is an ONNX model, which is not read (but for Kokoro with its voices beside it)', advice: ORIGIN },
   {
@@ -41,11 +46,17 @@ const MAGIC: readonly (readonly [readonly number[], string])[] = [
   [[0x80, 0x02], '.pth'],
 ];
 
-/** What a model file is and what to do, in one clause about it ("is a GGUF file, …"); undefined for what is not known. `head` are its first bytes. */
+/** What a model file in a folder is and what to do, in one clause about it ("is a GGUF file, …"); undefined for what is not known. `head` are its first bytes. */
 export function describeForeignFile(name: string, head: Uint8Array = new Uint8Array()): string | undefined {
   const magic = MAGIC.find(([bytes]) => bytes.every((byte, i) => head[i] === byte))?.[1];
   const format = FORMATS.find(({ pattern }) => pattern.test(magic ?? name));
   return format && `${format.what}; ${format.advice}`;
+}
+
+/** The same for a file that is named itself, where only a folder is read. */
+export function describeLoneFile(name: string, head: Uint8Array): string | undefined {
+  const isGguf = MAGIC.some(([bytes, format]) => format === '.gguf' && bytes.every((byte, i) => head[i] === byte));
+  return isGguf ? 'is a GGUF file, which is read as a chat model only' : describeForeignFile(name, head);
 }
 
 /** The same for the names in a folder without safetensors; `what` in front of the first file of a format that is known. */

@@ -1,6 +1,6 @@
 /** What stands where a model's file is expected, and what to do. */
 import type { Platform } from '../platform/platform.ts';
-import { describeForeignFile, describeForeignFolder, describeHubId } from '../util/foreign-format.ts';
+import { describeForeignFolder, describeHubId, describeLoneFile } from '../util/foreign-format.ts';
 
 /** Why a folder lacks one of its files, as far as what is there tells. */
 export async function describeMissing(platform: Platform, folder: string, path: string): Promise<string> {
@@ -15,7 +15,7 @@ export async function describeMissing(platform: Platform, folder: string, path: 
     const hub = describeHubId(folder);
     return `no such folder: ${folder}${hub === undefined ? '' : `; ${hub}`}`;
   }
-  const found = describeForeignFile(folder, await headOf(platform, folder));
+  const found = describeLoneFile(folder, await headOf(platform, folder));
   return `${folder} ${found ?? 'is no folder; a checkpoint is a folder with config.json and model.safetensors'}`;
 }
 

@@ -2,8 +2,9 @@
 import type { EngineError, Remedy } from '../../engine/errors.ts';
 
 /** What went wrong and what its operator can do, in one line. */
-export function inFlags({ code, message, remedies }: EngineError): string {
+export function inFlags({ code, message, remedies, details }: EngineError): string {
   if (code === 'no_adapter') return `${message}; 'npx parley adapters' lists what there is`;
+  if (details?.['modelTask'] !== undefined) return `${message}; --${details['modelTask']}-model takes it`;
   const [first, ...others] = remedies;
   if (!first) return message;
   if (others.length === 0) return `${message}; ${first.does} with ${flagsOf(first)}`;

@@ -69,6 +69,7 @@ test.each([
 
 test.each([
   [{ 'tiny.gguf': 'GGUF', 'small.gguf': 'GGUF' }, /config.json; (tiny|small).gguf is a GGUF file; give the file itself/],
+  [{ 'mmproj-F16.gguf': 'GGUF' }, /config.json; mmproj-F16.gguf belongs to a language model and is none .*; give the model's own file$/],
   [{ 'model.onnx': '' }, /model.onnx is an ONNX model/],
   [{ 'pytorch_model.bin': '' }, /pytorch_model.bin holds pickled PyTorch weights/],
 ])('a folder without config.json, but with %o', async (files, message) => {
@@ -79,6 +80,11 @@ test('a folder without safetensors says what it has instead', async () => {
   expect(await refusal(at(folder({ 'config.json': '{}', 'model.bin': '' })).weights())).toMatch(
     /file not found: .*model.safetensors; model.bin holds weights in a format that is not read/,
   );
+});
+
+test('a GGUF file where only safetensors are read is told what it is read as, not to be given once more', async () => {
+  const path = join(folder({ 'model.Q4_1.gguf': 'GGUF\x03' }), 'model.Q4_1.gguf');
+  expect(await refusal(at(path).weights())).toBe(`${path} is a GGUF file, which is read as a chat model only`);
 });
 
 test('a hub id is known as one, another path is not', async () => {

@@ -25,12 +25,19 @@ test("Kokoro's config.json as published names no type", () => {
   expect(modelTypeOf({ model_type: 5, istftnet: {} })).toBeUndefined();
 });
 
-test('a model of another task is refused with the types of this one', () => {
+test('a model of another task is refused with its task, and a type that is not known with those that are', () => {
   expect(() => decoderFor({ model_type: 'whisper' })).toThrow(
-    'config.json: model_type "whisper" is not a chat model this build knows: llama, mistral, mistral3, ministral3, qwen2, qwen3',
+    expect.objectContaining({
+      code: 'unsupported',
+      message: 'config.json: a transcription model (model_type "whisper"), where a chat model is expected',
+      details: { modelTask: 'transcription' },
+    }),
   );
   expect(() => expectFamily({ model_type: 'llama' }, 'transcription')).toThrow(
-    '"llama" is not a transcription model this build knows: whisper',
+    /a chat model \(model_type "llama"\), where a transcription model/,
+  );
+  expect(() => decoderFor({ model_type: 'bert' })).toThrow(
+    'config.json: model_type "bert" is not a chat model this build knows: llama, mistral, mistral3, ministral3, qwen2, qwen3',
   );
   expect(() => expectFamily({ model_type: 'toString' }, 'chat')).toThrow(/"toString" is not a chat model/);
   expect(() => expectFamily({ model_type: 5 }, 'chat')).toThrow(/model_type 5 is not a chat model/);

@@ -23,6 +23,9 @@ test('one remedy follows the fault, a switch has no value, and no remedy changes
   expect(inFlags(new EngineError('invalid_model', 'it is code', { remedies: trust }))).toBe(
     'it is code; allow it with --trust-remote-code',
   );
+  expect(inFlags(new EngineError('unsupported', 'for speech', { details: { modelTask: 'speech' } }))).toBe(
+    'for speech; --speech-model takes it',
+  );
   expect(inFlags(new EngineError('internal', 'a bug'))).toBe('a bug');
   expect(inFlags(new EngineError('no_adapter', 'none'))).toBe("none; 'npx parley adapters' lists what there is");
 });
