@@ -14,10 +14,10 @@ export function readSettings(
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): Settings {
-  const given = givenSettings(argv, env, readFile);
+  const given = gather(argv, env, readFile);
   const checked = FLAGS.flatMap((flag) => {
-    const raw = given.get(flag.key);
-    return raw === undefined || raw === null ? [] : [[flag.key, check(flag, raw)]];
+    const found = given.get(flag.key);
+    return found?.raw === undefined || found.raw === null ? [] : [[flag.key, check(flag, found)]];
   });
   // `check` gives each value the type of its row.
   return { ...DEFAULTS, ...Object.fromEntries(checked) } as Settings;
@@ -29,15 +29,32 @@ export function givenSettings(
   env: Readonly<Record<string, string | undefined>>,
   readFile: (path: string) => string,
 ): ReadonlyMap<SettingKey, unknown> {
-  const given = parseArgv(argv);
-  for (const flag of FLAGS) {
-    const text = env[environmentName(flag.name)] ?? (flag.aka === undefined ? undefined : env[environmentName(flag.aka)]);
-    if (text !== undefined && !given.has(flag.key)) given.set(flag.key, text);
+  return new Map([...gather(argv, env, readFile)].map(([key, { raw }]) => [key, raw]));
+}
+
+/** What was given, and how it is called where it was: `--port`, `PARLEY_PORT`, `'port' in FILE`. */
+interface Given {
+  readonly raw: unknown;
+  readonly place: string;
+}
+
+function gather(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): ReadonlyMap<SettingKey, Given> {
+  const given = new Map<SettingKey, Given>([...parseArgv(argv)].map(([key, raw]) => [key, { raw, place: `--${nameOf(key)}` }]));
+  for (const { key, name, aka } of FLAGS) {
+    const place = [name, ...(aka === undefined ? [] : [aka])].map(environmentName).find((variable) => env[variable] !== undefined);
+    if (place !== undefined && !given.has(key)) given.set(key, { raw: env[place], place });
   }
-  const file = given.get('config');
-  for (const [key, value] of typeof file === 'string' ? parseFile(file, readFile) : []) if (!given.has(key)) given.set(key, value);
+  const file = given.get('config')?.raw;
+  for (const [key, raw] of typeof file === 'string' && file !== '' ? parseFile(file, readFile) : [])
+    if (!given.has(key)) given.set(key, { raw, place: `'${nameOf(key)}' in ${String(file)}` });
   return given;
 }
+
+const nameOf = (key: SettingKey): string => FLAGS.find((flag) => flag.key === key)!.name;
 
 const environmentName = (name: string): string => `PARLEY_${name.toUpperCase().replaceAll('-', '_')}`;
 
@@ -78,10 +95,12 @@ function parseFile(path: string, readFile: (path: string) => string): [SettingKe
   return Object.entries(value).map(([key, entry]) => [flagNamed(key.replaceAll('_', '-'), `'${key}' in ${path}`).key, entry]);
 }
 
-function check(flag: Flag, raw: unknown): Value {
+function check(flag: Flag, { raw, place }: Given): Value {
   const words = 'words' in flag ? (flag.words ?? []) : [];
-  const must = (what: string): SettingsError =>
-    new SettingsError(`--${flag.name} ${String(raw)}: must be ${[...words, ''].join(' or ')}${what}`);
+  const shown = `${place}${place.startsWith('PARLEY_') ? '=' : ' '}${String(raw)}`;
+  const must = (what: string): SettingsError => new SettingsError(`${shown}: must be ${[...words, ''].join(' or ')}${what}`);
+  // A key that is empty would let nobody in, and an empty path is the working folder.
+  if (raw === '' && flag.type !== 'list') throw new SettingsError(`${place} is empty; give it a value or leave it out`);
   if (typeof raw === 'string' && words.includes(raw)) return raw;
   const value = convert(flag, raw);
   if (value === undefined) throw must(KINDS[flag.type] + unitOf(flag));

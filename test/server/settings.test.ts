@@ -159,6 +159,8 @@ describe('readSettings', () => {
     [['--schedule-policy', 'random'], /must be one of lpm, fcfs/],
     [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
     [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
+    [['--chat-model', ''], /^--chat-model is empty; give it a value or leave it out$/],
+    [['--config='], /^--config is empty; /],
   ] as const)('%j is refused in one line', (argv, message) => {
     expect(() => readSettings(argv, {}, noFile)).toThrow(message);
     try {
@@ -173,10 +175,17 @@ describe('readSettings', () => {
     ['[]', /must hold a JSON object/],
     ['{', /--config x.json: /],
     ['{"colour": 1}', /'colour' in x.json: there is no such setting/],
-    ['{"port": "x"}', /must be an integer/],
+    ['{"port": "x"}', /^'port' in x.json x: must be an integer$/],
+    ['{"chat_model": ""}', /^'chat-model' in x.json is empty; /],
   ])('a file holding %s is refused', (text, message) => {
     expect(() => readSettings(['--config', 'x.json'], {}, () => text)).toThrow(message);
   });
+});
+
+test('a variable is called by its name, and an empty key lets nobody start a server that nobody can use', () => {
+  expect(() => readSettings([], { PARLEY_PORT: 'abc' }, noFile)).toThrow(/^PARLEY_PORT=abc: must be an integer$/);
+  expect(() => readSettings([], { PARLEY_API_KEY: '' }, noFile)).toThrow(/^PARLEY_API_KEY is empty; give it a value or leave it out$/);
+  expect(readSettings([], { PARLEY_VOICE_ALIAS: '' }, noFile).voiceAlias).toEqual([]);
 });
 
 test('--help names every flag and every default', () => {
