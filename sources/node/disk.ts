@@ -40,6 +40,10 @@ export function diskError(error: unknown, path: string): unknown {
   const folder = dirname(path);
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return new SourceError('disk', `the disk is full: ${folder}; what came is kept, so make room and do the same again`, { cause: error });
+  if (code === 'EFBIG')
+    return new SourceError('disk', `no file may become so large in ${folder} (EFBIG; 'ulimit -f' shows the limit); what came is kept`, {
+      cause: error,
+    });
   if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
     return new SourceError('disk', `this may not be written: ${folder} (${code}); set HF_HOME and PARLEY_CACHE to folders that may`, {
       cause: error,

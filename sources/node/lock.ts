@@ -71,11 +71,8 @@ export async function isLocked(path: string): Promise<boolean> {
 async function acquire(path: string, token: string, { signal, pollMs, onWait }: LockOptions): Promise<FileHandle> {
   for (;;) {
     signal.throwIfAborted();
-    const handle = await create(path);
-    if (handle) {
-      await handle.write(record(token, 0, 0), 0, RECORD_BYTES, 0);
-      return handle;
-    }
+    const handle = await create(path, token);
+    if (handle) return handle;
     const other = await readLock(path);
     if (other?.isStale) await removeStale(path, other.token);
     else if (other) {
@@ -85,12 +82,22 @@ async function acquire(path: string, token: string, { signal, pollMs, onWait }: 
   }
 }
 
-async function create(path: string): Promise<FileHandle | undefined> {
+async function create(path: string, token: string): Promise<FileHandle | undefined> {
+  let handle: FileHandle;
   try {
     await mkdir(dirname(path), { recursive: true });
-    return await open(path, 'wx+');
+    handle = await open(path, 'wx+');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return undefined;
+    throw diskError(error, path);
+  }
+  try {
+    await handle.write(record(token, 0, 0), 0, RECORD_BYTES, 0);
+    return handle;
+  } catch (error) {
+    // An empty lock would hold the others up until it is old.
+    await handle.close();
+    await rm(path, { force: true });
     throw diskError(error, path);
   }
 }

@@ -38,7 +38,9 @@ export async function fetchPackage(
   onBytes: (done: number, total?: number) => void,
 ): Promise<string> {
   await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true }).catch((error: unknown) => {
+    throw diskError(error, folder);
+  });
   const { ending, commands, missing } = TOOLS[source.registry];
   const what = `${source.registry}:${source.name}@${source.version}`;
   let said: string | undefined;

@@ -145,7 +145,9 @@ async function assemble({ recipe, work, context, what }: Kitchen, source: string
   }
   const main = mainFile(recipe);
   const record: RecipeRecord = { id: recipe.name, source, files, ...(main !== undefined && { main }) };
-  await writeFile(join(folder, RECORD), JSON.stringify(record, undefined, 1));
+  await writeFile(join(folder, RECORD), JSON.stringify(record, undefined, 1)).catch((error: unknown) => {
+    throw diskError(error, join(folder, RECORD));
+  });
   return record;
 }
 

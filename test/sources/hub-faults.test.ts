@@ -1,13 +1,24 @@
 /** What goes wrong between a pull and the hub: connections, contents, disks, tokens, redirects. */
 import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { SourceErrorKind } from '../../sources/index.ts';
 import { secondsToWait } from '../../sources/retry-after.ts';
-import { DISK } from '../../sources/node/disk.ts';
+import { DISK, diskError } from '../../sources/node/disk.ts';
 import { waiter } from '../../sources/node/download.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import { keptBytes } from '../../sources/node/part-file.ts';
@@ -158,6 +169,32 @@ test.skipIf(!isMounted)(`a real disk that is full${isMounted ? '' : ' (skipped: 
   const { path, fetched } = await bench.pull(ID, { env, disk });
   expect(readFileSync(join(path, 'model.safetensors')).equals(WEIGHTS)).toBe(true);
   expect(fetched).toBeLessThan(NEEDED_BYTES - 100_000);
+});
+
+test.skipIf(!isMounted)('a real disk without room for a lock leaves none, which others would wait for', async () => {
+  const hubs = join(tiny, 'without-room');
+  const env = bench.env({ HF_HUB_CACHE: hubs });
+  const fill = join(tiny, 'fill');
+  const filling = openSync(fill, 'w');
+  // All pages are taken; a file's name takes none.
+  expect(() => {
+    for (;;) writeSync(filling, Buffer.alloc(4096));
+  }).toThrow('ENOSPC');
+  closeSync(filling);
+  expect(await failure(bench.pull(ID, { env }))).toMatchObject({
+    kind: 'disk',
+    message: expect.stringMatching(/^the disk is full: /) as string,
+  });
+  expect(readdirSync(hubs, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.lock'))).toEqual([]);
+  rmSync(fill);
+});
+
+test('a limit on the size of files is told as one', () => {
+  const error = Object.assign(new Error('EFBIG: file too large, write'), { code: 'EFBIG' });
+  expect(diskError(error, '/c/blobs/x')).toMatchObject({
+    kind: 'disk',
+    message: expect.stringMatching(/^no file may become so large in \/c\/blobs /) as string,
+  });
 });
 
 describe('what the hub refuses', () => {
