@@ -10,6 +10,7 @@ import { createLineLog } from '../server/log.ts';
 import { recommendedSampling } from '../server/settings/sources.ts';
 import { unpackedDriver } from '../server/setup/drivers.mjs';
 import { BUNDLED, ROOT } from '../server/setup/layout.mjs';
+import { SourceError } from '../sources/index.ts';
 import { ownCacheFolder, resolveSource } from '../sources/node/index.ts';
 import { APIUserAbortError } from './errors.ts';
 import { engineSettings, namedModels, toLoadError } from './load-options.ts';
@@ -39,6 +40,8 @@ async function locate(task: Task, source: string, { onProgress, log, signal }: L
   const here = places.find((place) => existsSync(place));
   if (here !== undefined && !here.endsWith('.json')) return withSampling(task, { path: here, id: modelName(here) }, source);
   try {
+    // Not a model of the hub, which is what it would be taken for.
+    if (BUNDLED === undefined && /^models\/parley-\w+$/.test(source)) throw new SourceError('missing', NOT_INSTALLED);
     const { path, id } = await resolveSource(source, {
       ...(signal && { signal }),
       ...(log && { onNote: log }),
@@ -49,6 +52,8 @@ async function locate(task: Task, source: string, { onProgress, log, signal }: L
     throw signal?.aborted ? new APIUserAbortError() : toLoadError(error, task);
   }
 }
+
+const NOT_INSTALLED = 'the bundled models are not installed: install the package parley-models beside this one';
 
 function withSampling(task: Task, source: ModelSource, name: string): ModelSource {
   const sampling = task === 'chat' ? recommendedSampling(name) : undefined;

@@ -165,7 +165,7 @@ test('the command serves, with the playground and its models', async () => {
   expect(answers).toEqual(paths.map(() => 200));
 });
 
-test('without the bundled models the command says what to do', () => {
+test('without the bundled models the command and the library say what to do', () => {
   const bin = join(installed.folder, 'node_modules/parley/dist/node/parley.js');
   // Outside of the other folder, whose packages Node would find.
   const bare = mkdtempSync(join(tmpdir(), 'parley-bare-'));
@@ -176,6 +176,10 @@ test('without the bundled models the command says what to do', () => {
     symlinkSync(join(modules, name), join(bare, 'node_modules', name), 'junction');
   const own = bin.replace(installed.folder, bare);
   expect(() => run(process.execPath, [own], bare)).toThrow(/the bundled models are not installed: install the package parley-models/);
+  const program = `import { Parley } from 'parley'; await Parley.load({ chat: 'models/parley-chat' }).catch(({ status, message }) => console.log(status, message));`;
+  expect(run(process.execPath, ['--input-type=module', '-e', program], bare)).toBe(
+    '404 404 the bundled models are not installed: install the package parley-models beside this one\n',
+  );
 });
 
 describe('examples of the library', () => {
