@@ -1,11 +1,14 @@
 /** Prints an answer as it is written: node examples/chat-stream.mjs "Tell me a short story about a fox." */
 const base = process.env.CHAT_URL ?? 'http://localhost:3000/v1';
 const headers = { 'content-type': 'application/json', authorization: `Bearer ${process.env.PARLEY_API_KEY ?? 'none'}` };
+const model = process.env.CHAT_MODEL ?? 'parley-chat';
 const question = process.argv[2] ?? 'Tell me a short story about a fox.';
 
-const body = JSON.stringify({ model: 'parley-chat', messages: [{ role: 'user', content: question }], stream: true });
-const response = await fetch(`${base}/chat/completions`, { method: 'POST', headers, body });
-if (!response.ok) throw new Error((await response.json()).error.message);
+const body = JSON.stringify({ model, messages: [{ role: 'user', content: question }], stream: true });
+const response = await fetch(`${base}/chat/completions`, { method: 'POST', headers, body }).catch(() =>
+  fail(`no server answers at ${base}: npm start`),
+);
+if (!response.ok) fail((await response.json()).error.message);
 
 let rest = '';
 for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
@@ -15,8 +18,13 @@ for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
   for (const event of events) {
     if (!event.startsWith('data: ') || event === 'data: [DONE]') continue;
     const { choices, error } = JSON.parse(event.slice('data: '.length));
-    if (error) throw new Error(error.message);
+    if (error) fail(error.message);
     process.stdout.write(choices[0]?.delta.content ?? '');
   }
 }
 process.stdout.write('\n');
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

@@ -9,13 +9,20 @@ const schema = {
   additionalProperties: false,
 };
 const body = JSON.stringify({
-  model: 'parley-chat',
+  model: process.env.CHAT_MODEL ?? 'parley-chat',
   messages: [{ role: 'user', content: 'Give me a person as JSON with a name and an age.' }],
   response_format: { type: 'json_schema', json_schema: { name: 'person', schema } },
 });
-const response = await fetch(`${base}/chat/completions`, { method: 'POST', headers, body });
+const response = await fetch(`${base}/chat/completions`, { method: 'POST', headers, body }).catch(() =>
+  fail(`no server answers at ${base}: npm start`),
+);
 const answer = await response.json();
-if (!response.ok) throw new Error(answer.error.message);
+if (!response.ok) fail(answer.error.message);
 
 const { name, age } = JSON.parse(answer.choices[0].message.content);
 console.log(`${name} is ${age} years old`);
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

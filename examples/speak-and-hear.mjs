@@ -10,8 +10,8 @@ const spoken = await fetch(`${speech}/audio/speech`, {
   method: 'POST',
   headers: { 'content-type': 'application/json', authorization },
   body: JSON.stringify({ model: 'tts-1', input, voice: 'aus-male-3', response_format: 'wav', seed: 7 }),
-});
-if (!spoken.ok) throw new Error((await spoken.json()).error.message);
+}).catch(() => fail(`no server answers at ${speech}: npm start`));
+if (!spoken.ok) fail((await spoken.json()).error.message);
 const wav = await spoken.blob();
 await writeFile(file, Buffer.from(await wav.arrayBuffer()));
 console.log(`${file}: ${wav.size} bytes`);
@@ -19,7 +19,14 @@ console.log(`${file}: ${wav.size} bytes`);
 const form = new FormData();
 form.set('file', wav, 'speech.wav');
 form.set('model', 'whisper-1');
-const heard = await fetch(`${transcription}/audio/transcriptions`, { method: 'POST', headers: { authorization }, body: form });
+const heard = await fetch(`${transcription}/audio/transcriptions`, { method: 'POST', headers: { authorization }, body: form }).catch(() =>
+  fail(`no server answers at ${transcription}: npm start`),
+);
 const answer = await heard.json();
-if (!heard.ok) throw new Error(answer.error.message);
+if (!heard.ok) fail(answer.error.message);
 console.log(`heard: ${answer.text}`);
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
+}

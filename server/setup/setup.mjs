@@ -46,6 +46,15 @@ export function requireNode() {
   throw new SetupError(`Parley needs Node ${MINIMUM_NODE.join('.')} or newer; this is ${process.versions.node}.`);
 }
 
+const isWritable = (folder) => {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
 /** Uploads are decoded into the folder for temporary files, and tsx keeps what it has translated there. */
 export function requireTemporaryFolder() {
   const folder = tmpdir();
@@ -98,6 +107,10 @@ export function buildPlayground() {
   const page = join(PAGE, 'index.html');
   if (!existsSync(join(ROOT, 'web', 'index.html'))) return PAGE;
   if (existsSync(page) && Math.max(...parts.map(newestChange)) < statSync(page).mtimeMs) return PAGE;
+  if (!isWritable(existsSync(PAGE) ? PAGE : ROOT)) {
+    say(`the playground is not built: ${shown(PAGE)} may not be written by this user; the listeners do not need it`);
+    return PAGE;
+  }
   say('building the playground');
   const vite = join(ROOT, 'node_modules', 'vite', 'bin', 'vite.js');
   const { status } = spawnSync(

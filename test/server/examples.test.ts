@@ -1,6 +1,8 @@
 /** The programs of examples/ that ask a server do what they say. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,7 +15,11 @@ import type { Started } from '../support/listeners.ts';
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
 
 /** Runs an example against these listeners; returns what it prints, rejects when it fails. */
-async function runExample({ chat, speech, transcription }: Started, name: string, ...args: string[]): Promise<string> {
+async function runExample(
+  { chat, speech, transcription }: Pick<Started, 'chat' | 'speech' | 'transcription'>,
+  name: string,
+  ...args: string[]
+): Promise<string> {
   const urls = { CHAT_URL: `${chat}/v1`, SPEECH_URL: `${speech}/v1`, TRANSCRIPTION_URL: `${transcription}/v1` };
   const env = { ...process.env, ...urls, PARLEY_API_KEY: 'k' };
   return (await promisify(execFile)(process.execPath, [join(EXAMPLES, name), ...args], { env })).stdout;
@@ -27,6 +33,15 @@ test('chat-stream prints the answer, and fails with the message of an error', as
   await expect(runExample(other, 'chat-stream.mjs')).rejects.toThrow(/valid API key/);
   const broken = await startListeners({ words: ['a', 'b', 'c'], failAfter: 2, failWith: new Error('x') }, { apiKey: 'k' });
   await expect(runExample(broken, 'chat-stream.mjs')).rejects.toThrow(/internal error/);
+});
+
+test.each(['chat-stream.mjs', 'json-answer.mjs', 'speak-and-hear.mjs'])('%s says in a line that there is no server', async (name) => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+  const address = `http://127.0.0.1:${(gone.address() as AddressInfo).port}`;
+  await new Promise((resolve) => gone.close(resolve));
+  const failed = runExample({ chat: address, speech: address, transcription: address }, name);
+  await expect(failed).rejects.toMatchObject({ code: 1, stderr: `no server answers at ${address}/v1: npm start\n` });
 });
 
 test('json-answer sends its schema and reads the answer', async () => {
