@@ -13,7 +13,7 @@ for (const signal of ['SIGINT', 'SIGTERM'])
   });
 
 const [command] = process.argv.slice(2);
-if (command === undefined || command.startsWith('-') || command === 'serve') {
+if (command === undefined || (command.startsWith('-') && command !== '--version') || command === 'serve') {
   if (command === 'serve') process.argv.splice(2, 1);
   await withSetup(requireTemporaryFolder);
   register();
