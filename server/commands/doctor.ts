@@ -155,6 +155,6 @@ async function hub({ endpoint, offline }: SourceSettings): Promise<Finding> {
 
 function tool(name: string, prefix: string): Finding {
   const { status, stdout } = spawnSync(name, ['--version'], { cwd: ROOT, encoding: 'utf8', shell: process.platform === 'win32' });
-  if (status === 0) return { what: name, state: 'ok', found: `${stdout.trim().split('\n').at(-1)}, for models from ${prefix}` };
-  return { what: name, state: 'note', found: `not found; models from ${prefix} need it` };
+  if (status === 0) return { what: name, state: 'ok', found: `${stdout.trim().split('\n').at(-1)}, for models named ${prefix}...` };
+  return { what: name, state: 'note', found: `not found; models named ${prefix}... need it` };
 }
