@@ -109,9 +109,7 @@ export class App implements Services {
     const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.transcripts.restore()];
     await Promise.all([this.library.refresh(), ...work]);
     this.environment.value = await detectEnvironment();
-    if (!canCompute(this.environment.value)) {
-      for (const task of ['chat', 'speech', 'transcription'] as const) this.settings.update('where', { [task]: 'server' });
-    }
+    if (!canCompute(this.environment.value)) this.settings.useServers();
   }
 
   /** Whether anything is heard, in whatever view it began. */
@@ -148,7 +146,7 @@ export class App implements Services {
    * another try. Waits for one that is being loaded, until `signal`; the loading goes on. Throws FailureError when it cannot run.
    */
   async engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine> {
-    if (this.settings.data.peek().where[task] === 'server') {
+    if (this.settings.where.peek()[task] === 'server') {
       await this.#probed;
       return this.remote;
     }

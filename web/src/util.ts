@@ -36,6 +36,11 @@ export function formatTenths(seconds: number): string {
   return `${formatTime(tenths / 10)}.${tenths % 10}`;
 }
 
+/** A number with as many digits as the steps show in which it is set. */
+export function formatStep(value: number, step: number): string {
+  return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+}
+
 /** Hands the person a file. */
 export function download(name: string, content: Blob): void {
   const link = document.createElement('a');

@@ -104,7 +104,7 @@ async function resume(conversation: Conversation): Promise<void> {
 
 function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const app = useApp();
-  const isServer = app.settings.data.value.where.chat === 'server';
+  const isServer = app.settings.where.value.chat === 'server';
   const why = whyNotHere(app.environment.value);
   return (
     <section class="welcome">

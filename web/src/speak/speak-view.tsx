@@ -130,7 +130,7 @@ function SpeakSettings({ text }: { text: string }) {
 /** The voices of the model; of a server that was not asked yet, those that every Parley server has. */
 function VoiceChoice() {
   const app = useApp();
-  const isServer = app.settings.data.value.where.speech === 'server';
+  const isServer = app.settings.where.value.speech === 'server';
   const voices = app.choices.about('speech')?.voices ?? (isServer ? INTERFACE_VOICES : undefined);
   const chosen = app.choices.voice;
   const list = useRef<HTMLDivElement>(null);
