@@ -18,6 +18,7 @@ import { FailureError } from './failure.ts';
 import type { Finder } from './models/find-model.ts';
 import type { HubToken } from './models/hub-token.ts';
 import type { ModelTask } from './models/manifest.ts';
+import { AddWork } from './models/add-work.ts';
 import { ModelChoices } from './models/model-choices.ts';
 import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
@@ -46,6 +47,7 @@ export class App implements Services {
   readonly library: ModelLibrary;
   readonly works: ModelWorks;
   readonly recommended: RecommendedWork;
+  readonly adding: AddWork;
   readonly choices: ModelChoices;
   readonly tabs = new Tabs();
   readonly deletions = new Deletions();
@@ -83,6 +85,7 @@ export class App implements Services {
     };
     this.works = new ModelWorks(this);
     this.recommended = new RecommendedWork(this);
+    this.adding = new AddWork(this);
     this.choices = new ModelChoices(this);
     this.guessedServers = signal(guessServers(location.href, false));
     this.conversations = new ConversationStore(this);

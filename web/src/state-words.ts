@@ -2,7 +2,11 @@
 import type { SessionState } from './backend/session-state.ts';
 import type { Environment } from './environment.ts';
 import type { Remedy } from './failure.ts';
+import { formatSeconds } from '../../sources/index.ts';
 import { formatBytes, sentence } from './util.ts';
+
+/** Bits a second, for a first idea of how long a download takes. */
+const USUAL_LINE = 20e6;
 
 export interface StateWords {
   readonly word: string;
@@ -34,9 +38,7 @@ export function describeSession(state: SessionState, environment: Environment, b
     case 'idle': {
       return {
         word: stored ? 'stored' : 'not loaded',
-        sentence: stored
-          ? 'The model is stored in this browser and not loaded yet.'
-          : `The model is not here yet: ${formatBytes(bytes)} to download, once.`,
+        sentence: stored ? 'The model is stored in this browser and not loaded yet.' : absentWords(bytes),
         actions: ['load'],
         isProblem: false,
       };
@@ -45,7 +47,7 @@ export function describeSession(state: SessionState, environment: Environment, b
       const amount = `${formatBytes(state.done)}${state.total > 0 ? ` of ${formatBytes(state.total)}` : ''}`;
       return {
         word: 'downloading',
-        sentence: `Downloading the model: ${amount}`,
+        sentence: `Downloading the model: ${amount}${state.left === undefined ? '' : `, ${formatSeconds(state.left)} left`}`,
         ...shareOf(state),
         actions: ['cancel'],
         isProblem: false,
@@ -73,6 +75,12 @@ export function describeSession(state: SessionState, environment: Environment, b
     case 'failed':
       return { word: 'failed', sentence: sentence(state.failure.message), actions: state.failure.remedies, isProblem: true };
   }
+}
+
+/** Nothing of a size that is not known yet. */
+function absentWords(bytes: number): string {
+  if (bytes === 0) return 'The model is not here yet.';
+  return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds((bytes * 8) / USUAL_LINE)} at 20 Mbit/s.`;
 }
 
 /** Nothing where the whole is not known. */

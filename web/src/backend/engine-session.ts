@@ -6,6 +6,7 @@ import type { EngineClient } from '../../../engine/client.ts';
 import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
+import { Meter } from '../../../sources/index.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
@@ -88,6 +89,11 @@ export class EngineSession {
   /** Gets the model complete and undamaged into the store. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
     const total = manifestBytes(manifest);
+    const meter = new Meter();
+    const downloading = (done: number, all: number): void => {
+      meter.note(done, performance.now());
+      show({ name: 'downloading', done, total: all, left: meter.secondsLeft(all) });
+    };
     let stored = await this.#store.get(manifest.id);
     if (stored && isOutdated(stored.manifest, manifest)) {
       await this.#store.remove(manifest.id);
@@ -95,7 +101,7 @@ export class EngineSession {
     }
     if (!stored?.complete) {
       show({ name: 'downloading', done: 0, total });
-      await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+      await this.#store.download(manifest, signal, downloading);
       void navigator.storage.persist?.();
     }
     show({ name: 'checking', done: 0, total });
@@ -105,7 +111,7 @@ export class EngineSession {
     if (manifest.files.some((file) => damaged.includes(file.name) && file.url === undefined)) {
       throw new StoreError('damaged', `the stored copy of ${manifest.id} is damaged (${damaged.join(', ')}); open the files again`);
     }
-    await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+    await this.#store.download(manifest, signal, downloading);
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {

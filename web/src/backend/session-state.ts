@@ -4,7 +4,8 @@ import type { Failure } from '../failure.ts';
 /** The life of one task's engine in the tab. */
 export type SessionState =
   | { readonly name: 'idle' }
-  | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number }
+  /** `left`: seconds that it will take yet, where that can be guessed. */
+  | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number; readonly left?: number | undefined }
   | { readonly name: 'loading' }
   | { readonly name: 'ready'; readonly info: EngineInfo }
   | { readonly name: 'lost' }

@@ -4,6 +4,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { DEFAULT_SETTINGS } from '../settings.ts';
 import { whyNotHere } from '../state-words.ts';
 import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
@@ -102,18 +103,24 @@ async function resume(conversation: Conversation): Promise<void> {
   if (last?.role === 'assistant' && last.status.peek() === 'failed') await conversation.answer();
 }
 
+/** For somebody who has never heard of it: what this is, where it runs, what to do, and how to bring a model. */
 function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const app = useApp();
   const isServer = app.settings.where.value.chat === 'server';
   const why = whyNotHere(app.environment.value);
+  const isOwn = app.settings.value.models.chat !== DEFAULT_SETTINGS.models.chat;
+  const device = app.environment.value === 'software' ? 'by your own processor (the browser offers no GPU)' : 'on your own GPU';
   return (
     <section class="welcome">
       <h1>Ask something.</h1>
-      <p>
-        {isServer
-          ? `Answers come from ${app.server('chat')}.`
-          : 'Answers are computed in this tab, on your own GPU. Nothing you write leaves this page.'}
-      </p>
+      {isServer ? (
+        <p>Answers come from {app.server('chat')}.</p>
+      ) : (
+        <p>
+          Parley chats, <a href="#/speak">speaks</a> and <a href="#/transcribe">transcribes</a> with models that run in this tab, {device}.
+          Nothing you write or say leaves this page.
+        </p>
+      )}
       {isServer && why && <p>{why}</p>}
       <ul class="suggestions">
         {SUGGESTIONS.map((text) => (
@@ -122,6 +129,12 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
           </li>
         ))}
       </ul>
+      {!isServer && !isOwn && (
+        <p>
+          The model that comes with the page is a toy. <a href="#/models">Models</a> has real ones to download, and takes your own: drop a
+          GGUF file or a model’s folder anywhere on this page.
+        </p>
+      )}
     </section>
   );
 }

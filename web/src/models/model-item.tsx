@@ -5,7 +5,8 @@ import type { SessionState } from '../backend/session-state.ts';
 import { aboutWords, memoryWords } from './about-words.ts';
 import { TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
-import type { ModelManifest } from './manifest.ts';
+import type { ModelManifest, ModelTask } from './manifest.ts';
+import type { Route } from '../router.ts';
 import type { StoredModel } from './model-store.ts';
 import type { ModelWork } from './model-work.ts';
 import { formatBytes, sentence } from '../util.ts';
@@ -84,6 +85,13 @@ export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
 const STATE_WORDS = { fetch: 'downloading', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
 const WORK_WORDS = { fetch: 'Downloading', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
 
+/** Where a loaded model is used, and the word for it. */
+const VIEW_OF: Readonly<Record<ModelTask, readonly [Route, string]>> = {
+  chat: ['chat', 'Chat'],
+  speech: ['speak', 'Speak'],
+  transcription: ['transcribe', 'Transcribe'],
+};
+
 interface ActionsProps {
   readonly manifest: ModelManifest;
   readonly work: ModelWork;
@@ -114,6 +122,8 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
   const isFetchable = !stored?.complete && files[0]?.url !== undefined;
   const get = stored ? 'Resume' : `Download ${formatBytes(manifestBytes(manifest))}`;
   const isHere = stored?.complete || manifest.source === 'bundled';
+  // Added in this visit: it waits for this.
+  const isNew = app.library.found.value.some((found) => found.id === id);
   return (
     <div class="row">
       {isFetchable && (
@@ -127,12 +137,22 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
         </button>
       )}
       {session === 'ready' ? (
-        <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
-          Unload
-        </button>
+        <>
+          <button class="primary" onClick={() => app.router.go(VIEW_OF[task][0])} {...of(VIEW_OF[task][1])}>
+            {VIEW_OF[task][1]}
+          </button>
+          <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
+            Unload
+          </button>
+        </>
       ) : (
         isHere && (
-          <button onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
+          <button
+            class={isNew ? 'primary' : ''}
+            onClick={load}
+            disabled={isChosen && session !== 'idle' && session !== 'failed'}
+            {...of('Load')}
+          >
             Load
           </button>
         )
