@@ -96,6 +96,27 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
   });
 
+  test('a second tab that wants the model while the first one downloads it waits for it, and fetches nothing again', async () => {
+    hold();
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    const second = await openPage(context, server.url);
+    await second.fill('.composer textarea', CAPITAL);
+    await second.press('.composer textarea', 'Enter');
+    await waitForState(second, 'chat', 'elsewhere');
+    await second.locator('.notice').getByText('perhaps in another tab').waitFor();
+    await second.getByRole('button', { name: 'Cancel' }).click();
+    await waitForState(second, 'chat', 'idle');
+    await second.click('text=Load the model');
+    await waitForState(second, 'chat', 'elsewhere');
+    server.requests.length = 0;
+    server.intercept = undefined;
+    await waitForState(page, 'chat', 'ready');
+    await waitForState(second, 'chat', 'ready');
+    // The connection that hung was broken, and taken up again by the tab that had it.
+    expect(server.requests.filter((path) => path.endsWith('parley-chat/model.safetensors')).length).toBeLessThanOrEqual(1);
+  });
+
   test('another question after such a failure loads the model again', async () => {
     await context.setOffline(true);
     await send(CAPITAL);

@@ -28,6 +28,7 @@ const STATES: readonly SessionState[] = [
   { name: 'idle' },
   { name: 'downloading', done: 5, total: 10 },
   { name: 'checking', done: 5, total: 10 },
+  { name: 'elsewhere' },
   { name: 'loading' },
   { name: 'ready', info: { adapter: {} as never, models: [] } },
   { name: 'lost' },

@@ -53,6 +53,13 @@ export function describeSession(state: SessionState, environment: Environment, b
         isProblem: false,
       };
     }
+    case 'elsewhere':
+      return {
+        word: 'waiting',
+        sentence: 'This model is being downloaded already, perhaps in another tab. It is loaded when that is done.',
+        actions: ['cancel'],
+        isProblem: false,
+      };
     case 'checking':
       return {
         word: 'checking',

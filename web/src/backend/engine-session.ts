@@ -101,7 +101,7 @@ export class EngineSession {
     }
     if (!stored?.complete) {
       show({ name: 'downloading', done: 0, total });
-      await this.#store.download(manifest, signal, downloading);
+      await this.#store.download(manifest, signal, downloading, () => show({ name: 'elsewhere' }));
       void navigator.storage.persist?.();
     }
     show({ name: 'checking', done: 0, total });

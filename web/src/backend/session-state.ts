@@ -6,6 +6,8 @@ export type SessionState =
   | { readonly name: 'idle' }
   /** `left`: seconds that it will take yet, where that can be guessed. */
   | { readonly name: 'downloading' | 'checking'; readonly done: number; readonly total: number; readonly left?: number | undefined }
+  /** Somebody else downloads the model, in another tab as a rule. */
+  | { readonly name: 'elsewhere' }
   | { readonly name: 'loading' }
   | { readonly name: 'ready'; readonly info: EngineInfo }
   | { readonly name: 'lost' }
