@@ -61,6 +61,10 @@ describe('what the page says of a state', () => {
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false).sentence).toContain(
       '11 MB to download, once, in about 4 s at 20 Mbit/s',
     );
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false, false).sentence).toMatch(
+      /not stored in this browser, and there is no network/,
+    );
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true, false).sentence).toMatch(/^The model is stored/);
     expect(describeSession({ name: 'idle' }, 'ready', 0, false).sentence).toBe('The model is not here yet.');
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true).sentence).not.toContain('MB');
   });

@@ -237,6 +237,25 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect(await listed(first).count()).toBe(0);
   });
 
+  test('what another tab deletes does not go without a word: its answer stops, and either tab brings it back', async () => {
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await ask(first, 'Keep me');
+    await openConversation(second, 'Keep me');
+    engine.options = LONG;
+    await submit(second, 'Go on');
+    await second.waitForSelector('.message.assistant[data-status="writing"]');
+    await first.getByRole('button', { name: 'Delete Keep me' }).click();
+    const undo = (page: Page) => page.locator('.rail').getByRole('button', { name: 'Undo: bring back Keep me' });
+    await undo(second).waitFor();
+    expect(await second.locator('.message').count()).toBe(0);
+    await undo(second).click();
+    // It is open again where it was open, and nobody can bring it back once more.
+    await expect.poll(() => questions(second)).toEqual(['Keep me', 'Go on']);
+    await second.waitForSelector('.message.assistant[data-status="stopped"]');
+    await first.locator('.conversations .title', { hasText: 'Keep me' }).waitFor();
+    expect([await undo(first).count(), await undo(second).count()]).toEqual([0, 0]);
+  });
+
   /** Waits until a store holds so many records. */
   async function stored(page: Page, store: string, count: number): Promise<void> {
     const read = (name: string): Promise<number> =>

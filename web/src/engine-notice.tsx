@@ -16,6 +16,7 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
     app.environment.value,
     manifest ? manifestBytes(manifest) : 0,
     app.library.isComplete(id),
+    app.online.value,
   );
   if (words.sentence === undefined) return null;
   return (

@@ -31,14 +31,14 @@ const ENVIRONMENTS: Partial<Record<Environment, string>> = {
 export const whyNotHere = (environment: Environment): string | undefined => ENVIRONMENTS[environment];
 
 /** What a view says about its engine in the tab. `bytes` is the model's size, `stored` whether it is here already. */
-export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean): StateWords {
+export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean, online = true): StateWords {
   const why = whyNotHere(environment);
   if (why !== undefined) return { word: 'no WebGPU', sentence: why, actions: ['useServer', 'device'], isProblem: true };
   switch (state.name) {
     case 'idle': {
       return {
         word: stored ? 'stored' : 'not loaded',
-        sentence: stored ? 'The model is stored in this browser and not loaded yet.' : absentWords(bytes),
+        sentence: stored ? 'The model is stored in this browser and not loaded yet.' : absentWords(bytes, online),
         actions: ['load'],
         isProblem: false,
       };
@@ -85,7 +85,8 @@ export function describeSession(state: SessionState, environment: Environment, b
 }
 
 /** Nothing of a size that is not known yet. */
-function absentWords(bytes: number): string {
+function absentWords(bytes: number, online: boolean): string {
+  if (!online) return 'The model is not stored in this browser, and there is no network to fetch it.';
   if (bytes === 0) return 'The model is not here yet.';
   return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds((bytes * 8) / USUAL_LINE)} at 20 Mbit/s.`;
 }

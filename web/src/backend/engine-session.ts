@@ -101,7 +101,11 @@ export class EngineSession {
     }
     if (!stored?.complete) {
       show({ name: 'downloading', done: 0, total });
-      await this.#store.download(manifest, signal, downloading, () => show({ name: 'elsewhere' }));
+      await this.#store
+        .download(manifest, signal, downloading, () => show({ name: 'elsewhere' }))
+        .catch((error: unknown) => {
+          throw notStored(manifest, error);
+        });
       void navigator.storage.persist?.();
     }
     show({ name: 'checking', done: 0, total });
@@ -164,6 +168,12 @@ function placedModel({ id, main, files }: ModelManifest, stored: boolean): Place
   // Earlier versions stored GGUF files without saying that one stands for the model.
   const first = main ?? (files[0]?.name.endsWith('.gguf') ? files[0].name : undefined);
   return { id, files: placed, ...(first !== undefined && { main: first }) };
+}
+
+/** What broke off, with the model whose file it was. */
+function notStored({ id }: ModelManifest, error: unknown): unknown {
+  if (!(error instanceof StoreError) || error.kind !== 'network') return error;
+  return new StoreError('network', `${id} is not all in this browser yet, and ${error.message}`, { cause: error });
 }
 
 /** True when a newer build publishes other bytes under the same id. */
