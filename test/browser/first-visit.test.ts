@@ -40,6 +40,25 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     server.intercept = (path) => (path.endsWith('parley-chat/model.safetensors') ? 'hang' : undefined);
   };
 
+  test.each([
+    { width: 360, height: 740 },
+    { width: 1280, height: 720 },
+  ])('$width x $height px: what the page is and its one button are in sight', async (size) => {
+    const fresh = await browser.newContext({ viewport: size });
+    const page = await openPage(fresh, server.url);
+    await page.getByText(/11 MB to download, once, in about \d+ s at 20 Mbit\/s/).waitFor();
+    for (const seen of [
+      page.getByRole('heading', { name: 'Ask something.' }),
+      page.getByText(/Nothing you write or say leaves this page/),
+      page.getByRole('button', { name: 'Load the model' }),
+    ]) {
+      const [box, place] = [(await seen.boundingBox())!, (await page.locator('.scroller').boundingBox())!];
+      expect(box.y).toBeGreaterThanOrEqual(place.y);
+      expect(box.y + box.height).toBeLessThanOrEqual(place.y + place.height);
+    }
+    await fresh.close();
+  });
+
   test('a question that is asked while the model is loaded waits for it, and says so', async () => {
     hold();
     await page.click('text=Load the model');

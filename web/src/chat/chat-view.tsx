@@ -20,13 +20,13 @@ const SUGGESTIONS = ['What can you do?', 'Tell me a short story about a fox.', '
 export function ChatView() {
   const app = useApp();
   const conversation = app.conversations.current.value;
-  const { box, content, stick } = useStickToBottom(conversation.id);
+  const messages = conversation.messages.value;
+  const { box, content, stick } = useStickToBottom(conversation.id, messages.length === 0);
   const { voice } = app;
   const drawer = useSignal<Drawer | ''>('');
   useEffect(() => () => voice.leave(), []);
   useChatKeys();
   useEscape(() => closed(drawer) || stopAll(conversation, voice));
-  const messages = conversation.messages.value;
   const send = (text: string): void => {
     stick();
     void conversation.send(text);
@@ -55,7 +55,7 @@ export function ChatView() {
                 />
               ))}
             </ol>
-            <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />
+            {messages.length > 0 && <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />}
           </div>
         </div>
         <div class="dock">
@@ -109,12 +109,12 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const isServer = app.settings.where.value.chat === 'server';
   const why = whyNotHere(app.environment.value);
   const isOwn = app.settings.value.models.chat !== DEFAULT_SETTINGS.models.chat;
-  const device = app.environment.value === 'software' ? 'by your own processor (the browser offers no GPU)' : 'on your own GPU';
+  const device = app.environment.value === 'software' ? 'on your own processor (this browser offers no GPU)' : 'on your own GPU';
   return (
     <section class="welcome">
       <h1>Ask something.</h1>
       {isServer ? (
-        <p>Answers come from {app.server('chat')}.</p>
+        <p>Answers come from {app.server('chat')}. What you write is sent there.</p>
       ) : (
         <p>
           Parley chats, <a href="#/speak">speaks</a> and <a href="#/transcribe">transcribes</a> with models that run in this tab, {device}.
@@ -122,6 +122,7 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
         </p>
       )}
       {isServer && why && <p>{why}</p>}
+      <EngineNotice task="chat" />
       <ul class="suggestions">
         {SUGGESTIONS.map((text) => (
           <li key={text}>

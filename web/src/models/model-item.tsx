@@ -131,11 +131,6 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
           {get}
         </button>
       )}
-      {stored && (
-        <button onClick={() => void work.verify()} {...of('Verify')}>
-          Verify
-        </button>
-      )}
       {session === 'ready' ? (
         <>
           <button class="primary" onClick={() => app.router.go(VIEW_OF[task][0])} {...of(VIEW_OF[task][1])}>
@@ -156,6 +151,11 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
             Load
           </button>
         )
+      )}
+      {stored && (
+        <button onClick={() => void work.verify()} {...of('Verify')}>
+          Verify
+        </button>
       )}
       {stored && (
         <button onClick={() => void work.remove()} {...of('Delete')}>

@@ -22,7 +22,7 @@ export function SpeakView() {
       <header>
         <h1>Speak</h1>
         <ModelPlace task="speech" id="speak-place" />
-        <p>The same text, voice, speed and seed give the same sound, sample for sample.</p>
+        <p>A text is read aloud. The same text, voice, speed and seed give the same sound, sample for sample.</p>
       </header>
       <div class="stack">
         <SpeakForm text={text} making={making} onMake={() => speech.make()} onStop={() => speech.stop()} />
