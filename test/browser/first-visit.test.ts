@@ -46,7 +46,7 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
   ])('$width x $height px: what the page is and its one button are in sight', async (size) => {
     const fresh = await browser.newContext({ viewport: size });
     const page = await openPage(fresh, server.url);
-    await page.getByText(/11 MB to download, once, in about \d+ s at 20 Mbit\/s/).waitFor();
+    await page.getByText(/11 MB to download, once, in about \d+ s at 20\sMbit\/s/).waitFor();
     for (const seen of [
       page.getByRole('heading', { name: 'Ask something.' }),
       page.getByText(/Nothing you write or say leaves this page/),

@@ -59,7 +59,7 @@ describe('what the page says of a state', () => {
 
   test('a model that is not here names its size before it is fetched; a stored one does not', () => {
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false).sentence).toContain(
-      '11 MB to download, once, in about 4 s at 20 Mbit/s',
+      '11 MB to download, once, in about 4 s at 20\u00a0Mbit/s',
     );
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false, false).sentence).toMatch(
       /not stored in this browser, and there is no network/,

@@ -256,6 +256,21 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect([await undo(first).count(), await undo(second).count()]).toEqual([0, 0]);
   });
 
+  test('what a full browser does not keep is said above the composer, also on a phone, and no longer once it does', async () => {
+    const page = await openPage(context, url);
+    await page.setViewportSize({ width: 360, height: 740 });
+    const session = await context.newCDPSession(page);
+    const { origin } = new URL(url);
+    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1 });
+    await ask(page, 'Not kept');
+    await page.locator('.composer').getByText('Conversations cannot be kept here: this browser has no more space').waitFor();
+    await session.send('Storage.overrideQuotaForOrigin', { origin });
+    await ask(page, 'Kept');
+    await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
+    await page.reload();
+    await expect.poll(() => questions(page)).toEqual(['Not kept', 'Kept']);
+  });
+
   /** Waits until a store holds so many records. */
   async function stored(page: Page, store: string, count: number): Promise<void> {
     const read = (name: string): Promise<number> =>

@@ -24,6 +24,13 @@ export function sentence(message: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
+/** Why a browser refuses to store something; of a lack of space it says nothing but its name. */
+export function whyNotKept(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'QuotaExceededError') return 'this browser has no more space for this page. Stored models can be deleted under Models.';
+  return error.message || error.name;
+}
+
 /** Seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);

@@ -5,7 +5,7 @@ import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
-import { newId } from '../util.ts';
+import { newId, whyNotKept } from '../util.ts';
 import { History } from './history.ts';
 import { mark } from './record.ts';
 import type { Edit } from './record.ts';
@@ -184,6 +184,6 @@ export class ConversationStore {
   }
 
   #complain(error: unknown): void {
-    this.problem.value = `Conversations cannot be kept here: ${error instanceof Error ? error.message : String(error)}`;
+    this.problem.value = `Conversations cannot be kept here: ${whyNotKept(error)}`;
   }
 }

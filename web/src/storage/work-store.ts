@@ -1,5 +1,6 @@
 /** Takes, transcripts, their sound and what is being typed, in IndexedDB. Conversations have a database of their own (chat/history.ts). */
 import { signal } from '@preact/signals';
+import { whyNotKept } from '../util.ts';
 import { Database } from './database.ts';
 import type { Tabs } from './tabs.ts';
 import { TextKeeper } from './text-keeper.ts';
@@ -95,7 +96,7 @@ export class WorkStore {
     try {
       return await work;
     } catch (error) {
-      this.problem.value = `This cannot be kept for the next visit: ${error instanceof Error ? error.message : String(error)}`;
+      this.problem.value = `This cannot be kept for the next visit: ${whyNotKept(error)}`;
       return otherwise;
     }
   }
