@@ -271,6 +271,25 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await expect.poll(() => questions(page)).toEqual(['Not kept', 'Kept']);
   });
 
+  test('what a browser refuses to keep at once is said with its reason', async () => {
+    // As Firefox does of values of many megabytes.
+    await context.addInitScript(() => {
+      const put = IDBObjectStore.prototype.put;
+      IDBObjectStore.prototype.put = function (value: { readonly messages?: readonly unknown[] }) {
+        if (value.messages?.length === 2) throw new DOMException('too large for this', 'InvalidStateError');
+        return put.call(this, value);
+      };
+    });
+    const page = await openPage(context, url);
+    const errors: string[] = [];
+    page.on('pageerror', (error) => errors.push(error.message));
+    await ask(page, 'Hi');
+    await page.locator('.composer').getByText('Conversations cannot be kept here: too large for this').waitFor();
+    await ask(page, 'Again');
+    await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
+    expect(errors).toEqual([]);
+  });
+
   /** Waits until a store holds so many records. */
   async function stored(page: Page, store: string, count: number): Promise<void> {
     const read = (name: string): Promise<number> =>

@@ -27,7 +27,8 @@ export function sentence(message: string): string {
 /** Why a browser refuses to store something; of a lack of space it says nothing but its name. */
 export function whyNotKept(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'QuotaExceededError') return 'this browser has no more space for this page. Stored models can be deleted under Models.';
+  if (error.name === 'QuotaExceededError')
+    return 'this browser has no more space for this page. Stored models can be deleted under Models.';
   return error.message || error.name;
 }
 
