@@ -8,7 +8,6 @@ import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
 import { droppedFiles, isModelDrop } from './models/dropped-model.ts';
 import { ModelsView } from './models/models-view.tsx';
-import { describeFolder, describeGguf } from './models/picked-model.ts';
 import { ROUTES } from './router.ts';
 import type { Route } from './router.ts';
 import type { Theme } from './settings.ts';
@@ -97,9 +96,7 @@ function takeDroppedModels({ adding, router }: App, over: Signal<boolean>): () =
     if (!dropped?.types.includes('Files')) return;
     event.preventDefault();
     if (event.type !== 'drop' || !(isModelDrop(dropped) || router.route.peek() === 'models')) return;
-    void droppedFiles(dropped).then((files) =>
-      adding.open(files, [...files.keys()].some((path) => path.includes('/')) ? describeFolder : describeGguf),
-    );
+    void adding.take(droppedFiles(dropped));
     router.go('models');
   };
   // Between two elements of the page nothing is left.

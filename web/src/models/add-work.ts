@@ -7,7 +7,7 @@ import { formatBytes } from '../util.ts';
 import { findModel } from './find-model.ts';
 import { requireFit, roomHere } from './fit.ts';
 import { manifestBytes } from './manifest.ts';
-import { describeFolder } from './picked-model.ts';
+import { describeFolder, describeGguf } from './picked-model.ts';
 import type { RecommendedPlace } from './recommended-work.ts';
 
 export class AddWork {
@@ -32,15 +32,27 @@ export class AddWork {
     });
   }
 
-  /** Opens files of the person by their paths, and copies them where they can be read and have room. */
+  /** Opens files of the person by their paths. */
   open(files: ReadonlyMap<string, File>, describe: typeof describeFolder): Promise<void> {
+    return this.#look((signal) => this.#copy(files, describe, signal));
+  }
+
+  /** Opens what was dropped: a folder, or GGUF files. */
+  take(dropped: Promise<ReadonlyMap<string, File>>): Promise<void> {
     return this.#look(async (signal) => {
-      const picked = await describe(files, this.#place.finder.describe, signal);
-      requireFit(picked.manifest, await roomHere());
-      this.#place.library.add(picked.manifest);
-      void this.#place.works.of(picked.manifest.id).copy(picked);
-      return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
+      const files = await dropped;
+      const isFolder = [...files.keys()].some((path) => path.includes('/'));
+      return this.#copy(files, isFolder ? describeFolder : describeGguf, signal);
     });
+  }
+
+  /** Copies files where they can be read and have room. */
+  async #copy(files: ReadonlyMap<string, File>, describe: typeof describeFolder, signal: AbortSignal): Promise<string> {
+    const picked = await describe(files, this.#place.finder.describe, signal);
+    requireFit(picked.manifest, await roomHere());
+    this.#place.library.add(picked.manifest);
+    void this.#place.works.of(picked.manifest.id).copy(picked);
+    return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
   }
 
   /** A model that is looked at takes the place of one before it. */

@@ -167,6 +167,7 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
 }
 
 function stateWords(stored: { readonly complete: boolean; readonly bytes: number } | undefined, total: number, session: string): string {
+  if (session === 'elsewhere') return 'waiting';
   if (session !== 'idle' && session !== 'failed') return session === 'ready' ? 'loaded' : session;
   if (!stored) return 'not stored';
   return stored.complete ? 'stored' : `${Math.floor((stored.bytes / total) * 100)} %`;
