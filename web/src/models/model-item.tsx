@@ -101,10 +101,9 @@ interface ActionsProps {
 }
 
 function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProps) {
-  const app = useApp();
-  const { id, task, files } = manifest;
+  const { id, files } = manifest;
   const running = work.running.value;
-  const of = (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });
+  const of = named(id);
   if (running) {
     const word = running.kind === 'fetch' ? 'Pause' : 'Cancel';
     return (
@@ -115,15 +114,9 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
       </div>
     );
   }
-  const load = (): void => {
-    app.settings.update('models', { [task]: id });
-    void app.load(task);
-  };
   const isFetchable = !stored?.complete && files[0]?.url !== undefined;
   const get = stored ? 'Resume' : `Download ${formatBytes(manifestBytes(manifest))}`;
   const isHere = stored?.complete || manifest.source === 'bundled';
-  // Added in this visit: it waits for this.
-  const isNew = app.library.found.value.some((found) => found.id === id);
   return (
     <div class="row">
       {isFetchable && (
@@ -131,27 +124,7 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
           {get}
         </button>
       )}
-      {session === 'ready' ? (
-        <>
-          <button class="primary" onClick={() => app.router.go(VIEW_OF[task][0])} {...of(VIEW_OF[task][1])}>
-            {VIEW_OF[task][1]}
-          </button>
-          <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
-            Unload
-          </button>
-        </>
-      ) : (
-        isHere && (
-          <button
-            class={isNew ? 'primary' : ''}
-            onClick={load}
-            disabled={isChosen && session !== 'idle' && session !== 'failed'}
-            {...of('Load')}
-          >
-            Load
-          </button>
-        )
-      )}
+      <SessionActions manifest={manifest} isHere={isHere} session={session} isChosen={isChosen} />
       {stored && (
         <button onClick={() => void work.verify()} {...of('Verify')}>
           Verify
@@ -165,6 +138,43 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
     </div>
   );
 }
+
+/** What is done with its engine. */
+function SessionActions({ manifest, isHere, session, isChosen }: Omit<ActionsProps, 'work' | 'stored'> & { readonly isHere: boolean }) {
+  const app = useApp();
+  const { id, task } = manifest;
+  const of = named(id);
+  const [route, word] = VIEW_OF[task];
+  if (session === 'ready') {
+    return (
+      <>
+        <button class="primary" onClick={() => app.router.go(route)} {...of(word)}>
+          {word}
+        </button>
+        <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
+          Unload
+        </button>
+      </>
+    );
+  }
+  if (!isHere) return null;
+  const load = (): void => {
+    app.settings.update('models', { [task]: id });
+    void app.load(task);
+  };
+  // Added in this visit: it waits for this.
+  const isNew = app.library.found.value.some((found) => found.id === id);
+  return (
+    <button class={isNew ? 'primary' : ''} onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
+      Load
+    </button>
+  );
+}
+
+/** A button's name: what it does, and to which model. */
+const named =
+  (id: string) =>
+  (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });
 
 function stateWords(stored: { readonly complete: boolean; readonly bytes: number } | undefined, total: number, session: string): string {
   if (session === 'elsewhere') return 'waiting';
