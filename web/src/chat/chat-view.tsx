@@ -132,8 +132,8 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
       </ul>
       {!isServer && !isOwn && (
         <p>
-          The model that comes with the page is a toy. <a href="#/models">Models</a> has real ones to download, and takes your own: drop a
-          GGUF file or a model’s folder anywhere on this page.
+          The model that comes with the page is a toy. <a href="#/models">Models</a> has real ones to download, and opens your own: a GGUF
+          file or a model’s folder, which may also be dropped anywhere on this page.
         </p>
       )}
     </section>
