@@ -10,7 +10,7 @@ import type { Finder } from '../../web/src/models/find-model.ts';
 import type { HubAccess } from '../../web/src/models/hub-authorization.ts';
 import { requireFit } from '../../web/src/models/fit.ts';
 import type { ModelManifest } from '../../web/src/models/manifest.ts';
-import { describeFolder, describeGguf } from '../../web/src/models/picked-model.ts';
+import { describeFolder, describeGguf, pickedFiles } from '../../web/src/models/picked-model.ts';
 import type { PickedModel } from '../../web/src/models/picked-model.ts';
 import { modelFiles, modelPath } from '../../web/src/worker/model-files.ts';
 import { RangeFile } from '../../web/src/worker/range-file.ts';
@@ -197,11 +197,11 @@ describe('files of the person', () => {
   };
   const open = (folder: string): Promise<PickedModel> => {
     const files = folderFiles(join(ROOT, folder)).map(([name, bytes]) => file(`mine/${name}`, bytes));
-    return describeFolder(files, readHeaders, signal);
+    return describeFolder(pickedFiles(files), readHeaders, signal);
   };
   const openGguf = (names: readonly (readonly [string, string])[]): Promise<PickedModel> =>
     describeGguf(
-      names.map(([name, path]) => file(name, path === '' ? '' : bytesOf(`test/fixtures/gguf/tiny/${path}`))),
+      pickedFiles(names.map(([name, path]) => file(name, path === '' ? '' : bytesOf(`test/fixtures/gguf/tiny/${path}`)))),
       readHeaders,
       signal,
     );
@@ -240,6 +240,6 @@ describe('files of the person', () => {
     [{ 'config.json': '{"model_type":5}', 'model.safetensors': 'x' }, /^config.json says model_type 5; known are/],
   ])('%o is refused', async (files, message) => {
     const picked = Object.entries(files).map(([name, text]) => file(`mine/${name}`, text));
-    await expect(describeFolder(picked, readHeaders, signal)).rejects.toThrow(message);
+    await expect(describeFolder(pickedFiles(picked), readHeaders, signal)).rejects.toThrow(message);
   });
 });

@@ -40,6 +40,25 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     server.intercept = (path) => (path.endsWith('parley-chat/model.safetensors') ? 'hang' : undefined);
   };
 
+  test.each([
+    { width: 360, height: 740 },
+    { width: 1280, height: 720 },
+  ])('$width x $height px: what the page is and its one button are in sight', async (size) => {
+    const fresh = await browser.newContext({ viewport: size });
+    const page = await openPage(fresh, server.url);
+    await page.getByText(/11 MB to download, once, in about \d+ s at 20\sMbit\/s/).waitFor();
+    for (const seen of [
+      page.getByRole('heading', { name: 'Ask something.' }),
+      page.getByText(/Nothing you write or say leaves this page/),
+      page.getByRole('button', { name: 'Load the model' }),
+    ]) {
+      const [box, place] = [(await seen.boundingBox())!, (await page.locator('.scroller').boundingBox())!];
+      expect(box.y).toBeGreaterThanOrEqual(place.y);
+      expect(box.y + box.height).toBeLessThanOrEqual(place.y + place.height);
+    }
+    await fresh.close();
+  });
+
   test('a question that is asked while the model is loaded waits for it, and says so', async () => {
     hold();
     await page.click('text=Load the model');
@@ -94,6 +113,27 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     await answer('done');
     expect(await page.locator('.message').count()).toBe(2);
     expect(await page.locator('.message.assistant .markdown').innerText()).toMatch(/Paris/);
+  });
+
+  test('a second tab that wants the model while the first one downloads it waits for it, and fetches nothing again', async () => {
+    hold();
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    const second = await openPage(context, server.url);
+    await second.fill('.composer textarea', CAPITAL);
+    await second.press('.composer textarea', 'Enter');
+    await waitForState(second, 'chat', 'elsewhere');
+    await second.locator('.notice').getByText('perhaps in another tab').waitFor();
+    await second.getByRole('button', { name: 'Cancel' }).click();
+    await waitForState(second, 'chat', 'idle');
+    await second.click('text=Load the model');
+    await waitForState(second, 'chat', 'elsewhere');
+    server.requests.length = 0;
+    server.intercept = undefined;
+    await waitForState(page, 'chat', 'ready');
+    await waitForState(second, 'chat', 'ready');
+    // The connection that hung was broken, and taken up again by the tab that had it.
+    expect(server.requests.filter((path) => path.endsWith('parley-chat/model.safetensors')).length).toBeLessThanOrEqual(1);
   });
 
   test('another question after such a failure loads the model again', async () => {

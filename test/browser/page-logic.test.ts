@@ -28,6 +28,7 @@ const STATES: readonly SessionState[] = [
   { name: 'idle' },
   { name: 'downloading', done: 5, total: 10 },
   { name: 'checking', done: 5, total: 10 },
+  { name: 'elsewhere' },
   { name: 'loading' },
   { name: 'ready', info: { adapter: {} as never, models: [] } },
   { name: 'lost' },
@@ -57,7 +58,14 @@ describe('what the page says of a state', () => {
   );
 
   test('a model that is not here names its size before it is fetched; a stored one does not', () => {
-    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false).sentence).toContain('11 MB');
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false).sentence).toContain(
+      '11 MB to download, once, in about 4 s at 20\u00a0Mbit/s',
+    );
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, false, false).sentence).toMatch(
+      /not stored in this browser, and there is no network/,
+    );
+    expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true, false).sentence).toMatch(/^The model is stored/);
+    expect(describeSession({ name: 'idle' }, 'ready', 0, false).sentence).toBe('The model is not here yet.');
     expect(describeSession({ name: 'idle' }, 'ready', 11_000_000, true).sentence).not.toContain('MB');
   });
 
@@ -65,6 +73,8 @@ describe('what the page says of a state', () => {
     const words = describeSession({ name: 'downloading', done: 0, total: 0 }, 'ready', 0, false);
     expect(words.sentence).toBe('Downloading the model: 0 B');
     expect(words).not.toHaveProperty('progress');
+    const known = describeSession({ name: 'downloading', done: 3e6, total: 11e6, left: 5.2 }, 'ready', 0, false);
+    expect(known.sentence).toBe('Downloading the model: 3.0 MB of 11 MB, 5 s left');
   });
 
   test('a full disk offers to run without storing', () => {

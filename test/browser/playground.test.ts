@@ -360,26 +360,3 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('Message');
   });
 });
-
-describe.skipIf(findChromium() === undefined)('without WebGPU', () => {
-  test('the page says so and chooses the server', async () => {
-    const server = await serveFolder(buildPlayground('plain'));
-    const browser = await launchChromium({ webgpu: false });
-    try {
-      const page: Page = await openPage(await browser.newContext(), server.url);
-      await waitForState(page, 'chat', 'server');
-      await page.locator('.segments').getByText('in this tab').click();
-      await page
-        .locator('.notice')
-        .getByText(/WebGPU/)
-        .waitFor();
-      await page.locator('.notice').getByText('Use a server').click();
-      await waitForState(page, 'chat', 'server');
-      await page.goto(`${server.url}#/device`);
-      await page.getByText(/offers the page no WebGPU adapter/).waitFor();
-    } finally {
-      await browser.close();
-      await server.close();
-    }
-  });
-});

@@ -125,6 +125,55 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     for (const name of ['Send', 'Hold to talk']) expect(await page.getByRole('button', { name }).isVisible()).toBe(true);
   });
 
+  test('a pasted book is folded, and unfolds where its reading begins; on paper it is whole', async () => {
+    const book = `It begins.\n${'Some words more. '.repeat(6000)}It ends.`;
+    await answered('Long.', book);
+    const message = page.locator('.message.user').last();
+    const shown = (): Promise<string> => message.locator('.question').innerText();
+    const height = async (): Promise<number> => (await message.boundingBox())!.height;
+    expect(await shown()).toMatch(/^It begins/);
+    expect((await shown()).length).toBeLessThan(700);
+    expect(await height()).toBeLessThan(400);
+    // The answer is in sight.
+    const answer = (await page.locator('.message.assistant').last().boundingBox())!;
+    expect(answer.y + answer.height).toBeLessThan((await page.locator('.composer').boundingBox())!.y);
+    const all = message.getByRole('button', { name: `Show all ${book.length.toLocaleString('en')} characters` });
+    expect(await all.getAttribute('aria-expanded')).toBe('false');
+    await all.focus();
+    await page.keyboard.press('Enter');
+    await message.getByRole('button', { name: 'Show less', expanded: true }).waitFor();
+    expect(await shown()).toBe(book);
+    const [box, seen] = [(await page.locator('.scroller').boundingBox())!, message.getByRole('heading', { name: 'You' })];
+    await expect.poll(async () => Math.abs((await seen.boundingBox())!.y - box.y)).toBeLessThan(60);
+    expect(await seen.evaluate((heading) => heading === document.activeElement)).toBe(true);
+    await message.getByRole('button', { name: 'Show less' }).click();
+    expect(await height()).toBeLessThan(400);
+    await page.emulateMedia({ media: 'print' });
+    expect(await shown()).toBe(book);
+    await page.emulateMedia({ media: 'screen' });
+    // What is taken along is the whole of it.
+    await message.hover();
+    await message.getByRole('button', { name: 'Copy' }).click();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(book);
+  });
+
+  test.each([360, 390])('the line of the model is one line on a phone of %i px, however long its name is', async (width) => {
+    await page.setViewportSize({ width, height: 800 });
+    const place = page.locator('.composer .place');
+    const lines = (await place.boundingBox())!.height / (await place.evaluate((line) => parseFloat(getComputedStyle(line).lineHeight)));
+    expect(lines).toBeCloseTo(1, 1);
+    // What is not seen is heard all the same.
+    expect(await place.innerText()).toBe(`parley-chat on ${new URL(page.url()).host} · 1,024 tokens of context`);
+    await place.locator('.name').evaluate((name) => (name.textContent = 'a-model-with-a-name-of-more-than-one-line-Q4_K_M'));
+    const [line, part] = [(await place.boundingBox())!, (await place.locator('.part').first().boundingBox())!];
+    expect(part.y).toBe(line.y);
+    expect(part.x + part.width).toBeLessThanOrEqual(line.x + line.width);
+    // The name gives way, the place does not.
+    expect(await place.locator('.name').evaluate((name) => name.scrollWidth > name.clientWidth)).toBe(true);
+    expect(part.height).toBeLessThanOrEqual(line.height + 1);
+    await place.locator('.name').evaluate((name) => (name.textContent = 'parley-chat'));
+  });
+
   test('a drawer says that it is open, and Esc closes it', async () => {
     await page.setViewportSize({ width: 390, height: 800 });
     await page.getByRole('button', { name: 'Settings' }).click();

@@ -237,6 +237,59 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect(await listed(first).count()).toBe(0);
   });
 
+  test('what another tab deletes does not go without a word: its answer stops, and either tab brings it back', async () => {
+    const [first, second] = [await openPage(context, url), await openPage(context, url)];
+    await ask(first, 'Keep me');
+    await openConversation(second, 'Keep me');
+    engine.options = LONG;
+    await submit(second, 'Go on');
+    await second.waitForSelector('.message.assistant[data-status="writing"]');
+    await first.getByRole('button', { name: 'Delete Keep me' }).click();
+    const undo = (page: Page) => page.locator('.rail').getByRole('button', { name: 'Undo: bring back Keep me' });
+    await undo(second).waitFor();
+    expect(await second.locator('.message').count()).toBe(0);
+    await undo(second).click();
+    // It is open again where it was open, and nobody can bring it back once more.
+    await expect.poll(() => questions(second)).toEqual(['Keep me', 'Go on']);
+    await second.waitForSelector('.message.assistant[data-status="stopped"]');
+    await first.locator('.conversations .title', { hasText: 'Keep me' }).waitFor();
+    expect([await undo(first).count(), await undo(second).count()]).toEqual([0, 0]);
+  });
+
+  test('what a full browser does not keep is said above the composer, also on a phone, and no longer once it does', async () => {
+    const page = await openPage(context, url);
+    await page.setViewportSize({ width: 360, height: 740 });
+    const session = await context.newCDPSession(page);
+    const { origin } = new URL(url);
+    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1 });
+    await ask(page, 'Not kept');
+    await page.locator('.composer').getByText('Conversations cannot be kept here: this browser has no more space').waitFor();
+    await session.send('Storage.overrideQuotaForOrigin', { origin });
+    await ask(page, 'Kept');
+    await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
+    await page.reload();
+    await expect.poll(() => questions(page)).toEqual(['Not kept', 'Kept']);
+  });
+
+  test('what a browser refuses to keep at once is said with its reason', async () => {
+    // As Firefox does of values of many megabytes.
+    await context.addInitScript(() => {
+      const put = IDBObjectStore.prototype.put;
+      IDBObjectStore.prototype.put = function (value: { readonly messages?: readonly unknown[] }) {
+        if (value.messages?.length === 2) throw new DOMException('too large for this', 'InvalidStateError');
+        return put.call(this, value);
+      };
+    });
+    const page = await openPage(context, url);
+    const errors: string[] = [];
+    page.on('pageerror', (error) => errors.push(error.message));
+    await ask(page, 'Hi');
+    await page.locator('.composer').getByText('Conversations cannot be kept here: too large for this').waitFor();
+    await ask(page, 'Again');
+    await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
+    expect(errors).toEqual([]);
+  });
+
   /** Waits until a store holds so many records. */
   async function stored(page: Page, store: string, count: number): Promise<void> {
     const read = (name: string): Promise<number> =>

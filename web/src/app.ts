@@ -18,6 +18,7 @@ import { FailureError } from './failure.ts';
 import type { Finder } from './models/find-model.ts';
 import type { HubToken } from './models/hub-token.ts';
 import type { ModelTask } from './models/manifest.ts';
+import { AddWork } from './models/add-work.ts';
 import { ModelChoices } from './models/model-choices.ts';
 import { ModelLibrary } from './models/model-library.ts';
 import { ModelStore } from './models/model-store.ts';
@@ -46,6 +47,7 @@ export class App implements Services {
   readonly library: ModelLibrary;
   readonly works: ModelWorks;
   readonly recommended: RecommendedWork;
+  readonly adding: AddWork;
   readonly choices: ModelChoices;
   readonly tabs = new Tabs();
   readonly deletions = new Deletions();
@@ -83,6 +85,7 @@ export class App implements Services {
     };
     this.works = new ModelWorks(this);
     this.recommended = new RecommendedWork(this);
+    this.adding = new AddWork(this);
     this.choices = new ModelChoices(this);
     this.guessedServers = signal(guessServers(location.href, false));
     this.conversations = new ConversationStore(this);
@@ -109,9 +112,7 @@ export class App implements Services {
     const work = [this.conversations.restore(), this.speech.takes.restore(), this.transcription.transcripts.restore()];
     await Promise.all([this.library.refresh(), ...work]);
     this.environment.value = await detectEnvironment();
-    if (!canCompute(this.environment.value)) {
-      for (const task of ['chat', 'speech', 'transcription'] as const) this.settings.update('where', { [task]: 'server' });
-    }
+    if (!canCompute(this.environment.value)) this.settings.useServers();
   }
 
   /** Whether anything is heard, in whatever view it began. */
@@ -148,7 +149,7 @@ export class App implements Services {
    * another try. Waits for one that is being loaded, until `signal`; the loading goes on. Throws FailureError when it cannot run.
    */
   async engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine> {
-    if (this.settings.data.peek().where[task] === 'server') {
+    if (this.settings.where.peek()[task] === 'server') {
       await this.#probed;
       return this.remote;
     }

@@ -8,7 +8,7 @@ import { ACTION_WORDS, describeSession } from './state-words.ts';
 export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestarted?: () => void }) {
   const app = useApp();
   const act = useRemedy(task, onRestarted);
-  if (app.settings.data.value.where[task] === 'server') return null;
+  if (app.settings.where.value[task] === 'server') return null;
   const id = app.settings.data.value.models[task];
   const manifest = app.library.manifest(id);
   const words = describeSession(
@@ -16,6 +16,7 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
     app.environment.value,
     manifest ? manifestBytes(manifest) : 0,
     app.library.isComplete(id),
+    app.online.value,
   );
   if (words.sentence === undefined) return null;
   return (
@@ -42,8 +43,8 @@ export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: '
     else if (action === 'runWithoutStoring') void app.load(task, { store: false }).then(again);
     else if (action === 'cancel') app.sessions[task].unload();
     else if (action === 'restart' || action === 'retry') void app.load(task).then(again);
-    else if (action === 'useServer') app.settings.update('where', { [task]: 'server' });
-    else if (action === 'useTab') app.settings.update('where', { [task]: 'tab' });
+    else if (action === 'useServer') app.settings.choose(task, 'server');
+    else if (action === 'useTab') app.settings.choose(task, 'tab');
     else if (action === 'manageModels') app.router.go('models');
     else if (action === 'device') app.router.go('device');
   };

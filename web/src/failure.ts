@@ -32,6 +32,8 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   out_of_memory: ['manageModels', 'useServer'],
   invalid_model: ['retry', 'manageModels'],
   queue_full: ['retry'],
+  // The same again has no more room.
+  context_length_exceeded: ['manageModels'],
   quota: ['runWithoutStoring', 'manageModels'],
   network: ['retry'],
   denied: ['manageModels'],

@@ -6,8 +6,7 @@ import type { ModelTask } from './models/manifest.ts';
 
 export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   const app = useApp();
-  const { where } = app.settings.data.value;
-  const isServer = where[task] === 'server';
+  const isServer = app.settings.where.value[task] === 'server';
   const server = URL.canParse(app.server(task)) ? new URL(app.server(task)) : undefined;
   const remote = app.remote;
   // Another host is asked with the first question only: some browsers ask the visitor before they let a page look at the local network.
@@ -15,11 +14,19 @@ export function ModelPlace({ task, id }: { task: ModelTask; id: string }) {
   useEffect(() => {
     if (isServer && isOwn) remote.model(task).catch(() => undefined);
   }, [isServer, isOwn, remote]);
-  const words = aboutWords(app.choices.about(task) ?? {});
+  const place = isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab';
+  // Lines break between the parts only. The first gives a long name the room that the place leaves (the typeface is a mono).
   return (
-    <p class="label place" id={id}>
-      <span class="name">{app.choices.name(task) ?? 'the model'}</span>{' '}
-      {[isServer ? `on ${server?.host ?? 'a server'}` : 'in this tab', ...words].join(' · ')}
+    <p class="label place" id={id} style={{ '--place': `${place.length + 1}ch` }}>
+      <span class="part">
+        <span class="name">{app.choices.name(task) ?? 'the model'}</span> {place}
+      </span>
+      {aboutWords(app.choices.about(task) ?? {}).map((word) => (
+        <>
+          {' '}
+          <span class="part">· {word}</span>
+        </>
+      ))}
     </p>
   );
 }

@@ -1,6 +1,6 @@
 /** What the page remembers of the person's choices: typed, versioned, in localStorage (conversations are in IndexedDB). */
-import { signal } from '@preact/signals';
-import type { Signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
+import type { ReadonlySignal, Signal } from '@preact/signals';
 import { CONTROL_NAMES, SAMPLING, samplingField, samplingNumbers } from '../../engine/sampling.ts';
 import type { ControlName } from '../../engine/sampling.ts';
 import type { ModelTask } from './models/manifest.ts';
@@ -11,6 +11,7 @@ export type Theme = 'system' | 'light' | 'dark';
 /** Plain data; each field has a default, so that fields may be added. */
 export interface SettingsData {
   readonly theme: Theme;
+  /** What the person chose; `Settings.where` is where it is. */
   readonly where: Readonly<Record<ModelTask, Where>>;
   /** Base URLs of the three listeners, ending in /v1; empty = guessed from the page's own address. */
   readonly servers: Readonly<Record<ModelTask, string>>;
@@ -36,6 +37,8 @@ export interface SettingsData {
   readonly transcription: { readonly language: string; readonly languages: Readonly<Record<string, string>>; readonly prompt: string };
   readonly microphone: { readonly echoCancellation: boolean; readonly noiseSuppression: boolean; readonly autoGainControl: boolean };
   readonly readAnswers: boolean;
+  /** The rarely used sampling controls are shown. */
+  readonly moreSampling: boolean;
   /** The tab's chat model is split over both graphics cards of the machine. */
   readonly bothAdapters: boolean;
 }
@@ -54,6 +57,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
   transcription: { language: '', languages: {}, prompt: '' },
   microphone: { echoCancellation: true, noiseSuppression: true, autoGainControl: true },
   readAnswers: false,
+  moreSampling: false,
   bothAdapters: false,
 };
 
@@ -62,6 +66,13 @@ const KEY = 'parley.settings.1';
 /** The settings as one signal; `update` merges into one section and saves. */
 export class Settings {
   readonly data: Signal<SettingsData>;
+  /** Where each task is computed in this visit. */
+  readonly where: ReadonlySignal<Readonly<Record<ModelTask, Where>>> = computed(() => ({
+    ...this.data.value.where,
+    ...this.#instead.value,
+  }));
+  /** What stands for the person's choice in this visit; never saved, so that the choice is there again when the tab can compute. */
+  readonly #instead: Signal<Partial<Record<ModelTask, Where>>> = signal({});
   readonly #storage: Storage | undefined;
 
   constructor(storage: Storage | undefined) {
@@ -82,8 +93,20 @@ export class Settings {
     }
   }
 
+  /** Where the person wants a task computed. */
+  choose(task: ModelTask, where: Where): void {
+    const { [task]: _, ...others } = this.#instead.peek();
+    this.#instead.value = others;
+    this.set('where', { ...this.data.peek().where, [task]: where });
+  }
+
+  /** The tab cannot compute: until the person chooses, servers do. */
+  useServers(): void {
+    this.#instead.value = { chat: 'server', speech: 'server', transcription: 'server' };
+  }
+
   /** Changes some fields of a section that is an object. */
-  update<K extends 'where' | 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
+  update<K extends 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
     key: K,
     patch: Partial<SettingsData[K]>,
   ): void {

@@ -1,8 +1,12 @@
 /** The frame around the views: names of the places above, the state of everything in one line below. */
+import { useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { useApp } from './app.ts';
+import type { App } from './app.ts';
 import { ChatView } from './chat/chat-view.tsx';
 import { DeviceView } from './device/device-view.tsx';
+import { droppedFiles, isModelDrop } from './models/dropped-model.ts';
 import { ModelsView } from './models/models-view.tsx';
 import { ROUTES } from './router.ts';
 import type { Route } from './router.ts';
@@ -33,7 +37,8 @@ export function Shell() {
   useKeptFocus(main);
   // After what the view itself stops.
   useEscape(() => app.stopSound(), window);
-  useEffect(keepDroppedFiles, []);
+  const over = useSignal(false);
+  useEffect(() => takeDroppedModels(app, over), []);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
@@ -69,6 +74,9 @@ export function Shell() {
       <main id="main" ref={main} tabIndex={-1} class={`view ${route}`}>
         <View />
       </main>
+      {over.value && route !== 'transcribe' && (
+        <p class="drop-hint number">Drop a GGUF file or a model’s folder to add it. It stays in this browser.</p>
+      )}
       <StatusRail />
       <div class="hidden" role="status">
         {app.announcer.message}
@@ -77,11 +85,28 @@ export function Shell() {
   );
 }
 
-/** A file that is dropped beside what takes it would be opened instead of the page, with all that is going on in it. */
-function keepDroppedFiles(): void {
-  const keep = (event: DragEvent): void => {
-    if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+/**
+ * A model may be dropped anywhere. Any other file that is dropped beside what takes it would be opened instead of the page, with all that is
+ * going on in it.
+ */
+function takeDroppedModels({ adding, router }: App, over: Signal<boolean>): () => void {
+  const take = (event: DragEvent): void => {
+    const dropped = event.dataTransfer;
+    over.value = event.type === 'dragover' && (dropped?.types.includes('Files') ?? false);
+    if (!dropped?.types.includes('Files')) return;
+    event.preventDefault();
+    if (event.type !== 'drop' || !(isModelDrop(dropped) || router.route.peek() === 'models')) return;
+    void adding.take(droppedFiles(dropped));
+    router.go('models');
   };
-  addEventListener('dragover', keep);
-  addEventListener('drop', keep);
+  // Between two elements of the page nothing is left.
+  const leave = (event: DragEvent): void => void (event.relatedTarget === null && (over.value = false));
+  addEventListener('dragover', take);
+  addEventListener('drop', take);
+  addEventListener('dragleave', leave);
+  return () => {
+    removeEventListener('dragover', take);
+    removeEventListener('drop', take);
+    removeEventListener('dragleave', leave);
+  };
 }

@@ -2,7 +2,11 @@
 import type { SessionState } from './backend/session-state.ts';
 import type { Environment } from './environment.ts';
 import type { Remedy } from './failure.ts';
+import { formatSeconds } from '../../sources/index.ts';
 import { formatBytes, sentence } from './util.ts';
+
+/** Bits a second, for a first idea of how long a download takes. */
+const USUAL_LINE = 20e6;
 
 export interface StateWords {
   readonly word: string;
@@ -27,16 +31,14 @@ const ENVIRONMENTS: Partial<Record<Environment, string>> = {
 export const whyNotHere = (environment: Environment): string | undefined => ENVIRONMENTS[environment];
 
 /** What a view says about its engine in the tab. `bytes` is the model's size, `stored` whether it is here already. */
-export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean): StateWords {
+export function describeSession(state: SessionState, environment: Environment, bytes: number, stored: boolean, online = true): StateWords {
   const why = whyNotHere(environment);
   if (why !== undefined) return { word: 'no WebGPU', sentence: why, actions: ['useServer', 'device'], isProblem: true };
   switch (state.name) {
     case 'idle': {
       return {
         word: stored ? 'stored' : 'not loaded',
-        sentence: stored
-          ? 'The model is stored in this browser and not loaded yet.'
-          : `The model is not here yet: ${formatBytes(bytes)} to download, once.`,
+        sentence: stored ? 'The model is stored in this browser and not loaded yet.' : absentWords(bytes, online),
         actions: ['load'],
         isProblem: false,
       };
@@ -45,12 +47,19 @@ export function describeSession(state: SessionState, environment: Environment, b
       const amount = `${formatBytes(state.done)}${state.total > 0 ? ` of ${formatBytes(state.total)}` : ''}`;
       return {
         word: 'downloading',
-        sentence: `Downloading the model: ${amount}`,
+        sentence: `Downloading the model: ${amount}${state.left === undefined ? '' : `, ${formatSeconds(state.left)} left`}`,
         ...shareOf(state),
         actions: ['cancel'],
         isProblem: false,
       };
     }
+    case 'elsewhere':
+      return {
+        word: 'waiting',
+        sentence: 'This model is being downloaded already, perhaps in another tab. It is loaded when that is done.',
+        actions: ['cancel'],
+        isProblem: false,
+      };
     case 'checking':
       return {
         word: 'checking',
@@ -73,6 +82,13 @@ export function describeSession(state: SessionState, environment: Environment, b
     case 'failed':
       return { word: 'failed', sentence: sentence(state.failure.message), actions: state.failure.remedies, isProblem: true };
   }
+}
+
+/** Nothing of a size that is not known yet. */
+function absentWords(bytes: number, online: boolean): string {
+  if (!online) return 'The model is not stored in this browser, and there is no network to fetch it.';
+  if (bytes === 0) return 'The model is not here yet.';
+  return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds((bytes * 8) / USUAL_LINE)} at 20\u00a0Mbit/s.`;
 }
 
 /** Nothing where the whole is not known. */

@@ -94,15 +94,16 @@ function Undo() {
 
 function TaskState({ task, route, name }: { task: ModelTask; route: Route; name: string }) {
   const app = useApp();
-  const { where, models } = app.settings.data.value;
+  const { models } = app.settings.data.value;
+  const isServer = app.settings.where.value[task] === 'server';
   const manifest = app.library.manifest(models[task]);
   const state = app.sessions[task].state.value;
   const words = describeSession(state, app.environment.value, manifest ? manifestBytes(manifest) : 0, app.library.isComplete(models[task]));
-  const word = where[task] === 'server' ? 'server' : words.word.replace(', software adapter', '');
-  const percent = words.progress === undefined || where[task] === 'server' ? '' : ` ${Math.round(words.progress * 100)} %`;
-  const tone = where[task] === 'server' || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
+  const word = isServer ? 'server' : words.word.replace(', software adapter', '');
+  const percent = words.progress === undefined || isServer ? '' : ` ${Math.round(words.progress * 100)} %`;
+  const tone = isServer || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
   return (
-    <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={where[task] === 'server' ? 'server' : state.name}>
+    <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={isServer ? 'server' : state.name}>
       <span class="name">{name}</span>{' '}
       <span class={tone === 'busy' || tone === 'bad' ? '' : 'word'}>
         {word}

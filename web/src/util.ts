@@ -24,6 +24,14 @@ export function sentence(message: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
+/** Why a browser refuses to store something; of a lack of space it says nothing but its name. */
+export function whyNotKept(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'QuotaExceededError')
+    return 'this browser has no more space for this page. Stored models can be deleted under Models.';
+  return error.message || error.name;
+}
+
 /** Seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);
@@ -34,6 +42,11 @@ export function formatTime(seconds: number): string {
 export function formatTenths(seconds: number): string {
   const tenths = Math.round(seconds * 10);
   return `${formatTime(tenths / 10)}.${tenths % 10}`;
+}
+
+/** A number with as many digits as the steps show in which it is set. */
+export function formatStep(value: number, step: number): string {
+  return value.toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
 }
 
 /** Hands the person a file. */

@@ -9,16 +9,12 @@ import { copyText } from './util.ts';
 export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
   const app = useApp();
   const copied = useSignal(false);
-  const { where, servers, apiKey } = app.settings.data.value;
+  const { servers, apiKey } = app.settings.data.value;
+  const where = app.settings.where.value[task];
   const why = whyNotHere(app.environment.value);
   const option = (value: Where, label: string) => (
     <label>
-      <input
-        type="radio"
-        name={`where-${task}`}
-        checked={where[task] === value}
-        onChange={() => app.settings.update('where', { [task]: value })}
-      />
+      <input type="radio" name={`where-${task}`} checked={where === value} onChange={() => app.settings.choose(task, value)} />
       {label}
     </label>
   );
@@ -29,7 +25,7 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
         {option('tab', 'in this tab')}
         {option('server', 'on a server')}
       </div>
-      {where[task] === 'server' && (
+      {where === 'server' && (
         <>
           {why && <p class="label">{why}</p>}
           <label class="field">

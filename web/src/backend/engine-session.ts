@@ -6,6 +6,7 @@ import type { EngineClient } from '../../../engine/client.ts';
 import type { EngineInfo } from '../../../engine/api.ts';
 import type { EngineConfig } from '../../../engine/config.ts';
 import { EngineError } from '../../../engine/errors.ts';
+import { Meter } from '../../../sources/index.ts';
 import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
@@ -88,6 +89,11 @@ export class EngineSession {
   /** Gets the model complete and undamaged into the store. */
   async #fetch(manifest: ModelManifest, signal: AbortSignal, show: (state: SessionState) => void): Promise<void> {
     const total = manifestBytes(manifest);
+    const meter = new Meter();
+    const downloading = (done: number, all: number): void => {
+      meter.note(done, performance.now());
+      show({ name: 'downloading', done, total: all, left: meter.secondsLeft(all) });
+    };
     let stored = await this.#store.get(manifest.id);
     if (stored && isOutdated(stored.manifest, manifest)) {
       await this.#store.remove(manifest.id);
@@ -95,7 +101,11 @@ export class EngineSession {
     }
     if (!stored?.complete) {
       show({ name: 'downloading', done: 0, total });
-      await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+      await this.#store
+        .download(manifest, signal, downloading, () => show({ name: 'elsewhere' }))
+        .catch((error: unknown) => {
+          throw notStored(manifest, error);
+        });
       void navigator.storage.persist?.();
     }
     show({ name: 'checking', done: 0, total });
@@ -105,7 +115,7 @@ export class EngineSession {
     if (manifest.files.some((file) => damaged.includes(file.name) && file.url === undefined)) {
       throw new StoreError('damaged', `the stored copy of ${manifest.id} is damaged (${damaged.join(', ')}); open the files again`);
     }
-    await this.#store.download(manifest, signal, (done, all) => show({ name: 'downloading', done, total: all }));
+    await this.#store.download(manifest, signal, downloading);
   }
 
   async #start(manifest: ModelManifest, stored: boolean): Promise<EngineInfo> {
@@ -158,6 +168,12 @@ function placedModel({ id, main, files }: ModelManifest, stored: boolean): Place
   // Earlier versions stored GGUF files without saying that one stands for the model.
   const first = main ?? (files[0]?.name.endsWith('.gguf') ? files[0].name : undefined);
   return { id, files: placed, ...(first !== undefined && { main: first }) };
+}
+
+/** What broke off, with the model whose file it was. */
+function notStored({ id }: ModelManifest, error: unknown): unknown {
+  if (!(error instanceof StoreError) || error.kind !== 'network') return error;
+  return new StoreError('network', `${id} is not all in this browser yet, and ${error.message}`, { cause: error });
 }
 
 /** True when a newer build publishes other bytes under the same id. */

@@ -1,16 +1,16 @@
 /** System prompt of the conversation, sampling, and where the chat is computed. */
-import { CONTROL_NAMES, SAMPLING } from '../../../engine/sampling.ts';
+import { SAMPLING } from '../../../engine/sampling.ts';
+import type { ControlName } from '../../../engine/sampling.ts';
 import { useApp } from '../app.ts';
 import type { SettingsData } from '../settings.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { WhereSwitch } from '../where-switch.tsx';
 import type { Conversation } from './conversation.ts';
-import { samplingOf } from './sampling.ts';
+import { RARE_CONTROLS, changedSampling, samplingOf } from './sampling.ts';
 
 export function ChatSettings({ conversation }: { conversation: Conversation }) {
   const app = useApp();
   const { chat } = app.settings.data.value;
-  const set = (patch: Partial<SettingsData['chat']>): void => app.settings.update('chat', patch);
   return (
     <div class="panel">
       <ContextFill conversation={conversation} />
@@ -25,35 +25,64 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
           onChange={(event) => void conversation.setSystem(event.currentTarget.value)}
         />
       </label>
-      {CONTROL_NAMES.map((name) => {
-        const { label, max, step } = SAMPLING[name].control;
-        return (
-          <NumberField
-            key={name}
-            label={label}
-            value={chat[name]}
-            min={0}
-            max={max}
-            step={step}
-            onChange={(value) => set({ [name]: value })}
-          />
-        );
-      })}
+      <SamplingControl name="temperature" />
       <NumberField
         label="Longest answer, tokens"
         value={chat.maxTokens}
         min={16}
         max={2048}
         step={16}
-        onChange={(maxTokens) => set({ maxTokens })}
+        onChange={(maxTokens) => app.settings.update('chat', { maxTokens })}
       />
-      <TextField label="Seed" value={chat.seed} placeholder="random" onChange={(seed) => set({ seed })} />
-      <label class="field">
-        <span class="label">Stop at, one per line</span>
-        <textarea class="code" rows={2} value={chat.stop} onChange={(event) => set({ stop: event.currentTarget.value })} />
-      </label>
+      <MoreSampling />
       <MoreSettings />
     </div>
+  );
+}
+
+function SamplingControl({ name }: { name: ControlName }) {
+  const { settings } = useApp();
+  const { label, max, step } = SAMPLING[name].control;
+  return (
+    <NumberField
+      label={label}
+      value={settings.value.chat[name]}
+      min={0}
+      max={max}
+      step={step}
+      onChange={(value) => settings.update('chat', { [name]: value })}
+    />
+  );
+}
+
+/** What few people change about how tokens are chosen. Folded, it says what is not as it was. */
+function MoreSampling() {
+  const { settings } = useApp();
+  const { chat, moreSampling } = settings.value;
+  const changed = changedSampling(chat);
+  return (
+    <details
+      class="more"
+      open={moreSampling}
+      onToggle={(event) => event.currentTarget.open !== moreSampling && settings.set('moreSampling', event.currentTarget.open)}
+    >
+      <summary>More sampling{!moreSampling && changed.length > 0 && <span class="changed">: {changed.join(', ')}</span>}</summary>
+      <div class="panel">
+        {RARE_CONTROLS.map((name) => (
+          <SamplingControl key={name} name={name} />
+        ))}
+        <TextField label="Seed" value={chat.seed} placeholder="random" onChange={(seed) => settings.update('chat', { seed })} />
+        <label class="field">
+          <span class="label">Stop at, one per line</span>
+          <textarea
+            class="code"
+            rows={2}
+            value={chat.stop}
+            onChange={(event) => settings.update('chat', { stop: event.currentTarget.value })}
+          />
+        </label>
+      </div>
+    </details>
   );
 }
 

@@ -4,6 +4,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice } from '../engine-notice.tsx';
+import { DEFAULT_SETTINGS } from '../settings.ts';
 import { whyNotHere } from '../state-words.ts';
 import { useEscape } from '../ui/escape.ts';
 import { useStickToBottom } from '../ui/stick-to-bottom.ts';
@@ -19,13 +20,13 @@ const SUGGESTIONS = ['What can you do?', 'Tell me a short story about a fox.', '
 export function ChatView() {
   const app = useApp();
   const conversation = app.conversations.current.value;
-  const { box, content, stick } = useStickToBottom(conversation.id);
+  const messages = conversation.messages.value;
+  const { box, content, stick } = useStickToBottom(conversation.id, messages.length === 0);
   const { voice } = app;
   const drawer = useSignal<Drawer | ''>('');
   useEffect(() => () => voice.leave(), []);
   useChatKeys();
   useEscape(() => closed(drawer) || stopAll(conversation, voice));
-  const messages = conversation.messages.value;
   const send = (text: string): void => {
     stick();
     void conversation.send(text);
@@ -54,7 +55,7 @@ export function ChatView() {
                 />
               ))}
             </ol>
-            <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />
+            {messages.length > 0 && <EngineNotice task="chat" onRestarted={() => void resume(conversation)} />}
           </div>
         </div>
         <div class="dock">
@@ -102,19 +103,26 @@ async function resume(conversation: Conversation): Promise<void> {
   if (last?.role === 'assistant' && last.status.peek() === 'failed') await conversation.answer();
 }
 
+/** For somebody who has never heard of it: what this is, where it runs, what to do, and how to bring a model. */
 function Welcome({ onPick }: { onPick: (text: string) => void }) {
   const app = useApp();
-  const isServer = app.settings.data.value.where.chat === 'server';
+  const isServer = app.settings.where.value.chat === 'server';
   const why = whyNotHere(app.environment.value);
+  const isOwn = app.settings.value.models.chat !== DEFAULT_SETTINGS.models.chat;
+  const device = app.environment.value === 'software' ? 'on your own processor (this browser offers no GPU)' : 'on your own GPU';
   return (
     <section class="welcome">
       <h1>Ask something.</h1>
-      <p>
-        {isServer
-          ? `Answers come from ${app.server('chat')}.`
-          : 'Answers are computed in this tab, on your own GPU. Nothing you write leaves this page.'}
-      </p>
+      {isServer ? (
+        <p>Answers come from {app.server('chat')}. What you write is sent there.</p>
+      ) : (
+        <p>
+          Parley chats, <a href="#/speak">speaks</a> and <a href="#/transcribe">transcribes</a> with models that run in this tab, {device}.
+          Nothing you write or say leaves this page.
+        </p>
+      )}
       {isServer && why && <p>{why}</p>}
+      <EngineNotice task="chat" />
       <ul class="suggestions">
         {SUGGESTIONS.map((text) => (
           <li key={text}>
@@ -122,6 +130,12 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
           </li>
         ))}
       </ul>
+      {!isServer && !isOwn && (
+        <p>
+          The model that comes with the page is a toy. <a href="#/models">Models</a> has real ones to download, and opens your own: a GGUF
+          file or a model’s folder, which may also be dropped anywhere on this page.
+        </p>
+      )}
     </section>
   );
 }

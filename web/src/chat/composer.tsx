@@ -1,5 +1,6 @@
 /** Where questions are written or spoken. Send becomes Stop in place; writing goes on meanwhile. */
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { useApp } from '../app.ts';
 import { ModelPlace } from '../model-place.tsx';
 import { Trace } from '../ui/trace.tsx';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
@@ -12,6 +13,7 @@ interface Props {
 }
 
 export function Composer({ conversation, voice, onSend }: Props) {
+  const { conversations } = useApp();
   const area = useRef<HTMLTextAreaElement>(null);
   // For what is shown; a key that comes before the next rendering asks the conversation itself.
   const running = conversation.running.value;
@@ -40,6 +42,11 @@ export function Composer({ conversation, voice, onSend }: Props) {
         else submit();
       }}
     >
+      {conversations.problem.value && (
+        <p class="label" role="alert">
+          {conversations.problem}
+        </p>
+      )}
       <VoiceStrip voice={voice} />
       <ModelPlace task="chat" id="chat-place" />
       <textarea

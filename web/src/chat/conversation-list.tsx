@@ -23,11 +23,6 @@ export function ConversationList({ onChosen }: { onChosen: () => void }) {
         ))}
       </ul>
       <Transfer />
-      {conversations.problem.value && (
-        <p class="label" role="alert">
-          {conversations.problem}
-        </p>
-      )}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
-import { newId } from '../util.ts';
+import { newId, whyNotKept } from '../util.ts';
 import { History } from './history.ts';
 import { mark } from './record.ts';
 import type { Edit } from './record.ts';
@@ -91,11 +91,15 @@ export class ConversationStore {
   /** Deletes a conversation; for some seconds that can be undone. */
   remove(conversation: Conversation): void {
     conversation.stop();
+    const removed = Date.now();
+    this.#takeAway(conversation, removed);
+    void conversation.change(mark(removed));
+  }
+
+  #takeAway(conversation: Conversation, removed: number): void {
     const at = this.list.peek().indexOf(conversation);
     const wasOpen = this.current.peek() === conversation;
     this.#drop(conversation);
-    const removed = Date.now();
-    void conversation.change(mark(removed));
     this.#offerUndo(conversation, removed, { at, wasOpen });
   }
 
@@ -139,10 +143,15 @@ export class ConversationStore {
   async #reload(id: string): Promise<void> {
     const stored = await this.#history.get(id).catch(() => undefined);
     const shown = this.list.peek().find((conversation) => conversation.id === id);
-    if (!stored || stored.removed !== undefined) {
-      if (shown) this.#drop(shown);
-    } else if (shown) shown.adopt(stored);
-    else this.list.value = [this.#keep(new Conversation(this.#app, this, stored)), ...this.list.peek()];
+    if (stored && stored.removed === undefined) this.#app.deletions.forget(id);
+    if (shown && stored?.removed !== undefined) {
+      // Somebody may be reading it here: it does not go without a word.
+      shown.stop();
+      this.#takeAway(shown, stored.removed);
+    } else if (shown && stored) shown.adopt(stored);
+    else if (shown) this.#drop(shown);
+    else if (stored && stored.removed === undefined)
+      this.list.value = [this.#keep(new Conversation(this.#app, this, stored)), ...this.list.peek()];
   }
 
   #drop(conversation: Conversation): void {
@@ -175,6 +184,6 @@ export class ConversationStore {
   }
 
   #complain(error: unknown): void {
-    this.problem.value = `Conversations cannot be kept here: ${error instanceof Error ? error.message : String(error)}`;
+    this.problem.value = `Conversations cannot be kept here: ${whyNotKept(error)}`;
   }
 }

@@ -23,14 +23,15 @@ export class History {
 
   /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction; returns what is stored then. */
   async edit(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
-    const stored = await this.#database.run<ConversationData>([STORE], 'readwrite', (use, give) => {
+    const stored = await this.#database.run<ConversationData>([STORE], 'readwrite', (use, give, step) => {
       const store = use(STORE);
       const request = store.get(fallback.id) as IDBRequest<ConversationData | undefined>;
-      request.onsuccess = () => {
-        const edited = edit(request.result ?? fallback);
-        if (edited !== request.result) store.put(edited);
-        give(edited);
-      };
+      request.onsuccess = () =>
+        step(() => {
+          const edited = edit(request.result ?? fallback);
+          if (edited !== request.result) store.put(edited);
+          give(edited);
+        });
     });
     return stored!;
   }

@@ -9,6 +9,7 @@ import { sentence } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import type { Conversation, Message } from './conversation.ts';
 import type { AnswerStats } from './conversation-data.ts';
+import { Question } from './question.tsx';
 
 interface Props {
   readonly message: Message;
@@ -50,9 +51,9 @@ export function MessageArticle({ message, conversation, isLast, voice }: Props) 
 
 function Body({ message }: { message: Message }) {
   const { sessions, settings } = useApp();
-  if (message.role === 'user') return <p class="question">{message.text}</p>;
+  if (message.role === 'user') return <Question text={message.text.value} />;
   if (message.status.value === 'waiting') {
-    const isLoading = settings.data.value.where.chat === 'tab' && sessions.chat.state.value.name !== 'ready';
+    const isLoading = settings.where.value.chat === 'tab' && sessions.chat.state.value.name !== 'ready';
     return <p class="label">{isLoading ? 'Waiting for the model' : 'Reading the question'}</p>;
   }
   return <Markdown text={message.text.value} />;
@@ -150,7 +151,7 @@ function FailureLine({ message, conversation, isLast }: Pick<Props, 'message' | 
   const problem = message.failure.value!;
   const remedy = useRemedy('chat', () => void conversation.answer());
   const session = app.sessions.chat.state.value.name;
-  if (isLast && app.settings.data.value.where.chat === 'tab' && session !== 'ready' && session !== 'idle') {
+  if (isLast && app.settings.where.value.chat === 'tab' && session !== 'ready' && session !== 'idle') {
     return <p class="label note">{message.text.value === '' ? 'Not answered' : 'Broken off'}</p>;
   }
   return (

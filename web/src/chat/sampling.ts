@@ -1,5 +1,25 @@
-import { CONTROL_NAMES, samplingNumbers } from '../../../engine/sampling.ts';
+import { CONTROL_NAMES, SAMPLING, samplingNumbers } from '../../../engine/sampling.ts';
+import type { ControlName } from '../../../engine/sampling.ts';
+import { DEFAULT_SETTINGS } from '../settings.ts';
 import type { SettingsData } from '../settings.ts';
+import { formatStep } from '../util.ts';
+
+/** What few people change. */
+export const RARE_CONTROLS: readonly ControlName[] = CONTROL_NAMES.filter((name) => name !== 'temperature');
+
+/** What differs from the default of that which few people change, in words. */
+export function changedSampling(chat: SettingsData['chat']): readonly string[] {
+  const numbers = RARE_CONTROLS.filter((name) => chat[name] !== DEFAULT_SETTINGS.chat[name]).map((name) => {
+    const { label, step } = SAMPLING[name].control;
+    return `${label.replace(/,.*/, '')} ${formatStep(chat[name], step)}`;
+  });
+  const { stop = [], sampling } = samplingOf(chat);
+  return [
+    ...numbers,
+    ...(sampling.seed === undefined ? [] : [`seed ${sampling.seed}`]),
+    ...(stop.length === 0 ? [] : [stop.length === 1 ? `stop at ${stop[0]!}` : `${stop.length} stops`]),
+  ];
+}
 
 /** The engine's sampling fields for the page's settings; an empty seed is random. */
 export function samplingOf({ seed, maxTokens, stop, ...numbers }: SettingsData['chat']) {

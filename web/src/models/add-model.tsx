@@ -1,51 +1,38 @@
 /** Adds a model by what a person has: a hub id, an address, a folder, a GGUF file. It is looked at first, and fetched when asked. */
 import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
 import { RECOMMENDED_MODELS } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
-import { describeFiles } from '../backend/start-engine-worker.ts';
-import { isAbort, toFailure } from '../failure.ts';
-import type { Failure } from '../failure.ts';
-import { findModel } from './find-model.ts';
-import { requireFit, roomHere } from './fit.ts';
 import { HubAccessPanel, TokenButton } from './hub-access.tsx';
-import { manifestBytes } from './manifest.ts';
 import { ModelItem } from './model-item.tsx';
-import { describeFolder, describeGguf } from './picked-model.ts';
-import type { PickedModel } from './picked-model.ts';
-import { formatBytes, sentence } from '../util.ts';
-
-type Look = (what: (signal: AbortSignal) => Promise<string>) => Promise<void>;
+import { describeFolder, describeGguf, pickedFiles } from './picked-model.ts';
+import { sentence } from '../util.ts';
 
 export function AddModel() {
   const app = useApp();
-  const note = useSignal('');
-  const problem = useSignal<Failure | undefined>(undefined);
-  const looking = useSignal<AbortController | undefined>(undefined);
-  // A model that is looked at takes the place of one before it.
-  const look: Look = async (what) => {
-    looking.peek()?.abort();
-    const abort = new AbortController();
-    looking.value = abort;
-    note.value = '';
-    problem.value = undefined;
-    try {
-      note.value = await what(abort.signal);
-    } catch (error) {
-      if (!abort.signal.aborted && !isAbort(error)) problem.value = toFailure(error);
-    }
-    if (looking.peek() === abort) looking.value = undefined;
-  };
+  const { note, problem, looking } = app.adding;
+  const list = useRef<HTMLUListElement>(null);
+  const said = problem.value ?? note.value;
+  const before = useRef(said);
+  // What was dropped on another view, or far above, is not in sight.
+  useEffect(() => {
+    if (said !== '' && said !== before.current) list.current!.parentElement!.scrollIntoView({ block: 'end' });
+    before.current = said;
+  }, [said]);
   const recommended = new Set(RECOMMENDED_MODELS.map(({ id }) => id));
   return (
     <section class="add-model stack" aria-labelledby="add-model">
       <h2 id="add-model">Add a model</h2>
       <p class="label">
-        Name a model of the hub: owner/name, with :Q4_K_M, :file.gguf or @revision where you mean a certain one. Or give the https address
-        of a GGUF file. Or open what you have: a GGUF file, or a folder with safetensors, a Whisper for CTranslate2 (faster-whisper), or a
-        Kokoro as ONNX or .pth with its voices.
+        Drop what you have anywhere on this page, or open it: a GGUF file, or a folder with safetensors, a Whisper for CTranslate2
+        (faster-whisper), or a Kokoro as ONNX or .pth with its voices. It is copied into this browser and sent nowhere.
       </p>
-      <HubForm look={look} />
-      <Pickers look={look} />
+      <Pickers />
+      <p class="label">
+        Or name a model of the hub: owner/name, with :Q4_K_M, :file.gguf or @revision where you mean a certain one. Or give the https
+        address of a GGUF file.
+      </p>
+      <HubForm />
       {looking.value && (
         <div class="row">
           <span class="label">Looking at it</span>
@@ -61,7 +48,7 @@ export function AddModel() {
           {problem.value.code === 'denied' && <TokenButton />}
         </div>
       )}
-      <ul class="model-list found">
+      <ul class="model-list found" ref={list}>
         {app.library.found.value
           .filter(({ id }) => !recommended.has(id))
           .map(({ id }) => (
@@ -72,24 +59,16 @@ export function AddModel() {
   );
 }
 
-/** Looks a model up and lists it below, with its size: nothing is fetched before the person says so there. */
-function HubForm({ look }: { look: Look }) {
-  const app = useApp();
+function HubForm() {
+  const { adding } = useApp();
   const text = useSignal('');
-  const submit = (): Promise<void> =>
-    look(async (signal) => {
-      const manifest = await findModel(text.value, app.finder, signal);
-      requireFit(manifest, await roomHere());
-      app.library.add(manifest);
-      return `${manifest.id} has ${formatBytes(manifestBytes(manifest))} to download; it is listed below`;
-    });
   return (
     <>
       <form
         class="row hub"
         onSubmit={(event) => {
           event.preventDefault();
-          if (text.value.trim() !== '') void submit();
+          if (text.value.trim() !== '') void adding.lookUp(text.value);
         }}
       >
         <input
@@ -108,35 +87,28 @@ function HubForm({ look }: { look: Look }) {
   );
 }
 
-/** Opens files of the person, and copies them where they can be read and have room. */
-function Pickers({ look }: { look: Look }) {
-  const app = useApp();
-  const open = (input: HTMLInputElement, describe: typeof describeFolder): Promise<void> => {
-    const files = [...(input.files ?? [])];
+function Pickers() {
+  const { adding } = useApp();
+  const open = (input: HTMLInputElement, describe: typeof describeFolder): void => {
+    const files = pickedFiles(input.files ?? []);
     // The same files may be opened again.
     input.value = '';
-    return look(async (signal) => {
-      const picked: PickedModel = await describe(files, describeFiles, signal);
-      requireFit(picked.manifest, await roomHere());
-      app.library.add(picked.manifest);
-      void app.works.of(picked.manifest.id).copy(picked);
-      return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
-    });
+    void adding.open(files, describe);
   };
   return (
     <div class="row">
+      <label class="button">
+        Open a GGUF file
+        <input type="file" class="hidden" accept=".gguf" multiple onChange={(event) => open(event.currentTarget, describeGguf)} />
+      </label>
       <label class="button">
         Open a folder
         <input
           type="file"
           class="hidden"
           ref={(element) => element?.setAttribute('webkitdirectory', '')}
-          onChange={(event) => void open(event.currentTarget, describeFolder)}
+          onChange={(event) => open(event.currentTarget, describeFolder)}
         />
-      </label>
-      <label class="button">
-        Open a GGUF file
-        <input type="file" class="hidden" accept=".gguf" multiple onChange={(event) => void open(event.currentTarget, describeGguf)} />
       </label>
     </div>
   );

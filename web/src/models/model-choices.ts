@@ -67,7 +67,7 @@ export class ModelChoices {
   }
 
   #isServer(task: ModelTask): boolean {
-    return this.#place.settings.data.value.where[task] === 'server';
+    return this.#place.settings.where.value[task] === 'server';
   }
 
   #key(task: ModelTask): string {

@@ -5,7 +5,8 @@ import type { SessionState } from '../backend/session-state.ts';
 import { aboutWords, memoryWords } from './about-words.ts';
 import { TokenButton } from './hub-access.tsx';
 import { manifestBytes } from './manifest.ts';
-import type { ModelManifest } from './manifest.ts';
+import type { ModelManifest, ModelTask } from './manifest.ts';
+import type { Route } from '../router.ts';
 import type { StoredModel } from './model-store.ts';
 import type { ModelWork } from './model-work.ts';
 import { formatBytes, sentence } from '../util.ts';
@@ -84,6 +85,13 @@ export function WorkBar({ work, name }: { work: ModelWork; name?: string }) {
 const STATE_WORDS = { fetch: 'downloading', copy: 'copying', check: 'checking', delete: 'deleting' } as const;
 const WORK_WORDS = { fetch: 'Downloading', copy: 'Copying', check: 'Checking', delete: 'Deleting' } as const;
 
+/** Where a loaded model is used, and the word for it. */
+const VIEW_OF: Readonly<Record<ModelTask, readonly [Route, string]>> = {
+  chat: ['chat', 'Chat'],
+  speech: ['speak', 'Speak'],
+  transcription: ['transcribe', 'Transcribe'],
+};
+
 interface ActionsProps {
   readonly manifest: ModelManifest;
   readonly work: ModelWork;
@@ -93,10 +101,9 @@ interface ActionsProps {
 }
 
 function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProps) {
-  const app = useApp();
-  const { id, task, files } = manifest;
+  const { id, files } = manifest;
   const running = work.running.value;
-  const of = (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });
+  const of = named(id);
   if (running) {
     const word = running.kind === 'fetch' ? 'Pause' : 'Cancel';
     return (
@@ -107,10 +114,6 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
       </div>
     );
   }
-  const load = (): void => {
-    app.settings.update('models', { [task]: id });
-    void app.load(task);
-  };
   const isFetchable = !stored?.complete && files[0]?.url !== undefined;
   const get = stored ? 'Resume' : `Download ${formatBytes(manifestBytes(manifest))}`;
   const isHere = stored?.complete || manifest.source === 'bundled';
@@ -121,21 +124,11 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
           {get}
         </button>
       )}
+      <SessionActions manifest={manifest} isHere={isHere} session={session} isChosen={isChosen} />
       {stored && (
         <button onClick={() => void work.verify()} {...of('Verify')}>
           Verify
         </button>
-      )}
-      {session === 'ready' ? (
-        <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
-          Unload
-        </button>
-      ) : (
-        isHere && (
-          <button onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
-            Load
-          </button>
-        )
       )}
       {stored && (
         <button onClick={() => void work.remove()} {...of('Delete')}>
@@ -146,7 +139,45 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
   );
 }
 
+/** What is done with its engine. */
+function SessionActions({ manifest, isHere, session, isChosen }: Omit<ActionsProps, 'work' | 'stored'> & { readonly isHere: boolean }) {
+  const app = useApp();
+  const { id, task } = manifest;
+  const of = named(id);
+  const [route, word] = VIEW_OF[task];
+  if (session === 'ready') {
+    return (
+      <>
+        <button class="primary" onClick={() => app.router.go(route)} {...of(word)}>
+          {word}
+        </button>
+        <button onClick={() => app.sessions[task].unload()} {...of('Unload')}>
+          Unload
+        </button>
+      </>
+    );
+  }
+  if (!isHere) return null;
+  const load = (): void => {
+    app.settings.update('models', { [task]: id });
+    void app.load(task);
+  };
+  // Added in this visit: it waits for this.
+  const isNew = app.library.found.value.some((found) => found.id === id);
+  return (
+    <button class={isNew ? 'primary' : ''} onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
+      Load
+    </button>
+  );
+}
+
+/** A button's name: what it does, and to which model. */
+const named =
+  (id: string) =>
+  (what: string): { readonly 'aria-label': string } => ({ 'aria-label': `${what}: ${id}` });
+
 function stateWords(stored: { readonly complete: boolean; readonly bytes: number } | undefined, total: number, session: string): string {
+  if (session === 'elsewhere') return 'waiting';
   if (session !== 'idle' && session !== 'failed') return session === 'ready' ? 'loaded' : session;
   if (!stored) return 'not stored';
   return stored.complete ? 'stored' : `${Math.floor((stored.bytes / total) * 100)} %`;

@@ -56,13 +56,23 @@ export class ModelStore {
     return folder && this.#stored(folder);
   }
 
-  /** Fetches what is missing of a model, chunk by chunk; returns the manifest with all hashes known. */
-  async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress): Promise<ModelManifest> {
-    return this.#exclusive(manifest.id, async () => {
+  /**
+   * Fetches what is missing of a model, chunk by chunk; returns the manifest with all hashes known. Where another tab is at it, `waiting` is called, and
+   * what that tab has not brought is fetched afterwards.
+   */
+  async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress, waiting?: () => void): Promise<ModelManifest> {
+    const work = async (): Promise<ModelManifest> => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
       await dropReplaced(folder, manifest);
       return this.#fill(folder, manifest, progress, (file, advance) => this.#downloadFile(folder, file, signal, advance));
-    });
+    };
+    try {
+      return await this.#exclusive(manifest.id, work);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'busy') throw error;
+      waiting?.();
+      return navigator.locks.request(lockOf(manifest.id), { signal }, work);
+    }
   }
 
   /** Stores files the user picked; stopping leaves nothing behind. */
@@ -219,12 +229,14 @@ export class ModelStore {
 
   /** One tab writes a model at a time. */
   async #exclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return navigator.locks.request(`parley-model-${id}`, { ifAvailable: true }, async (lock) => {
-      if (!lock) throw new StoreError('busy', `${id} is already being downloaded, perhaps in another tab; try again when that is done`);
+    return navigator.locks.request(lockOf(id), { ifAvailable: true }, async (lock) => {
+      if (!lock) throw new StoreError('busy', `${id} is being written, perhaps by another tab; try again when that is done`);
       return work();
     });
   }
 }
+
+const lockOf = (id: string): string => `parley-model-${id}`;
 
 /** Names may hold slashes (hub ids) and anything else a file system dislikes. */
 const folderName = (id: string): string => encodeURIComponent(id);

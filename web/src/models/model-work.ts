@@ -27,6 +27,9 @@ interface Amount {
   readonly left?: number | undefined;
 }
 
+/** Said while somebody else is at it. */
+const WAITING = 'Being downloaded already, perhaps in another tab; what is missing then is fetched here';
+
 /** How often what is shown changes, ms. */
 const SHOWN_EVERY = 50;
 
@@ -63,7 +66,7 @@ export class ModelWork {
       const { library, store } = this.#place;
       const stored = library.stored.peek().find(({ manifest }) => manifest.id === this.id);
       requireFit(this.#manifest, await roomHere(), stored?.bytes);
-      await store.download(this.#manifest, signal, progress);
+      await store.download(this.#manifest, signal, progress, () => (this.note.value = WAITING));
       void navigator.storage.persist?.();
       return 'Stored';
     });

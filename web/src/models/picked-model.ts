@@ -15,23 +15,28 @@ export interface PickedModel {
 
 type Describe = (model: PlacedModel, signal: AbortSignal) => Promise<ModelDescription>;
 
+/** What an input gives, by paths that begin with the folder's name where a folder was picked. */
+export const pickedFiles = (files: Iterable<File>): ReadonlyMap<string, File> =>
+  new Map([...files].map((file) => [file.webkitRelativePath || file.name, file]));
+
 /** Describes the files of a picked folder; others than the model's are left where they are. Throws SourceError or EngineError, one sentence each. */
-export async function describeFolder(files: readonly File[], describe: Describe, signal: AbortSignal): Promise<PickedModel> {
-  const folder = files[0]?.webkitRelativePath.split('/')[0] || 'model';
-  const blobs = new Map(files.map((file) => [file.webkitRelativePath.split('/').slice(1).join('/') || file.name, file]));
+export async function describeFolder(files: ReadonlyMap<string, File>, describe: Describe, signal: AbortSignal): Promise<PickedModel> {
+  const folder = /^([^/]+)\//.exec([...files.keys()][0] ?? '')?.[1] ?? 'model';
+  const blobs = new Map([...files].map(([path, file]) => [path.split('/').slice(1).join('/') || path, file]));
   // Named apart from the build's own models, a copy of which this may be.
   return describePicked(`local/${folder}`, blobs, undefined, describe, signal);
 }
 
 /** Describes a GGUF file, or the parts of one. */
-export async function describeGguf(files: readonly File[], describe: Describe, signal: AbortSignal): Promise<PickedModel> {
+export async function describeGguf(picked: ReadonlyMap<string, File>, describe: Describe, signal: AbortSignal): Promise<PickedModel> {
+  const files = [...picked.values()];
   const [first] = files;
   if (!first) throw new SourceError('missing', 'no file was picked');
   const other = files.find(({ name }) => !/\.gguf$/i.test(name));
   if (other) throw new SourceError('missing', `${other.name} is no GGUF file; models of several files are opened as a folder`);
   const blobs = new Map(files.map((file) => [file.name, file]));
-  const picked = await describePicked(`local/${modelName(first.name)}`, blobs, first.name, describe, signal);
-  if (picked.blobs.size === files.length) return picked;
+  const model = await describePicked(`local/${modelName(first.name)}`, blobs, first.name, describe, signal);
+  if (model.blobs.size === files.length) return model;
   throw new SourceError(
     'missing',
     `${files.map(({ name }) => name).join(', ')}: open one model at a time, with all its parts if it is split`,

@@ -22,7 +22,7 @@ export function SpeakView() {
       <header>
         <h1>Speak</h1>
         <ModelPlace task="speech" id="speak-place" />
-        <p>The same text, voice, speed and seed give the same sound, sample for sample.</p>
+        <p>A text is read aloud. The same text, voice, speed and seed give the same sound, sample for sample.</p>
       </header>
       <div class="stack">
         <SpeakForm text={text} making={making} onMake={() => speech.make()} onStop={() => speech.stop()} />
@@ -130,7 +130,7 @@ function SpeakSettings({ text }: { text: string }) {
 /** The voices of the model; of a server that was not asked yet, those that every Parley server has. */
 function VoiceChoice() {
   const app = useApp();
-  const isServer = app.settings.data.value.where.speech === 'server';
+  const isServer = app.settings.where.value.speech === 'server';
   const voices = app.choices.about('speech')?.voices ?? (isServer ? INTERFACE_VOICES : undefined);
   const chosen = app.choices.voice;
   const list = useRef<HTMLDivElement>(null);

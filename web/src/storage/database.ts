@@ -18,23 +18,33 @@ export class Database {
 
   /**
    * Runs `act` in one transaction over `stores`; no other tab's comes between its steps. Resolves with what `act` gave when the transaction is complete,
-   * rejects when it was undone.
+   * rejects when it was undone. What `act` does once a request is answered goes through `step`: what is thrown there (by Firefox, of values that are too
+   * large) would undo the transaction without its reason.
    */
   async run<T>(
     stores: readonly string[],
     mode: IDBTransactionMode,
-    act: (use: (store: string) => IDBObjectStore, give: (value: T) => void) => void,
+    act: (use: (store: string) => IDBObjectStore, give: (value: T) => void, step: (work: () => void) => void) => void,
   ): Promise<T | undefined> {
     this.#opening ??= this.#open();
     const database = await this.#opening;
     return new Promise<T | undefined>((resolve, reject) => {
       const transaction = database.transaction(stores, mode);
       let given: T | undefined;
+      let thrown: unknown;
       transaction.oncomplete = () => resolve(given);
-      transaction.onabort = () => reject(transaction.error ?? new Error('the store refused'));
+      transaction.onabort = () => reject((thrown as Error | undefined) ?? transaction.error ?? new Error('the store refused'));
       act(
         (store) => transaction.objectStore(store),
         (value) => (given = value),
+        (work) => {
+          try {
+            work();
+          } catch (error) {
+            thrown = error;
+            transaction.abort();
+          }
+        },
       );
     });
   }

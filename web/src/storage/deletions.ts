@@ -27,6 +27,11 @@ export class Deletions {
     this.#withdraw(deletion, deletion.undo);
   }
 
+  /** It was brought back elsewhere. */
+  forget(id: string): void {
+    this.list.value = this.list.peek().filter((deletion) => deletion.id !== id);
+  }
+
   #withdraw(deletion: Deletion, act: () => void): void {
     if (!this.list.peek().includes(deletion)) return;
     this.list.value = this.list.peek().filter((other) => other !== deletion);

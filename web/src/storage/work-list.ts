@@ -101,8 +101,14 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
   async #reload(id: string): Promise<void> {
     if (this.#own.has(id)) return;
     const data = await this.#place.work.get<Data>(this.#options.kind, id);
-    if (!data || data.removed !== undefined) this.#drop(id);
-    else await this.#show(data);
+    const shown = this.#items.peek().find((item) => item.id === id);
+    if (data && data.removed === undefined) {
+      this.#place.deletions.forget(id);
+      await this.#show(data);
+    } else {
+      this.#drop(id);
+      if (shown && data?.removed !== undefined) this.#offerUndo(shown, data.removed);
+    }
   }
 
   async #show(data: Data): Promise<void> {

@@ -1,5 +1,6 @@
 /** Takes, transcripts, their sound and what is being typed, in IndexedDB. Conversations have a database of their own (chat/history.ts). */
 import { signal } from '@preact/signals';
+import { whyNotKept } from '../util.ts';
 import { Database } from './database.ts';
 import type { Tabs } from './tabs.ts';
 import { TextKeeper } from './text-keeper.ts';
@@ -55,10 +56,10 @@ export class WorkStore {
 
   /** Applies an edit to what is stored (`fallback` if nothing is) in one transaction, and tells the other tabs. */
   async edit<Data extends WorkData>(kind: WorkKind, fallback: Data, edit: (stored: Data) => Data): Promise<void> {
-    await this.#write([kind], (use) => {
+    await this.#write([kind], (use, step) => {
       const store = use(kind);
       const request = store.get(fallback.id) as IDBRequest<Data | undefined>;
-      request.onsuccess = () => void store.put(edit(request.result ?? fallback));
+      request.onsuccess = () => step(() => void store.put(edit(request.result ?? fallback)));
     });
     this.#tabs.tell({ kind, id: fallback.id });
   }
@@ -86,8 +87,11 @@ export class WorkStore {
     this.#tabs.tell({ kind, id });
   }
 
-  async #write(stores: readonly string[], act: (use: (store: string) => IDBObjectStore) => void): Promise<void> {
-    const writing = this.#database.run(stores, 'readwrite', act).then(() => (this.problem.value = ''));
+  async #write(
+    stores: readonly string[],
+    act: (use: (store: string) => IDBObjectStore, step: (work: () => void) => void) => void,
+  ): Promise<void> {
+    const writing = this.#database.run(stores, 'readwrite', (use, _give, step) => act(use, step)).then(() => (this.problem.value = ''));
     await this.#guard(writing, undefined);
   }
 
@@ -95,7 +99,7 @@ export class WorkStore {
     try {
       return await work;
     } catch (error) {
-      this.problem.value = `This cannot be kept for the next visit: ${error instanceof Error ? error.message : String(error)}`;
+      this.problem.value = `This cannot be kept for the next visit: ${whyNotKept(error)}`;
       return otherwise;
     }
   }

@@ -4,6 +4,7 @@ import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { Microphone } from '../audio/microphone.ts';
+import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
 import { formatTime } from '../util.ts';
 
@@ -63,7 +64,8 @@ function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => 
   useLayoutEffect(() => {
     const onDrag = (event: DragEvent): void => {
       over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
-      if (event.type === 'drop') latest.current(event.dataTransfer?.files[0]);
+      // A model goes to the list of models.
+      if (event.type === 'drop' && event.dataTransfer && !isModelDrop(event.dataTransfer)) latest.current(event.dataTransfer.files[0]);
     };
     const types = ['dragover', 'dragleave', 'drop'] as const;
     for (const type of types) addEventListener(type, onDrag);

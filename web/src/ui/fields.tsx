@@ -1,4 +1,5 @@
 /** Labelled inputs of the settings panels. */
+import { formatStep } from '../util.ts';
 
 interface NumberProps {
   readonly label: string;
@@ -11,12 +12,11 @@ interface NumberProps {
 
 /** A slider whose number is shown and may be typed by arrow keys. */
 export function NumberField({ label, value, min, max, step, onChange }: NumberProps) {
-  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   return (
     <label class="field">
       <span class="label">
         <span>{label}</span>
-        <span>{value.toFixed(digits)}</span>
+        <span>{formatStep(value, step)}</span>
       </span>
       <input
         type="range"

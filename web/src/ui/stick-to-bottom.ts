@@ -4,8 +4,14 @@ import type { RefObject } from 'preact';
 
 const NEAR = 40; // px
 
-/** Attach the refs to the scrolling box and to what grows inside; `key` changes when another document is shown. */
-export function useStickToBottom(key: string): {
+/**
+ * Attach the refs to the scrolling box and to what grows inside; `key` changes when another document is shown. `fromTop`: one that is read from its
+ * beginning.
+ */
+export function useStickToBottom(
+  key: string,
+  fromTop: boolean,
+): {
   box: RefObject<HTMLDivElement | null>;
   content: RefObject<HTMLDivElement | null>;
   stick(): void;
@@ -18,8 +24,9 @@ export function useStickToBottom(key: string): {
   };
   useLayoutEffect(() => {
     const element = box.current!;
-    sticking.current = true;
-    toEnd();
+    sticking.current = !fromTop;
+    if (fromTop) element.scrollTop = 0;
+    else toEnd();
     const onScroll = (): void => {
       sticking.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
     };

@@ -1,0 +1,56 @@
+/** What the chat shows of settings and questions, as functions. Without a browser. */
+import { describe, expect, test } from 'vitest';
+import { foldOf } from '../../web/src/chat/question.tsx';
+import { changedSampling } from '../../web/src/chat/sampling.ts';
+import { DEFAULT_SETTINGS, Settings } from '../../web/src/settings.ts';
+
+test('a tab that cannot compute uses servers and keeps what the person chose', () => {
+  const items = new Map<string, string>();
+  const storage = {
+    getItem: (key: string) => items.get(key) ?? null,
+    setItem: (key: string, text: string) => items.set(key, text),
+  } as unknown as Storage;
+  const settings = new Settings(storage);
+  settings.choose('speech', 'server');
+  settings.useServers();
+  expect(settings.where.value).toEqual({ chat: 'server', speech: 'server', transcription: 'server' });
+  // What is saved of something else takes nothing of it along.
+  settings.update('speech', { voice: 'oni' });
+  expect(new Settings(storage).where.value).toEqual({ chat: 'tab', speech: 'server', transcription: 'tab' });
+  settings.choose('chat', 'tab');
+  expect(settings.where.value).toEqual({ chat: 'tab', speech: 'server', transcription: 'server' });
+  settings.choose('chat', 'server');
+  expect(new Settings(storage).where.value.chat).toBe('server');
+});
+
+test('of the rarely used, what is not the default is said in words', () => {
+  const { chat } = DEFAULT_SETTINGS;
+  expect(changedSampling({ ...chat, temperature: 0, maxTokens: 16 })).toEqual([]);
+  expect(changedSampling({ ...chat, topP: 0.9, topK: 40, topNSigma: 1.5, seed: '7', stop: '\nEND\n' })).toEqual([
+    'Top-p 0.90',
+    'Top-k 40',
+    'Top-nσ 1.5',
+    'seed 7',
+    'stop at END',
+  ]);
+  expect(changedSampling({ ...chat, seed: 'x', stop: 'a\nb' })).toEqual(['2 stops']);
+});
+
+describe('a question', () => {
+  test('is shown whole unless it is long', () => {
+    expect(foldOf('Hi')).toBeUndefined();
+    expect(foldOf('word '.repeat(400))).toBeUndefined();
+    expect(foldOf('line\n'.repeat(29))).toBeUndefined();
+  });
+
+  test('is folded at the end of a line or of a word, and never in the middle of a character', () => {
+    expect(foldOf('line\n'.repeat(31))).toBe('line\n'.repeat(8).length - 1);
+    const words = 'word '.repeat(20_000);
+    expect(words.slice(0, foldOf(words))).toMatch(/^(word )+word$/);
+    const half = /\p{Surrogate}/u;
+    const smiles = '🙂'.repeat(2000);
+    expect(smiles.slice(0, foldOf(smiles))).not.toMatch(half);
+    const odd = `x${smiles}`;
+    expect(odd.slice(0, foldOf(odd))).not.toMatch(half);
+  });
+});

@@ -1,0 +1,97 @@
+/** A model that is dropped anywhere on the page is added to the list, copied into the browser, and one click from being talked to. */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ROOT, buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { ask, greedyContext, openPage, waitForState } from './playground.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+const GGUF = join(ROOT, 'test', 'fixtures', 'gguf', 'tiny', 'qwen3-Q4_K_M.gguf');
+
+describe.skipIf(findChromium() === undefined)('a model is dropped', () => {
+  let server: StaticServer;
+  let browser: Browser;
+  let context: BrowserContext;
+  let page: Page;
+  let folder: string;
+
+  beforeAll(async () => {
+    server = await serveFolder(buildPlayground('dropped'));
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'parley-dropped-'));
+    context = await greedyContext(browser);
+    page = await openPage(context, server.url);
+  });
+  afterEach(async () => {
+    await context.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** Drags files or folders of the disk over the page, as the system does; what is returned drops them there. */
+  const drag = async (...files: string[]): Promise<() => Promise<void>> => {
+    const session = await context.newCDPSession(page);
+    const send = async (type: 'dragEnter' | 'dragOver' | 'drop'): Promise<void> =>
+      void (await session.send('Input.dispatchDragEvent', { type, x: 300, y: 200, data: { items: [], files, dragOperationsMask: 1 } }));
+    await send('dragEnter');
+    await send('dragOver');
+    return () => send('drop');
+  };
+  const hint = () => page.getByText('Drop a GGUF file or a model’s folder to add it.');
+
+  test('a GGUF file on the chat: the page says that it takes it, shows it stored, and leads back to the chat', async () => {
+    const drop = await drag(GGUF);
+    await hint().waitFor();
+    await drop();
+    const model = page.locator('main.models [data-model="local/qwen3"][data-stored="yes"]');
+    await model.waitFor();
+    expect(await hint().count()).toBe(0);
+    // Brought into sight below what stands above it.
+    await expect.poll(() => model.evaluate((item) => item.getBoundingClientRect().bottom <= innerHeight)).toBe(true);
+    await model.getByRole('button', { name: 'Load:' }).click();
+    await waitForState(page, 'chat', 'ready');
+    await model.getByRole('button', { name: 'Chat: local/qwen3' }).click();
+    await page.waitForSelector('main.chat');
+    await expect.poll(() => page.locator('.composer .place').innerText()).toMatch(/^local\/qwen3 in this tab/);
+    expect(server.requests.filter((path) => path.includes('/models/parley-'))).toEqual([]);
+  });
+
+  test('a folder, with the folders in it', async () => {
+    cpSync(join(ROOT, 'models', 'parley-chat'), join(folder, 'my-chat'), { recursive: true });
+    cpSync(GGUF, join(folder, 'my-chat', 'deep', 'down', 'no-part-of-it.gguf'));
+    await (
+      await drag(join(folder, 'my-chat'))
+    )();
+    const model = page.locator('[data-model="local/my-chat"][data-stored="yes"]');
+    await model.getByRole('button', { name: 'Load:' }).click();
+    await waitForState(page, 'chat', 'ready');
+    await model.getByRole('button', { name: 'Chat: local/my-chat' }).click();
+    expect(await ask(page, 'What is the capital of France?')).toMatch(/Paris/);
+  });
+
+  test('on the view that takes sound, it is a model all the same; what is none is said to be none', async () => {
+    await page.goto(`${server.url}#/transcribe`);
+    await page.waitForSelector('.intake');
+    await (
+      await drag(GGUF)
+    )();
+    await page.locator('main.models [data-model="local/qwen3"]').waitFor();
+    await (
+      await drag(join(ROOT, 'LICENSE'))
+    )();
+    await page.getByText('LICENSE is no GGUF file; models of several files are opened as a folder.').waitFor();
+    await drag(join(ROOT, 'LICENSE'));
+    await hint().waitFor();
+    // What browsers say of a file that is dragged out of the window again, which the driver cannot do.
+    await page.evaluate(() => document.body.dispatchEvent(new DragEvent('dragleave', { bubbles: true, relatedTarget: null })));
+    await hint().waitFor({ state: 'detached' });
+  });
+});

@@ -1,0 +1,72 @@
+/** Adding a model by what a person has: it is looked at first. Goes on while another view is open. */
+import { signal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
+import { isAbort, toFailure } from '../failure.ts';
+import type { Failure } from '../failure.ts';
+import { formatBytes } from '../util.ts';
+import { findModel } from './find-model.ts';
+import { requireFit, roomHere } from './fit.ts';
+import { manifestBytes } from './manifest.ts';
+import { describeFolder, describeGguf } from './picked-model.ts';
+import type { RecommendedPlace } from './recommended-work.ts';
+
+export class AddWork {
+  /** Said once. */
+  readonly note = signal('');
+  readonly problem: Signal<Failure | undefined> = signal(undefined);
+  /** Stops the look that goes on. */
+  readonly looking: Signal<AbortController | undefined> = signal(undefined);
+  readonly #place: RecommendedPlace;
+
+  constructor(place: RecommendedPlace) {
+    this.#place = place;
+  }
+
+  /** Looks a model up and lists it, with its size: nothing is fetched before the person says so there. */
+  lookUp(text: string): Promise<void> {
+    return this.#look(async (signal) => {
+      const manifest = await findModel(text, this.#place.finder, signal);
+      requireFit(manifest, await roomHere());
+      this.#place.library.add(manifest);
+      return `${manifest.id} has ${formatBytes(manifestBytes(manifest))} to download; it is listed below`;
+    });
+  }
+
+  /** Opens files of the person by their paths. */
+  open(files: ReadonlyMap<string, File>, describe: typeof describeFolder): Promise<void> {
+    return this.#look((signal) => this.#copy(files, describe, signal));
+  }
+
+  /** Opens what was dropped: a folder, or GGUF files. */
+  take(dropped: Promise<ReadonlyMap<string, File>>): Promise<void> {
+    return this.#look(async (signal) => {
+      const files = await dropped;
+      const isFolder = [...files.keys()].some((path) => path.includes('/'));
+      return this.#copy(files, isFolder ? describeFolder : describeGguf, signal);
+    });
+  }
+
+  /** Copies files where they can be read and have room. */
+  async #copy(files: ReadonlyMap<string, File>, describe: typeof describeFolder, signal: AbortSignal): Promise<string> {
+    const picked = await describe(files, this.#place.finder.describe, signal);
+    requireFit(picked.manifest, await roomHere());
+    this.#place.library.add(picked.manifest);
+    void this.#place.works.of(picked.manifest.id).copy(picked);
+    return `${picked.manifest.id} is copied into this browser's storage; it is listed below`;
+  }
+
+  /** A model that is looked at takes the place of one before it. */
+  async #look(what: (signal: AbortSignal) => Promise<string>): Promise<void> {
+    this.looking.peek()?.abort();
+    const abort = new AbortController();
+    this.looking.value = abort;
+    this.note.value = '';
+    this.problem.value = undefined;
+    try {
+      this.note.value = await what(abort.signal);
+    } catch (error) {
+      if (!abort.signal.aborted && !isAbort(error)) this.problem.value = toFailure(error);
+    }
+    if (this.looking.peek() === abort) this.looking.value = undefined;
+  }
+}
