@@ -31,6 +31,8 @@ export interface ToolDefinition {
   readonly description?: string;
   /** JSON Schema of the arguments; absent = none. */
   readonly parameters?: unknown;
+  /** Arguments are held to the schema also where the model may choose not to call. */
+  readonly strict?: boolean;
 }
 
 /** What an answer must look like. */

@@ -39,7 +39,9 @@ export class ChatChoice {
     this.#tokenizer = tokenizer;
     // Harmony's tags are special tokens.
     const skips = skipSpecialTokens && !('harmony' in parser);
-    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips }));
+    const read = 'harmony' in parser ? [] : (parser.tokens ?? []);
+    const keep = new Set(read.map((spelling) => tokenizer.tokenId(spelling)));
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips, keep }));
     this.#stops = new StopMatcher(stop);
     this.#parser = 'harmony' in parser ? new HarmonyParser(parser.harmony) : new OutputParser(parser);
   }

@@ -179,10 +179,10 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const { tokens: promptTokens, text: prompt } = await encodePrompt(this.#parts, request, this.#checkLength);
     if (this.#closed) throw this.#closed;
     const maxTokens = this.#maxTokens(promptTokens.length, request);
-    const constraint = constraintOf(request);
+    const constraint = constraintOf(request, this.#parts.template);
     const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
-    const parser = parserOptions(request, prompt, this.#parts);
+    const parser = parserOptions(request, prompt, this.#parts.template, constraint);
     const matchers = await this.#startMatchers(constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
       const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };

@@ -72,8 +72,6 @@ export interface ChatParts {
   /** Answers that do not fit the context end at its edge instead of being refused. */
   readonly truncates: boolean;
   readonly vocabulary: number;
-  /** The model writes `<think>` before its answer. */
-  readonly thinks: boolean;
   readonly grammars: Grammars;
   /** Submit a step before the tokens of the one before are read. */
   readonly overlap: boolean;
@@ -217,7 +215,6 @@ async function loadChat(
     eos,
     context,
     vocabulary,
-    thinks: tokenizer.tokenId('<think>') !== undefined,
     grammars: grammarsOf(platform, tokenizer, vocabulary, [...eos]),
     overlap: !config.disableOverlapSchedule,
     priorities: config.enablePriorityScheduling,

@@ -10,7 +10,6 @@ import { GRAMMAR_LIMITS, refuseMalformed, refuseUnsupported } from '../text/gram
 import type { Constraint } from '../text/grammar.ts';
 import { findSchemaProblem } from '../text/json-schema.ts';
 import type { LongTexts } from '../text/long-texts.ts';
-import { CLOSE_CALL, OPEN_CALL } from '../text/output-parser.ts';
 import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
 import type { ParserOptions } from './chat-choice.ts';
 
@@ -55,14 +54,15 @@ export function checkTokens(tokens: readonly number[], vocabulary: number, param
 /** The prompt's text. Tools go to the template, or into a system message where the template does not know them. */
 function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
   const tools = request.toolChoice === 'none' ? [] : (request.tools ?? []);
-  const messages = tools.length > 0 && !template.knowsTools ? withToolPrompt(request.messages, tools) : request.messages;
+  const messages = tools.length > 0 ? withTools(request.messages, tools, template) : request.messages;
   // gpt-oss's template joins the description to other text, there or not.
   const variables = {
     ...request.templateKwargs,
     ...(tools.length > 0 &&
       template.knowsTools && { tools: tools.map((tool) => asOpenAi(template.isHarmony ? { description: '', ...tool } : tool)) }),
   };
-  if (!request.continueFinalMessage) return template.render(messages, variables) + (template.isHarmony ? harmonyOpening(request) : '');
+  if (!request.continueFinalMessage)
+    return template.render(messages, variables) + (template.isHarmony ? harmonyOpening(request, template) : '');
   if (messages.at(-1)?.role !== 'assistant') {
     const param = { param: 'continueFinalMessage' };
     throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
@@ -71,13 +71,23 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
 }
 
 /** The header of the only message that an answer has which is held to a grammar. */
-function harmonyOpening(request: ChatRequest): string {
-  const constraint = constraintOf(request);
+function harmonyOpening(request: ChatRequest, template: ChatTemplate): string {
+  const constraint = constraintOf(request, template);
   if (!constraint) return '';
   return constraint.type === 'tool_calls' ? HARMONY_CALLS : HARMONY_CONTENT;
 }
 
-const asOpenAi = (tool: ToolDefinition): unknown => ({ type: 'function', function: tool });
+const asOpenAi = ({ strict: _, ...tool }: ToolDefinition): unknown => ({ type: 'function', function: tool });
+
+/** The messages, which bring the tools where the template has no other place for them. */
+function withTools(messages: readonly ChatMessage[], tools: readonly ToolDefinition[], template: ChatTemplate): readonly ChatMessage[] {
+  if (!template.knowsTools) return withToolPrompt(messages, tools);
+  if (!template.takesToolsInMessage) return messages;
+  const isFirst = messages[0]?.role === 'system';
+  const system = isFirst ? messages[0]! : { role: 'system' as const, content: 'You are a helpful assistant with some tools.' };
+  const shown = JSON.stringify(tools.map(({ strict: _, ...tool }) => tool));
+  return [{ ...system, tools: shown } as ChatMessage, ...messages.slice(isFirst ? 1 : 0)];
+}
 
 /** The Hermes form, which the output parser reads and most models with tools were trained on. */
 function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): ChatMessage[] {
@@ -86,7 +96,7 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
     '<tools>',
     ...tools.map((tool) => JSON.stringify(asOpenAi(tool))),
     '</tools>',
-    `To call one, answer with ${OPEN_CALL}{"name": <name>, "arguments": <arguments as a JSON object>}${CLOSE_CALL}`,
+    'To call one, answer with <tool_call>{"name": <name>, "arguments": <arguments as a JSON object>}</tool_call>',
   ].join('\n');
   const [first, ...rest] = messages;
   if (first?.role !== 'system' || typeof first.content !== 'string') return [{ role: 'system', content: text }, ...messages];
@@ -132,34 +142,39 @@ function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (
 }
 
 /** What the answer is held to by construction; with tools of choice `auto` only where it has a format: else the model may also just talk. */
-export function constraintOf({ responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest): Constraint | undefined {
+export function constraintOf(
+  { responseFormat, tools = [], toolChoice, parallelToolCalls = true }: ChatRequest,
+  { callForm: form, isHarmony }: Pick<ChatTemplate, 'callForm' | 'isHarmony'>,
+): Constraint | undefined {
   const named = typeof toolChoice === 'object';
   const forced = named ? tools.filter(({ name }) => name === toolChoice.name) : toolChoice === 'required' ? tools : [];
+  const strict = toolChoice === 'none' || isHarmony ? [] : tools.filter((tool) => tool.strict === true);
   tools.forEach((tool, i) => {
     // Others are only shown to the model: their schemas may say what cannot be enforced.
-    const check = forced.includes(tool) ? refuseUnsupported : refuseMalformed;
+    const check = forced.includes(tool) || (forced.length === 0 && strict.includes(tool)) ? refuseUnsupported : refuseMalformed;
     if (tool.parameters !== undefined) check(tool.parameters, `tools[${i}].parameters`);
   });
-  const single = named || !parallelToolCalls;
-  if (named || toolChoice === 'required') return { type: 'tool_calls', tools: forced, single };
-  if (!responseFormat || tools.length === 0 || toolChoice === 'none') return responseFormat;
-  // What of them cannot be enforced must not keep the answer from being given.
-  const isLarge = JSON.stringify(tools).length > GRAMMAR_LIMITS.toolCharacters;
-  const loose = tools.map((tool) =>
-    isLarge || findSchemaProblem(tool.parameters ?? {}) ? { ...tool, parameters: { type: 'object' } } : tool,
-  );
-  return { type: 'json_or_calls', json: responseFormat, calls: { type: 'tool_calls', tools: loose, single } };
+  const calls = { type: 'tool_calls', single: named || !parallelToolCalls, form } as const;
+  if (named || toolChoice === 'required') return { ...calls, tools: forced };
+  if (toolChoice === 'none' || tools.length === 0) return responseFormat;
+  const asObject = (tool: ToolDefinition): ToolDefinition => ({ ...tool, parameters: { type: 'object' } });
+  if (responseFormat) {
+    // What of them cannot be enforced must not keep the answer from being given.
+    const isLarge = JSON.stringify(tools).length > GRAMMAR_LIMITS.toolCharacters;
+    const loose = tools.map((tool) => (isLarge || findSchemaProblem(tool.parameters ?? {}) ? asObject(tool) : tool));
+    return { type: 'json_or_calls', json: responseFormat, calls: { ...calls, tools: loose } };
+  }
+  if (strict.length === 0) return undefined;
+  return { type: 'text_and_calls', calls: { ...calls, tools: tools.map((tool) => (tool.strict === true ? tool : asObject(tool))) } };
 }
 
-/** What a model's answers are written in. */
-export interface AnswerForm {
-  /** It may begin with `<think>`. */
-  readonly thinks: boolean;
-  readonly template: Pick<ChatTemplate, 'isHarmony'>;
-}
-
-/** How the answer's text is taken apart. */
-export function parserOptions(request: ChatRequest, prompt: string, { thinks, template }: AnswerForm): ParserOptions {
+/** How the answer's text is taken apart; `constraint` is what holds it. */
+export function parserOptions(
+  request: ChatRequest,
+  prompt: string,
+  { isHarmony, callForm: form, thoughts }: Pick<ChatTemplate, 'isHarmony' | 'callForm' | 'thoughts'>,
+  constraint: Constraint | undefined,
+): ParserOptions {
   if (request.prompt !== undefined) return {};
   const { toolChoice } = request;
   const forced = toolChoice === 'required' || typeof toolChoice === 'object';
@@ -167,14 +182,16 @@ export function parserOptions(request: ChatRequest, prompt: string, { thinks, te
   const tools = offered.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
   // What a grammar holds has no messages of its own.
-  if (template.isHarmony && !constraintOf(request)) return { harmony: { prompt, separate, tools } };
-  const reasoning = thinks && separate ? { opened: prompt.trimEnd().endsWith('<think>') } : undefined;
+  if (isHarmony && !constraint) return { harmony: { prompt, separate, tools } };
+  const reasoning = thoughts && separate ? { opened: prompt.trimEnd().endsWith(thoughts.open), tags: thoughts } : undefined;
   const held = !forced && request.responseFormat !== undefined;
   return {
     reasoning,
-    ...(tools.length > 0 && { tools, parameters: offered.map(({ parameters }) => parameters) }),
+    ...(tools.length > 0 && { tools, parameters: offered.map(({ parameters }) => parameters), form }),
+    tokens: [...(tools.length > 0 ? form.tokens : []), ...(thoughts?.tokens ?? [])],
     forced,
     held,
     single: request.parallelToolCalls === false,
+    tagged: constraint?.type === 'text_and_calls',
   };
 }

@@ -3,22 +3,44 @@ import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { BoundedTemplate, BudgetError } from './bounded-template.ts';
+import { callFormOf, HERMES } from './call-forms.ts';
+import type { CallForm } from './call-forms.ts';
 import { isHarmony } from './harmony.ts';
+import { THINK } from './output-parser.ts';
+import type { ThoughtTags } from './output-parser.ts';
+import { fitToolMessages } from './tool-messages.ts';
+import type { PlainMessage } from './tool-messages.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const FILE = 'chat_template.jinja';
 /** Stands behind a text that the model is to go on with: private characters, which no template writes or trims. */
 const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 
+/** A model has those whose first token it has. */
+const THOUGHTS: readonly ThoughtTags[] = [
+  THINK,
+  { open: '<|channel>thought', close: '<channel|>', tokens: ['<|channel>', '<channel|>'] },
+  { open: '[THINK]', close: '[/THINK]', tokens: ['[THINK]', '[/THINK]'] },
+];
+
 /** Renders messages into a prompt with the Jinja template a checkpoint brings; the library gives templates raise_exception, strftime_now and tojson. */
 export class ChatTemplate {
   readonly #template: BoundedTemplate | undefined;
   readonly #source: string;
   readonly #variables: Readonly<Record<string, unknown>>;
+  /** How the model writes calls of tools. */
+  readonly callForm: CallForm;
+  /** What the model writes around its thoughts, if it has any. */
+  readonly thoughts: ThoughtTags | undefined;
 
-  /** `source` undefined: a base model without a template, whose prompt is the plain text of the messages. */
-  constructor(source: string | undefined, variables: Readonly<Record<string, unknown>> = {}) {
+  /**
+   * `source` undefined: a base model without a template, whose prompt is the plain text of the messages. `hasToken` tells the spellings of the model's
+   * tokens.
+   */
+  constructor(source: string | undefined, variables: Readonly<Record<string, unknown>> = {}, hasToken = (_: string): boolean => false) {
     this.#source = source ?? '';
+    this.callForm = this.knowsTools ? callFormOf(this.#source, hasToken) : HERMES;
+    this.thoughts = THOUGHTS.find(({ tokens: [token] }) => hasToken(token!));
     this.#variables = variables;
     try {
       this.#template = source === undefined ? undefined : new BoundedTemplate(source);
@@ -34,7 +56,8 @@ export class ChatTemplate {
   /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several). */
   static async load(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate> {
     const source = (await folder.has(FILE)) ? await folder.text(FILE) : configuredTemplate(tokenizer.config.chat_template);
-    const template = new ChatTemplate(source, { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' }); // prettier-ignore
+    const variables = { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' };
+    const template = new ChatTemplate(source, variables, (token) => tokenizer.tokenId(token) !== undefined);
     template.#tryOut();
     return template;
   }
@@ -64,6 +87,11 @@ export class ChatTemplate {
     return this.#source.includes('tools');
   }
 
+  /** Whether it takes them from a message of role `system`, as Phi-4-mini's does. */
+  get takesToolsInMessage(): boolean {
+    return /['"]tools['"] in message/.test(this.#source);
+  }
+
   /** The prompt up to and including the last message's text, for the model to go on with. */
   renderOpen(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const last = messages.at(-1);
@@ -77,7 +105,11 @@ export class ChatTemplate {
 
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
-    const plain = messages.map((message) => this.#plain(message));
+    const plain = fitToolMessages(
+      messages.map((message) => this.#plain(message)),
+      this.#source,
+      this.callForm.writing,
+    );
     if (!this.#template) return plain.map(({ content }) => content).join('\n');
     try {
       return this.#template.render({
@@ -93,7 +125,7 @@ export class ChatTemplate {
   }
 
   /** A message as templates expect it: text content, a role they know, tool arguments as objects. */
-  #plain(message: ChatMessage): Record<string, unknown> & { content: string } {
+  #plain(message: ChatMessage): PlainMessage {
     const text = textOf(message);
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
     const calls = message.tool_calls?.map(withParsedArguments);

@@ -1,7 +1,6 @@
 /** The grammar library (xgrammar in WASM), as the thread of grammar-worker.ts uses it: its types, and what it compiles. */
 import type { NormalSchema } from './schema-normal.ts';
 import { numberRules } from './number-grammar.ts';
-import { CLOSE_CALL, OPEN_CALL } from './output-parser.ts';
 
 /** The parts of @mlc-ai/web-xgrammar in use. */
 export interface GrammarLibrary {
@@ -49,12 +48,20 @@ export interface LibraryMatcher extends Disposable {
 
 /** What an answer is held to, checked and normalised. */
 export type GrammarSource =
-  JsonSource | CallsSource | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource };
+  | JsonSource
+  | CallsSource
+  | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource }
+  | { readonly type: 'text_and_calls'; readonly trigger: string; readonly calls: CallsSource };
 export type JsonSource = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: NormalSchema };
 export interface CallsSource {
   readonly type: 'tool_calls';
-  readonly tools: readonly { readonly name: string; readonly schema: NormalSchema }[];
+  /** What stands around the arguments of each, which are of this schema. */
+  readonly tools: readonly { readonly begin: string; readonly schema: NormalSchema; readonly end: string }[];
   readonly single: boolean;
+  /** Around all calls, and between them. */
+  readonly begin: string;
+  readonly separator: string;
+  readonly end: string;
 }
 
 /** More runs of white space than this help no reader and let a small model ramble. */
@@ -66,11 +73,13 @@ const ANY_OBJECT = '{"type":"object"}';
 export async function compileGrammar(library: GrammarLibrary, compiler: LibraryCompiler, source: GrammarSource): Promise<Disposable> {
   if (source.type === 'json_object') return compiler.compileJSONSchema(ANY_OBJECT, true, undefined, undefined, false, MAX_WHITESPACE);
   if (source.type === 'json_schema') return compiler.compileGrammar(await jsonGrammar(library, source));
-  if (source.type === 'tool_calls')
-    return compiler.compileStructuralTag({ type: 'structural_tag', format: await callsFormat(library, source) });
+  if (source.type === 'tool_calls' || source.type === 'text_and_calls') {
+    const format = source.type === 'tool_calls' ? callsFormat(await callTags(library, source), source) : await textFormat(library, source);
+    return compiler.compileStructuralTag({ type: 'structural_tag', format });
+  }
   // The library takes no bare grammar beside tags that may repeat.
   const json = { type: 'tag', begin: '', content: { type: 'grammar', grammar: await jsonGrammar(library, source.json) }, end: '' };
-  const elements = [tagsFormat([json], true), await callsFormat(library, source.calls)];
+  const elements = [tagsFormat([json], true), callsFormat(await callTags(library, source.calls), source.calls)];
   return compiler.compileStructuralTag({ type: 'structural_tag', format: { type: 'or', elements } });
 }
 
@@ -80,22 +89,50 @@ async function jsonGrammar({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarL
   return rules(await toEbnf(source.schema.schema, true, -1, undefined, true, MAX_WHITESPACE));
 }
 
-async function callsFormat({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, source: CallsSource): Promise<object> {
-  const tags = source.tools.map(async ({ name, schema }) => ({
-    type: 'tag',
-    begin: `${OPEN_CALL}\n{"name": ${JSON.stringify(name)}, "arguments": `,
-    // As EBNF with fixed separators: inside a tag the library's own schemas allow white space without end.
-    content: { type: 'grammar', grammar: rulesOf(schema)(await toEbnf(schema.schema, false, -1, [', ', ': '], true)) },
-    end: `}\n${CLOSE_CALL}`,
-  }));
-  return tagsFormat(await Promise.all(tags), source.single);
+interface CallTag {
+  readonly type: 'tag';
+  readonly begin: string;
+  readonly content: object;
+  readonly end: string;
 }
 
-/** One of the tags, or several on lines of their own. */
-const tagsFormat = (tags: readonly object[], single: boolean): object => ({
+async function callTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, { tools }: CallsSource): Promise<readonly CallTag[]> {
+  const tags = tools.map(async ({ begin, schema, end }) => ({
+    type: 'tag' as const,
+    begin,
+    // As EBNF with fixed separators: inside a tag the library's own schemas allow white space without end.
+    content: { type: 'grammar', grammar: rulesOf(schema)(await toEbnf(schema.schema, false, -1, [', ', ': '], true)) },
+    end,
+  }));
+  return Promise.all(tags);
+}
+
+/** One call, or several. */
+function callsFormat(tags: readonly object[], { begin, separator, end, single }: CallsSource): object {
+  const content = tagsFormat(tags, single, separator);
+  if (begin === '') return content;
+  // The library (0.1.27) takes neither what has no end in a tag nor what follows it in a sequence.
+  if (end === '') return { type: 'sequence', elements: [{ type: 'const_string', value: begin }, content] };
+  return tagsFormat([{ type: 'tag', begin, content, end }], true);
+}
+
+/** Any text, in which calls begin with the trigger. */
+async function textFormat(library: GrammarLibrary, source: Extract<GrammarSource, { type: 'text_and_calls' }>): Promise<object> {
+  const { trigger, calls } = source;
+  const { begin, end, single } = calls;
+  const each = await callTags(library, calls);
+  const isList = end !== '';
+  const tags = isList
+    ? [{ type: 'tag', begin, content: tagsFormat(each, single, calls.separator), end }]
+    : each.map((tag) => ({ ...tag, begin: begin + tag.begin }));
+  return { type: 'triggered_tags', triggers: [trigger], tags, at_least_one: false, stop_after_first: single };
+}
+
+/** One of the tags, or several. */
+const tagsFormat = (tags: readonly object[], single: boolean, separator = '\n'): object => ({
   type: 'tags_with_separator',
   tags,
-  separator: '\n',
+  separator,
   at_least_one: true,
   stop_after_first: single,
 });

@@ -4,6 +4,8 @@
  */
 import { EngineError } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
+import { HERMES } from './call-forms.ts';
+import type { CallForm } from './call-forms.ts';
 import type { CallsSource, GrammarSource, JsonSource } from './grammar-library.ts';
 import { CallFailed, GrammarThread, ThreadLost } from './grammar-thread.ts';
 import type { ThreadLimits } from './grammar-thread.ts';
@@ -17,15 +19,19 @@ export type Constraint =
   | JsonConstraint
   | CallsConstraint
   /** One or the other, as its first characters say. */
-  | { readonly type: 'json_or_calls'; readonly json: JsonConstraint; readonly calls: CallsConstraint };
+  | { readonly type: 'json_or_calls'; readonly json: JsonConstraint; readonly calls: CallsConstraint }
+  /** Any text, and calls that are what they must be. */
+  | { readonly type: 'text_and_calls'; readonly calls: CallsConstraint };
 
 type JsonConstraint = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: unknown };
 
-/** Tool calls in the form output-parser.ts reads, one a line; `single` = exactly one. */
+/** Tool calls in a form that output-parser.ts reads; `single` = exactly one. */
 interface CallsConstraint {
   readonly type: 'tool_calls';
   readonly tools: readonly CallableTool[];
   readonly single: boolean;
+  /** Without it as `<tool_call>` and JSON. */
+  readonly form?: CallForm;
 }
 
 export interface CallableTool {
@@ -84,7 +90,8 @@ export class Grammars {
     } catch (error) {
       matcher.dispose();
       if (!(error instanceof CallFailed) || constraint.type === 'json_object') throw error;
-      const param = constraint.type === 'tool_calls' ? 'tools' : 'responseFormat.schema';
+      const isCalls = constraint.type === 'tool_calls' || constraint.type === 'text_and_calls';
+      const param = isCalls ? 'tools' : 'responseFormat.schema';
       throw new EngineError('invalid_json_schema', `the schema cannot be enforced: ${error.message}`, { param, cause: error });
     }
   }
@@ -164,6 +171,10 @@ interface OpenMatcher {
 function sourceOf(constraint: Constraint, limits: GrammarLimits): GrammarSource {
   if (constraint.type === 'json_or_calls')
     return { type: 'json_or_calls', json: jsonSource(constraint.json), calls: callsSource(constraint.calls, limits) };
+  if (constraint.type === 'text_and_calls') {
+    const [{ open: trigger }] = (constraint.calls.form ?? HERMES).tags;
+    return { type: 'text_and_calls', trigger, calls: callsSource(constraint.calls, limits) };
+  }
   return constraint.type === 'tool_calls' ? callsSource(constraint, limits) : jsonSource(constraint);
 }
 
@@ -174,16 +185,18 @@ function jsonSource(constraint: JsonConstraint): JsonSource {
 }
 
 function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLimits): CallsSource {
+  const { call, begin, separator, end } = (constraint.form ?? HERMES).writing;
   const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
     refuseUnsupported(parameters, `tools[${i}].parameters`);
-    return { name, schema: normalizeSchema(parameters) };
+    const [before, behind] = call(name);
+    return { begin: before, schema: normalizeSchema(parameters), end: behind };
   });
   const characters = tools.reduce((sum, { schema }) => sum + schema.schema.length, 0);
   if (characters > toolCharacters) {
     const message = `the tools' schemas have ${characters} characters in all; at most ${toolCharacters} can be enforced`;
     throw new EngineError('invalid_json_schema', message, { param: 'tools' });
   }
-  return { type: 'tool_calls', tools, single: constraint.single };
+  return { type: 'tool_calls', tools, single: constraint.single, begin, separator, end };
 }
 
 /** Throws the contract's error for the first keyword that cannot be enforced. */

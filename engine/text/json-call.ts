@@ -1,84 +1,133 @@
 /** Calls between their tags, as they come: what they are to the parser of answers, and those written as JSON. */
+import { isObject } from '../util/json.ts';
+import { JsonScan } from './json-scan.ts';
+import { UntaggedCalls } from './untagged-calls.ts';
 
-/** A piece of a call: its name, once, and then its arguments, JSON text. */
+/** A piece of a call: its name, once, and then its arguments, JSON text. The next name begins the next call. */
 export interface CallPart {
   readonly type: 'name' | 'arguments';
   readonly text: string;
 }
 
-/** What stands between the tags of a call, as it comes. */
+/** A whole call; its arguments are JSON text. */
+export interface WholeCall {
+  readonly name: string;
+  readonly arguments: string;
+}
+
+/** JSON Schemas of parameters, by tool. */
+export type Tools = ReadonlyMap<string, unknown>;
+
+/** What follows a tag that begins calls, as it comes. */
 export interface TaggedCall {
   /** Everything so far. */
   readonly text: string;
-  /** True once the name was passed on. */
+  /** True once a name was passed on. */
   readonly started: boolean;
+  /** Where no tag closes it: what stood behind its end in the last piece, and is none of `text`. */
+  readonly rest?: string | undefined;
   push(piece: string): CallPart[];
-  /** What is still to be said at the closing tag. */
+  /** What is still to be said at the closing tag, or at the end of the answer. */
   end(): CallPart[];
 }
 
-/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written. */
-export class JsonCall implements TaggedCall {
-  readonly #tools: ReadonlyMap<string, unknown>;
-  /** Everything between the tags so far. */
-  text = '';
-  #name: string | undefined;
-  /** Where the arguments start in `text`; -1 = not found yet. */
-  #argumentsAt = -1;
-  #given = 0;
+/** Characters of a call in front of its arguments: what is longer is read when it is whole. */
+export const LONGEST_HEAD = 512;
 
-  constructor(tools: ReadonlyMap<string, unknown>) {
+/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written. Any other order, and lists, are read at the end. */
+export class JsonCall implements TaggedCall {
+  readonly #tools: Tools;
+  readonly #scan = new JsonScan();
+  text = '';
+  #head = '';
+  #started = false;
+  #ended = false;
+
+  constructor(tools: Tools) {
     this.#tools = tools;
   }
 
-  /** True once the name was passed on. */
   get started(): boolean {
-    return this.#argumentsAt >= 0;
+    return this.#started;
   }
 
   push(piece: string): CallPart[] {
     this.text += piece;
-    const out: CallPart[] = [];
-    if (!this.started) {
-      // The name comes first in every template; an object that says it last is found when it is complete.
-      const head = /^\s*\{\s*"name"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\S)/.exec(this.text);
-      const name = head && (JSON.parse(`"${head[1]!}"`) as string);
-      if (!head || name === null || !this.#tools.has(name)) return out;
-      this.#name = name;
-      this.#argumentsAt = head[0].length;
-      this.#given = this.#argumentsAt;
-      out.push({ type: 'name', text: this.#name });
-    }
-    const end = valueEnd(this.text, this.#argumentsAt);
-    const upTo = end < 0 ? this.text.length : end;
-    if (upTo > this.#given) {
-      out.push({ type: 'arguments', text: this.text.slice(this.#given, upTo) });
-      this.#given = upTo;
-    }
-    return out;
+    if (this.#started) return this.#arguments(piece);
+    if (this.#head.length > LONGEST_HEAD) return [];
+    this.#head += piece;
+    const head = /^\s*\{\s*"name"\s*:\s*"([^"\\]*)"\s*,\s*"(?:arguments|parameters)"\s*:\s*(?=\{)/.exec(this.#head);
+    if (!head || !this.#tools.has(head[1]!)) return [];
+    this.#started = true;
+    return [{ type: 'name', text: head[1]! }, ...this.#arguments(this.#head.slice(head[0].length))];
   }
 
   end(): CallPart[] {
-    return [];
+    if (this.#started) return [];
+    const calls = readJsonCalls(this.text, this.#tools);
+    this.#started = calls.length > 0;
+    return calls.flatMap(partsOf);
+  }
+
+  #arguments(piece: string): CallPart[] {
+    if (this.#ended) return [];
+    const { text, ended } = this.#scan.push(piece);
+    this.#ended = ended;
+    return text === '' ? [] : [{ type: 'arguments', text }];
   }
 }
 
-/** Where the JSON value that starts at `from` ends, or -1 while it is open. Objects and arrays only; others end at a brace. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  let inString = false;
-  for (let i = from; i < text.length; i++) {
-    const c = text[i];
-    if (inString) {
-      if (c === '\\') i++;
-      else if (c === '"') inString = false;
-    } else if (c === '"') inString = true;
-    else if (c === '{' || c === '[') depth++;
-    else if (c === '}' || c === ']') {
-      depth--;
-      if (depth === 0) return i + 1;
-      if (depth < 0) return i;
-    }
+/** Buffers what stands between tags, and reads it when it is whole. */
+export class BufferedCalls implements TaggedCall {
+  readonly #read: (text: string) => readonly WholeCall[];
+  text = '';
+  started = false;
+
+  /** `read` gives no calls for what is none. */
+  constructor(read: (text: string) => readonly WholeCall[]) {
+    this.#read = read;
   }
-  return -1;
+
+  push(piece: string): CallPart[] {
+    this.text += piece;
+    return [];
+  }
+
+  end(): CallPart[] {
+    const calls = this.#read(this.text);
+    this.started = calls.length > 0;
+    return calls.flatMap(partsOf);
+  }
+}
+
+const partsOf = ({ name, arguments: text }: WholeCall): CallPart[] => [
+  { type: 'name', text: name },
+  { type: 'arguments', text },
+];
+
+/** Calls written as JSON, an object or a list of them; none where one is no call of these tools. */
+export function readJsonCalls(text: string, tools: Tools): readonly WholeCall[] {
+  // As they were written, where they have nothing but a name and arguments.
+  const written = new UntaggedCalls([...tools.keys()]);
+  if (written.push(text) && written.calls.length > 0) return written.calls;
+  const value = parsed(text);
+  const calls = [value].flat().map((one) => callOf(one, tools));
+  return calls.every((call) => call !== undefined) ? calls : [];
+}
+
+function callOf(value: unknown, tools: Tools): WholeCall | undefined {
+  const call = isObject(value) && isObject(value['function']) ? value['function'] : value;
+  if (!isObject(call)) return undefined;
+  const { name, arguments: args = call['parameters'] ?? {} } = call as { readonly name?: unknown; readonly arguments?: unknown };
+  // Arguments as text, as the API has them.
+  const object = typeof args === 'string' ? parsed(args) : args;
+  return typeof name === 'string' && tools.has(name) && isObject(object) ? { name, arguments: JSON.stringify(object) } : undefined;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,12 +1,11 @@
 /**
- * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls
- * (`<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, the Hermes form that Qwen and many others write; xml-call.ts and untagged-calls.ts have the others).
+ * Splits an answer, as it streams, into reasoning (`<think>...</think>`), content and tool calls, in the form that the model writes (call-forms.ts).
  * The result does not depend on where the stream is cut.
  */
-import { JsonCall } from './json-call.ts';
-import type { TaggedCall } from './json-call.ts';
+import { HERMES } from './call-forms.ts';
+import type { CallForm, CallTag } from './call-forms.ts';
+import type { CallPart, TaggedCall } from './json-call.ts';
 import { UntaggedCalls } from './untagged-calls.ts';
-import { XmlCall } from './xml-call.ts';
 
 export type OutputEvent =
   | { readonly type: 'content'; readonly text: string }
@@ -29,48 +28,75 @@ export interface AnswerParser {
 }
 
 export interface OutputParserOptions {
-  /** Split off `<think>`; `opened` says that the prompt ended with it, as some templates do. */
-  readonly reasoning?: { readonly opened: boolean } | undefined;
+  /** Split off what stands between the tags of thoughts; `opened` says that the prompt ended with the first, as some templates do. */
+  readonly reasoning?: { readonly opened: boolean; readonly tags?: ThoughtTags } | undefined;
   /** Names of the tools offered; absent = tool calls are text. */
   readonly tools?: readonly string[] | undefined;
   /** JSON Schemas of their parameters, in the same order, for calls whose values are text. */
   readonly parameters?: readonly unknown[] | undefined;
+  /** How the model writes calls; without it as `<tool_call>` and JSON. */
+  readonly form?: CallForm | undefined;
   /** The answer can only be calls: the beginning of one that was cut is no content. */
   readonly forced?: boolean | undefined;
   /** The answer is calls or JSON, which may say what looks like a call: it begins with one or has none. */
   readonly held?: boolean | undefined;
   /** One call ends the answer. */
   readonly single?: boolean | undefined;
+  /** Special tokens that are read here, and so must be part of the text. */
+  readonly tokens?: readonly string[] | undefined;
+  /** A grammar holds the calls, which have tags then. */
+  readonly tagged?: boolean | undefined;
+}
+
+/** What stands around thoughts, and which tokens spell it. */
+export interface ThoughtTags {
+  readonly open: string;
+  readonly close: string;
+  readonly tokens: readonly string[];
+}
+
+/** A call that is being read. */
+interface OpenCall {
+  readonly tag: CallTag;
+  readonly reader: TaggedCall;
 }
 
 type State = 'content' | 'reasoning' | 'call';
 
-const OPEN_THINK = '<think>';
-const CLOSE_THINK = '</think>';
-export const OPEN_CALL = '<tool_call>';
-export const CLOSE_CALL = '</tool_call>';
+/** As most models write them. */
+export const THINK: ThoughtTags = { open: '<think>', close: '</think>', tokens: ['<think>', '</think>'] };
 
 export class OutputParser implements AnswerParser {
-  readonly #reasoning: boolean;
+  /** None: thoughts are content. */
+  readonly #thoughts: ThoughtTags | undefined;
+  readonly #form: CallForm;
   /** Schemas of parameters by tool. */
   readonly #tools: ReadonlyMap<string, unknown> | undefined;
   readonly #forced: boolean;
   readonly #isHeld: boolean;
   readonly #single: boolean;
+  readonly #isTagged: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
-  #call: TaggedCall | undefined;
+  #call: OpenCall | undefined;
+  /** A closing tag that may follow, and had no opening one. */
+  #overdue: string | undefined;
   /** Content that has begun, as long as it may be calls and nothing else. */
   #untagged: UntaggedCalls | undefined;
   #calls = 0;
+  /** Names that calls have begun with, also of those that are not wanted. */
+  #named = 0;
   /** White space between tags is layout, not content. */
   #trim = false;
   /** Content was given away. */
   #spoke = false;
 
-  constructor({ reasoning, tools, parameters = [], forced = false, held = false, single = false }: OutputParserOptions) {
-    this.#reasoning = reasoning !== undefined;
+  constructor(options: OutputParserOptions) {
+    const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, single = false, tagged = false } = options;
+    this.#thoughts = reasoning && (reasoning.tags ?? THINK);
+    this.#form = form;
+    this.#isTagged = tagged;
     this.#tools = tools && new Map(tools.map((name, i) => [name, parameters[i]]));
     this.#forced = forced;
     this.#isHeld = held;
@@ -107,23 +133,25 @@ export class OutputParser implements AnswerParser {
     }
     if (this.#untagged && events.length === 0) this.#held = this.#untagged.text;
     this.#untagged = undefined;
-    if (this.#state === 'call') {
-      // A call that was cut: what of it cannot be a call any more is shown rather than lost.
-      if (!this.#call?.started && !this.#forced) this.#emit(events, 'content', OPEN_CALL + (this.#call?.text ?? '') + this.#held);
-    } else if (this.#state === 'reasoning') this.#emit(events, 'reasoning', this.#held);
-    else if (!this.#forced || !OPEN_CALL.startsWith(this.#held)) this.#emit(events, 'content', this.#held);
+    if (this.#state === 'call') this.#cut(events);
+    else if (this.#state === 'reasoning') this.#emit(events, 'reasoning', this.#held);
+    else if (!this.#forced || !this.#callTags.some(({ open }) => open.startsWith(this.#held))) this.#emit(events, 'content', this.#held);
     this.#held = '';
     return merge(events);
   }
 
+  get #callTags(): readonly CallTag[] {
+    return this.#tools ? this.#form.tags : [];
+  }
+
   /** Consumes what it can of the held text; true while there may be more to do. */
   #step(events: OutputEvent[]): boolean {
-    if (this.#state === 'call') return this.#stepCall(events);
+    if (this.#call) return this.#stepCall(events, this.#call);
     if (this.#untagged) return this.#stepUntagged(this.#untagged);
-    const tags =
-      this.#state === 'reasoning'
-        ? [CLOSE_THINK]
-        : [...(this.#reasoning ? [OPEN_THINK] : []), ...(this.#tools && !(this.#isHeld && this.#spoke) ? [OPEN_CALL] : [])];
+    if (this.#overdue !== undefined) return this.#stepOverdue(this.#overdue);
+    const calls = this.#isHeld && this.#spoke ? [] : this.#callTags;
+    const { open, close } = this.#thoughts ?? {};
+    const tags = this.#state === 'reasoning' ? [close!] : [...(open === undefined ? [] : [open]), ...calls.map((tag) => tag.open)];
     const found = firstTag(this.#held, tags);
     const kind = this.#state === 'reasoning' ? 'reasoning' : 'content';
     if (!found) {
@@ -135,11 +163,12 @@ export class OutputParser implements AnswerParser {
     this.#emit(events, kind, this.#held.slice(0, found.at));
     this.#held = this.#held.slice(found.at + found.tag.length);
     this.#trim = true;
-    if (found.tag === OPEN_CALL) {
+    const tag = this.#state === 'reasoning' ? undefined : calls.find(({ open: begin }) => begin === found.tag);
+    if (tag) {
       this.#state = 'call';
-      this.#call = undefined;
+      this.#call = { tag, reader: tag.read(this.#tools!) };
     } else {
-      this.#state = found.tag === OPEN_THINK ? 'reasoning' : 'content';
+      this.#state = found.tag === open ? 'reasoning' : 'content';
       this.#beginContent();
     }
     return true;
@@ -148,7 +177,8 @@ export class OutputParser implements AnswerParser {
   /** Only what an answer begins with can be all of it. */
   #beginContent(): void {
     const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
-    if (isFirst && this.#tools && !this.#forced && !this.#isHeld) this.#untagged = new UntaggedCalls([...this.#tools.keys()]);
+    if (isFirst && this.#tools && this.#form.untagged && !this.#forced && !this.#isHeld && !this.#isTagged)
+      this.#untagged = new UntaggedCalls([...this.#tools.keys()]);
   }
 
   #stepUntagged(untagged: UntaggedCalls): boolean {
@@ -158,27 +188,56 @@ export class OutputParser implements AnswerParser {
     return !isOpen;
   }
 
-  #stepCall(events: OutputEvent[]): boolean {
-    // The first characters say in which form it is.
-    const begun = this.#held.trimStart();
-    if (!this.#call && begun.length < 2) return false;
-    const call = (this.#call ??= begun.startsWith('<f') ? new XmlCall(this.#tools!) : new JsonCall(this.#tools!));
-    const end = this.#held.indexOf(CLOSE_CALL);
-    const keep = end < 0 ? partialTag(this.#held, [CLOSE_CALL]) : 0;
-    const piece = end < 0 ? this.#held.slice(0, this.#held.length - keep) : this.#held.slice(0, end);
-    for (const part of [...call.push(piece), ...(end < 0 ? [] : call.end())]) {
-      if (part.type === 'name') events.push({ type: 'call', index: this.#calls++, name: part.text });
-      else events.push({ type: 'arguments', index: this.#calls - 1, text: part.text });
+  #stepCall(events: OutputEvent[], { tag, reader }: OpenCall): boolean {
+    const { close } = tag;
+    if (close === undefined) {
+      const piece = this.#held;
+      this.#held = '';
+      this.#take(events, reader.push(piece));
+      if (reader.rest === undefined) return false;
+      this.#held = reader.rest;
+    } else {
+      const end = this.#held.indexOf(close);
+      const taken = end < 0 ? this.#held.length - partialTag(this.#held, [close]) : end;
+      this.#take(events, reader.push(this.#held.slice(0, taken)));
+      this.#held = this.#held.slice(taken);
+      if (end < 0) return false;
+      this.#take(events, reader.end());
+      this.#held = this.#held.slice(close.length);
     }
-    this.#held = this.#held.slice(piece.length);
-    if (end < 0) return false;
-    this.#held = this.#held.slice(CLOSE_CALL.length);
-    // What stood between the tags and is no call of an offered tool is shown as it was written.
-    if (!call.started) this.#emit(events, 'content', OPEN_CALL + call.text + CLOSE_CALL);
+    // What is no call of an offered tool is shown as it was written.
+    if (!reader.started) this.#emit(events, 'content', tag.open + reader.text + (close ?? ''));
+    this.#overdue = reader.started ? tag.stray : undefined;
     this.#state = 'content';
     this.#call = undefined;
-    this.#trim = true;
+    this.#trim = reader.started;
     return true;
+  }
+
+  /** Drops a closing tag behind a call that had no opening one. */
+  #stepOverdue(tag: string): boolean {
+    const next = this.#held.trimStart();
+    if (next.length < tag.length && tag.startsWith(next)) return false;
+    this.#overdue = undefined;
+    if (next.startsWith(tag)) this.#held = next.slice(tag.length);
+    return true;
+  }
+
+  /** The end of an answer within a call: one that lacks its closing tag only is one; what is none is shown rather than lost. */
+  #cut(events: OutputEvent[]): void {
+    const { tag, reader } = this.#call!;
+    if (!reader.started) this.#take(events, reader.end());
+    if (!reader.started && !this.#forced) this.#emit(events, 'content', tag.open + reader.text + this.#held);
+  }
+
+  /** Passes on what a call says; of several where one is wanted, the first. */
+  #take(events: OutputEvent[], parts: readonly CallPart[]): void {
+    for (const { type, text } of parts) {
+      if (type === 'name') this.#named++;
+      if (this.#single && this.#named > 1) return;
+      if (type === 'name') events.push({ type: 'call', index: this.#calls++, name: text });
+      else events.push({ type, index: this.#calls - 1, text });
+    }
   }
 
   #emit(events: OutputEvent[], type: 'content' | 'reasoning', text: string): void {

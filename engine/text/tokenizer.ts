@@ -4,6 +4,12 @@ import { describe, isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 
+/** What of tokens is text. */
+interface DecodeOptions {
+  readonly skipSpecialTokens?: boolean;
+  readonly keep?: ReadonlySet<unknown> | undefined;
+}
+
 /** tokenizer_config.json, as far as we read it; the rest is the tokenizer library's. */
 export interface TokenizerConfig {
   readonly chat_template?: unknown;
@@ -25,6 +31,8 @@ export class Tokenizer {
   readonly #size: number;
   #vocabulary: Vocabulary | undefined;
   #longest: number | undefined;
+  /** Ids of special tokens. */
+  #hidden: ReadonlySet<number> | undefined;
 
   private constructor(tokenizer: HuggingFaceTokenizer, json: Readonly<Record<string, unknown>>, config: TokenizerConfig, size: number) {
     this.#size = size;
@@ -69,10 +77,19 @@ export class Tokenizer {
     throw new EngineError('invalid_request', `the text spells the token ${describe(this.vocabulary.tokens[unknown])} (id ${unknown}); this model has tokens 0 to ${this.#size - 1}`); // prettier-ignore
   }
 
-  /** Text of token ids; bytes that are not UTF-8 become U+FFFD. */
-  decode(ids: readonly number[], { skipSpecialTokens = true }: { skipSpecialTokens?: boolean } = {}): string {
+  /** Text of token ids, without special tokens but for those in `keep`; bytes that are not UTF-8 become U+FFFD. */
+  decode(ids: readonly number[], { skipSpecialTokens = true, keep }: DecodeOptions = {}): string {
+    if (skipSpecialTokens && ids.some((id) => keep?.has(id))) {
+      const shown = ids.filter((id) => keep!.has(id) || !this.#isHidden(id));
+      return this.decode(shown, { skipSpecialTokens: false });
+    }
     if (ids.length === 0) return '';
     return this.#tokenizer.decode([...ids], { skip_special_tokens: skipSpecialTokens, clean_up_tokenization_spaces: false });
+  }
+
+  #isHidden(id: number): boolean {
+    this.#hidden ??= new Set((this.#json['added_tokens'] as readonly AddedToken[]).flatMap((token) => (token.special === true ? [token.id] : []))); // prettier-ignore
+    return this.#hidden.has(id);
   }
 
   /** Id of a token as spelled in the vocabulary. */
@@ -113,6 +130,7 @@ export class Tokenizer {
 export interface AddedToken {
   readonly id: number;
   readonly content: string;
+  readonly special?: unknown;
 }
 
 /** Reads tokenizer.json and checks what is read of it here; throws EngineError('invalid_model'). */

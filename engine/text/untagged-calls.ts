@@ -23,7 +23,9 @@ export class UntaggedCalls {
   #key = '';
   #name: string | undefined;
   #arguments: string | undefined;
-  /** Where the arguments begin, and how deep in them the text is; in a string, and behind its backslash. */
+  /** What earlier pieces have of arguments that are not whole. */
+  #open = '';
+  /** Where in this piece what of the arguments is not kept yet begins, and how deep in them the text is; in a string, and behind its backslash. */
   #from = 0;
   #depth = 0;
   #inString = false;
@@ -35,9 +37,10 @@ export class UntaggedCalls {
 
   /** Takes the next piece; false once this is something else. */
   push(piece: string): boolean {
-    let at = this.text.length;
     this.text += piece;
-    for (; at < this.text.length; at++) if (!this.#take(this.text[at]!, at)) return false;
+    this.#from = 0;
+    for (let at = 0; at < piece.length; at++) if (!this.#take(piece[at]!, at, piece)) return false;
+    if (this.#depth > 0) this.#open += piece.slice(this.#from);
     return true;
   }
 
@@ -46,8 +49,8 @@ export class UntaggedCalls {
     return this.#next === 'object' && ['', ...FENCES].includes(this.#fence) ? this.#calls : [];
   }
 
-  #take(c: string, at: number): boolean {
-    if (this.#depth > 0) return this.#skip(c, at);
+  #take(c: string, at: number, piece: string): boolean {
+    if (this.#depth > 0) return this.#skip(c, at, piece);
     if (this.#word !== undefined) return this.#spell(c);
     if (this.#next === 'object') return this.#between(c);
     if (/\s/.test(c)) return true;
@@ -104,13 +107,14 @@ export class UntaggedCalls {
   }
 
   /** Whatever the arguments say, until their brackets are closed. */
-  #skip(c: string, at: number): true {
+  #skip(c: string, at: number, piece: string): true {
     if (this.#escaped) this.#escaped = false;
     else if (this.#inString && c === '\\') this.#escaped = true;
     else if (c === '"') this.#inString = !this.#inString;
     else if (!this.#inString && (c === '{' || c === '[')) this.#depth++;
     else if (!this.#inString && (c === '}' || c === ']') && --this.#depth === 0) {
-      this.#arguments = this.text.slice(this.#from, at + 1);
+      this.#arguments = this.#open + piece.slice(this.#from, at + 1);
+      this.#open = '';
       this.#next = 'comma';
     }
     return true;

@@ -7,26 +7,34 @@
  *     </parameter>
  *     </function>
  */
-import type { CallPart, TaggedCall } from './json-call.ts';
+import { LONGEST_HEAD } from './json-call.ts';
+import type { CallPart, TaggedCall, Tools } from './json-call.ts';
 import { isObject } from '../util/json.ts';
 
 const CLOSE_PARAMETER = '</parameter>';
+const CLOSE_FUNCTION = '</function>';
 
 export class XmlCall implements TaggedCall {
-  readonly #tools: ReadonlyMap<string, unknown>;
+  readonly #tools: Tools;
+  readonly #endsItself: boolean;
   text = '';
-  /** How far the text is read, and the last place where the end of a value was looked for. */
-  #at = 0;
-  #looked = 0;
+  rest: string | undefined;
+  /** What is not read yet, but for what of a value has no end in it. */
+  #unread = '';
+  #value = '';
   #key: string | undefined;
   #name: string | undefined;
   /** Parameters that were given on; closed once the call has ended. */
   #count = 0;
   #closed = false;
+  /** What follows is no parameter and no end. */
+  #isLost = false;
 
-  /** JSON Schemas of the parameters, by tool. */
-  constructor(tools: ReadonlyMap<string, unknown>) {
+  /** `opened`: what of it has been read; such a call ends with its function, and not with a tag around it. */
+  constructor(tools: Tools, opened = '') {
     this.#tools = tools;
+    this.#endsItself = opened !== '';
+    this.#unread = opened;
   }
 
   get started(): boolean {
@@ -35,56 +43,72 @@ export class XmlCall implements TaggedCall {
 
   push(piece: string): CallPart[] {
     this.text += piece;
+    if (this.#closed || this.#isLost) return [];
+    this.#unread += piece;
     const parts: CallPart[] = [];
     while (!this.#closed && this.#step(parts));
+    // What follows the name of no tool is other text.
+    if (this.#endsItself && this.#closed) this.#leave(this.started ? this.#unread : '');
     return parts;
   }
 
   end(): CallPart[] {
     if (!this.started || this.#closed) return [];
     // A value whose end was forgotten ends with the call.
-    const last = this.#key === undefined ? '' : this.#pair(this.text.slice(this.#at).replace(/\s*<\/function>\s*$/, ''));
-    this.#closed = true;
-    return [{ type: 'arguments', text: last + (this.#count === 0 ? '{}' : '}') }];
+    const last = this.#key === undefined ? '' : this.#pair(withoutEnd(this.#value + this.#unread));
+    return [{ type: 'arguments', text: last + this.#close() }];
   }
 
   #step(parts: CallPart[]): boolean {
+    if (this.#key !== undefined) return this.#stepValue(this.#key, parts);
     if (this.#name === undefined) {
-      const [, name] = this.#next(/\s*<function=([^>\s]+)>/y, ([, found]) => this.#tools.has(found!)) ?? [];
-      if (name === undefined) return false;
-      this.#name = name;
-      parts.push({ type: 'name', text: name });
-    } else if (this.#key === undefined) {
-      if (this.#next(/\s*<\/function>/y)) parts.push(...this.end());
-      else {
-        const [, key] = this.#next(/\s*<parameter=([^>\s]+)>/y) ?? [];
-        if (key === undefined) return false;
-        this.#key = key;
-        this.#looked = this.#at;
-      }
-    } else {
-      const end = this.text.indexOf(CLOSE_PARAMETER, this.#looked);
-      this.#looked = Math.max(this.#looked, this.text.length - CLOSE_PARAMETER.length);
-      if (end < 0) return false;
-      parts.push({ type: 'arguments', text: this.#pair(this.text.slice(this.#at, end)) });
-      this.#at = end + CLOSE_PARAMETER.length;
+      const [, name] = this.#next(/^\s*<function=([^>\s]+)>/) ?? [];
+      if (name !== undefined && this.#tools.has(name)) parts.push({ type: 'name', text: (this.#name = name) });
+      else this.#closed = name !== undefined || this.#unread.length > LONGEST_HEAD;
+      return name !== undefined;
     }
+    if (this.#next(/^\s*<\/function>/)) {
+      parts.push({ type: 'arguments', text: this.#close() });
+      return false;
+    }
+    [, this.#key] = this.#next(/^\s*<parameter=([^>\s]+)>/) ?? [];
+    this.#isLost = this.#key === undefined && this.#unread.length > LONGEST_HEAD;
+    return this.#key !== undefined;
+  }
+
+  #stepValue(key: string, parts: CallPart[]): boolean {
+    const end = this.#unread.indexOf(CLOSE_PARAMETER);
+    const known = end < 0 ? Math.max(0, this.#unread.length - CLOSE_PARAMETER.length) : end;
+    this.#value += this.#unread.slice(0, known);
+    this.#unread = this.#unread.slice(end < 0 ? known : end + CLOSE_PARAMETER.length);
+    if (end < 0) return false;
+    parts.push({ type: 'arguments', text: this.#pair(this.#value) });
     return true;
+  }
+
+  #close(): string {
+    this.#closed = true;
+    return this.#count === 0 ? '{}' : '}';
+  }
+
+  #leave(rest: string): void {
+    this.rest = rest;
+    this.text = this.text.slice(0, this.text.length - rest.length);
   }
 
   /** The next pair of the arguments. A value stands on lines of its own. */
   #pair(value: string): string {
     const key = this.#key!;
     this.#key = undefined;
+    this.#value = '';
     return `${this.#count++ === 0 ? '{' : ', '}${JSON.stringify(key)}: ${valueOf(value.replace(/^\n|\n$/g, ''), this.#schema(key))}`;
   }
 
-  #next(pattern: RegExp, isGood = (_: RegExpExecArray): boolean => true): RegExpExecArray | undefined {
-    pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.text);
-    if (!found || !isGood(found)) return undefined;
-    this.#at = pattern.lastIndex;
-    return found;
+  /** A tag at the beginning of what is not read; a longer one is none. */
+  #next(tag: RegExp): RegExpExecArray | undefined {
+    const found = tag.exec(this.#unread);
+    if (found) this.#unread = this.#unread.slice(found[0].length);
+    return found ?? undefined;
   }
 
   #schema(key: string): unknown {
@@ -94,13 +118,19 @@ export class XmlCall implements TaggedCall {
   }
 }
 
+/** A value without the end of its function, which may be there. */
+function withoutEnd(value: string): string {
+  const end = value.trimEnd();
+  return end.endsWith(CLOSE_FUNCTION) ? end.slice(0, -CLOSE_FUNCTION.length).trimEnd() : value;
+}
+
 /** Templates print booleans and null as Python does. */
-const PYTHON: Readonly<Record<string, string>> = { True: 'true', False: 'false', None: 'null' };
+const PYTHON: ReadonlyMap<string, string> = new Map([['True', 'true'], ['False', 'false'], ['None', 'null']]); // prettier-ignore
 
 /** A value as JSON: text where the schema has a place for text, else what it says. */
 function valueOf(text: string, schema: unknown): string {
   const types = typesOf(schema);
-  const json = PYTHON[text.trim()] ?? text.trim();
+  const json = PYTHON.get(text.trim()) ?? text.trim();
   const isNull = json === 'null' && types.includes('null');
   // A schema elsewhere, or none, says nothing: brackets do.
   const isText = types.length === 0 ? !/^[[{]/.test(json) : types.includes('string');

@@ -81,7 +81,6 @@ async function load(startWorker = (): PlatformWorker => createNodePlatform().sta
     context: 2048,
     truncates: false,
     vocabulary: WORDS * 32,
-    thinks: false,
     grammars: new Grammars(startWorker, () => vocabulary),
     overlap: true,
     priorities: false,

@@ -1,11 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { callFormOf } from '../../engine/text/call-forms.ts';
 import { Grammars } from '../../engine/text/grammar.ts';
 import type { Constraint, GrammarMatcher } from '../../engine/text/grammar.ts';
 import { findSchemaProblem } from '../../engine/text/json-schema.ts';
+import { OutputParser } from '../../engine/text/output-parser.ts';
 
 const STOP = 2;
+/** One of each kind. */
+const FORMS = ['<tool_call>', '[TOOL_CALLS] [ARGS]', '[TOOL_CALLS]', '<|tool_call>', '<start_function_call>', '<|tool_call_start|>', '<function_calls>', '<|/tool_call|>', '<|tool_call|>'].map((template) => callFormOf(template, () => false)); // prettier-ignore
 let grammars: Grammars;
 let tokens: string[];
 
@@ -116,6 +120,32 @@ describe('grammar', () => {
     expect(await accepts(many, f.replace('{"a"', '{  "a"'))).toBe(false);
     expect(await accepts(many, f.replace('"f"', '"h"'))).toBe(false);
   });
+
+  test.each(FORMS.map((form) => [form.tags[0].open, form] as const))(
+    'calls in the form of %s, alone and in other text',
+    async (_, form) => {
+      const schema = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
+      const tools = [{ name: 'f', parameters: schema }, { name: 'g' }];
+      const { begin, call, separator, end } = form.writing;
+      const write = (...calls: [string, string][]): string => begin + calls.map(([name, args]) => call(name).join(args)).join(separator) + end; // prettier-ignore
+      const [f, both, wrong] = [write(['f', '{"a": 1}']), write(['f', '{"a": 1}'], ['g', '{}']), write(['f', '{"a": "x"}'])];
+      const many = { type: 'tool_calls', tools, single: false, form } as const;
+      const one = { ...many, single: true };
+      const said = async (constraint: Constraint, ...texts: string[]): Promise<boolean[]> => {
+        const answers: boolean[] = [];
+        for (const text of texts) answers.push(await accepts(constraint, text));
+        return answers;
+      };
+      expect(await said(many, f, both, wrong, `Well. ${f}`)).toEqual([true, true, false, false]);
+      expect(await said(one, f, both)).toEqual([true, false]);
+      const free: Constraint = { type: 'text_and_calls', calls: many };
+      expect(await said(free, f, both, `Well.\n${f}`, 'a < [b]', '', wrong, `Well. ${wrong}`)).toEqual([true, true, true, true, true, false, false]); // prettier-ignore
+      expect(await said({ type: 'text_and_calls', calls: one }, `Well. ${f}`, `Well. ${both}`)).toEqual([true, false]);
+      const parser = new OutputParser({ tools: ['f', 'g'], form });
+      const events = [...parser.push(both), ...parser.finish()];
+      expect(events.map((event) => (event.type === 'call' ? event.name : event.text)).join(' ')).toBe('f {"a": 1} g {}');
+    },
+  );
 
   test('an answer may be JSON or calls, and not both', async () => {
     const calls = { type: 'tool_calls', tools: [{ name: 'g' }], single: false } as const;

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { ChatChoice } from '../../engine/tasks/chat-choice.ts';
-import { encodePrompt, parserOptions } from '../../engine/tasks/chat-request.ts';
+import { constraintOf, encodePrompt, parserOptions } from '../../engine/tasks/chat-request.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { HarmonyParser } from '../../engine/text/harmony.ts';
 import type { HarmonyOptions } from '../../engine/text/harmony.ts';
@@ -112,7 +112,7 @@ async function understood(
 ): Promise<{ readonly text: string; readonly options: ReturnType<typeof parserOptions> }> {
   const whole: ChatRequest = { messages: [USER], sampling: {}, ...request };
   const { text } = await encodePrompt({ texts, template: TEMPLATE, vocabulary: 256 }, whole, () => undefined);
-  return { text, options: parserOptions(whole, text, { thinks: false, template: TEMPLATE }) };
+  return { text, options: parserOptions(whole, text, TEMPLATE, constraintOf(whole, TEMPLATE)) };
 }
 
 test('a request to a model of Harmony', async () => {
@@ -131,7 +131,7 @@ test('an answer that is held to a grammar has its header written for it, and no 
   expect(json.options).not.toHaveProperty('harmony');
   const call = await understood({ tools: [WEATHER], toolChoice: 'required' });
   expect(call.text).toMatch(/<\|start\|>assistant<\|channel\|>commentary<\|message\|>$/);
-  expect(call.options).toEqual({
+  expect(call.options).toMatchObject({
     reasoning: undefined,
     tools: ['weather'],
     parameters: [WEATHER.parameters],

@@ -3,13 +3,16 @@ import { describe, expect, test } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import { constraintOf } from '../../engine/tasks/chat-request.ts';
 import type { ChatRequest } from '../../engine/api.ts';
+import { HERMES } from '../../engine/text/call-forms.ts';
 
 const tool = (name: string, property: unknown) => ({ name, parameters: { type: 'object', properties: { x: property } } });
+
+const model = { callForm: HERMES, isHarmony: false };
 
 /** The error, or what the answer is held to. */
 function heldTo(tools: ChatRequest['tools'], toolChoice?: ChatRequest['toolChoice']): unknown {
   try {
-    return constraintOf({ messages: [], sampling: {}, ...(tools && { tools }), ...(toolChoice && { toolChoice }) });
+    return constraintOf({ messages: [], sampling: {}, ...(tools && { tools }), ...(toolChoice && { toolChoice }) }, model);
   } catch (error) {
     return error;
   }
@@ -41,8 +44,8 @@ describe('schemas of tools', () => {
     const [f, g] = [tool('f', { not: {} }), tool('g', { type: 'string' })];
     const responseFormat = { type: 'json_object' } as const;
     const held = (more: Partial<ChatRequest>): unknown =>
-      constraintOf({ messages: [], sampling: {}, responseFormat, tools: [f, g], ...more });
-    const calls = { type: 'tool_calls', tools: [{ name: 'f', parameters: { type: 'object' } }, g], single: false };
+      constraintOf({ messages: [], sampling: {}, responseFormat, tools: [f, g], ...more }, model);
+    const calls = { type: 'tool_calls', tools: [{ name: 'f', parameters: { type: 'object' } }, g], single: false, form: HERMES };
     expect(held({})).toEqual({ type: 'json_or_calls', json: responseFormat, calls });
     expect(held({ toolChoice: 'auto', parallelToolCalls: false })).toMatchObject({ calls: { single: true } });
     expect(held({ tools: [tool('h', { type: 'string', description: 'x'.repeat(300_000) })] })).toMatchObject({
@@ -50,6 +53,21 @@ describe('schemas of tools', () => {
     });
     for (const more of [{ toolChoice: 'none' }, { tools: [] }] as const) expect(held(more)).toBe(responseFormat);
     expect(held({ toolChoice: { name: 'g' } })).toMatchObject({ type: 'tool_calls' });
+  });
+
+  test('strict tools are held to their schemas where the model may also talk, and refused where that cannot be', () => {
+    const [f, g] = [{ ...tool('f', { type: 'string' }), strict: true }, tool('g', { not: {} })];
+    const loose = { ...g, parameters: { type: 'object' } };
+    for (const choice of [undefined, 'auto'] as const)
+      expect(heldTo([f, g], choice)).toEqual({ type: 'text_and_calls', calls: { type: 'tool_calls', tools: [f, loose], single: false, form: HERMES } }); // prettier-ignore
+    expect(heldTo([f, g], 'none')).toBeUndefined();
+    expect(heldTo([f, g], { name: 'f' })).toMatchObject({ type: 'tool_calls', tools: [f] });
+    const wrong = [f, { ...g, strict: true }];
+    expect(heldTo(wrong)).toMatchObject({ code: 'invalid_json_schema', param: 'tools[1].parameters' });
+    expect(heldTo(wrong, 'none')).toBeUndefined();
+    // Its answers have headers of their own, which no grammar holds.
+    const request = { messages: [], sampling: {}, tools: [f] };
+    expect(constraintOf(request, { ...model, isHarmony: true })).toBeUndefined();
   });
 
   test.each<[string, unknown, RegExp]>([

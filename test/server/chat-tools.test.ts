@@ -7,7 +7,7 @@ import { postJson, startListeners } from '../support/listeners.ts';
 describe('what shapes the answer', () => {
   const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
   const tools = ['weather', 'time'].map((name) => ({ type: 'function', function: { name, description: 'd', parameters, strict: true } }));
-  const definitions = ['weather', 'time'].map((name) => ({ name, description: 'd', parameters }));
+  const definitions = ['weather', 'time'].map((name) => ({ name, description: 'd', parameters, strict: true }));
 
   test.each([
     [{ tools }, { tools: definitions }],
@@ -30,7 +30,7 @@ describe('what shapes the answer', () => {
       { tools: [definitions[1]], toolChoice: 'required' },
     ],
     [
-      { functions: [{ name: 'f' }], function_call: { name: 'f' } },
+      { functions: [{ name: 'f', strict: false }], function_call: { name: 'f' } },
       { tools: [{ name: 'f' }], toolChoice: { name: 'f' } },
     ],
     [{ tools: [], tool_choice: 'none' }, {}],

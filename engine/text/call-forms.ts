@@ -1,0 +1,134 @@
+/** The forms in which models write calls of tools: which one a model has, its template says, or else its tokens. */
+import { BufferedCalls, JsonCall, LONGEST_HEAD, readJsonCalls } from './json-call.ts';
+import type { CallPart, TaggedCall, Tools, WholeCall } from './json-call.ts';
+import { readGemmaCall, readPythonCalls } from './loose-values.ts';
+import { MistralCall } from './mistral-call.ts';
+import { XmlCall } from './xml-call.ts';
+
+/** A form of calls. */
+export interface CallForm {
+  /** The first is what calls that a grammar holds begin with. */
+  readonly tags: readonly [CallTag, ...CallTag[]];
+  /** Special tokens that it has, if the model has them. */
+  readonly tokens: readonly string[];
+  /** An answer that is nothing but JSON may be calls. */
+  readonly untagged: boolean;
+  readonly writing: CallWriting;
+}
+
+/** A tag that begins calls, what closes it, if anything does, and what reads them. */
+export interface CallTag {
+  readonly open: string;
+  readonly close?: string;
+  /** What models may write behind a call that nothing closes. */
+  readonly stray?: string;
+  readonly read: (tools: Tools) => TaggedCall;
+}
+
+/** How calls are written that a grammar holds, in a form that `tags` read: their arguments are JSON. */
+export interface CallWriting {
+  readonly begin: string;
+  readonly call: (name: string) => readonly [begin: string, end: string];
+  readonly separator: string;
+  readonly end: string;
+}
+
+const inJson = (name: string): readonly [string, string] => [`{"name": ${JSON.stringify(name)}, "arguments": `, '}'];
+const inTags = (open: string, close: string) => (name: string): readonly [string, string] => [`${open}\n${inJson(name)[0]}`, `}\n${close}`]; // prettier-ignore
+
+const HERMES_TAG: CallTag = { open: '<tool_call>', close: '</tool_call>', read: (tools) => new HermesCall(tools) };
+
+/** `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, as most models write it, and those that are asked to. */
+export const HERMES: CallForm = {
+  tags: [HERMES_TAG],
+  tokens: ['<tool_call>', '</tool_call>'],
+  untagged: true,
+  writing: { begin: '', call: inTags('<tool_call>', '</tool_call>'), separator: '\n', end: '' },
+};
+
+/** Calls in JSON as a list between tags, or behind one. */
+function listed(open: string, close: string | undefined, read: CallTag['read'], gap = ''): CallForm {
+  return {
+    tags: [{ open, ...(close !== undefined && { close }), read }],
+    tokens: [open, ...(close === undefined ? [] : [close])],
+    untagged: false,
+    writing: { begin: `${open}${gap}[`, call: inJson, separator: ', ', end: `]${close ?? ''}` },
+  };
+}
+
+const buffered =
+  (...readers: readonly ((text: string, tools: Tools) => readonly WholeCall[])[]): CallTag['read'] =>
+  (tools) =>
+    new BufferedCalls((text) => readers.map((read) => read(text, tools)).find((calls) => calls.length > 0) ?? []);
+
+function gemma(open: string, close: string, mark: string): CallForm {
+  const read = buffered((text, tools) => readGemmaCall(text, tools, mark));
+  return {
+    tags: [{ open, close, read }],
+    tokens: [open, close, mark],
+    untagged: false,
+    writing: { begin: open, call: (name) => [`call:${name}`, close], separator: open, end: '' },
+  };
+}
+
+const mistral: CallTag['read'] = (tools) => new MistralCall(tools);
+
+/** By what names them in a template; `token` also where only the vocabulary has it. The first that fits counts. */
+const FORMS: readonly { readonly marks: readonly string[]; readonly token?: string; readonly form: CallForm }[] = [
+  {
+    marks: ['[TOOL_CALLS]', '[ARGS]'],
+    form: {
+      tags: [{ open: '[TOOL_CALLS]', read: mistral }],
+      tokens: ['[TOOL_CALLS]', '[ARGS]', '[CALL_ID]'],
+      untagged: false,
+      writing: { begin: '[TOOL_CALLS]', call: (name) => [`${name}[ARGS]`, ''], separator: '[TOOL_CALLS]', end: '' },
+    },
+  },
+  { marks: ['[TOOL_CALLS]'], form: { ...listed('[TOOL_CALLS]', undefined, mistral, ' '), untagged: true } },
+  { marks: ['<|tool_call>'], form: gemma('<|tool_call>', '<tool_call|>', '<|"|>') },
+  { marks: ['<start_function_call>'], form: gemma('<start_function_call>', '<end_function_call>', '<escape>') },
+  { marks: ['<|tool_call_start|>'], token: '<|tool_call_start|>', form: listed('<|tool_call_start|>', '<|tool_call_end|>', buffered(readPythonCalls, readJsonCalls)) },
+  { marks: ['<function_calls>'], form: listed('<function_calls>', '</function_calls>', buffered(readPythonCalls, readJsonCalls)) },
+  { marks: ['<tool_call>', '<function='], form: { ...HERMES, tags: [HERMES_TAG, { open: '<function=', stray: '</tool_call>', read: (tools) => new XmlCall(tools, '<function=') }] } },
+  { marks: ['<tool_call>'], form: HERMES },
+  { marks: ['<|/tool_call|>'], token: '<|/tool_call|>', form: { ...listed('<|tool_call|>', '<|/tool_call|>', buffered(readJsonCalls)), untagged: true } },
+  { marks: ['<|tool_call|>'], form: { ...listed('<|tool_call|>', undefined, mistral), untagged: true } },
+]; // prettier-ignore
+
+/** The form of a model whose template shows tools to it; `hasToken` tells the spellings of its tokens. */
+export function callFormOf(template: string, hasToken: (token: string) => boolean): CallForm {
+  const shown = FORMS.find(({ marks }) => marks.every((mark) => template.includes(mark)));
+  return (shown ?? FORMS.find(({ token }) => token !== undefined && hasToken(token)))?.form ?? HERMES;
+}
+
+/** The first characters say whether a call is JSON or has its values as text. */
+class HermesCall implements TaggedCall {
+  readonly #tools: Tools;
+  #call: TaggedCall | undefined;
+  #begun = '';
+
+  constructor(tools: Tools) {
+    this.#tools = tools;
+  }
+
+  get text(): string {
+    return this.#call?.text ?? this.#begun;
+  }
+
+  get started(): boolean {
+    return this.#call?.started ?? false;
+  }
+
+  push(piece: string): CallPart[] {
+    if (this.#call) return this.#call.push(piece);
+    this.#begun += piece;
+    const begun = this.#begun.trimStart();
+    if (begun.length < 2 && this.#begun.length <= LONGEST_HEAD) return [];
+    this.#call = begun.startsWith('<f') ? new XmlCall(this.#tools) : new JsonCall(this.#tools);
+    return this.#call.push(this.#begun);
+  }
+
+  end(): CallPart[] {
+    return this.#call?.end() ?? [];
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * What follows Mistral's [TOOL_CALLS]: a list of calls in JSON, as models up to Mistral Small 3.1 write it, or one call as newer ones do, whose
+ * arguments come piece by piece:
+ *
+ *     NAME[ARGS]{...}        NAME[CALL_ID]ID[ARGS]{...}        NAME{...}
+ */
+import { LONGEST_HEAD, readJsonCalls } from './json-call.ts';
+import type { CallPart, TaggedCall, Tools } from './json-call.ts';
+import { JsonScan } from './json-scan.ts';
+
+const HEAD = /^\s*([\w-]+)(?:\[CALL_ID\][^[\]\s]*)?(?:\[ARGS\])?\s*(?=\{)/;
+
+export class MistralCall implements TaggedCall {
+  readonly #tools: Tools;
+  readonly #scan = new JsonScan();
+  text = '';
+  started = false;
+  rest: string | undefined;
+  #head = '';
+  #kind: 'list' | 'call' | undefined;
+
+  constructor(tools: Tools) {
+    this.#tools = tools;
+  }
+
+  push(piece: string): CallPart[] {
+    this.text += piece;
+    if (this.#kind) return this.#value(piece);
+    this.#head += piece;
+    const head = HEAD.exec(this.#head);
+    const begun = this.#head.trimStart();
+    if (head) {
+      this.#kind = 'call';
+      this.started = this.#tools.has(head[1]!);
+      const name: CallPart[] = this.started ? [{ type: 'name', text: head[1]! }] : [];
+      return [...name, ...this.#value(this.#head.slice(head[0].length))];
+    }
+    if (begun.startsWith('[')) {
+      this.#kind = 'list';
+      return this.#value(begun);
+    }
+    if (this.#head.length > LONGEST_HEAD) this.rest = '';
+    return [];
+  }
+
+  /** A list is read when it is whole. */
+  end(): CallPart[] {
+    if (this.#kind !== 'list' || this.started) return [];
+    const calls = readJsonCalls(this.text, this.#tools);
+    this.started = calls.length > 0;
+    return calls.flatMap(({ name, arguments: text }): CallPart[] => [{ type: 'name', text: name }, { type: 'arguments', text }]); // prettier-ignore
+  }
+
+  #value(piece: string): CallPart[] {
+    const { text, taken, ended } = this.#scan.push(piece);
+    if (ended) {
+      this.rest = piece.slice(taken);
+      this.text = this.text.slice(0, this.text.length - this.rest.length);
+    }
+    if (this.#kind === 'list') return ended ? this.end() : [];
+    return this.started && text !== '' ? [{ type: 'arguments', text }] : [];
+  }
+}

@@ -1,0 +1,101 @@
+/** Calls of tools and their results in a conversation, as a model's template takes them. */
+import { isObject } from '../util/json.ts';
+import type { CallWriting } from './call-forms.ts';
+
+/** A message whose content is a text and whose calls have parsed arguments. */
+export type PlainMessage = Readonly<Record<string, unknown>> & { readonly role: string; readonly content: string };
+
+/** Rewrites what the template of this `source` does not take; `writing` is the form of calls that the model reads in what it said. */
+export function fitToolMessages(messages: readonly PlainMessage[], source: string, writing: CallWriting): readonly PlainMessage[] {
+  const system = /system role (?:is )?not supported/i.test(source) ? withoutSystem(messages) : messages;
+  if (!system.some((message) => message.role === 'tool' || callsOf(message).length > 0)) return system;
+  const named = wantsShortIds(source) ? system.map(withShortIds) : system;
+  if (source.includes('tool_responses') && !/role['"\]]*\s*==\s*['"]tool['"]/.test(source)) return joinResponses(named);
+  const written = source.includes('tool_calls') ? named : named.map((message) => withWrittenCalls(message, writing));
+  return /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
+}
+
+interface PlainCall {
+  readonly id?: unknown;
+  readonly function: { readonly name: string; readonly arguments: unknown };
+}
+
+function callsOf({ tool_calls: calls }: PlainMessage): readonly PlainCall[] {
+  return Array.isArray(calls) ? (calls as PlainCall[]) : [];
+}
+
+/** Mistral's templates refuse other ids than nine letters and digits. */
+const wantsShortIds = (source: string): boolean => /\|\s*length\s*!=\s*9/.test(source);
+
+function withShortIds(message: PlainMessage): PlainMessage {
+  const { tool_call_id: id } = message;
+  const calls = callsOf(message).map((call) => ({ ...call, id: shortId(call.id) }));
+  return { ...message, ...(id !== undefined && { tool_call_id: shortId(id) }), ...(calls.length > 0 && { tool_calls: calls }) };
+}
+
+/** The last nine letters and digits: those of an id that a server made are random. */
+const shortId = (id: unknown): string =>
+  String(id)
+    .replaceAll(/[^A-Za-z0-9]/g, '')
+    .slice(-9)
+    .padStart(9, '0');
+
+/** Gemma 4's first template has results, and the answer to them, in the message that called. */
+function joinResponses(messages: readonly PlainMessage[]): PlainMessage[] {
+  const out: PlainMessage[] = [];
+  for (const message of messages) {
+    const last = out.at(-1);
+    const responses = (last?.['tool_responses'] ?? []) as readonly unknown[];
+    const called = last ? callsOf(last) : [];
+    if (last && message.role === 'tool' && called.length > 0) {
+      const call = called.find(({ id }) => id === message['tool_call_id']) ?? called[responses.length];
+      const response = { name: call?.function.name ?? message['name'] ?? 'unknown', response: objectOrText(message.content) };
+      out[out.length - 1] = { ...last, tool_responses: [...responses, response] };
+    } else if (last && message.role === 'assistant' && responses.length > 0 && callsOf(message).length === 0) {
+      out[out.length - 1] = { ...last, content: message.content };
+    } else out.push(message);
+  }
+  return out;
+}
+
+function objectOrText(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : text;
+  } catch {
+    return text;
+  }
+}
+
+/** What the model said, where the template would leave its calls out. */
+function withWrittenCalls(message: PlainMessage, { begin, call, separator, end }: CallWriting): PlainMessage {
+  const calls = callsOf(message);
+  if (calls.length === 0) return message;
+  const written = calls.map(({ function: { name, arguments: args } }) => call(name).join(JSON.stringify(args)));
+  const { tool_calls: _, ...others } = message;
+  const said = message.content === '' ? '' : `${message.content}\n`;
+  return { ...others, role: message.role, content: `${said}${begin}${written.join(separator)}${end}` };
+}
+
+/** Results as a user's message, one for all that stand together: most models know them so from Qwen's and Hermes's templates. */
+function withoutToolRole(messages: readonly PlainMessage[]): PlainMessage[] {
+  const out: PlainMessage[] = [];
+  let isOpen = false;
+  for (const message of messages) {
+    const isResult = message.role === 'tool';
+    const content = isResult ? `<tool_response>\n${message.content}\n</tool_response>` : message.content;
+    const last = out.at(-1);
+    // Templates refuse two messages of one role in a row.
+    if (last && isOpen && (isResult || message.role === 'user')) out[out.length - 1] = { ...last, content: `${last.content}\n${content}` };
+    else out.push(isResult ? { role: 'user', content } : message);
+    isOpen = isResult || (isOpen && message.role === 'user');
+  }
+  return out;
+}
+
+/** Instructions in front of what the user says first. */
+function withoutSystem(messages: readonly PlainMessage[]): readonly PlainMessage[] {
+  const [first, second, ...rest] = messages;
+  if (first?.role !== 'system' || second?.role !== 'user') return messages;
+  return [{ ...second, content: `${first.content}\n\n${second.content}` }, ...rest];
+}

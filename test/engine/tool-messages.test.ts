@@ -1,0 +1,97 @@
+/** Conversations with calls and results, as templates of published models take them. */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import type { ChatMessage } from '../../engine/api.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { encodePrompt } from '../../engine/tasks/chat-request.ts';
+import { ChatTemplate } from '../../engine/text/chat-template.ts';
+import type { LongTexts } from '../../engine/text/long-texts.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
+import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+
+const call = (id: string, name: string, args: string) => ({ id, type: 'function', function: { name, arguments: args } });
+const TALK: ChatMessage[] = [
+  { role: 'user', content: 'Weather?' },
+  { role: 'assistant', content: null, tool_calls: [call('call_0123456789abcdef01234567', 'weather', '{"city": "Perth"}'), call('b', 'time', '')] },
+  { role: 'tool', tool_call_id: 'call_0123456789abcdef01234567', content: '{"degrees": 20}' },
+  { role: 'tool', tool_call_id: 'b', content: 'noon' },
+  { role: 'user', content: 'So?' },
+]; // prettier-ignore
+
+/** Roles and texts, as a template of the plainest kind writes them. */
+const EACH = '{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}';
+
+describe('tool messages', () => {
+  test('a template that knows no tools gets calls as the model writes them, and results from the user', () => {
+    const said = [
+      '[user]Weather?[assistant]<tool_call>\n{"name": "weather", "arguments": {"city":"Perth"}}\n</tool_call>',
+      '<tool_call>\n{"name": "time", "arguments": {}}\n</tool_call>[user]<tool_response>\n{"degrees": 20}\n</tool_response>',
+      '<tool_response>\nnoon\n</tool_response>',
+      'So?',
+    ];
+    expect(new ChatTemplate(EACH).render(TALK)).toBe(said.join('\n'));
+    const last = [...TALK.slice(0, -1), { role: 'assistant', content: 'Warm.' }, { role: 'user', content: 'Oh.' }] as ChatMessage[];
+    expect(new ChatTemplate(EACH).render(last)).toBe(`${said.slice(0, 3).join('\n')}[assistant]Warm.[user]Oh.`);
+  });
+
+  test('a template that shows tools and results, but no calls, gets them in its own form', () => {
+    const lfm2 = `{{ tools | tojson }}{% for m in messages %}{% if m.role == "tool" %}(tool){% endif %}{{ m.content }}{% endfor %}`;
+    const template = new ChatTemplate(lfm2, {}, (token) => token === '<|tool_call_start|>');
+    const [talk] = [{ ...TALK[1]!, content: 'I look.' } as ChatMessage];
+    expect(template.render([TALK[0]!, talk, TALK[2]!], { tools: [] })).toBe(
+      '[]Weather?I look.\n<|tool_call_start|>[{"name": "weather", "arguments": {"city":"Perth"}}, {"name": "time", "arguments": {}}]<|tool_call_end|>(tool){"degrees": 20}',
+    );
+  });
+
+  test("Mistral's templates get ids of nine letters and digits, the same for a call and its result", () => {
+    const mistral =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}{{ raise_exception('length 9!') }}{% endif %}[TOOL_CALLS]{{ c.id }}{% endfor %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}";
+    expect(new ChatTemplate(mistral).render(TALK)).toBe('[TOOL_CALLS]f01234567[TOOL_CALLS]00000000b(f01234567)(00000000b)');
+  });
+
+  test("Gemma 4's first template gets results, and the answer to them, within the message that called", () => {
+    const gemma =
+      "{% for m in messages %}[{{ m['role'] }}]{% for c in m['tool_calls'] or [] %}call:{{ c.function.name }};{% endfor %}{% for r in m['tool_responses'] or [] %}{{ r | tojson }};{% endfor %}{{ m['content'] }}{% endfor %}";
+    const answered: ChatMessage[] = [...TALK.slice(0, 4), { role: 'assistant', content: 'Warm.' }];
+    expect(new ChatTemplate(gemma).render(answered)).toBe(
+      '[user]Weather?[assistant]call:weather;call:time;{"name": "weather", "response": {"degrees": 20}};{"name": "time", "response": "noon"};Warm.',
+    );
+    // A later one takes them as they are.
+    const later = gemma.replace('{% for m in', "{# role == 'tool' #}{% for m in");
+    expect(new ChatTemplate(later).render(answered)).toContain('[tool]noon[assistant]Warm.');
+  });
+
+  test('a template that refuses instructions gets them in front of what the user says', () => {
+    const gemma2 = `{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}${EACH}`;
+    const system: ChatMessage = { role: 'system', content: 'Be brief.' };
+    expect(new ChatTemplate(gemma2).render([system, TALK[0]!])).toBe('[user]Be brief.\n\nWeather?');
+    expect(new ChatTemplate(EACH).render([system, TALK[0]!])).toBe('[system]Be brief.[user]Weather?');
+  });
+
+  test("Phi-4-mini's template gets tools with a system message", async () => {
+    const phi = "{% for message in messages %}{% if message['role'] == 'system' and 'tools' in message and message['tools'] is not none %}<|system|>{{ message['content'] }}<|tool|>{{ message['tools'] }}<|/tool|>{% else %}<|{{ message['role'] }}|>{{ message['content'] }}{% endif %}<|end|>{% endfor %}"; // prettier-ignore
+    const texts = { encode: () => Promise.resolve([]) } as unknown as LongTexts;
+    const tools = [{ name: 'time', strict: true }];
+    const promptOf = async (messages: ChatMessage[]): Promise<string> =>
+      (await encodePrompt({ texts, template: new ChatTemplate(phi), vocabulary: 1 }, { messages, sampling: {}, tools }, () => undefined))
+        .text;
+    const rest = '<|tool|>[{"name":"time"}]<|/tool|><|end|><|user|>Weather?<|end|>';
+    expect(await promptOf([TALK[0]!])).toBe(`<|system|>You are a helpful assistant with some tools.${rest}`);
+    expect(await promptOf([{ role: 'system', content: 'Be brief.' }, TALK[0]!])).toBe(`<|system|>Be brief.${rest}`);
+  });
+
+  test('tags of calls that are special tokens are text where they are read', async () => {
+    const folder = await openModelFolder(
+      createNodePlatform(),
+      join(fileURLToPath(new URL('../..', import.meta.url)), 'models', 'parley-chat'),
+    );
+    const tokenizer = await Tokenizer.load(folder);
+    const ids = tokenizer.encode('<|im_start|>fox<|im_end|>');
+    const keep = new Set([ids.at(-1)]);
+    expect(tokenizer.decode(ids)).toBe('fox');
+    expect(tokenizer.decode(ids, { keep })).toBe('fox<|im_end|>');
+    expect(tokenizer.decode(ids.slice(0, -1), { keep })).toBe('fox');
+    expect(tokenizer.decode(ids, { skipSpecialTokens: false, keep })).toBe('<|im_start|>fox<|im_end|>');
+  });
+});
