@@ -199,15 +199,11 @@ export class ChatEngine implements TaskOperations<'chat'> {
 
   /** One matcher a choice. Compiling takes a moment, in which the engine may close. */
   async #startMatchers(constraint: Constraint | undefined, count: number): Promise<readonly (GrammarMatcher | undefined)[]> {
-    const matchers: (GrammarMatcher | undefined)[] = [];
-    try {
-      while (matchers.length < count) matchers.push(constraint && (await this.#parts.grammars.start(constraint)));
-      if (this.#closed) throw this.#closed;
-      return matchers;
-    } catch (error) {
-      for (const matcher of matchers) matcher?.dispose();
-      throw error;
-    }
+    if (!constraint) return Array.from({ length: count }, () => undefined);
+    const matchers = await this.#parts.grammars.startSeveral(constraint, count);
+    if (!this.#closed) return matchers;
+    for (const matcher of matchers) matcher.dispose();
+    throw this.#closed;
   }
 
   /** Refuses what cannot fit the context before it is tokenised. */

@@ -105,13 +105,10 @@ export class ChatTemplate {
 
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
-    const plain = fitToolMessages(
-      messages.map((message) => this.#plain(message)),
-      this.#source,
-      this.callForm.writing,
-    );
-    if (!this.#template) return plain.map(({ content }) => content).join('\n');
+    const given = messages.map((message) => this.#plain(message));
     try {
+      const plain = fitToolMessages(given, this.#source, this.callForm.writing);
+      if (!this.#template) return plain.map(({ content }) => content).join('\n');
       return this.#template.render({
         ...this.#variables,
         add_generation_prompt: true,

@@ -80,15 +80,27 @@ export class Grammars {
 
   /** A fresh matcher. Throws EngineError('invalid_json_schema') naming keyword and JSON pointer when the schema cannot be enforced. */
   async start(constraint: Constraint): Promise<GrammarMatcher> {
+    const [matcher] = await this.startSeveral(constraint, 1);
+    return matcher!;
+  }
+
+  /** Fresh matchers of one grammar. */
+  async startSeveral(constraint: Constraint, count: number): Promise<readonly GrammarMatcher[]> {
+    // Checking what is large takes its time, on the thread that steps: once for all matchers.
     const source = sourceOf(constraint, this.#limits);
-    const grammar: OpenGrammar = { source, key: JSON.stringify(source), matcher: this.#nextMatcher++ };
+    const key = JSON.stringify(source);
+    const matchers: GrammarMatcher[] = [];
     const { stopTokenIds } = this.#vocabularyOnce();
-    const matcher = new GrammarMatcher(stopTokenIds, (tokens) => this.#open(grammar, tokens));
     try {
-      await matcher.bitmask();
-      return matcher;
+      while (matchers.length < count) {
+        const grammar: OpenGrammar = { source, key, matcher: this.#nextMatcher++ };
+        const matcher = new GrammarMatcher(stopTokenIds, (tokens) => this.#open(grammar, tokens));
+        matchers.push(matcher);
+        await matcher.bitmask();
+      }
+      return matchers;
     } catch (error) {
-      matcher.dispose();
+      for (const matcher of matchers) matcher.dispose();
       if (!(error instanceof CallFailed) || constraint.type === 'json_object') throw error;
       const isCalls = constraint.type === 'tool_calls' || constraint.type === 'text_and_calls';
       const param = isCalls ? 'tools' : 'responseFormat.schema';

@@ -34,6 +34,8 @@ export const LIMITS = {
   values: 1_000,
   /** Characters, without what only describes. */
   characters: 65_536,
+  /** Characters of a reference. */
+  reference: 1_024,
 } as const;
 
 /** The first thing in `schema` that makes it none, or undefined: enough for one that only describes what is not enforced. */
@@ -154,6 +156,9 @@ class SchemaCheck {
   #follow(ref: unknown, depth: number, refuse: Refuse): number {
     if (this.#isRing(ref)) refuse('$ref', `${String(ref).slice(0, 80)} leads back to itself: there is nothing that an answer could be`);
     if (ref === '#') return 0;
+    if (typeof ref === 'string' && ref.length > LIMITS.reference) {
+      return refuse('$ref', `a reference of ${ref.length} characters; at most ${LIMITS.reference} can be enforced`);
+    }
     if (typeof ref !== 'string' || !ref.startsWith('#/')) {
       return refuse('$ref', `only references into the same schema work, found ${JSON.stringify(ref).slice(0, 80)}`);
     }
@@ -173,8 +178,10 @@ class SchemaCheck {
   /** Whether references lead to each other with nothing in between. */
   #isRing(ref: unknown): boolean {
     const seen = new Set<unknown>();
-    for (let at = ref; typeof at === 'string' && (at === '#' || at.startsWith('#/'));) {
+    for (let at = ref; typeof at === 'string' && (at === '#' || at.startsWith('#/')) && at.length <= LIMITS.reference;) {
       if (seen.has(at)) return true;
+      // Nested too deep, ring or not.
+      if (seen.size > LIMITS.depth) return false;
       seen.add(at);
       const target = at === '#' ? this.#root : lookUp(this.#root, at);
       at = typeof target === 'object' && target !== null ? (target as Readonly<Record<string, unknown>>)['$ref'] : undefined;

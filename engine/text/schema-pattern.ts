@@ -31,6 +31,12 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
   if (repeats > MAX_REPEATS) refuse(keyword, `counted repeats multiply to ${repeats}; at most ${MAX_REPEATS} can be enforced`);
 }
 
+/** Whether a pattern may be matched here with any text: others may take a time that doubles with each character. */
+export function isQuickToMatch(pattern: string): boolean {
+  const structure = (pattern.match(TERM) ?? []).filter((term) => STRUCTURE.test(term));
+  return !structure.some((term) => /^[(|]/.test(term)) && structure.filter((term) => /^[*+?{]/.test(term)).length <= 1;
+}
+
 /** How deep groups are nested, and the largest product of nested counted repeats, of a valid pattern. */
 function measure(pattern: string): { readonly groups: number; readonly repeats: number } {
   let groups = 0;

@@ -1,5 +1,5 @@
 /** The keywords of one JSON Schema that hold values: what each must be, and which go together. */
-import { checkPattern } from './schema-pattern.ts';
+import { checkPattern, isQuickToMatch } from './schema-pattern.ts';
 import { EXCLUSIVE, NUMERIC, isNote, typesOf } from './schema-keywords.ts';
 import type { Keywords, Refuse } from './schema-keywords.ts';
 
@@ -160,6 +160,8 @@ function checkEnum(keywords: Keywords, refuse: Refuse): void {
   const types = typesOf(keywords);
   const alien = types.length > 0 ? values.findIndex((value) => !types.some((type) => hasType(value, type))) : -1;
   if (alien >= 0) refuse('enum', `${show(values[alien])} is not of type ${types.join(' or ')}`);
+  if (keywords.has('pattern') && !isQuickToMatch(keywords.get('pattern') as string))
+    refuse('pattern', `such a 'pattern' beside '${keyword}' cannot be enforced`);
   const odd = values.find((value) => typeof value === 'string' && !fits(value, keywords));
   if (odd !== undefined) refuse(keyword, `${show(odd)} is not what the length or pattern beside it allows`);
   if (!NUMERIC.some((name) => keywords.has(name))) return;

@@ -10,6 +10,8 @@ import type { Json } from '../http/route.ts';
 
 const MAX_CHOICES = 128;
 const MAX_STOPS = 16;
+/** Characters: what may be the beginning of a longer one is compared again with every token. */
+const MAX_STOP = 1024;
 const MAX_BIASES = 1024;
 
 /** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
@@ -19,7 +21,7 @@ export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
 export const seedSchema = int(SAMPLING.seed.min);
 
 const bool = z.boolean();
-const stopString = z.string().min(1, 'must not be empty');
+const stopString = z.string().min(1, 'must not be empty').max(MAX_STOP, `has at most ${MAX_STOP} characters`);
 
 /** The numbers of engine/sampling.ts, each with its range. */
 const samplingNumbers = Object.fromEntries(

@@ -275,6 +275,10 @@ describe('grammar', () => {
     ['patternProperties', { type: 'object', patternProperties: { '^x-': {} }, properties: { a: {} }, required: ['a'] }, '/'],
     ['enum', { type: 'string', maxLength: 2, enum: ['a', 'abc'] }, '/'],
     ['const', { pattern: '^a$', const: 'abc' }, '/'],
+    // Matching these here would take years.
+    ['pattern', { pattern: '^(a+)+$', const: `${'a'.repeat(60)}!` }, '/'],
+    ['pattern', { pattern: `^${'(?:a|a)'.repeat(60)}$`, enum: [`${'a'.repeat(60)}!`] }, '/'],
+    ['pattern', { pattern: `^${'a*'.repeat(60)}$`, enum: [`${'a'.repeat(600)}!`] }, '/'],
     ['format', { type: 'string', format: { toString: 1 } }, '/'],
     ['$ref', { $ref: '#/$defs/missing' }, '/'],
     ['$ref', { $ref: 'http://example.com/a.json' }, '/'],

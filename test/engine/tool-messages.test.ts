@@ -81,6 +81,12 @@ describe('tool messages', () => {
     expect(await promptOf([{ role: 'system', content: 'Be brief.' }, TALK[0]!])).toBe(`<|system|>Be brief.${rest}`);
   });
 
+  test('arguments that nothing can walk are refused as what the caller sent', () => {
+    const deep = call('a', 'weather', `{"a": ${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
+    const render = (): string => new ChatTemplate(EACH).render([{ role: 'assistant', content: null, tool_calls: [deep] }]);
+    expect(render).toThrow(expect.objectContaining({ code: 'invalid_request', param: 'messages' }));
+  });
+
   test('tags of calls that are special tokens are text where they are read', async () => {
     const folder = await openModelFolder(
       createNodePlatform(),

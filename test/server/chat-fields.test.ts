@@ -48,6 +48,7 @@ describe('a bad field', () => {
     ['an empty stop string', { ...GOOD, stop: '' }, 'invalid_value', 'stop'],
     ['an empty stop string in a list', { ...GOOD, stop: ['a', ''] }, 'invalid_value', 'stop[1]'],
     ['too many stop strings', { ...GOOD, stop: Array(17).fill('a') }, 'invalid_value', 'stop'],
+    ['a stop string that is too long', { ...GOOD, stop: ['a'.repeat(1025)] }, 'invalid_value', 'stop[0]'],
     ['stop of a wrong type', { ...GOOD, stop: 5 }, 'invalid_type', 'stop'],
     ['no choices', { ...GOOD, n: 0 }, 'invalid_value', 'n'],
     ['129 choices', { ...GOOD, n: 129 }, 'invalid_value', 'n'],
