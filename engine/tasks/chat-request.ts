@@ -192,6 +192,5 @@ export function parserOptions(
     forced,
     held,
     single: request.parallelToolCalls === false,
-    tagged: constraint?.type === 'text_and_calls',
   };
 }

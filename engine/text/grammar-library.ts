@@ -48,15 +48,24 @@ export interface LibraryMatcher extends Disposable {
 
 /** What an answer is held to, checked and normalised. */
 export type GrammarSource =
-  | JsonSource
-  | CallsSource
-  | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource }
-  | { readonly type: 'text_and_calls'; readonly trigger: string; readonly calls: CallsSource };
+  JsonSource | CallsSource | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource } | TextSource;
 export type JsonSource = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: NormalSchema };
+/** Any text, and calls that begin with the trigger, or with what calls without tags have. */
+export interface TextSource {
+  readonly type: 'text_and_calls';
+  readonly trigger: string;
+  readonly calls: CallsSource;
+  readonly bare: readonly (CallSource & { readonly trigger: string })[];
+}
+/** What stands around the arguments of a call, which are of this schema. */
+export interface CallSource {
+  readonly begin: string;
+  readonly schema: NormalSchema;
+  readonly end: string;
+}
 export interface CallsSource {
   readonly type: 'tool_calls';
-  /** What stands around the arguments of each, which are of this schema. */
-  readonly tools: readonly { readonly begin: string; readonly schema: NormalSchema; readonly end: string }[];
+  readonly tools: readonly CallSource[];
   readonly single: boolean;
   /** Around all calls, and between them. */
   readonly begin: string;
@@ -74,12 +83,13 @@ export async function compileGrammar(library: GrammarLibrary, compiler: LibraryC
   if (source.type === 'json_object') return compiler.compileJSONSchema(ANY_OBJECT, true, undefined, undefined, false, MAX_WHITESPACE);
   if (source.type === 'json_schema') return compiler.compileGrammar(await jsonGrammar(library, source));
   if (source.type === 'tool_calls' || source.type === 'text_and_calls') {
-    const format = source.type === 'tool_calls' ? callsFormat(await callTags(library, source), source) : await textFormat(library, source);
+    const format =
+      source.type === 'tool_calls' ? callsFormat(await callTags(library, source.tools), source) : await textFormat(library, source);
     return compiler.compileStructuralTag({ type: 'structural_tag', format });
   }
   // The library takes no bare grammar beside tags that may repeat.
   const json = { type: 'tag', begin: '', content: { type: 'grammar', grammar: await jsonGrammar(library, source.json) }, end: '' };
-  const elements = [tagsFormat([json], true), callsFormat(await callTags(library, source.calls), source.calls)];
+  const elements = [tagsFormat([json], true), callsFormat(await callTags(library, source.calls.tools), source.calls)];
   return compiler.compileStructuralTag({ type: 'structural_tag', format: { type: 'or', elements } });
 }
 
@@ -96,7 +106,10 @@ interface CallTag {
   readonly end: string;
 }
 
-async function callTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, { tools }: CallsSource): Promise<readonly CallTag[]> {
+async function callTags(
+  { Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary,
+  tools: readonly CallSource[],
+): Promise<readonly CallTag[]> {
   const tags = tools.map(async ({ begin, schema, end }) => ({
     type: 'tag' as const,
     begin,
@@ -116,16 +129,21 @@ function callsFormat(tags: readonly object[], { begin, separator, end, single }:
   return tagsFormat([{ type: 'tag', begin, content, end }], true);
 }
 
-/** Any text, in which calls begin with the trigger. */
-async function textFormat(library: GrammarLibrary, source: Extract<GrammarSource, { type: 'text_and_calls' }>): Promise<object> {
-  const { trigger, calls } = source;
+async function textFormat(library: GrammarLibrary, { trigger, calls, bare }: TextSource): Promise<object> {
   const { begin, end, single } = calls;
-  const each = await callTags(library, calls);
+  const each = await callTags(library, calls.tools);
   const isList = end !== '';
   const tags = isList
     ? [{ type: 'tag', begin, content: tagsFormat(each, single, calls.separator), end }]
     : each.map((tag) => ({ ...tag, begin: begin + tag.begin }));
-  return { type: 'triggered_tags', triggers: [trigger], tags, at_least_one: false, stop_after_first: single };
+  const triggers = [trigger, ...bare.map((call) => call.trigger)];
+  return {
+    type: 'triggered_tags',
+    triggers,
+    tags: [...tags, ...(await callTags(library, bare))],
+    at_least_one: false,
+    stop_after_first: single,
+  };
 }
 
 /** One of the tags, or several. */

@@ -6,7 +6,7 @@ import { EngineError } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
 import { HERMES } from './call-forms.ts';
 import type { CallForm } from './call-forms.ts';
-import type { CallsSource, GrammarSource, JsonSource } from './grammar-library.ts';
+import type { CallsSource, GrammarSource, JsonSource, TextSource } from './grammar-library.ts';
 import { CallFailed, GrammarThread, ThreadLost } from './grammar-thread.ts';
 import type { ThreadLimits } from './grammar-thread.ts';
 import type { Vocabulary } from './grammar-worker.ts';
@@ -38,6 +38,8 @@ export interface CallableTool {
   readonly name: string;
   /** JSON Schema of the arguments; absent = none. */
   readonly parameters?: unknown;
+  /** In other text, calls without tags are held to it too. */
+  readonly strict?: boolean;
 }
 
 export interface GrammarLimits extends ThreadLimits {
@@ -183,11 +185,18 @@ interface OpenMatcher {
 function sourceOf(constraint: Constraint, limits: GrammarLimits): GrammarSource {
   if (constraint.type === 'json_or_calls')
     return { type: 'json_or_calls', json: jsonSource(constraint.json), calls: callsSource(constraint.calls, limits) };
-  if (constraint.type === 'text_and_calls') {
-    const [{ open: trigger }] = (constraint.calls.form ?? HERMES).tags;
-    return { type: 'text_and_calls', trigger, calls: callsSource(constraint.calls, limits) };
-  }
+  if (constraint.type === 'text_and_calls') return textSource(constraint.calls, limits);
   return constraint.type === 'tool_calls' ? callsSource(constraint, limits) : jsonSource(constraint);
+}
+
+function textSource(constraint: CallsConstraint, limits: GrammarLimits): TextSource {
+  const { tags, untagged } = constraint.form ?? HERMES;
+  const calls = callsSource(constraint, limits);
+  const bare = constraint.tools.flatMap(({ name, strict }, i) => {
+    const trigger = `"name": ${JSON.stringify(name)}`;
+    return strict === true && untagged ? [{ trigger, begin: `${trigger}, "arguments": `, schema: calls.tools[i]!.schema, end: '}' }] : [];
+  });
+  return { type: 'text_and_calls', trigger: tags[0].open, calls, bare };
 }
 
 function jsonSource(constraint: JsonConstraint): JsonSource {

@@ -44,8 +44,6 @@ export interface OutputParserOptions {
   readonly single?: boolean | undefined;
   /** Special tokens that are read here, and so must be part of the text. */
   readonly tokens?: readonly string[] | undefined;
-  /** A grammar holds the calls, which have tags then. */
-  readonly tagged?: boolean | undefined;
 }
 
 /** What stands around thoughts, and which tokens spell it. */
@@ -75,7 +73,6 @@ export class OutputParser implements AnswerParser {
   readonly #forced: boolean;
   readonly #isHeld: boolean;
   readonly #single: boolean;
-  readonly #isTagged: boolean;
   #state: State;
   /** Text not yet given away because it may be the beginning of a tag, or belongs to an unfinished call. */
   #held = '';
@@ -93,10 +90,9 @@ export class OutputParser implements AnswerParser {
   #spoke = false;
 
   constructor(options: OutputParserOptions) {
-    const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, single = false, tagged = false } = options;
+    const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, single = false } = options;
     this.#thoughts = reasoning && (reasoning.tags ?? THINK);
     this.#form = form;
-    this.#isTagged = tagged;
     this.#tools = tools && new Map(tools.map((name, i) => [name, parameters[i]]));
     this.#forced = forced;
     this.#isHeld = held;
@@ -177,7 +173,7 @@ export class OutputParser implements AnswerParser {
   /** Only what an answer begins with can be all of it. */
   #beginContent(): void {
     const isFirst = this.#state === 'content' && !this.#spoke && this.#calls === 0;
-    if (isFirst && this.#tools && this.#form.untagged && !this.#forced && !this.#isHeld && !this.#isTagged)
+    if (isFirst && this.#tools && this.#form.untagged && !this.#forced && !this.#isHeld)
       this.#untagged = new UntaggedCalls([...this.#tools.keys()]);
   }
 

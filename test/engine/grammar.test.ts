@@ -147,6 +147,18 @@ describe('grammar', () => {
     },
   );
 
+  test('strict calls without tags are held to their schemas in other text', async () => {
+    const parameters = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
+    const tools = [
+      { name: 'f', parameters, strict: true },
+      { name: 'fg', parameters: { type: 'object' } },
+    ];
+    const free: Constraint = { type: 'text_and_calls', calls: { type: 'tool_calls', tools, single: false } };
+    const f = (value: string): string => `\`\`\`json\n{\n  "name": "f", "arguments": {"a": ${value}}}\n\`\`\``;
+    for (const text of [f('1'), '{"name": "fg", "arguments": {"a": "x"}}', '{"name": "Anna"}', `${f('1')}\n${f('2')}`]) expect(await accepts(free, text), text).toBe(true); // prettier-ignore
+    for (const text of [f('"x"'), '{"name": "f", "age": 3}']) expect(await accepts(free, text), text).toBe(false);
+  });
+
   test('an answer may be JSON or calls, and not both', async () => {
     const calls = { type: 'tool_calls', tools: [{ name: 'g' }], single: false } as const;
     const g = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>';
