@@ -11,21 +11,38 @@ export type ReasoningField = (typeof REASONING_FIELDS)[number];
 /** What of a call its answer is made with. */
 export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer {
   const logprobs = call.request.logprobs !== undefined;
-  const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs }));
+  const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions }));
   return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
+}
+
+/** A piece of a call. */
+interface CallDelta {
+  readonly index: number;
+  readonly id?: string;
+  readonly type?: 'function';
+  readonly function: object;
+}
+
+interface ChoiceOptions {
+  readonly reasoningField: ReasoningField;
+  readonly logprobs: boolean;
+  /** A call is a `function_call`, of which there is one. */
+  readonly hasFunctions: boolean;
 }
 
 /** One choice of POST /chat/completions. */
 export class ChatChoice implements Choice {
   readonly #index: number;
   readonly #field: ReasoningField;
+  readonly #hasFunctions: boolean;
   #text = '';
   #reasoning = '';
   readonly #calls: { readonly id: string; readonly name: string; arguments: string }[] = [];
   readonly #logprobs: unknown[] | undefined;
 
-  constructor(index: number, { reasoningField, logprobs }: { readonly reasoningField: ReasoningField; readonly logprobs: boolean }) {
+  constructor(index: number, { reasoningField, logprobs, hasFunctions }: ChoiceOptions) {
     this.#index = index;
+    this.#hasFunctions = hasFunctions;
     this.#field = reasoningField;
     this.#logprobs = logprobs ? [] : undefined;
   }
@@ -40,7 +57,7 @@ export class ChatChoice implements Choice {
     const calls = toolCalls?.map(({ call, name, arguments: piece = '' }) => this.#takeCall(call, name, piece));
     const described = logprobs?.map(describeLogprob);
     if (described) this.#logprobs?.push(...described);
-    const delta = { ...(text !== '' && { content: text }), ...this.#reasoningFields(reasoning), ...(calls && { tool_calls: calls }) };
+    const delta = { ...(text !== '' && { content: text }), ...this.#reasoningFields(reasoning), ...(calls && this.#asCalls(calls)) };
     return this.#chunk(delta, described && { content: described, refusal: null });
   }
 
@@ -57,20 +74,28 @@ export class ChatChoice implements Choice {
         content: this.#text === '' && calls.length > 0 ? null : this.#text,
         refusal: null,
         ...this.#reasoningFields(this.#reasoning || undefined),
-        ...(calls.length > 0 && { tool_calls: calls }),
+        ...(calls.length > 0 && this.#asCalls(calls)),
       },
       logprobs: this.#logprobs ? { content: this.#logprobs, refusal: null } : null,
-      finish_reason: reason,
+      finish_reason: this.#reason(reason),
       stop_reason: stopReason,
     };
   }
 
   #chunk(delta: object, logprobs: unknown = null, reason: FinishReason | null = null): object {
-    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason };
+    return { index: this.#index, delta, logprobs: logprobs ?? null, finish_reason: reason && this.#reason(reason) };
+  }
+
+  #asCalls(calls: readonly { readonly function: object }[]): object {
+    return this.#hasFunctions ? { function_call: calls[0]!.function } : { tool_calls: calls };
+  }
+
+  #reason(reason: FinishReason): string {
+    return this.#hasFunctions && reason === 'tool_calls' ? 'function_call' : reason;
   }
 
   /** Id, type and name belong to a call's first piece only: clients that assemble calls reject a second name. */
-  #takeCall(index: number, name: string | undefined, piece: string): object {
+  #takeCall(index: number, name: string | undefined, piece: string): CallDelta {
     const known = this.#calls[index];
     if (known) {
       known.arguments += piece;

@@ -1,7 +1,7 @@
 /** The chat request: every field the API knows is checked; what the engine cannot do is refused by name, never ignored. */
 import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
-import { responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
+import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
 import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
@@ -110,6 +110,8 @@ type Fields = z.output<typeof chatSchema>;
 export interface ChatCall extends Delivery {
   readonly model: string | undefined;
   readonly request: ChatRequest;
+  /** The request has the older form of tools, and so has the answer. */
+  readonly hasFunctions: boolean;
 }
 
 export interface ChatLimits {
@@ -158,7 +160,7 @@ export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: C
     throw invalidValue('continue_final_message', "'continue_final_message' needs a last message of role 'assistant'");
   }
   checkChoices(fields.n ?? 1, limits.maxRunningRequests);
-  return { model: fields.model, request: toRequest(fields), ...toDelivery(fields) };
+  return { model: fields.model, request: toRequest(fields), hasFunctions: hasFunctions(fields), ...toDelivery(fields) };
 }
 
 /** Fields whose meaning would be lost if they were ignored, and the values that change nothing. */
@@ -180,7 +182,7 @@ function toRequest(fields: Fields): ChatRequest {
     logprobs: fields.logprobs === true ? (fields.top_logprobs ?? 0) : undefined,
     responseFormat: toResponseFormat(fields.response_format),
     ...toTools(fields),
-    parallelToolCalls: fields.parallel_tool_calls,
+    parallelToolCalls: hasFunctions(fields) ? false : fields.parallel_tool_calls,
     continueFinalMessage: fields.continue_final_message,
     separateReasoning: fields.separate_reasoning,
   });

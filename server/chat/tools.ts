@@ -75,9 +75,12 @@ export function toResponseFormat(format: z.output<typeof responseFormatSchema> |
   return { type: 'json_schema', schema: format.json_schema.schema };
 }
 
+/** Whether a request has functions instead of tools: its answer has one `function_call` instead of `tool_calls`. */
+export const hasFunctions = (fields: ToolFields): boolean => fields.tools === undefined && fields.functions !== undefined;
+
 /** Tools and choice in the current form; the older `functions` and `function_call` are translated. */
 export function toTools(fields: ToolFields): { readonly tools?: readonly ToolDefinition[]; readonly toolChoice?: Choice } {
-  const isOld = fields.tools === undefined && fields.functions !== undefined;
+  const isOld = hasFunctions(fields);
   const path = isOld ? 'functions' : 'tools';
   const definitions = isOld ? (fields.functions ?? []) : (fields.tools ?? []).flatMap((tool) => (tool.function ? [tool.function] : []));
   const tools = definitions.map(({ name, description, parameters, strict }) =>

@@ -31,7 +31,7 @@ describe('what shapes the answer', () => {
     ],
     [
       { functions: [{ name: 'f', strict: false }], function_call: { name: 'f' } },
-      { tools: [{ name: 'f' }], toolChoice: { name: 'f' } },
+      { tools: [{ name: 'f' }], toolChoice: { name: 'f' }, parallelToolCalls: false },
     ],
     [{ tools: [], tool_choice: 'none' }, {}],
     [{ response_format: { type: 'json_object' } }, { responseFormat: { type: 'json_object' } }],
@@ -133,6 +133,24 @@ describe('what shapes the answer', () => {
       { tool_calls: [{ index: 1, function: { arguments: '{}' } }] },
       {},
     ]);
+  });
+
+  test('the older form of a request is answered in the older form, with one call', async () => {
+    const { chat } = await startListeners({ deltas: deltas.slice(0, 5) });
+    const functions = [{ name: 'weather', parameters }];
+    const { json } = await postJson(chat + PATH, { ...GOOD, functions });
+    const called = { name: 'weather', arguments: '{"city":"Rome"}' };
+    expect(json.choices[0]).toMatchObject({ finish_reason: 'function_call', message: { content: null, function_call: called } });
+    expect(json.choices[0]).not.toHaveProperty('message.tool_calls');
+    const { text } = await postJson(chat + PATH, { ...GOOD, functions, stream: true });
+    const choices = frames(text).map((frame) => frame.choices[0]!);
+    expect(choices.slice(3).map(({ delta }) => delta)).toEqual([
+      { function_call: { name: 'weather', arguments: '' } },
+      { function_call: { arguments: '{"city":' } },
+      { function_call: { arguments: '"Rome"}' } },
+      {},
+    ]);
+    expect(choices.at(-1)).toMatchObject({ finish_reason: 'function_call' });
   });
 
   test("the official client's own assembly gets the same calls", async () => {
