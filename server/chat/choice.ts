@@ -11,7 +11,10 @@ export type ReasoningField = (typeof REASONING_FIELDS)[number];
 /** What of a call its answer is made with. */
 export function chatAnswer(call: ChatCall, envelope: Envelope, reasoningField: ReasoningField): Answer {
   const logprobs = call.request.logprobs !== undefined;
-  const choices = Array.from({ length: call.request.n ?? 1 }, (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions }));
+  const choices = Array.from(
+    { length: call.request.n ?? 1 },
+    (_, i) => new ChatChoice(i, { reasoningField, logprobs, hasFunctions: call.hasFunctions }),
+  );
   return { envelope, delivery: call, objects: ['chat.completion', 'chat.completion.chunk'], choices };
 }
 

@@ -84,7 +84,12 @@ export function toTools(fields: ToolFields): { readonly tools?: readonly ToolDef
   const path = isOld ? 'functions' : 'tools';
   const definitions = isOld ? (fields.functions ?? []) : (fields.tools ?? []).flatMap((tool) => (tool.function ? [tool.function] : []));
   const tools = definitions.map(({ name, description, parameters, strict }) =>
-    defined({ name, description: description ?? undefined, parameters: parameters ?? undefined, strict: strict === true ? true : undefined }),
+    defined({
+      name,
+      description: description ?? undefined,
+      parameters: parameters ?? undefined,
+      strict: strict === true ? true : undefined,
+    }),
   ) as ToolDefinition[];
   const twice = tools.findIndex((tool, index) => tools.findIndex((other) => other.name === tool.name) < index);
   if (twice >= 0) throw invalidValue(`${path}[${twice}]${isOld ? '' : '.function'}.name`, `two tools are called '${tools[twice]?.name}'`);
