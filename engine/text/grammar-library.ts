@@ -55,7 +55,7 @@ export interface TextSource {
   readonly type: 'text_and_calls';
   readonly trigger: string;
   readonly calls: CallsSource;
-  readonly bare: readonly (CallSource & { readonly trigger: string })[];
+  readonly bare: readonly CallSource[];
 }
 /** What stands around the arguments of a call, which are of this schema. */
 export interface CallSource {
@@ -75,6 +75,8 @@ export interface CallsSource {
 
 /** More runs of white space than this help no reader and let a small model ramble. */
 const MAX_WHITESPACE = 2;
+/** A line's end, and the indentation of arguments within a call. */
+const LAYOUT = 17;
 
 const ANY_OBJECT = '{"type":"object"}';
 
@@ -136,14 +138,27 @@ async function textFormat(library: GrammarLibrary, { trigger, calls, bare }: Tex
   const tags = isList
     ? [{ type: 'tag', begin, content: tagsFormat(each, single, calls.separator), end }]
     : each.map((tag) => ({ ...tag, begin: begin + tag.begin }));
-  const triggers = [trigger, ...bare.map((call) => call.trigger)];
+  const triggers = [trigger, ...bare.map((call) => call.begin)];
   return {
     type: 'triggered_tags',
     triggers,
-    tags: [...tags, ...(await callTags(library, bare))],
+    tags: [...tags, ...(await bareTags(library, bare))],
     at_least_one: false,
     stop_after_first: single,
   };
+}
+
+/** Calls without tags are laid out as the model likes: a grammar that minds makes it write other names. */
+async function bareTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, calls: readonly CallSource[]): Promise<CallTag[]> {
+  const blank = `[ \\t\\n]{0,${LAYOUT}}`;
+  const grammar = (text: string): object => ({ type: 'grammar', grammar: text });
+  const tags = calls.map(async ({ begin, schema, end }) => {
+    const rules = rulesOf(schema);
+    const args = rules(await toEbnf(schema.schema, true, -1, undefined, true, LAYOUT));
+    const elements = [grammar(`root ::= "," ${blank} "\\"arguments\\":" ${blank}\n`), grammar(args), grammar(`root ::= ${blank}\n`)];
+    return { type: 'tag' as const, begin, content: { type: 'sequence', elements }, end };
+  });
+  return Promise.all(tags);
 }
 
 /** One of the tags, or several. */

@@ -193,8 +193,8 @@ function textSource(constraint: CallsConstraint, limits: GrammarLimits): TextSou
   const { tags, untagged } = constraint.form ?? HERMES;
   const calls = callsSource(constraint, limits);
   const bare = constraint.tools.flatMap(({ name, strict }, i) => {
-    const trigger = `"name": ${JSON.stringify(name)}`;
-    return strict === true && untagged ? [{ trigger, begin: `${trigger}, "arguments": `, schema: calls.tools[i]!.schema, end: '}' }] : [];
+    const isBare = strict === true && untagged;
+    return isBare ? [{ begin: `"name": ${JSON.stringify(name)}`, schema: calls.tools[i]!.schema, end: '}' }] : [];
   });
   return { type: 'text_and_calls', trigger: tags[0].open, calls, bare };
 }

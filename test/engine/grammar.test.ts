@@ -154,9 +154,10 @@ describe('grammar', () => {
       { name: 'fg', parameters: { type: 'object' } },
     ];
     const free: Constraint = { type: 'text_and_calls', calls: { type: 'tool_calls', tools, single: false } };
-    const f = (value: string): string => `\`\`\`json\n{\n  "name": "f", "arguments": {"a": ${value}}}\n\`\`\``;
+    const f = (value: string): string => `\`\`\`json\n{\n  "name": "f",\n  "arguments": {\n    "a": ${value}\n  }\n}\n\`\`\``;
     for (const text of [f('1'), '{"name": "fg", "arguments": {"a": "x"}}', '{"name": "Anna"}', `${f('1')}\n${f('2')}`]) expect(await accepts(free, text), text).toBe(true); // prettier-ignore
-    for (const text of [f('"x"'), '{"name": "f", "age": 3}']) expect(await accepts(free, text), text).toBe(false);
+    for (const text of [f('"x"'), '{"name": "f", "age": 3}', '{"name": "f", "arguments": {"a": 1, "b": 2}}'])
+      expect(await accepts(free, text), text).toBe(false);
   });
 
   test('an answer may be JSON or calls, and not both', async () => {
