@@ -60,6 +60,7 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
     ...request.templateKwargs,
     ...(tools.length > 0 &&
       template.knowsTools && { tools: tools.map((tool) => asOpenAi(template.isHarmony ? { description: '', ...tool } : tool)) }),
+    ...(tools.length > 0 && template.takesXmlTools && { xml_tools: tools.map(asText) }),
   };
   if (!request.continueFinalMessage)
     return template.render(messages, variables) + (template.isHarmony ? harmonyOpening(request, template) : '');
@@ -79,14 +80,15 @@ function harmonyOpening(request: ChatRequest, template: ChatTemplate): string {
 
 const asOpenAi = ({ strict: _, ...tool }: ToolDefinition): unknown => ({ type: 'function', function: tool });
 
+const asText = ({ strict: _, ...tool }: ToolDefinition): string => JSON.stringify(tool);
+
 /** The messages, which bring the tools where the template has no other place for them. */
 function withTools(messages: readonly ChatMessage[], tools: readonly ToolDefinition[], template: ChatTemplate): readonly ChatMessage[] {
   if (!template.knowsTools) return withToolPrompt(messages, tools);
   if (!template.takesToolsInMessage) return messages;
   const isFirst = messages[0]?.role === 'system';
   const system = isFirst ? messages[0]! : { role: 'system' as const, content: 'You are a helpful assistant with some tools.' };
-  const shown = JSON.stringify(tools.map(({ strict: _, ...tool }) => tool));
-  return [{ ...system, tools: shown } as ChatMessage, ...messages.slice(isFirst ? 1 : 0)];
+  return [{ ...system, tools: `[${tools.map(asText).join(',')}]` } as ChatMessage, ...messages.slice(isFirst ? 1 : 0)];
 }
 
 /** The Hermes form, which the output parser reads and most models with tools were trained on. */

@@ -92,6 +92,11 @@ export class ChatTemplate {
     return /['"]tools['"] in message/.test(this.#source);
   }
 
+  /** Whether it names them as SmolLM3's does, and prints each as a text. */
+  get takesXmlTools(): boolean {
+    return this.#source.includes('xml_tools');
+  }
+
   /** The prompt up to and including the last message's text, for the model to go on with. */
   renderOpen(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
     const last = messages.at(-1);

@@ -69,7 +69,7 @@ describe('tool messages', () => {
     expect(new ChatTemplate(EACH).render([system, TALK[0]!])).toBe('[system]Be brief.[user]Weather?');
   });
 
-  test("Phi-4-mini's template gets tools with a system message", async () => {
+  test("Phi-4-mini's template gets tools with a system message, SmolLM3's by another name", async () => {
     const phi = "{% for message in messages %}{% if message['role'] == 'system' and 'tools' in message and message['tools'] is not none %}<|system|>{{ message['content'] }}<|tool|>{{ message['tools'] }}<|/tool|>{% else %}<|{{ message['role'] }}|>{{ message['content'] }}{% endif %}<|end|>{% endfor %}"; // prettier-ignore
     const texts = { encode: () => Promise.resolve([]) } as unknown as LongTexts;
     const tools = [{ name: 'time', strict: true }];
@@ -78,6 +78,11 @@ describe('tool messages', () => {
         .text;
     const rest = '<|tool|>[{"name":"time"}]<|/tool|><|end|><|user|>Weather?<|end|>';
     expect(await promptOf([TALK[0]!])).toBe(`<|system|>You are a helpful assistant with some tools.${rest}`);
+    const smol = '{% for tool in xml_tools[:] %}{{ (tool | string) ~ "\n" }}{% endfor %}';
+    const request = { messages: [TALK[0]!], sampling: {}, tools };
+    expect((await encodePrompt({ texts, template: new ChatTemplate(smol), vocabulary: 1 }, request, () => undefined)).text).toBe(
+      '{"name":"time"}\n',
+    );
     expect(await promptOf([{ role: 'system', content: 'Be brief.' }, TALK[0]!])).toBe(`<|system|>Be brief.${rest}`);
   });
 
