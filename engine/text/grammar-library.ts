@@ -75,8 +75,6 @@ export interface CallsSource {
 
 /** More runs of white space than this help no reader and let a small model ramble. */
 const MAX_WHITESPACE = 2;
-/** A line's end, and the indentation of arguments within a call. */
-const LAYOUT = 17;
 
 const ANY_OBJECT = '{"type":"object"}';
 
@@ -150,11 +148,12 @@ async function textFormat(library: GrammarLibrary, { trigger, calls, bare }: Tex
 
 /** Calls without tags are laid out as the model likes: a grammar that minds makes it write other names. */
 async function bareTags({ Testings: { _jsonSchemaToEBNF: toEbnf } }: GrammarLibrary, calls: readonly CallSource[]): Promise<CallTag[]> {
-  const blank = `[ \\t\\n]{0,${LAYOUT}}`;
+  // Counted, white space is most of a grammar.
+  const blank = '[ \\t\\n]*';
   const grammar = (text: string): object => ({ type: 'grammar', grammar: text });
   const tags = calls.map(async ({ begin, schema, end }) => {
     const rules = rulesOf(schema);
-    const args = rules(await toEbnf(schema.schema, true, -1, undefined, true, LAYOUT));
+    const args = rules(await toEbnf(schema.schema, true, -1, undefined, true));
     const elements = [grammar(`root ::= "," ${blank} "\\"arguments\\":" ${blank}\n`), grammar(args), grammar(`root ::= ${blank}\n`)];
     return { type: 'tag' as const, begin, content: { type: 'sequence', elements }, end };
   });

@@ -65,6 +65,9 @@ describe('schemas of tools', () => {
     const wrong = [f, { ...g, strict: true }];
     expect(heldTo(wrong)).toMatchObject({ code: 'invalid_json_schema', param: 'tools[1].parameters' });
     expect(heldTo(wrong, 'none')).toBeUndefined();
+    const large = { ...f, description: 'x'.repeat(40_000) };
+    expect(heldTo([large])).toBeUndefined();
+    expect(heldTo([large], 'required')).toMatchObject({ type: 'tool_calls' });
     // Its answers have headers of their own, which no grammar holds.
     const request = { messages: [], sampling: {}, tools: [f] };
     expect(constraintOf(request, { ...model, isHarmony: true })).toBeUndefined();
