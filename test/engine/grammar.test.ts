@@ -131,11 +131,7 @@ describe('grammar', () => {
       const [f, both, wrong] = [write(['f', '{"a": 1}']), write(['f', '{"a": 1}'], ['g', '{}']), write(['f', '{"a": "x"}'])];
       const many = { type: 'tool_calls', tools, single: false, form } as const;
       const one = { ...many, single: true };
-      const said = async (constraint: Constraint, ...texts: string[]): Promise<boolean[]> => {
-        const answers: boolean[] = [];
-        for (const text of texts) answers.push(await accepts(constraint, text));
-        return answers;
-      };
+      const said = (constraint: Constraint, ...texts: string[]): Promise<boolean[]> => Promise.all(texts.map((text) => accepts(constraint, text))); // prettier-ignore
       expect(await said(many, f, both, wrong, `Well. ${f}`)).toEqual([true, true, false, false]);
       expect(await said(one, f, both)).toEqual([true, false]);
       const free: Constraint = { type: 'text_and_calls', calls: many };
@@ -149,10 +145,7 @@ describe('grammar', () => {
 
   test('strict calls without tags are held to their schemas in other text', async () => {
     const parameters = { type: 'object', properties: { a: { type: 'integer' } }, required: ['a'], additionalProperties: false };
-    const tools = [
-      { name: 'f', parameters, strict: true },
-      { name: 'fg', parameters: { type: 'object' } },
-    ];
+    const tools = [{ name: 'f', parameters, strict: true }, { name: 'fg', parameters: { type: 'object' } }]; // prettier-ignore
     const free: Constraint = { type: 'text_and_calls', calls: { type: 'tool_calls', tools, single: false } };
     const f = (value: string): string => `\`\`\`json\n{\n  "name": "f",\n  "arguments": {\n    "a": ${value}\n  }\n}\n\`\`\``;
     for (const text of [f('1'), '{"name": "fg", "arguments": {"a": "x"}}', '{"name": "Anna"}', `${f('1')}\n${f('2')}`]) expect(await accepts(free, text), text).toBe(true); // prettier-ignore
