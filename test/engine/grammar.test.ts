@@ -135,8 +135,10 @@ describe('grammar', () => {
       expect(await said(many, f, both, wrong, `Well. ${f}`)).toEqual([true, true, false, false]);
       expect(await said(one, f, both)).toEqual([true, false]);
       const free: Constraint = { type: 'text_and_calls', calls: many };
-      expect(await said(free, f, both, `Well.\n${f}`, 'a < [b]', '', wrong, `Well. ${wrong}`)).toEqual([true, true, true, true, true, false, false]); // prettier-ignore
+      expect(await said(free, f, both, `Well.\n${f}`, 'a < [é] 你好 🦊', '', wrong, `Well. ${wrong}`)).toEqual([true, true, true, true, true, false, false]); // prettier-ignore
       expect(await said({ type: 'text_and_calls', calls: one }, `Well. ${f}`, `Well. ${both}`)).toEqual([true, false]);
+      const either: Constraint = { type: 'json_or_calls', json: { type: 'json_object' }, calls: many };
+      expect(await said(either, f, both, '{"a": 1}', wrong, 'Well.')).toEqual([true, true, true, false, false]);
       const parser = new OutputParser({ tools: ['f', 'g'], form });
       const events = [...parser.push(both), ...parser.finish()];
       expect(events.map((event) => (event.type === 'call' ? event.name : event.text)).join(' ')).toBe('f {"a": 1} g {}');
