@@ -176,21 +176,24 @@ export class Device implements BufferOwner {
     return this.#allocate(label, dtype, shape, byteSize(dtype, shape), 0);
   }
 
-  /** A tensor of words in a storage texture of its own, zeros until Recorder.fill or a kernel: one that reads or writes it does so four words at a time. */
-  texels(label: string, shape: readonly number[]): Tensor {
+  /**
+   * A tensor of words in a storage texture of its own, zeros until Recorder.fill or a kernel: one that reads or writes it does so four words at a time. With
+   * `f32` its texels are floats, which kernels only read.
+   */
+  texels(label: string, shape: readonly number[], dtype: 'u32' | 'f32' = 'u32'): Tensor {
     const texels = byteSize('u32', shape) / TEXEL_BYTES;
     assert(
       Number.isInteger(texels) && texels <= this.caps.maxTexels,
       `${label} [${shape.join(', ')}] in a texture of ${this.caps.maxTexels} texels`,
     );
     const [width, height] = [Math.min(texels, TEXEL_ROW), ceilDiv(texels, TEXEL_ROW)];
-    return new Tensor(label, 'u32', shape, this.createTexture(label, width, height), String(this.#nextBuffer++), 0, false);
+    return new Tensor(label, dtype, shape, this.createTexture(label, width, height, dtype), String(this.#nextBuffer++), 0, false);
   }
 
   /** Every texture, of texels of four words. */
-  createTexture(label: string, width: number, height: number): GPUTexture {
+  createTexture(label: string, width: number, height: number, dtype: 'u32' | 'f32' = 'u32'): GPUTexture {
     const bytes = width * height * TEXEL_BYTES;
-    const format = 'rgba32uint';
+    const format = dtype === 'f32' ? 'rgba32float' : 'rgba32uint';
     if (this.#measured !== undefined) {
       this.#measured += bytes;
       return { label, width, height, format } as GPUTexture;
@@ -228,8 +231,8 @@ export class Device implements BufferOwner {
   }
 
   /** The same in a storage texture, of `texels`. */
-  scratchTexels(label: string, texels: number): Tensor {
-    return this.#scratchOf(label, 4 * texels, () => this.texels(label, [4 * texels]));
+  scratchTexels(label: string, texels: number, dtype?: 'u32' | 'f32'): Tensor {
+    return this.#scratchOf(label, 4 * texels, () => this.texels(label, [4 * texels], dtype));
   }
 
   #scratchOf(label: string, size: number, make: () => Tensor): Tensor {

@@ -3,9 +3,9 @@ import type { Tensor } from './tensor.ts';
 
 /**
  * How a dispatch uses a tensor: `write` and `update` are both `read_write` in WGSL; `update` says that old contents matter; `texels` are read from a storage
- * texture (Device.texels) whatever the variant.
+ * texture of words (Device.texels) whatever the variant, and `f32 texels` from one of floats.
  */
-export type Access = 'read' | 'write' | 'update' | 'texels';
+export type Access = 'read' | 'write' | 'update' | 'texels' | 'f32 texels';
 export type ScalarType = 'u32' | 'i32' | 'f32';
 
 /**
@@ -107,7 +107,13 @@ function withTexture(text: string, name: string): string {
 }
 
 /** What a declaration's accesses are in WGSL. */
-const IN_WGSL: Readonly<Record<Access, string>> = { read: 'read', write: 'read_write', update: 'read_write', texels: 'texture_storage_2d' };
+const IN_WGSL: Readonly<Record<Access, string>> = {
+  read: 'read',
+  write: 'read_write',
+  update: 'read_write',
+  texels: 'texture_storage_2d',
+  'f32 texels': 'texture_storage_2d',
+};
 
 /** Differences between a declaration and its WGSL text, one line each; empty when they agree. Needs no GPU. */
 export function checkKernel(kernel: Kernel, wgsl: string): string[] {

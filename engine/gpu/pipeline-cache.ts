@@ -97,7 +97,7 @@ export class PipelineCache {
       const tensor = tensors[name];
       if (!tensor) throw new EngineError('internal', `kernel ${kernel.name}: binding ${name} is missing`);
       key += `|${tensor.key}`;
-      if (tensor.texture && kernel.spec.bindings[name] !== 'texels') textures.push(name);
+      if (tensor.texture && !kernel.spec.bindings[name]!.endsWith('texels')) textures.push(name);
     }
     const layout = this.#layout(kernel, textures);
     const cached = layout.bindGroups.get(key);
@@ -152,7 +152,7 @@ export class PipelineCache {
 
   #sharedLayout({ spec, name }: Kernel, textures: readonly string[]): Layout {
     const types = Object.entries(spec.bindings).map(([binding, access]) =>
-      access === 'texels' ? 'texture' : !textures.includes(binding) ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
+      access === 'texels' ? 'texture' : access === 'f32 texels' ? 'f32 texture' : !textures.includes(binding) ? (access === 'read' ? 'read-only-storage' : 'storage') : access === 'read' ? 'texture' : 'written texture',
     ); // prettier-ignore
     const paramsBytes = alignUp(Object.keys(spec.params).length * 4, 16);
     const key = `${types.join()} ${paramsBytes}`;
@@ -160,9 +160,9 @@ export class PipelineCache {
     if (known) return known;
     const visibility = GPUShaderStage.COMPUTE;
     const entries: GPUBindGroupLayoutEntry[] = types.map((type, binding) =>
-      type === 'texture' || type === 'written texture'
-        ? { binding, visibility, storageTexture: { access: type === 'texture' ? 'read-only' : 'write-only', format: 'rgba32uint' } }
-        : { binding, visibility, buffer: { type } },
+      type === 'storage' || type === 'read-only-storage'
+        ? { binding, visibility, buffer: { type } }
+        : { binding, visibility, storageTexture: storageTexture(type) },
     );
     entries.push({
       binding: entries.length,
@@ -185,6 +185,10 @@ export class PipelineCache {
       compute: { module, entryPoint: 'main', constants: { ...variant.overrides } },
     };
   }
+}
+
+function storageTexture(type: 'texture' | 'f32 texture' | 'written texture'): GPUStorageTextureBindingLayout {
+  return { access: type === 'written texture' ? 'write-only' : 'read-only', format: type === 'f32 texture' ? 'rgba32float' : 'rgba32uint' };
 }
 
 function resourceOf({ memory, texture, offset, byteLength }: Tensor): GPUBindingResource {

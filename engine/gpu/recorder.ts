@@ -35,7 +35,7 @@ export interface RecordingDevice extends BufferOwner {
   readonly tuning: Chooser<Recorder> | undefined;
   /** A tensor that nothing keeps between two dispatches: Device.scratch. */
   scratch(label: string, dtype: DType, size: number): Tensor;
-  scratchTexels(label: string, texels: number): Tensor;
+  scratchTexels(label: string, texels: number, dtype?: 'u32' | 'f32'): Tensor;
 }
 
 /**

@@ -55,7 +55,7 @@ export const LINEAR_BROADCAST = defineKernel({
 
 export const LINEAR_TEXELS = defineKernel({
   ...SPEC,
-  bindings: { ...SPEC.bindings, x: 'texels' },
+  bindings: { ...SPEC.bindings, x: 'f32 texels' },
   file: 'linear/linear_texels.wgsl',
   fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
@@ -110,9 +110,9 @@ const FEW_ROWS = 2;
 export const WIDE = 3072;
 /** Columns of a workgroup of LINEAR_QUAD, and of one that has 16 rows of floats. */
 const QUAD_COLUMNS = { few: 16, many: 32 } as const;
-/** Rows from which LINEAR_TEXELS takes blocks, unasked: fewer are not worth the copy of x, and floats gain too little for a pipeline more at each start. */
+/** Rows from which all numbers of rows take the same kernels, on every adapter. */
 export const MANY_ROWS = 65;
-/** Blocks of rows a workgroup of it takes: with three and blocks of weights registers spill. */
+/** Blocks of rows a workgroup of LINEAR_TEXELS takes: with three and blocks of weights registers spill. */
 const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
 /** Of x that it has at once, where that holds TEXEL_STEP rows: 1 MiB. */
 const TEXELS = 2 ** 16;
@@ -266,7 +266,8 @@ function multiply(
   } else if (takesRows(caps, m, k4)) {
     const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
-  } else if (m > 1 && (texels || (isBlockType(stored.dtype) && m >= MANY_ROWS)) && takesTexels(caps, k4)) {
+    // Floats gain too little, unasked, for a pipeline more at each start.
+  } else if (m > 1 && (texels || isBlockType(stored.dtype)) && takesTexels(caps, k4)) {
     multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
     const blocks = rowBlocks(stored.dtype, m, lanes);
@@ -294,7 +295,7 @@ type Params = ParamsOf<typeof LINEAR_TILE.spec>;
 
 /** Makes what products of many rows take beside their tensors: for those of longer rows it grows. */
 export function reserveFactors(device: Device): void {
-  if (takesTexels(device.caps, 1)) reserveTexels(device, FACTORS, 4 * TEXELS);
+  if (takesTexels(device.caps, 1)) reserveTexels(device, FACTORS, 4 * TEXELS, 'f32');
 }
 
 /** Of the texture. */
@@ -304,13 +305,13 @@ const FACTORS = 'factors in texels';
 function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params): void {
   const { m, n, k4, out_stride, out_column } = params;
   const lanes = rec.caps.subgroupMinSize;
-  const blocks = isBlockType(stored.dtype) ? TEXEL_BLOCKS.blocks : TEXEL_BLOCKS.floats;
+  const blocks = isBlockType(stored.dtype) ? (m <= lanes ? 1 : TEXEL_BLOCKS.blocks) : TEXEL_BLOCKS.floats;
   const { consts, ...rest } = weightVariant(stored);
   const variant = { ...rest, consts: { LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks, ...consts }, overrides, subgroups: true };
   const most = Math.max(1, Math.floor(TEXELS / k4 / TEXEL_STEP)) * TEXEL_STEP;
   for (let first = 0; first < m; first += most) {
     const rows = Math.min(most, m - first);
-    const x = texelsOf(rec, FACTORS, bindings.x.rows(first, first + rows), rows, 4 * TEXELS);
+    const x = texelsOf(rec, FACTORS, bindings.x.rows(first, first + rows), rows, { least: 4 * TEXELS, dtype: 'f32' });
     const grid = [ceilDiv(n, lanes * CPU.tileN), ceilDiv(rows, lanes * blocks)];
     rec.dispatch(LINEAR_TEXELS, variant, { ...bindings, x }, { ...params, m: rows, out_column: out_column + first * out_stride }, grid);
   }

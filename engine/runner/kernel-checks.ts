@@ -42,7 +42,7 @@ const LINEAR_TAKES: readonly (readonly [Kernel, (consts: Readonly<Record<string,
   [LINEAR_TILE, ({ TILE_M }) => (TILE_M === 1 ? 1 : 4)],
   [LINEAR_ROWS, ({ ROWS }) => ROWS!],
   [LINEAR_BROADCAST, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 1 ? 3 : 2 * LANES!)],
-  [LINEAR_TEXELS, () => 3],
+  [LINEAR_TEXELS, ({ ROW_BLOCKS, LANES }) => (ROW_BLOCKS === 2 ? LANES! + 1 : 3)],
   [LINEAR_QUAD, ({ ROWS }) => ({ 1: 1, 4: 2 })[ROWS!] ?? 5],
   [LINEAR_SPLIT, ({ ROWS }) => ROWS!],
   // More than a tile.

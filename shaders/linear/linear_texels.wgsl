@@ -1,7 +1,8 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n]: linear_broadcast.wgsl for many rows, whose x lies in a storage texture, four values a
 // texel, row by row, 512 texels a row of the texture (ops/texels.ts). Lavapipe loads a texel for 8 lanes with a fraction of the instructions that four words
-// of a buffer take, by a call that leaves nothing in registers: so all loads of a quad of K stand before its products. Same order of sums, same bits.
-// Reference: test/reference/linear.ts.
+// of a buffer take, by a call that leaves nothing in registers: so all loads of a quad of K stand before its products. Its texels are floats where those of
+// weights are words, for which lavapipe has another function: the processor fetches ahead by the address of an instruction that loads, and loads of x in turn
+// with loads of weights hide from it how these go on. Same order of sums, same bits. Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -16,7 +17,7 @@ struct Params {
   bias_column: u32,
 }
 
-@group(0) @binding(0) var x: texture_storage_2d<rgba32uint, read>;
+@group(0) @binding(0) var x: texture_storage_2d<rgba32float, read>;
 @group(0) @binding(1) var<storage, read> weight: array<weight_t>;
 @group(0) @binding(2) var<storage, read> bias: array<f32>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
@@ -54,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
         var mine: array<vec4<f32>, ROW_BLOCKS>;
         for (var r = 0u; r < ROW_BLOCKS; r++) {
           let at = row[r] + k;
-          mine[r] = bitcast<vec4<f32>>(textureLoad(x, vec2<u32>(at % 512u, at / 512u)));
+          mine[r] = textureLoad(x, vec2<u32>(at % 512u, at / 512u));
         }
         var w: array<vec4<f32>, TILE_N>;
         for (var j = 0u; j < TILE_N; j++) {
