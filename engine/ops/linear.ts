@@ -57,7 +57,7 @@ export const LINEAR_TEXELS = defineKernel({
   ...SPEC,
   bindings: { ...SPEC.bindings, x: 'f32 texels' },
   file: 'linear/linear_texels.wgsl',
-  fragments: (v) => [...weightFragments(v, 4), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
+  fragments: (v) => [...weightFragments(v, 4), foldFragment(v), 'lib/activation.wgsl', 'lib/linear_store.wgsl'],
   consts: ['LANES', 'TILE_N', 'ROW_BLOCKS'],
   overrides: { ACTIVATION: 'u32', HAS_BIAS: 'bool', HAS_RESIDUAL: 'bool' },
 });
@@ -139,14 +139,27 @@ export interface FewRows {
 /** For kernels that do more with the sums than `linear`; undefined where no workgroup holds so few rows, as on SwiftShader, whose kernel has no others beside it. */
 export function fewRows(caps: Caps, stored: StoredAs, m: number, k4: number): FewRows | undefined {
   if (isQuad(caps)) return undefined;
-  if (caps.family === 'cpu') return takesRows(caps, m, k4) ? rowsShape(caps, stored, m, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
+  if (caps.family === 'cpu')
+    return takesRows(caps, m, k4) ? rowsShape(caps, stored, m, k4, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
   const [shape] = productShapes(m);
   return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, stored, m, k4) : undefined;
 }
 
 /** The fragments of a FewRows' sums. */
 export function fewRowsFragments(v: Variant): readonly string[] {
-  return isSplit(v) ? [...weightFragments(v), 'lib/sums_split.wgsl'] : [...weightFragments(v, 4), 'lib/sums_rows.wgsl'];
+  if (isSplit(v)) return [...weightFragments(v), 'lib/sums_split.wgsl'];
+  return [...weightFragments(v, 4), ...(v.consts?.['FOLD'] ? ['lib/fold.wgsl', 'lib/sums_folded.wgsl'] : ['lib/sums_rows.wgsl'])];
+}
+
+function foldFragment({ consts }: Variant): string {
+  return consts?.['FOLD'] ? 'lib/fold.wgsl' : 'lib/fold_none.wgsl';
+}
+
+/** Whether products with a weight scale the sums of its blocks instead of each value (fold.wgsl): all products, or a row's bits would depend on how many there are. */
+function foldConst(caps: Caps, { dtype }: StoredAs, k4: number): Readonly<Record<string, number>> {
+  if (!isBlockType(dtype) || !takesTexels(caps, k4) || avoids(caps, 'linear_rows')) return {};
+  const { low, high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
+  return low === 4 && high === 0 && group === BLOCK && !table ? { FOLD: 1 } : {};
 }
 
 /** Whether a FewRows is as LINEAR_SPLIT's. */
@@ -162,9 +175,11 @@ function forGPU(caps: Caps): boolean {
   return caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
 }
 
-function rowsShape({ subgroupMinSize: lanes }: Caps, stored: StoredAs, m: number, tileN: number): FewRows {
+function rowsShape(caps: Caps, stored: StoredAs, m: number, k4: number, tileN: number): FewRows {
+  const { subgroupMinSize: lanes } = caps;
   const { consts, ...rest } = weightVariant(stored, lanes);
-  const variant = { ...rest, consts: { LANES: lanes, TILE_N: tileN, ROWS: m, ...consts }, subgroups: true };
+  const own = { LANES: lanes, TILE_N: tileN, ROWS: m, ...foldConst(caps, stored, k4) };
+  const variant = { ...rest, consts: { ...own, ...consts }, subgroups: true };
   return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
 }
 
@@ -264,7 +279,7 @@ function multiply(
     const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
   } else if (takesRows(caps, m, k4)) {
-    const few = rowsShape(caps, stored, m, m === 1 ? rowColumns(stored, n) : CPU.tileN);
+    const few = rowsShape(caps, stored, m, k4, m === 1 ? rowColumns(stored, n) : CPU.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
     // Floats gain too little, unasked, for a pipeline more at each start.
   } else if (m > 1 && (texels || isBlockType(stored.dtype)) && takesTexels(caps, k4)) {
@@ -307,7 +322,8 @@ function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, b
   const lanes = rec.caps.subgroupMinSize;
   const blocks = isBlockType(stored.dtype) ? (m <= lanes ? 1 : TEXEL_BLOCKS.blocks) : TEXEL_BLOCKS.floats;
   const { consts, ...rest } = weightVariant(stored);
-  const variant = { ...rest, consts: { LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks, ...consts }, overrides, subgroups: true };
+  const own = { LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks, ...foldConst(rec.caps, stored, k4) };
+  const variant = { ...rest, consts: { ...own, ...consts }, overrides, subgroups: true };
   const most = Math.max(1, Math.floor(TEXELS / k4 / TEXEL_STEP)) * TEXEL_STEP;
   for (let first = 0; first < m; first += most) {
     const rows = Math.min(most, m - first);

@@ -21,6 +21,8 @@ const BLOCK_QUADS = 8u;
 // Codes of four bits are masked where they lie in a half of a word, and their scale is divided by what that makes of them instead of shifting each: no bit
 // changes, as these are powers of two, and a third of the work on one row of weights is taking codes out of words.
 const IN_PLACE = LOW_BITS == 4u && HIGH_BITS == 0u && GROUPS == 1u && CODES_ARE_NUMBERS;
+// What the places of a word's codes divide by, one half after the other: those of the lower bits, then of the upper ones.
+const UNITS = vec4<f32>(1.0, 0.00390625, 0.0625, 0.000244140625);
 const BLOCK_WORDS = LOW_BITS;
 const WORD_QUADS = 8u / LOW_BITS;
 
@@ -54,18 +56,22 @@ fn row_length() -> u32 {
 fn scaled(found: block_t, block: u32) -> block_t {
   var made = block_scales(found, block);
   if (IN_PLACE) {
-    made.units = made.scale.x * vec4<f32>(1.0, 0.00390625, 0.0625, 0.000244140625);
+    made.units = made.scale.x * UNITS;
   }
   return made;
+}
+
+// The codes of four weights along K, masked in their word.
+fn codes_in_place(packed: word_t, quad: u32) -> vec4<f32> {
+  let mask = (vec4<u32>(15u, 15u << 8u, 15u, 15u << 8u)) << vec4<u32>(quad * 4u);
+  return vec4<f32>(vec4<i32>(vec4<u32>(packed, packed, packed >> 16u, packed >> 16u) & mask));
 }
 
 // Four weights along K: quad 0 to WORD_QUADS - 1 of a word.
 fn block_quad(block: block_t, packed: word_t, word: u32, quad: u32) -> vec4<f32> {
   if (IN_PLACE) {
-    let mask = (vec4<u32>(15u, 15u << 8u, 15u, 15u << 8u)) << vec4<u32>(quad * 4u);
-    let found = vec4<u32>(packed, packed, packed >> 16u, packed >> 16u) & mask;
     let units = select(block.units.xyxy, block.units.zwzw, quad == 1u);
-    return fma(vec4<f32>(vec4<i32>(found)), units, vec4<f32>(block.offset.x));
+    return fma(codes_in_place(packed, quad), units, vec4<f32>(block.offset.x));
   }
   let i = word * WORD_QUADS + quad;
   var codes = packed;

@@ -1,6 +1,7 @@
 // out[m, n] = act(sum_k x[m, k] * W[n, k] + bias[n]) + residual[m, n] of a few rows, for adapters whose subgroup is a SIMD register of LANES.
 //
-// ROWS rows a workgroup, TILE_N columns an invocation (lib/sums_rows.wgsl). Same order of sums as linear_broadcast.wgsl, same bits.
+// ROWS rows a workgroup, TILE_N columns an invocation (lib/sums_rows.wgsl, lib/sums_folded.wgsl). Sums and bits are those of
+// linear_broadcast.wgsl and linear_texels.wgsl.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;

@@ -2,7 +2,8 @@
 // texel, row by row, 512 texels a row of the texture (ops/texels.ts). Lavapipe loads a texel for 8 lanes with a fraction of the instructions that four words
 // of a buffer take, by a call that leaves nothing in registers: so all loads of a quad of K stand before its products. Its texels are floats where those of
 // weights are words, for which lavapipe has another function: the processor fetches ahead by the address of an instruction that loads, and loads of x in turn
-// with loads of weights hide from it how these go on. Same order of sums, same bits. Reference: test/reference/linear.ts.
+// with loads of weights hide from it how these go on. Sums and bits are those of linear_rows.wgsl, folded (lib/fold.wgsl) or not.
+// Reference: test/reference/linear.ts.
 override ACTIVATION: u32;
 override HAS_BIAS: bool;
 override HAS_RESIDUAL: bool;
@@ -42,6 +43,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
   var acc: array<array<f32, TILE_N>, LANES * ROW_BLOCKS>;
   var blocks = array<blocks_t, TILE_N / 4u>();
   for (var b = 0u; b < params.k4 / BLOCK_QUADS; b++) {
+    var total = array<f32, ROW_BLOCKS>();
     for (var j = 0u; j < TILE_N / 4u; j++) {
       blocks[j] = next_blocks(blocks[j], b, columns[j]);
     }
@@ -59,11 +61,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
         }
         var w: array<vec4<f32>, TILE_N>;
         for (var j = 0u; j < TILE_N; j++) {
-          w[j] = block_quad(blocks[j / 4u][j % 4u], packed[j / 4u][j % 4u], word, quad);
+          w[j] = factor_quad(blocks[j / 4u][j % 4u], packed[j / 4u][j % 4u], word, quad);
         }
         for (var r = 0u; r < ROW_BLOCKS; r++) {
+          total[r] += quad_total(mine[r]);
           for (var i = 0u; i < LANES; i++) {
-            let a = subgroupShuffle(mine[r], i);
+            let a = subgroupShuffle(factor_of(mine[r], quad), i);
             for (var j = 0u; j < TILE_N; j++) {
               let sum = acc[r * LANES + i][j];
               acc[r * LANES + i][j] = fma(a.w, w[j].w, fma(a.z, w[j].z, fma(a.y, w[j].y, fma(a.x, w[j].x, sum))));
@@ -72,10 +75,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
         }
       }
     }
+    if (FOLDED) {
+      for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
+        let of_row = subgroupShuffle(total[i / LANES], i % LANES);
+        for (var j = 0u; j < TILE_N; j++) {
+          made[i * TILE_N + j] = folded(made[i * TILE_N + j], acc[i][j], blocks[j / 4u][j % 4u], of_row);
+          acc[i][j] = 0.0;
+        }
+      }
+    }
   }
-  for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
-    for (var j = 0u; j < TILE_N; j++) {
-      made[i * TILE_N + j] = acc[i][j];
+  if (!FOLDED) {
+    for (var i = 0u; i < LANES * ROW_BLOCKS; i++) {
+      for (var j = 0u; j < TILE_N; j++) {
+        made[i * TILE_N + j] = acc[i][j];
+      }
     }
   }
   for (var at = 0u; at < TILE_N * min(LANES * ROW_BLOCKS, params.m - first_row); at++) {

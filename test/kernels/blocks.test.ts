@@ -52,9 +52,9 @@ function productCase(type: BlockType, m: number, k: number, n: number, place?: W
 }
 
 /** What each row gives alone is taken off what it gives among the others. */
-function batchCase(type: BlockType, m: number, k: number, n: number): KernelCase {
+function batchCase(type: BlockType, m: number, k: number, n: number, place?: WordPlace): KernelCase {
   return {
-    name: `linear ${type} gives ${m} rows of ${k} the bits that each has alone`,
+    name: `linear ${type}${place ? ` in a ${place}` : ''} gives ${m} rows of ${k} the bits that each has alone`,
     tolerance: 0,
     build(rng) {
       const { bytes } = randomBlocks(rng, type, n * k);
@@ -64,7 +64,7 @@ function batchCase(type: BlockType, m: number, k: number, n: number): KernelCase
         outputs: { out: { dtype: 'f32', shape: [m, n] } },
         run(rec, t, device) {
           const [x, alone, negated] = [t['x']!, t['alone']!, t['negated']!];
-          const weight = packStored(device, type, bytes, n, k, type);
+          const weight = packStored(device, type, bytes, n, k, type, place);
           for (let row = 0; row < m; row++) linear(rec, { x: x.rows(row, row + 1), weight, out: alone.rows(row, row + 1) });
           mul(rec, { a: alone, b: t['minus']!, out: negated });
           linear(rec, { x, weight, residual: negated, out: t['out']! });
@@ -84,7 +84,7 @@ const cases: KernelCase[] = [];
 for (const type of TYPES) cases.push(valuesCase(type, 11, BLOCK_FORMATS[type].values === 32 ? 96 : 256));
 for (const type of ALL ? TYPES : FEW)
   for (const m of ALL || type === 'Q4_K' ? [1, 2, 5, 33] : [1, 33]) cases.push(productCase(type, m, 256, 65));
-for (const m of [2, 5, 33, 70]) cases.push(batchCase('Q4_K', m, 256, 64));
+for (const m of [2, 5, 33, 70]) cases.push(batchCase('Q4_K', m, 256, 64), batchCase('Q6_K', m, 256, 64));
 // So wide that one row takes more columns an invocation, and the last group has a few of its own.
 cases.push(productCase('Q8_0', 70, 256, 65), productCase('Q4_0', 1, 32, 3100), batchCase('Q4_K', 2, 256, 3136));
 
@@ -92,6 +92,11 @@ describeKernels('blocks', cases, { flavours: WEIGHT_FLAVOURS });
 // Where an adapter would have them in buffers, too: by all kernels.
 describeKernels(
   'blocks in textures',
-  [1, 2, 5, 33, 70].map((m) => productCase(m === 2 ? 'Q6_K' : 'Q4_K', m, 256, 65, 'texture')),
+  [
+    ...[1, 2, 5, 33, 70].map((m) => productCase(m === 2 ? 'Q6_K' : 'Q4_K', m, 256, 65, 'texture')),
+    // Codes that are scaled a block at once, with an offset and without, of several groups of columns and an odd number of blocks.
+    ...[1, 2, 9].flatMap((m) => [productCase('Q4_0', m, 288, 130, 'texture'), productCase('Q4_1', m, 288, 130, 'texture')]),
+    ...[2, 5, 33, 70].map((m) => batchCase(m === 5 ? 'Q4_0' : 'Q4_K', m, 256, 192, 'texture')),
+  ],
   { every: true },
 );
