@@ -1,5 +1,5 @@
 /** The whole server: starts its parts, says so, and takes them down in order. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCacheFolder } from '../sources/node/index.ts';
 import type { Express } from 'express';
@@ -21,6 +21,7 @@ import { listen } from './http/listen.ts';
 import type { Listener } from './http/listen.ts';
 import { createLog } from './log.ts';
 import type { Logger } from './log.ts';
+import { readText } from './settings/read-text.ts';
 import { SettingsError, helpText } from './settings/read.ts';
 import { inFlags } from './settings/remedies.ts';
 import { presetProblem } from './settings/preset.ts';
@@ -69,11 +70,10 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
 
 /** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. */
 function renew({ keys, tls }: ServerConfig, log: Logger, parts: Parts): void {
-  const read = (path: string): string => readFileSync(path, 'utf8');
   try {
-    if (keys) parts.keys?.replace(readKeys(keys.path, read));
+    if (keys) parts.keys?.replace(readKeys(keys.path, readText));
     if (tls) {
-      const renewed = readTls(tls.files, read);
+      const renewed = readTls(tls.files, readText);
       for (const listener of parts.listeners) listener.renewTls(renewed);
     }
     log.warn('the files of keys and certificates were read again');

@@ -1,5 +1,5 @@
 /** Settings as the rest of the server uses them. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { ENGINE_SETTINGS, splitOf } from '../../engine/config.ts';
 import type { EngineConfig, ModelSource } from '../../engine/config.ts';
@@ -14,6 +14,7 @@ import type { Capacity, Task } from '../fleet/load.ts';
 import type { OriginRules } from '../http/origin.ts';
 import { FLAGS } from './flags.ts';
 import type { SettingKey, Settings } from './flags.ts';
+import { readText } from './read-text.ts';
 import { SettingsError, givenSettings, readSettings } from './read.ts';
 import type { Value } from './read.ts';
 import { defined } from '../body/validate.ts';
@@ -67,9 +68,8 @@ export interface ServerConfig {
 
 /** Reads argv, environment and --config; throws SettingsError with a one-line message. */
 export function parseServerConfig(argv: readonly string[], env: Readonly<Record<string, string | undefined>>): ServerConfig {
-  const read = (path: string): string => readFileSync(path, 'utf8');
-  const given = givenSettings(argv, env, read);
-  const { settings, preset } = withPreset(readSettings(argv, env, read), given);
+  const given = givenSettings(argv, env, readText);
+  const { settings, preset } = withPreset(readSettings(argv, env, readText), given);
   const sources = {
     chat: modelSource(settings.chatModel, settings.servedModelName),
     speech: modelSource(settings.speechModel),
@@ -100,8 +100,8 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     listeners,
     apiKey,
     adminKey,
-    keys: keysOf(settings.apiKeys, read),
-    tls: tlsOf(settings, read),
+    keys: keysOf(settings.apiKeys),
+    tls: tlsOf(settings),
     origins: { corsOrigins: settings.corsOrigin, allowedHosts: settings.allowedHosts },
     modelOptional,
     reasoningField,
@@ -142,15 +142,15 @@ export function isBundled(path: string): boolean {
 export const TASKS = ['chat', 'speech', 'transcription'] as const;
 
 /** The rows of the file of keys, if one is named. */
-function keysOf(path: string | undefined, read: (path: string) => string): ServerConfig['keys'] {
-  return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, read)) };
+function keysOf(path: string | undefined): ServerConfig['keys'] {
+  return path === undefined ? undefined : { path, rows: orRefuse(() => readKeys(path, readText)) };
 }
 
-function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings, read: (path: string) => string): ServerConfig['tls'] {
+function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings): ServerConfig['tls'] {
   if (cert === undefined && key === undefined && clientCa === undefined) return undefined;
   if (cert === undefined || key === undefined) throw new SettingsError('TLS needs both --tls-cert and --tls-key');
   const files = { cert, key, ...defined({ clientCa }) };
-  return { files, options: orRefuse(() => readTls(files, read)) };
+  return { files, options: orRefuse(() => readTls(files, readText)) };
 }
 
 /** What goes wrong with a file is a mistake in the settings. */

@@ -43,6 +43,10 @@ test.each([
   ['gpt-oss-mxfp4.gguf', 'gpt-oss'],
   ['Qwen2.5-Coder-0.5B-Instruct.gguf', 'Qwen2.5-Coder-0.5B-Instruct'],
   ['models/Qwen3-0.6B/', 'Qwen3-0.6B'],
+  ['kokoro-v1.0.int8.onnx', 'kokoro-v1.0.int8'],
+  ['C:\\models\\faster-whisper-base\\model.bin', 'faster-whisper-base'],
+  ['/models/kokoro/onnx/model_quantized.onnx', 'kokoro'],
+  ['model.bin', 'model'],
 ])('%s is served as %s', (name, id) => {
   expect(modelName(name)).toBe(id);
 });

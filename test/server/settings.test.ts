@@ -172,6 +172,15 @@ describe('readSettings', () => {
   });
 
   test.each([
+    [['--config', 'no-such.json'], '--config no-such.json: there is no such file'],
+    [['--config', 'docs'], '--config docs: is a folder, where a file is expected'],
+    [['--api-keys', 'README.md/keys'], '--api-keys README.md/keys: there is no such file'],
+    [['--tls-cert', 'docs', '--tls-key', 'docs'], '--tls-cert docs: is a folder, where a file is expected'],
+  ])('%j: why a file cannot be read is said in words', (argv, message) => {
+    expect(() => parseServerConfig(argv, {})).toThrow(message);
+  });
+
+  test.each([
     ['[]', /must hold a JSON object/],
     ['{', /--config x.json: /],
     ['{"colour": 1}', /'colour' in x.json: there is no such setting/],
