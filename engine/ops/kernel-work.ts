@@ -48,12 +48,16 @@ const spanRows = ({ p, v, x, z }: Dispatch, perGroup: number, name = 'rows'): nu
 /** Everything once, and an operation for each value: what is no product. */
 const WHOLE: Row = () => ({});
 
+/** Bytes of what a variant may have; where it has not, another tensor stands for it, which is not read. */
+const optional = (v: Dispatch['v'], flag: string, bytes: Readonly<Record<string, number>>): Readonly<Record<string, number>> =>
+  v[flag] === 1 ? bytes : v[flag] === 0 ? Object.fromEntries(Object.keys(bytes).map((name) => [name, 0])) : {};
+
 /** Rows of x by a matrix of `n` columns, of which half is stored where gates go into ups. */
 const product: Row = ({ p, v, b }) => {
   const [m, n, k] = [p['m']!, p['n']!, 4 * p['k4']!];
   const out = v['GATED'] === 1 || p['gated'] === 1 ? n / 2 : n;
   return {
-    bytes: { x: f32(m, k), out: f32(m, out), ...(v['HAS_RESIDUAL'] === 1 && { residual: f32(m, n) }), ...(v['HAS_BIAS'] === 1 && { bias: f32(n) }), ...(b['norm'] && { norm: f32(k) }) },
+    bytes: { x: f32(m, k), out: f32(m, out), ...optional(v, 'HAS_RESIDUAL', { residual: f32(m, n) }), ...optional(v, 'HAS_BIAS', { bias: f32(n) }), ...(b['norm'] && { norm: f32(k) }) },
     operations: 2 * m * n * k,
   };
 }; // prettier-ignore
