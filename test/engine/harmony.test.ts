@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
 import { ChatChoice } from '../../engine/tasks/chat-choice.ts';
 import { constraintOf, encodePrompt, parserOptions } from '../../engine/tasks/chat-request.ts';
+import { HERMES } from '../../engine/text/call-forms.ts';
 import { ChatTemplate } from '../../engine/text/chat-template.ts';
 import { HarmonyParser } from '../../engine/text/harmony.ts';
 import type { HarmonyOptions } from '../../engine/text/harmony.ts';
@@ -131,10 +132,12 @@ test('an answer that is held to a grammar has its header written for it, and no 
   expect(json.options).not.toHaveProperty('harmony');
   const call = await understood({ tools: [WEATHER], toolChoice: 'required' });
   expect(call.text).toMatch(/<\|start\|>assistant<\|channel\|>commentary<\|message\|>$/);
-  expect(call.options).toMatchObject({
+  expect(call.options).toEqual({
     reasoning: undefined,
     tools: ['weather'],
     parameters: [WEATHER.parameters],
+    form: HERMES,
+    tokens: HERMES.tokens,
     forced: true,
     held: false,
     single: false,
