@@ -211,9 +211,13 @@ const ESCAPES: ReadonlyMap<string, string> = new Map([
   ['n', '\n'], ['t', '\t'], ['r', '\r'], ['b', '\b'], ['f', '\f'], ['\\', '\\'], ['"', '"'], ["'", "'"], ['/', '/'], ['\n', ''],
 ]); // prettier-ignore
 
+/** Characters of a number that is written otherwise than in JSON: the pattern below may look at each of them as often as there are. */
+const LONGEST_NUMBER = 64;
+
 /** A number as JSON; as it was written, where that is one. */
 function numberOf(word: string): string | undefined {
   if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(word)) return word;
+  if (word.length > LONGEST_NUMBER) return undefined;
   const value = /^[+-]?(?:\d[\d_]*)?\.?\d*(?:[eE][+-]?\d+)?$/.test(word) && /\d/.test(word) ? Number(word.replaceAll('_', '')) : NaN;
   return Number.isFinite(value) ? String(value) : undefined;
 }

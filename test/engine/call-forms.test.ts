@@ -179,6 +179,11 @@ describe('forms of calls', () => {
     const [base, once, twice] = [work(1_000), work(3_000), work(5_000)];
     expect(twice - once).toBeLessThan(1.2 * (once - base) + 1_000);
   });
+
+  test('a million digits that are no number are text, at once', () => {
+    const text = `<|tool_call_start|>[weather(days=${'1'.repeat(1_000_000)}x)]<|tool_call_end|>`;
+    expect(parse([text], { form: callFormOf(TEMPLATES.lfm2, none) })).toEqual({ content: text, calls: [] });
+  });
 });
 
 /** Characters that are walked by the methods of texts and expressions, each call counted with all that it may look at. */
