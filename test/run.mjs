@@ -35,7 +35,7 @@ await withSetup(async () => {
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
   await browsers;
   console.log(`adapter: ${name}`);
-  if (everywhere) process.exitCode = runVitest(['--project=everywhere', ...rest]);
+  if (everywhere) process.exitCode = runVitest(['--project=everywhere*', ...rest]);
   else process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
 });
 
@@ -109,7 +109,11 @@ async function runTests(filters) {
   };
   const main = async () =>
     (await ended(
-      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=kernels'], INHERIT),
+      spawn(
+        process.execPath,
+        [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=compiling', '--project=kernels'],
+        INHERIT,
+      ),
     )) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));

@@ -29,6 +29,18 @@ const WORKERS = 2;
 const share = Math.floor(availableParallelism() / WORKERS);
 const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 
+/**
+ * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them, which changes no bit of a result and is two fifths of what their first run takes.
+ * Kernel cases are compiled as users' kernels are.
+ */
+const COMPILING = [
+  'engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}',
+  'everywhere/{chromium-kernels,deno,firefox}',
+  'models/{bad-checkpoints,families,gguf*,gpt-oss,qwen3-5*,windows}',
+  'parallel/{kernels,split}',
+].map((files) => `test/${files}.test.ts`);
+const unoptimised = { ...env, GALLIVM_PERF: 'nopt' };
+
 export default defineConfig({
   test: {
     pool: 'forks',
@@ -39,11 +51,19 @@ export default defineConfig({
     hookTimeout: 400_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'plain', include: PLAIN, isolate: false, env } },
+      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING, isolate: false, env } },
       // One process a file: Dawn devices and worker threads do not mix.
-      { extends: true, test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, KERNELS, EVERYWHERE], env } },
+      {
+        extends: true,
+        test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING, KERNELS, EVERYWHERE], env },
+      },
+      { extends: true, test: { name: 'compiling', include: COMPILING, exclude: [EVERYWHERE], env: unoptimised } },
       { extends: true, test: { name: 'kernels', include: [KERNELS] } },
-      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env } },
+      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], exclude: COMPILING, env } },
+      {
+        extends: true,
+        test: { name: 'everywhere-compiling', include: COMPILING.filter((files) => files.includes('/everywhere/')), env: unoptimised },
+      },
     ],
   },
 });
