@@ -36,7 +36,7 @@ const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 const COMPILING = [
   'engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}',
   'everywhere/{chromium-kernels,deno,firefox}',
-  'models/{bad-checkpoints,families,gguf*,gpt-oss,qwen3-5*,windows}',
+  'models/{bad-checkpoints,families,gguf,gguf-families,gpt-oss,qwen3-5*,windows}',
   'parallel/{kernels,split}',
 ].map((files) => `test/${files}.test.ts`);
 const unoptimised = { ...env, GALLIVM_PERF: 'nopt' };
