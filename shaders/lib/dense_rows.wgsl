@@ -78,18 +78,22 @@ fn attend(group: vec3<u32>, lane: u32) {
         acc[p][i] *= factor;
       }
     }
-    for (var p = 0u; p < PARTS; p++) {
-      let channel = params.v_column4 + head + min(p * LANES + lane, D4 - 1u);
-      for (var j = 0u; j < KEYS; j++) {
-        lanes_barrier();
-        for (var i = 0u; i < QUERIES; i++) {
-          give_number(i, lane, score[i][j]);
-        }
-        lanes_barrier();
+    // Of what a variable indexes lavapipe keeps a copy in memory, so it is not the array that the scores are summed in.
+    let weight = score;
+    for (var j = 0u; j < turns(KEYS); j++) {
+      var mine = array<f32, QUERIES>();
+      lanes_barrier();
+      for (var i = 0u; i < QUERIES; i++) {
+        mine[i] = weight[i][j];
+        give_number(i, lane, mine[i]);
+      }
+      lanes_barrier();
+      for (var p = 0u; p < PARTS; p++) {
+        let channel = params.v_column4 + head + min(p * LANES + lane, D4 - 1u);
         for (var s = 0u; s < lane_count(); s++) {
           let value = value_quad((range.x + min(start + j * LANES + s, range.y - 1u)) * params.v_stride4 + channel);
           for (var i = 0u; i < QUERIES; i++) {
-            acc[p][i] = fma(vec4<f32>(take_number(i, s, score[i][j])), value, acc[p][i]);
+            acc[p][i] = fma(vec4<f32>(take_number(i, s, mine[i])), value, acc[p][i]);
           }
         }
       }

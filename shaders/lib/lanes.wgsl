@@ -9,6 +9,10 @@ fn lane_count() -> u32 {
   return params.lanes;
 }
 
+fn turns(count: u32) -> u32 {
+  return count;
+}
+
 fn lanes_barrier() {
   workgroupBarrier();
 }

@@ -4,6 +4,11 @@ fn lane_count() -> u32 {
   return LANES;
 }
 
+// A number that no compiler knows, so that a loop of as many turns stays a loop: loads of buffers written out are what lavapipe takes seconds to compile.
+fn turns(count: u32) -> u32 {
+  return count * params.lanes / LANES;
+}
+
 fn lanes_barrier() {
 }
 
