@@ -17,3 +17,7 @@ fn words_at(block: u32, word: u32, columns: u32) -> words_t {
   let second = pair_words(block * BLOCK_QUADS + word, 2u * columns + 1u);
   return words_t(first.xy, first.zw, second.xy, second.zw);
 }
+
+fn block_words() -> u32 {
+  return BLOCK_WORDS;
+}

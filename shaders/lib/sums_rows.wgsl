@@ -56,7 +56,7 @@ fn sum_products(of_columns: array<u32, TILE_N / 4u>, first_row: u32, lane: u32) 
         add_word(&sums, b, 7u);
       }
     } else {
-      for (var word = 0u; word < BLOCK_WORDS; word++) {
+      for (var word = 0u; word < block_words(); word++) {
         add_word(&sums, b, word);
       }
     }

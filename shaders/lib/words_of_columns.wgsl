@@ -7,3 +7,7 @@ const WRITTEN_OUT = false;
 fn row_words(word: u32, columns: u32) -> vec4<u32> {
   return weight[word * (params.n_weight / 4u) + columns];
 }
+
+fn block_words() -> u32 {
+  return BLOCK_WORDS;
+}

@@ -9,3 +9,7 @@ fn row_words(word: u32, columns: u32) -> vec4<u32> {
 fn row_word(word: u32, column: u32) -> u32 {
   return row_words(word, column / 4u)[column % 4u];
 }
+
+fn block_words() -> u32 {
+  return BLOCK_WORDS;
+}
