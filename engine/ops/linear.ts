@@ -208,9 +208,7 @@ export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2
  * Columns of an invocation that has one row: more share what is loaded of it. Twelve are for few planes of bits (others spill registers) and for matrices so
  * wide that every core still gets some.
  */
-function rowColumns({ dtype, place }: StoredAs, columns: number): 4 | 8 | 12 {
-  // A load of four floats from a buffer is so much code that twice as many take lavapipe 2.4 seconds to compile instead of 0.8, and are no faster.
-  if (dtype === 'f32') return 4;
+function rowColumns({ dtype, place }: StoredAs, columns: number): 8 | 12 {
   if (!isBlockType(dtype) || place === 'texture' || columns < WIDE) return 8;
   const { high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
   return high <= 1 && group === BLOCK && !table ? 12 : 8;
