@@ -134,7 +134,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       var score = array<f32, QUERIES>();
       lanes_barrier();
       for (var j = 0u; j < SLICES; j++) {
-        for (var from_lane = 0u; from_lane < lane_count(); from_lane += PAGE_QUADS) {
+        for (var from_lane = 0u; from_lane < page_lanes(); from_lane += PAGE_QUADS) {
           let d4 = j * LANES + from_lane;
           if (d4 < D4) {
             let words = key_words(head_base, d4, position % PAGE);
@@ -193,7 +193,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
       }
       give_index(lane, value_at);
       lanes_barrier();
-      for (var s = 0u; s < lane_count(); s++) {
+      for (var s = 0u; s < page_lanes(); s++) {
         let value_base = take_index(s, value_at);
         for (var j = 0u; j < LOADS; j++) {
           let words = value_words(value_base, min(j * LANES + lane, V4 - 1u));

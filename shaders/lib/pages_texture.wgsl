@@ -2,6 +2,11 @@
 // (gpu/tensor.ts: TEXEL_ROW): a load from there costs lavapipe a fraction of one from a buffer (docs/decisions/attention.md).
 const PAGE_QUADS = 2u;
 
+// Lanes that a loop over keys or values takes from: here it may be written out, as a load is little code.
+fn page_lanes() -> u32 {
+  return lane_count();
+}
+
 // Channels 4 d4 to 4 d4 + 7 of a key.
 fn key_words(head_base: u32, d4: u32, offset: u32) -> vec4<u32> {
   let at = head_base / 2u + d4 / 2u * PAGE + offset;
