@@ -55,20 +55,20 @@ export class EngineError extends Error {
   }
 }
 
+/** Refusals that name a place already: of a model that is loaded as a part of another, it is not the other's. */
+const placed = new WeakSet<EngineError>();
+
 /** What `loading` gives; its refusals name the model's place, where they do not name a file there. */
 export async function namingModel<T>(path: string, loading: Promise<T>): Promise<T> {
   try {
     return await loading;
   } catch (error) {
-    if (!(error instanceof EngineError) || !['invalid_model', 'unsupported'].includes(error.code) || error.message.includes(path))
-      throw error;
+    if (!(error instanceof EngineError) || !['invalid_model', 'unsupported'].includes(error.code) || placed.has(error)) throw error;
     const { code, message, param, details, remedies, cause } = error;
-    throw new EngineError(code, `${path}: ${message}`, {
-      remedies,
-      cause,
-      ...(param !== undefined && { param }),
-      ...(details && { details }),
-    });
+    const options = { remedies, cause, ...(param !== undefined && { param }), ...(details && { details }) };
+    const named = message.includes(path) ? error : new EngineError(code, `${path}: ${message}`, options);
+    placed.add(named);
+    throw named;
   }
 }
 

@@ -1,4 +1,4 @@
-/** Answers, speaks and writes down what it hears, under Deno: deno run --allow-read=. --allow-sys=systemMemoryInfo examples/deno.ts "Tell me a story." */
+/** Answers, speaks and writes down what it hears, under Deno: npx deno run --allow-read=. --allow-sys=systemMemoryInfo examples/deno.ts "Tell me a story." */
 import { argv } from 'node:process';
 import { resample } from '../engine/audio/resample.ts';
 import { createEngine, resolveConfig } from '../engine/index.ts';

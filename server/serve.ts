@@ -155,7 +155,7 @@ function startParts(config: ServerConfig, { log, tracer, engineEntry }: Outside)
   const listenOne = async (settings: ListenerSettings): Promise<Listener> => {
     const app = createListenerApp(settings, config, { supervisor, lifecycle, codec, keys, tracer, log });
     const timeout = settings.task === 'transcription' ? { requestTimeoutMs: UPLOAD_TIMEOUT_MS } : {};
-    return listen(app, { host: config.host, port: settings.port, ...timeout, ...defined({ tls: config.tls?.options }) });
+    return listen(app, { host: config.host, port: settings.port, log, ...timeout, ...defined({ tls: config.tls?.options }) });
   };
   return {
     supervisor,

@@ -41,7 +41,7 @@ import { Tokenizer } from '../text/tokenizer.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory, describeStored } from '../util/memory.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
-import { withWeights } from '../weights/model-folder.ts';
+import { inOwnWords, withWeights } from '../weights/model-folder.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import type { Prepared } from './prepared.ts';
@@ -93,6 +93,14 @@ export async function prepareChat(
   config: EngineConfig,
 ): Promise<Prepared<LoadedChat>> {
   const folder = await openModelFolder(platform, source.path, source.id);
+  return inOwnWords(folder, prepareFolder(device, platform, { source, folder, config }));
+}
+
+async function prepareFolder(
+  device: Device,
+  platform: Platform,
+  { source, folder, config }: { readonly source: ModelSource; readonly folder: ModelFolder; readonly config: EngineConfig },
+): Promise<Prepared<LoadedChat>> {
   const { id, path } = folder;
   const json = await folder.json('config.json');
   const definition = withHead(id, await definitionFor(folder, json, config.trustRemoteCode), config);

@@ -14,7 +14,7 @@ import type { Platform } from '../platform/platform.ts';
 import { pagesBefore } from '../scheduler/sequence-windows.ts';
 import { describe } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
-import { withWeights } from '../weights/model-folder.ts';
+import { inOwnWords, withWeights } from '../weights/model-folder.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
 import { openModelFolder } from '../weights/open-model-folder.ts';
 import { checkpointBytes } from '../weights/storage.ts';
@@ -27,6 +27,10 @@ type Own = Omit<ModelDescription, 'id' | 'task' | 'architecture' | 'format' | 'w
  */
 export async function describeModel(platform: Platform, source: ModelSource, config: EngineConfig): Promise<ModelDescription> {
   const folder = await openModelFolder(platform, source.path, source.id);
+  return inOwnWords(folder, describeFolder(folder, config));
+}
+
+async function describeFolder(folder: ModelFolder, config: EngineConfig): Promise<ModelDescription> {
   const { id, format } = folder;
   const json = await folder.json('config.json');
   const architecture = modelTypeOf(json);

@@ -2,11 +2,16 @@
 import type { Platform } from '../platform/platform.ts';
 import { describeForeignFolder, describeHubId, describeLoneFile } from '../util/foreign-format.ts';
 
+/** What an empty folder is told to have, where any model would do. */
+const MODEL_FILES = 'config.json, model.safetensors and, of a chat model, tokenizer.json, or a GGUF file in their place';
+
 /** Why a folder lacks one of its files, as far as what is there tells. */
 export async function describeMissing(platform: Platform, folder: string, path: string): Promise<string> {
   const missing = `file not found: ${path}`;
   if (!platform.list) return missing;
   const names = await platform.list(folder);
+  if (names?.length === 0)
+    return `${folder} is an empty folder; expected in it: ${path.endsWith('config.json') ? MODEL_FILES : path.replace(/^.*[\\/]/, '')}`;
   if (names) {
     const found = describeForeignFolder(names);
     return found === undefined ? missing : `${missing}; ${found}`;

@@ -1,4 +1,5 @@
 /** A model as everything above sees it, whatever it was published as. */
+import { EngineError } from '../errors.ts';
 import type { Json } from '../util/json.ts';
 import type { Checkpoint } from './checkpoint.ts';
 
@@ -13,6 +14,8 @@ export interface ModelFolder {
   readonly path: string;
   /** What its weights are published as, such as GGUF Q4_K_M; absent: Hugging Face's safetensors. */
   readonly format?: string;
+  /** Where a setting of config.json stands that the format makes up from its own; undefined: it is nobody's alone. Absent: there is a config.json. */
+  readonly settingAt?: (field: string) => string | undefined;
   /** Where one of its files stands, for messages. */
   where(name: string): string;
   has(name: string): Promise<boolean>;
@@ -35,5 +38,19 @@ export async function withWeights<T>(folder: ModelFolder, use: (checkpoint: Chec
     return await use(checkpoint);
   } finally {
     await checkpoint.close();
+  }
+}
+
+/** What reading a folder gives. Where its config.json is made up, refusals of a setting name the file that is there, and the setting as it stands there. */
+export async function inOwnWords<T>({ path, settingAt }: ModelFolder, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    const [start, field = ''] = (error instanceof EngineError && /^config\.json: (?:(\w+)\b)?/.exec(error.message)) || [];
+    if (!settingAt || start === undefined) throw error;
+    const { code, message, details, remedies } = error as EngineError;
+    const own = settingAt(field);
+    const said = own === undefined ? message.slice('config.json: '.length) : own + message.slice(start.length);
+    throw new EngineError(code, `${path}: ${said}`, { remedies, cause: error, ...(details && { details }) });
   }
 }

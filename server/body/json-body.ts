@@ -12,6 +12,7 @@ const IDLE_MS = 30_000;
 export async function readJsonObject(request: Request): Promise<Readonly<Record<string, unknown>>> {
   checkHeaders(request);
   const text = decode(await readBytes(request, MAX_JSON_BYTES));
+  if (text.trim() === '') throw new HttpError(400, 'invalid_json', 'the body is empty, expected a JSON object');
   checkShape(text);
   const value = parse(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -30,7 +31,8 @@ function checkHeaders(request: Request): void {
 /** Compressed bodies are refused: inflating them would need limits of its own. */
 export function checkEncoding(request: Request): void {
   const encoding = request.get('content-encoding');
-  if (encoding !== undefined && encoding !== 'identity') throw unsupportedMediaType('Content-Encoding is not supported for request bodies');
+  if (encoding !== undefined && encoding !== 'identity')
+    throw unsupportedMediaType(`request bodies cannot be compressed, got Content-Encoding '${encoding.slice(0, 100)}'`);
 }
 
 /** Tells who waits with a body (Expect: 100-continue, as curl does beyond a MiB) that it is wanted. */

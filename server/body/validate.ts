@@ -27,7 +27,9 @@ function innermost(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue;
   const inner = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
   if (inner.length === 0) return unknownKind(issue);
-  const best = inner.find((candidate) => candidate.path.length > 0 || candidate.code !== 'invalid_type');
+  // Of several kinds of objects it is the one whose type was given.
+  const within = inner.filter((candidate) => candidate.path.length > 0);
+  const best = within.find(({ path }) => path.at(-1) !== 'type') ?? within[0] ?? inner.find(({ code }) => code !== 'invalid_type');
   if (best) return { ...best, path: [...issue.path, ...best.path] };
   const expected = inner.map((candidate) => ('expected' in candidate ? String(candidate.expected) : '?'));
   return { ...issue, code: 'invalid_type', expected: expected.join(' or ') } as unknown as Issue;
@@ -49,11 +51,29 @@ function toError(issue: Issue): HttpError {
     return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
   }
   if (issue.code === 'invalid_type') {
-    return invalidType(param, article(issue.expected), issue.input);
+    return invalidType(param, article(issue.expected === 'record' ? 'object' : issue.expected), issue.input);
   }
   if (issue.code === 'invalid_key') return toError({ ...(issue.issues[0] as Issue), path: issue.path });
   const custom = issue.code === 'custom' ? (issue.params?.['code'] as string | undefined) : undefined;
-  return new HttpError(400, custom ?? 'invalid_value', `'${param}': ${issue.message}`, { param });
+  return new HttpError(400, custom ?? 'invalid_value', `'${param}'${limitOf(issue) ?? `: ${issue.message}`}`, { param });
+}
+
+/** What is allowed, and what was found, where the schema has no words of its own for it. */
+function limitOf(issue: Issue): string | undefined {
+  if (!/^(Too |Invalid option)/.test(issue.message)) return undefined;
+  if (issue.code === 'invalid_value') return ` must be one of ${issue.values.map(String).join(', ')}, got ${foundIn(issue.input)}`;
+  if (issue.code !== 'too_small' && issue.code !== 'too_big') return undefined;
+  const { inclusive = true } = issue;
+  const [words, limit] = issue.code === 'too_small' ? ([inclusive ? 'at least' : 'more than', issue.minimum] as const) : ([inclusive ? 'at most' : 'less than', issue.maximum] as const); // prettier-ignore
+  if (issue.origin === 'number') return ` must be ${words} ${limit}, got ${String(issue.input)}`;
+  const size = typeof issue.input === 'string' || Array.isArray(issue.input) ? `, got ${issue.input.length}` : '';
+  return ` must have ${words} ${limit} ${issue.origin === 'string' ? 'characters' : 'entries'}${size}`;
+}
+
+/** A value as it was sent; only the beginning of a long one. */
+function foundIn(value: unknown): string {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
 /** messages[2].content */

@@ -12,9 +12,16 @@ const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
 const HEADERS_MS = 15_000;
 const CHECK_MS = 5_000;
 const MAX_CONNECTIONS = 2048;
+/** A flood of connections is one line of the log in this time. */
+const REFUSED_MS = 10_000;
 const MAX_HEADERS = 100;
 /** Node closes sockets that are idle at close(), but not those that become idle later: they are swept. */
 const SWEEP_MS = 100;
+
+/** What a listener says: numbers, and what they are. */
+interface RefusalLog {
+  warn(fields: object, text: string): void;
+}
 
 export interface ListenOptions {
   readonly host: string;
@@ -24,6 +31,10 @@ export interface ListenOptions {
   readonly requestTimeoutMs?: number;
   /** Serve HTTPS. */
   readonly tls?: TlsOptions;
+  /** Connections at once; those beyond are closed. */
+  readonly maxConnections?: number;
+  /** Gets a warning when connections are closed because there are too many. */
+  readonly log?: RefusalLog;
 }
 
 export interface Listener {
@@ -37,7 +48,8 @@ export interface Listener {
 }
 
 /** Starts a server for the app; rejects if the address cannot be had. */
-export async function listen(app: RequestListener, { host, port, requestTimeoutMs = 120_000, tls }: ListenOptions): Promise<Listener> {
+export async function listen(app: RequestListener, settings: ListenOptions): Promise<Listener> {
+  const { host, port, requestTimeoutMs = 120_000, tls, maxConnections = MAX_CONNECTIONS, log } = settings;
   const options = {
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: Math.min(HEADERS_MS, requestTimeoutMs),
@@ -49,7 +61,8 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
   };
   const secure = tls && createTlsServer({ ...options, ...tls, handshakeTimeout: HEADERS_MS }, app);
   const server: Server | TlsServer = secure ?? createServer(options, app);
-  server.maxConnections = MAX_CONNECTIONS;
+  server.maxConnections = maxConnections;
+  if (log) warnOfRefused(server, log);
   server.maxHeadersCount = MAX_HEADERS;
   server.on('clientError', answerBrokenRequest);
   // Nobody listens: Node would close the connection without a word.
@@ -70,6 +83,24 @@ export async function listen(app: RequestListener, { host, port, requestTimeoutM
     renewTls: (renewed) => secure?.setSecureContext({ ...renewed }),
     destroy: () => server.closeAllConnections(),
   };
+}
+
+/** The first connection that is closed for want of room is said at once; those after it are counted, and said together. */
+function warnOfRefused(server: Server | TlsServer, log: RefusalLog): void {
+  let refused = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const say = (): void => {
+    timer = undefined;
+    if (refused === 0) return;
+    const { port } = (server.address() ?? {}) as Partial<AddressInfo>;
+    log.warn({ port, refused, connections: server.maxConnections }, 'connections were closed: as many as there may be are open');
+    refused = 0;
+    timer = setTimeout(say, REFUSED_MS).unref();
+  };
+  server.on('drop', () => {
+    refused++;
+    if (timer === undefined) say();
+  });
 }
 
 /** 0.0.0.0 means every interface: by IPv6 too where the machine has it, since browsers try ::1 for localhost first. */

@@ -85,7 +85,7 @@ export function parseTranscriptionForm<File = Blocks>(
   }
   const model = one('model');
   if (model === undefined && !modelOptional) throw missingParameter('model');
-  const format = parseFormat(one('response_format') ?? 'json');
+  const format = parseFormat(one('response_format') || 'json');
   refuseUnsupported(fields);
   const logprobs = parseInclude(fields.get('include') ?? [], format);
   const granularities = parseGranularities(fields.get('timestamp_granularities') ?? []);

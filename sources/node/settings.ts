@@ -56,12 +56,14 @@ const isOn = (value: string | undefined): boolean => ['1', 'on', 'yes', 'true'].
 const expand = (path: string): string => resolve(path.replace(/^~(?=\/|$)/, () => homeFolder()));
 
 function readEndpoint(text: string): string {
-  const refuse = (why: string): SourceError => new SourceError('syntax', `HF_ENDPOINT ${text}: ${why}`);
+  const refuse = (why: string): SourceError => new SourceError('syntax', `HF_ENDPOINT is ${JSON.stringify(text)}: ${why}`);
+  // An address with a line break or a blank inside would be taken, without it.
+  if (/[\s\p{Cc}]/u.test(text)) throw refuse('an address has no blanks and no line breaks');
   let url: URL;
   try {
     url = new URL(text);
   } catch {
-    throw refuse('this is no address');
+    throw refuse('expected an address, such as https://huggingface.co');
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw refuse('expected an address without name, password, ? and #');

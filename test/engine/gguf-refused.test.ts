@@ -1,5 +1,8 @@
 /** GGUF files that are no models, broken or of another kind: refused by name. No GPU. */
 import { describe, expect, test } from 'vitest';
+import { resolveConfig } from '../../engine/config.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { describeModel } from '../../engine/tasks/describe-model.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { ggufFile } from '../support/gguf-file.ts';
@@ -79,5 +82,13 @@ describe('what is refused, by name', () => {
       await withWeights(model, (weights) => weights.read('model.norm.weight'));
     };
     expect(await refusal(content, read)).toBe('FILE: tensor output_norm.weight holds NaN at element 15, expected finite values');
+  });
+
+  test.each([
+    ['llama.attention.head_count_kv', u32(0), 'llama.attention.head_count_kv is 0, expected a positive integer'],
+    ['llama.block_count', u32(5000), 'llama.block_count is 5000, expected at most 1024'],
+  ])('%s that no model has: the file and its key, not config.json', async (key, value, message) => {
+    const describeFile = ({ path }: ModelFolder) => describeModel(createNodePlatform(), { path }, resolveConfig({}));
+    expect(await refusal(withMetadata({ [key]: value }), describeFile)).toContain(`FILE: ${message}`);
   });
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { floatStorage } from '../../engine/config.ts';
+import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
 import { WeightLoader } from '../../engine/models/weight-loader.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
@@ -17,6 +18,7 @@ import { huggingFaceFolder } from '../../engine/weights/hugging-face-folder.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
 import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
+import { openSafetensors } from '../../engine/weights/safetensors.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
 
 const platform = createNodePlatform();
@@ -75,6 +77,25 @@ test.each([
 ])('a folder without config.json, but with %o', async (files, message) => {
   expect(await refusal(readConfig(folder(files)))).toMatch(message);
 });
+
+test('an empty folder is said to be empty', async () => {
+  const path = folder({});
+  expect(await refusal(openModelFolder(platform, path))).toBe(
+    `${path} is an empty folder; expected in it: config.json, model.safetensors and, of a chat model, tokenizer.json, or a GGUF file in their place`,
+  );
+  // Of a part of a model that is nothing but weights.
+  expect(await refusal(openSafetensors(platform, path))).toBe(`${path} is an empty folder; expected in it: model.safetensors`);
+});
+
+test.each(['config.json: x is 1', 'models/part/model.safetensors: x is 1'])(
+  'a refusal of a part of a model names the part: %s',
+  async (message) => {
+    const part = namingModel('models/part', Promise.reject(new EngineError('invalid_model', message)));
+    const refused = await refusal(namingModel('models/whole', part));
+    expect(refused).toMatch(/^models\/part\b/);
+    expect(refused).not.toMatch('models/whole');
+  },
+);
 
 test('a folder without safetensors says what it has instead', async () => {
   expect(await refusal(at(folder({ 'config.json': '{}', 'model.bin': '' })).weights())).toMatch(

@@ -169,6 +169,21 @@ describe('a bad field', () => {
     expect(() => parseChatBody({ ...GOOD, ...wrong }, { modelOptional: false, maxRunningRequests: 8 })).toThrow(message);
   });
 
+  test.each([
+    [{ temperature: 2.1 }, "'temperature' must be at most 2, got 2.1"],
+    [{ top_k: -2 }, "'top_k' must be at least -1, got -2"],
+    [{ repetition_penalty: 0 }, "'repetition_penalty' must be more than 0, got 0"],
+    [{ reasoning_effort: 'huge' }, `'reasoning_effort' must be one of none, minimal, low, medium, high, xhigh, max, got "huge"`],
+    [{ tools: [tool('a')], tool_choice: 'any' }, `'tool_choice' must be one of none, auto, required, got "any"`],
+    // As the Responses API has it.
+    [{ tools: [tool('a')], tool_choice: { type: 'function', name: 'a' } }, "'tool_choice.function' is required"],
+    [{ tools: [tool('a')], tool_choice: { type: 'allowed_tools', mode: 'auto' } }, "'tool_choice.allowed_tools' is required"],
+    [{ logit_bias: [] }, "'logit_bias' must be an object, got array"],
+    [{ stop_token_ids: new Array(1025).fill(1) }, "'stop_token_ids' must have at most 1024 entries, got 1025"],
+  ])('%j is told what is allowed, and what was found', (fields, text) => {
+    expect(() => parseChatBody({ ...GOOD, ...fields }, { modelOptional: false, maxRunningRequests: 8 })).toThrow(text);
+  });
+
   test('`n` may not exceed what runs at once', async () => {
     const { chat } = await startListeners({}, { maxRunningRequests: 4 });
     expect((await postJson(chat + PATH, { ...GOOD, n: 4 })).status).toBe(200);

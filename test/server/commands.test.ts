@@ -181,7 +181,7 @@ test.each([
     'an address of a hub that is none',
     'doctor',
     { HF_ENDPOINT: 'ftp://hub.example' },
-    /^HF_ENDPOINT ftp:\/\/hub\.example: must be https; /,
+    /^HF_ENDPOINT is "ftp:\/\/hub\.example": must be https; /,
   ],
   [
     'no folder for temporary files',

@@ -1,7 +1,7 @@
 /** What all three listeners do alike: errors for every path and method, limits, health, models, metrics. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
@@ -199,6 +199,28 @@ test('a request that does not arrive in time gets a JSON 408', async () => {
   await once(socket, 'close');
   expect(answer).toMatch(/^HTTP\/1.1 408 Request Timeout/);
   expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual(errorBody('request_timeout', 'timeout_error'));
+});
+
+test('connections beyond the limit are closed, and a flood of them is two lines of the log', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const warn = vi.fn<(fields: object, text: string) => void>();
+  const app = createChatApp({ engine: new FakeEngine(), modelId: 'parley-chat' });
+  const listener = await listen(app, { host: '127.0.0.1', port: 0, maxConnections: 1, log: { warn } });
+  onTestFinished(() => listener.destroy());
+  const { port } = listener;
+  const held = connect(port, '127.0.0.1');
+  await once(held, 'connect');
+  onTestFinished(() => void held.destroy());
+  for (let i = 0; i < 4; i++)
+    await once(
+      connect(port, '127.0.0.1').on('error', () => {}),
+      'close',
+    );
+  const text = 'connections were closed: as many as there may be are open';
+  expect(warn.mock.calls).toEqual([[{ port, refused: 1, connections: 1 }, text]]);
+  vi.advanceTimersByTime(60_000);
+  expect(warn.mock.calls.slice(1)).toEqual([[{ port, refused: 3, connections: 1 }, text]]);
 });
 
 describe('errors of the engine', () => {

@@ -24,6 +24,13 @@ test('a body of which nothing comes for half a minute is given up, one that come
   await refused;
 });
 
+test('a body without anything in it is said to be empty', async () => {
+  const body = new PassThrough();
+  const read = readJsonObject(requestOf(body));
+  body.end(' \n');
+  await expect(read).rejects.toMatchObject({ status: 400, code: 'invalid_json', message: 'the body is empty, expected a JSON object' });
+});
+
 test('nothing waits for a body that has come', async () => {
   const body = new PassThrough();
   const read = readJsonObject(requestOf(body));

@@ -31,6 +31,11 @@ describe('a good form', () => {
     expect(engine.transcriptions[0]!.samples).toHaveLength(8000);
   });
 
+  test.each(['response_format', 'language', 'temperature', 'prompt', 'stream'])('an empty %s is none, as forms send it', async (name) => {
+    const { transcription } = await startListeners();
+    expect(Object.keys((await postForm(transcription + PATH, withField(name, ''))).json)).toEqual(['text', 'usage']);
+  });
+
   test('gets plain text if asked', async () => {
     const { transcription } = await startListeners();
     const { headers, text } = await postForm(transcription + PATH, withField('response_format', 'text'));

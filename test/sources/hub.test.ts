@@ -132,10 +132,16 @@ describe('the caches and where they are', () => {
     expect(sourceSettings({}).endpoint).toBe('https://huggingface.co');
     for (const [endpoint, why] of [
       ['http://hub.example', /must be https/],
-      ['x', /no address/],
+      ['x', /^HF_ENDPOINT is "x": expected an address, such as https:/],
+      [' \n', undefined],
+      ['https://hub.example\n', undefined],
+      ['https://hub\n.example', /^HF_ENDPOINT is "https:\/\/hub\\n\.example": an address has no blanks and no line breaks$/],
+      ['https://hub.example/ hub', /no blanks/],
+      ['https://hub.example\u0000', /no blanks/],
       ['https://a:b@c', /without name/],
     ] as const) {
-      expect(() => sourceSettings({ HF_ENDPOINT: endpoint })).toThrow(why);
+      if (why) expect(() => sourceSettings({ HF_ENDPOINT: endpoint })).toThrow(why);
+      else expect(sourceSettings({ HF_ENDPOINT: endpoint }).endpoint).toMatch(/^https:\S+$/);
     }
     // Asks for nothing that could be wrong with the rest.
     expect(ownCacheFolder({ XDG_CACHE_HOME: '/c', HF_ENDPOINT: 'x', HF_TOKEN: 'a b' })).toBe('/c/parley');

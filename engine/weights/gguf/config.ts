@@ -72,3 +72,32 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };
 }
+
+/** Keys of a file behind its architecture's name, by the settings that they become; those of one family only are not among them. */
+const KEYS: ReadonlyMap<string, string> = new Map([
+  ['hidden_size', 'embedding_length'],
+  ['intermediate_size', 'feed_forward_length'],
+  ['num_hidden_layers', 'block_count'],
+  ['num_attention_heads', 'attention.head_count'],
+  ['num_key_value_heads', 'attention.head_count_kv'],
+  ['head_dim', 'attention.key_length'],
+  ['max_position_embeddings', 'context_length'],
+  ['rms_norm_eps', 'attention.layer_norm_rms_epsilon'],
+  ['norm_eps', 'attention.layer_norm_rms_epsilon'],
+  ['sliding_window', 'attention.sliding_window'],
+  ['rope_theta', 'rope.freq_base'],
+  ['num_experts', 'expert_count'],
+  ['num_experts_per_tok', 'expert_used_count'],
+  ['moe_intermediate_size', 'expert_feed_forward_length'],
+  ['conv_L_cache', 'shortconv.l_cache'],
+  ['embedding_multiplier', 'embedding_scale'],
+  ['residual_multiplier', 'residual_scale'],
+  ['attention_multiplier', 'attention.scale'],
+  ['logits_scaling', 'logit_scale'],
+]);
+
+/** The key of a file that a setting of its config.json was made from. */
+export function settingAt(metadata: Metadata, field: string): string | undefined {
+  const rest = KEYS.get(field);
+  return rest === undefined ? undefined : `${architectureOf(metadata).name}.${rest}`;
+}

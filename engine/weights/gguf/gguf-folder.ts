@@ -6,7 +6,7 @@ import { product } from '../../util/math.ts';
 import { MODEL_WEIGHTS } from '../model-folder.ts';
 import type { ModelFolder } from '../model-folder.ts';
 import type { ModelFormat, ModelPlace } from '../model-format.ts';
-import { configOf } from './config.ts';
+import { configOf, settingAt } from './config.ts';
 import { ROPE_FACTORS } from './rope.ts';
 import type { RopeFactors } from './rope.ts';
 import { namedTensors } from './tensor-names.ts';
@@ -49,6 +49,7 @@ function folderOf(platform: Platform, { path, id, model, config }: Opened): Mode
     id,
     path,
     format: `GGUF ${quantisation(model)}`,
+    settingAt: (field) => settingAt(metadata, field),
     where: (name) => `${path} (${name})`,
     has: async (name) => files.has(name),
     json: async (name, { optional = false } = {}) => {
