@@ -94,4 +94,19 @@ describe.skipIf(findChromium() === undefined)('a model is dropped', () => {
     await page.evaluate(() => document.body.dispatchEvent(new DragEvent('dragleave', { bubbles: true, relatedTarget: null })));
     await hint().waitFor({ state: 'detached' });
   });
+
+  test('on the chat, a recording is taken to be transcribed; what is neither is told so', async () => {
+    await (
+      await drag(join(ROOT, 'LICENSE'))
+    )();
+    await page.getByText('LICENSE is neither a model nor a recording. Drop a GGUF file').waitFor();
+    expect(await page.locator('main.chat').count()).toBe(1);
+    await page.keyboard.press('Tab');
+    await hint().waitFor({ state: 'detached' });
+    await (
+      await drag(join(ROOT, 'test', 'fixtures', 'parley-transcribe', 'clip.wav'))
+    )();
+    await page.locator('main.transcribe').getByText('clip.wav').first().waitFor();
+    expect(await hint().count()).toBe(0);
+  });
 });

@@ -41,6 +41,15 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
   };
 
   test.each([
+    ['speak', 'Speak'],
+    ['transcribe', 'Choose a file'],
+  ])('in %s one button leads: the one that loads the model', async (view, own) => {
+    await page.goto(`${server.url}#/${view}`);
+    await page.getByText(own, { exact: true }).last().waitFor();
+    expect(await page.locator('main .primary').allInnerTexts()).toEqual(['Load the model']);
+  });
+
+  test.each([
     { width: 360, height: 740 },
     { width: 1280, height: 720 },
   ])('$width x $height px: what the page is and its one button are in sight', async (size) => {

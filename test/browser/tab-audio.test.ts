@@ -145,10 +145,14 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     await waitForState(page, task, 'ready');
   }
 
+  /** The buttons that lead in the view. */
+  const leading = () => page.locator('main .primary').allInnerTexts();
+
   test(
     'a seeded sentence is spoken with the network cut, and again the same',
     async () => {
       await load('speech', 'speak');
+      await expect.poll(leading).toEqual(['Speak']);
       await page.context().setOffline(true);
       expect(await page.locator('.voices input').count()).toBe(19);
       let first: Buffer = Buffer.alloc(0);
@@ -169,6 +173,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     'a clip is transcribed as PyTorch does, with the network cut, and saved with times',
     async () => {
       await load('transcription', 'transcribe');
+      await expect.poll(leading).toEqual(['Choose a file']);
       await page.context().setOffline(true);
       const longest = await longestTask(browser, page, async () => {
         await setInput(page, 'clip.wav', readFileSync(CLIP));

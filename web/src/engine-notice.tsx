@@ -34,6 +34,12 @@ export function EngineNotice({ task, onRestarted }: { task: ModelTask; onRestart
   );
 }
 
+/** Whether a view's own button leads: until its model is there, the notice's does. */
+export function useIsReady(task: ModelTask): boolean {
+  const app = useApp();
+  return app.settings.where.value[task] === 'server' || app.sessions[task].state.value.name === 'ready';
+}
+
 /** What the buttons of notices and failures do for a task. */
 export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: 'load' | 'cancel' | Remedy) => void {
   const app = useApp();

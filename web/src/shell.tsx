@@ -37,8 +37,8 @@ export function Shell() {
   useKeptFocus(main);
   // After what the view itself stops.
   useEscape(() => app.stopSound(), window);
-  const over = useSignal(false);
-  useEffect(() => takeDroppedModels(app, over), []);
+  const hint = useSignal('');
+  useEffect(() => takeDroppedFiles(app, hint), []);
   useEffect(() => {
     document.documentElement.dataset['theme'] = theme;
   }, [theme]);
@@ -74,8 +74,10 @@ export function Shell() {
       <main id="main" ref={main} tabIndex={-1} class={`view ${route}`}>
         <View />
       </main>
-      {over.value && route !== 'transcribe' && (
-        <p class="drop-hint number">Drop a GGUF file or a model’s folder to add it. It stays in this browser.</p>
+      {hint.value !== '' && route !== 'transcribe' && (
+        <p class="drop-hint number" role="status">
+          {hint}
+        </p>
       )}
       <StatusRail />
       <div class="hidden" role="status">
@@ -85,28 +87,38 @@ export function Shell() {
   );
 }
 
+const DROP = 'Drop a GGUF file or a model’s folder to add it. It stays in this browser. A recording is transcribed.';
+
 /**
- * A model may be dropped anywhere. Any other file that is dropped beside what takes it would be opened instead of the page, with all that is
- * going on in it.
+ * A model may be dropped anywhere, and so may a recording. Any other file that is dropped beside what takes it would be opened instead of the page, with all that is
+ * going on in it; what such a file is told stays until the person goes on.
  */
-function takeDroppedModels({ adding, router }: App, over: Signal<boolean>): () => void {
+function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<string>): () => void {
   const take = (event: DragEvent): void => {
     const dropped = event.dataTransfer;
-    over.value = event.type === 'dragover' && (dropped?.types.includes('Files') ?? false);
-    if (!dropped?.types.includes('Files')) return;
+    const files = dropped?.types.includes('Files');
+    hint.value = event.type === 'dragover' && files ? DROP : '';
+    if (!files) return;
     event.preventDefault();
-    if (event.type !== 'drop' || !(isModelDrop(dropped) || router.route.peek() === 'models')) return;
-    void adding.take(droppedFiles(dropped));
-    router.go('models');
+    if (event.type !== 'drop') return;
+    const route = router.route.peek();
+    if (isModelDrop(dropped!) || route === 'models') {
+      void adding.take(droppedFiles(dropped!));
+      router.go('models');
+    } else if (route !== 'transcribe') {
+      const recording = [...dropped!.files].find(({ type }) => /^(audio|video)\//.test(type));
+      if (recording) {
+        void transcription.open(recording);
+        router.go('transcribe');
+      } else hint.value = `${dropped!.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
+    }
   };
   // Between two elements of the page nothing is left.
-  const leave = (event: DragEvent): void => void (event.relatedTarget === null && (over.value = false));
-  addEventListener('dragover', take);
-  addEventListener('drop', take);
-  addEventListener('dragleave', leave);
+  const leave = (event: DragEvent): void => void (event.relatedTarget === null && clear());
+  const clear = (): void => void (hint.value = '');
+  const listeners = { dragover: take, drop: take, dragleave: leave, pointerdown: clear, keydown: clear } as const;
+  for (const [type, listener] of Object.entries(listeners)) addEventListener(type, listener as EventListener);
   return () => {
-    removeEventListener('dragover', take);
-    removeEventListener('drop', take);
-    removeEventListener('dragleave', leave);
+    for (const [type, listener] of Object.entries(listeners)) removeEventListener(type, listener as EventListener);
   };
 }

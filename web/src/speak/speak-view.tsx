@@ -2,7 +2,7 @@
 import type { Signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { EngineNotice } from '../engine-notice.tsx';
+import { EngineNotice, useIsReady } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
@@ -60,13 +60,14 @@ interface FormProps {
 
 function SpeakForm({ text, making, onMake, onStop }: FormProps) {
   const isTooLong = text.value.length > LONGEST;
+  const isReady = useIsReady('speech');
   return (
     <form
       class="stack"
       onSubmit={(event) => {
         event.preventDefault();
         if (making) onStop();
-        else if (text.value.trim() !== '' && !isTooLong) onMake();
+        else onMake();
       }}
     >
       <label class="field">
@@ -86,7 +87,7 @@ function SpeakForm({ text, making, onMake, onStop }: FormProps) {
         />
       </label>
       <div class="row">
-        <button class={making ? 'running' : 'primary'} disabled={!making && isTooLong}>
+        <button class={making ? 'running' : isReady ? 'primary' : ''} disabled={!making && (isTooLong || text.value.trim() === '')}>
           {making ? 'Stop' : 'Speak'}
         </button>
       </div>

@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
+import { useIsReady } from '../engine-notice.tsx';
 import { Microphone } from '../audio/microphone.ts';
 import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
@@ -75,7 +76,7 @@ function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => 
 
 function FileButton({ onFile }: { onFile: (file: File | undefined) => void }) {
   return (
-    <label class="button primary">
+    <label class={`button ${useIsReady('transcription') ? 'primary' : ''}`}>
       Choose a file
       <input
         type="file"
