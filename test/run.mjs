@@ -105,15 +105,11 @@ async function runTests(filters) {
   const beside = async () => {
     const statuses = [];
     for (const check of [typeCheck, formatCheck, lint]) statuses.push(await passes(...check));
-    return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain', '--maxWorkers=1')];
+    return [...statuses, await passes('tests without devices', VITEST, ...vitestArguments(plain), '--project=plain*', '--maxWorkers=1')];
   };
   const main = async () =>
     (await ended(
-      spawn(
-        process.execPath,
-        [tool(VITEST), ...vitestArguments(devices), '--project=devices', '--project=compiling', '--project=kernels'],
-        INHERIT,
-      ),
+      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels'], INHERIT),
     )) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));

@@ -33,12 +33,14 @@ const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
  * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them, which changes no bit of a result and is two fifths of what their first run takes.
  * Kernel cases are compiled as users' kernels are.
  */
-const COMPILING = [
-  'engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}',
-  'everywhere/{chromium-kernels,deno,firefox}',
-  'models/{bad-checkpoints,families,gguf,gguf-families,gpt-oss,qwen3-5*,windows}',
-  'parallel/{kernels,split}',
-].map((files) => `test/${files}.test.ts`);
+const COMPILING = {
+  plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}.test.ts'],
+  devices: [
+    'test/models/{bad-checkpoints,families,gguf,gguf-families,gpt-oss,qwen3-5*,windows}.test.ts',
+    'test/parallel/{kernels,split}.test.ts',
+  ],
+  everywhere: ['test/everywhere/{chromium-kernels,deno,firefox}.test.ts'],
+};
 const unoptimised = { ...env, GALLIVM_PERF: 'nopt' };
 
 export default defineConfig({
@@ -51,19 +53,18 @@ export default defineConfig({
     hookTimeout: 400_000,
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING, isolate: false, env } },
+      { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env } },
       // One process a file: Dawn devices and worker threads do not mix.
       {
         extends: true,
-        test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING, KERNELS, EVERYWHERE], env },
+        test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
-      { extends: true, test: { name: 'compiling', include: COMPILING, exclude: [EVERYWHERE], env: unoptimised } },
       { extends: true, test: { name: 'kernels', include: [KERNELS] } },
-      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], exclude: COMPILING, env } },
-      {
-        extends: true,
-        test: { name: 'everywhere-compiling', include: COMPILING.filter((files) => files.includes('/everywhere/')), env: unoptimised },
-      },
+      { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], exclude: COMPILING.everywhere, env } },
+      ...Object.entries(COMPILING).map(([name, include]) => ({
+        extends: true as const,
+        test: { name: `${name}-compiling`, include, env: unoptimised },
+      })),
     ],
   },
 });
