@@ -8,7 +8,7 @@ import type { PipelineCache } from './pipeline-cache.ts';
 import type { Profiler } from './profiler.ts';
 import type { Readback, StagingRing } from './staging.ts';
 import { encodeCopy, texelRows } from './step.ts';
-import type { DispatchStep, Step } from './step.ts';
+import type { Step } from './step.ts';
 import { TEXEL_BYTES, TEXEL_ROW } from './tensor.ts';
 import type { DType, Tensor } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
@@ -234,5 +234,3 @@ function encode(encoder: GPUCommandEncoder, steps: readonly Step[]): void {
   }
   pass?.end();
 }
-
-export type { DispatchStep, Step };

@@ -9,8 +9,6 @@ import type { Refuse } from './schema-keywords.ts';
 import { normalizeSchema } from './schema-normal.ts';
 import { VALUE_CHECKS } from './schema-values.ts';
 
-export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
-
 /** Why a schema cannot be used. */
 export interface SchemaProblem {
   /** JSON pointer to the schema that holds the keyword. */
