@@ -5,6 +5,7 @@ import { FOUR_NORMS, gemma, gemma3n, gemma4 } from './gemma.ts';
 import type { Architecture } from './family.ts';
 import type { Metadata } from './metadata.ts';
 import { ropeOf } from './rope.ts';
+import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 
 /** Phi's tensors of several projections; llama.cpp calls gate and up together "up". */
 const FUSED: ReadonlyMap<string, string> = new Map([
@@ -26,23 +27,18 @@ function llama(): Pick<Architecture, 'settings'> {
 }
 
 function hasWindow(metadata: Metadata, key: (rest: string) => string): boolean {
-  return (metadata.number(key('attention.sliding_window')) ?? 0) > 0;
+  return (metadata.number(key(KEYS.sliding_window)) ?? 0) > 0;
 }
 
 function granite(): Pick<Architecture, 'settings' | 'reads'> {
-  const names = {
-    embedding_scale: 'embedding_multiplier',
-    residual_scale: 'residual_multiplier',
-    'attention.scale': 'attention_multiplier',
-    logit_scale: 'logits_scaling',
-  };
+  const names = ['embedding_multiplier', 'residual_multiplier', 'attention_multiplier', 'logits_scaling'] as const;
   return {
-    reads: Object.keys(names),
+    reads: names.map((name) => KEYS[name]),
     settings: (metadata, key, { headDim }) => {
-      const given = Object.entries(names).map(([stored, name]) => [name, metadata.number(key(stored)) ?? 1] as const);
+      const given = names.map((name) => [name, metadata.number(key(KEYS[name])) ?? 1] as const);
       const settings = Object.fromEntries(given);
       // 0, as llama.cpp has it, is the usual divisor.
-      return { ...settings, attention_multiplier: metadata.number(key('attention.scale')) || headDim ** -0.5 };
+      return { ...settings, attention_multiplier: metadata.number(key(KEYS.attention_multiplier)) || headDim ** -0.5 };
     },
   };
 }
@@ -63,15 +59,15 @@ function experts(gating: keyof typeof GATINGS = 'softmax'): Required<Pick<Archit
       ['ffn_gate_up_exps', FUSED_EXPERTS],
       ['ffn_down_exps', 'mlp.experts.down_proj'],
     ]),
-    reads: ['expert_count'],
+    reads: [KEYS.num_experts],
     settings: (metadata, key) => {
       const size = (rest: string): number => metadata.number(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
       const given = metadata.number(key('expert_gating_func')) ?? GATINGS[gating];
       if (given !== GATINGS[gating]) metadata.refuse(`${key('expert_gating_func')} is ${given}, expected ${GATINGS[gating]} (${gating})`);
       return {
-        num_experts: size('expert_count'),
-        num_experts_per_tok: size('expert_used_count'),
-        moe_intermediate_size: metadata.everyLayer(key('expert_feed_forward_length')) ?? size('expert_feed_forward_length'),
+        num_experts: size(KEYS.num_experts),
+        num_experts_per_tok: size(KEYS.num_experts_per_tok),
+        moe_intermediate_size: metadata.everyLayer(key(KEYS.moe_intermediate_size)) ?? size(KEYS.moe_intermediate_size),
         norm_topk_prob: true,
       };
     },
@@ -203,8 +199,8 @@ function lfm2(): Omit<Architecture, 'modelType' | 'permuted' | 'activation'> {
       ['exp_probs_b.bias', 'mlp.expert_bias'],
     ]),
     settings: (metadata, key) => ({
-      norm_eps: metadata.number(key('attention.layer_norm_rms_epsilon')),
-      conv_L_cache: metadata.number(key('shortconv.l_cache')) ?? metadata.refuse(`${key('shortconv.l_cache')} is missing`),
+      norm_eps: metadata.number(key(KEYS.norm_eps)),
+      conv_L_cache: metadata.number(key(KEYS.conv_L_cache)) ?? metadata.refuse(`${key(KEYS.conv_L_cache)} is missing`),
       block_auto_adjust_ff_dim: false,
       layer_types: metadata.numbers(key('attention.head_count_kv'))?.map((count) => (count > 0 ? 'full_attention' : 'conv')),
     }),
@@ -262,6 +258,6 @@ export function architectureOf(metadata: Metadata): Architecture & { readonly na
 
 /** Layers of the model; those behind them are of a head that guesses tokens. */
 export function layersOf(metadata: Metadata, architecture: string): number | undefined {
-  const all = metadata.everyLayer(`${architecture}.block_count`);
+  const all = metadata.everyLayer(`${architecture}.${KEYS.num_hidden_layers}`);
   return all === undefined ? undefined : all - (metadata.number(`${architecture}.nextn_predict_layers`) ?? 0);
 }

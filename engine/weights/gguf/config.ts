@@ -5,6 +5,7 @@ import type { Metadata } from './metadata.ts';
 import type { PartTensor } from './parts.ts';
 import { ropeOf } from './rope.ts';
 import type { RopeFactors } from './rope.ts';
+import { SETTING_KEYS as KEYS } from './setting-keys.ts';
 
 /** Settings that change what a model computes and that no decoder here follows, with the value that changes nothing. */
 const NEUTRAL: readonly (readonly [key: string, neutral: number | boolean])[] = [
@@ -31,27 +32,27 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
   }
   const every = (rest: string): number | undefined => (byLayer ? undefined : metadata.everyLayer(key(rest)));
   const size = (rest: string): number => metadata.everyLayer(key(rest)) ?? metadata.refuse(`${key(rest)} is missing`);
-  const hidden = size('embedding_length');
-  const heads = size('attention.head_count');
-  const layers = layersOf(metadata, name) ?? metadata.refuse(`${key('block_count')} is missing`);
-  const headDim = metadata.number(key('attention.key_length')) ?? hidden / heads;
+  const hidden = size(KEYS.hidden_size);
+  const heads = size(KEYS.num_attention_heads);
+  const layers = layersOf(metadata, name) ?? metadata.refuse(`${key(KEYS.num_hidden_layers)} is missing`);
+  const headDim = metadata.number(key(KEYS.head_dim)) ?? hidden / heads;
   const valueDim = metadata.number(key('attention.value_length')) ?? headDim;
   if (valueDim !== headDim) metadata.refuse(`keys have ${headDim} channels and values ${valueDim}, which is not supported`);
   const rotated = metadata.number(key('rope.dimension_count')) ?? headDim;
   const embedding = tensors.get('token_embd.weight') ?? metadata.refuse('tensor token_embd.weight is missing');
-  const window = metadata.number(key('attention.sliding_window'));
+  const window = metadata.number(key(KEYS.sliding_window));
   return {
     model_type: modelType,
     hidden_size: hidden,
     // Files whose layers all have experts may lack it.
-    intermediate_size: byLayer || metadata.has(key('expert_count')) ? every('feed_forward_length') : size('feed_forward_length'),
+    intermediate_size: byLayer || metadata.has(key(KEYS.num_experts)) ? every(KEYS.intermediate_size) : size(KEYS.intermediate_size),
     num_hidden_layers: layers,
     num_attention_heads: heads,
-    num_key_value_heads: every('attention.head_count_kv') ?? heads,
+    num_key_value_heads: every(KEYS.num_key_value_heads) ?? heads,
     head_dim: headDim,
     vocab_size: embedding.shape[0],
-    max_position_embeddings: size('context_length'),
-    rms_norm_eps: size('attention.layer_norm_rms_epsilon'),
+    max_position_embeddings: size(KEYS.max_position_embeddings),
+    rms_norm_eps: size(KEYS.rms_norm_eps),
     hidden_act: activation,
     attention_bias: tensors.has('blk.0.attn_q.bias'),
     tie_word_embeddings: !tensors.has('output.weight'),
@@ -71,33 +72,4 @@ export function configOf(metadata: Metadata, tensors: ReadonlyMap<string, PartTe
     bos_token_id: metadata.number('tokenizer.ggml.bos_token_id') ?? null,
     eos_token_id: metadata.number('tokenizer.ggml.eos_token_id') ?? null,
   };
-}
-
-/** Keys of a file behind its architecture's name, by the settings that they become; those of one family only are not among them. */
-const KEYS: ReadonlyMap<string, string> = new Map([
-  ['hidden_size', 'embedding_length'],
-  ['intermediate_size', 'feed_forward_length'],
-  ['num_hidden_layers', 'block_count'],
-  ['num_attention_heads', 'attention.head_count'],
-  ['num_key_value_heads', 'attention.head_count_kv'],
-  ['head_dim', 'attention.key_length'],
-  ['max_position_embeddings', 'context_length'],
-  ['rms_norm_eps', 'attention.layer_norm_rms_epsilon'],
-  ['norm_eps', 'attention.layer_norm_rms_epsilon'],
-  ['sliding_window', 'attention.sliding_window'],
-  ['rope_theta', 'rope.freq_base'],
-  ['num_experts', 'expert_count'],
-  ['num_experts_per_tok', 'expert_used_count'],
-  ['moe_intermediate_size', 'expert_feed_forward_length'],
-  ['conv_L_cache', 'shortconv.l_cache'],
-  ['embedding_multiplier', 'embedding_scale'],
-  ['residual_multiplier', 'residual_scale'],
-  ['attention_multiplier', 'attention.scale'],
-  ['logits_scaling', 'logit_scale'],
-]);
-
-/** The key of a file that a setting of its config.json was made from. */
-export function settingAt(metadata: Metadata, field: string): string | undefined {
-  const rest = KEYS.get(field);
-  return rest === undefined ? undefined : `${architectureOf(metadata).name}.${rest}`;
 }

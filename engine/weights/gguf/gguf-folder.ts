@@ -6,9 +6,11 @@ import { product } from '../../util/math.ts';
 import { MODEL_WEIGHTS } from '../model-folder.ts';
 import type { ModelFolder } from '../model-folder.ts';
 import type { ModelFormat, ModelPlace } from '../model-format.ts';
-import { configOf, settingAt } from './config.ts';
+import { architectureOf } from './architecture.ts';
+import { configOf } from './config.ts';
 import { ROPE_FACTORS } from './rope.ts';
 import type { RopeFactors } from './rope.ts';
+import { settingAt } from './setting-keys.ts';
 import { namedTensors } from './tensor-names.ts';
 import type { NamedTensor } from './tensor-names.ts';
 import { GgufCheckpoint, readValues } from './checkpoint.ts';
@@ -49,7 +51,7 @@ function folderOf(platform: Platform, { path, id, model, config }: Opened): Mode
     id,
     path,
     format: `GGUF ${quantisation(model)}`,
-    settingAt: (field) => settingAt(metadata, field),
+    settingAt: (setting) => settingAt(architectureOf(metadata).name, setting),
     where: (name) => `${path} (${name})`,
     has: async (name) => files.has(name),
     json: async (name, { optional = false } = {}) => {

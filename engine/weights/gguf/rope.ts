@@ -1,6 +1,7 @@
 /** A GGUF file's rotary embedding as config.json has it. */
 import type { Json } from '../../util/json.ts';
 import type { Metadata } from './metadata.ts';
+import { SETTING_KEYS } from './setting-keys.ts';
 
 /** The tensors of rotary factors, which belong to the configuration: Llama 3's, which are of all texts, and LongRoPE's. */
 export const ROPE_FACTORS = { all: 'rope_freqs.weight', short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' } as const;
@@ -13,7 +14,7 @@ export interface RopeFactors {
 
 /** Base and scaling of the rotary embedding. Llama 3's scaling stands in a file as one factor a frequency, which transformers calls longrope, and LongRoPE as two. */
 export function ropeOf(metadata: Metadata, key: (rest: string) => string, factors: RopeFactors | undefined): Json {
-  const rope_theta = metadata.number(key('rope.freq_base')) ?? 10000;
+  const rope_theta = metadata.number(key(SETTING_KEYS.rope_theta)) ?? 10000;
   const factor = metadata.number(key('rope.scaling.factor')) ?? metadata.number(key('rope.scale_linear')) ?? 1;
   const type = metadata.text(key('rope.scaling.type')) ?? (factor === 1 ? 'none' : 'linear');
   const scaled = type !== 'none' && !(type === 'linear' && factor === 1);
