@@ -96,21 +96,23 @@ const DROP = 'Drop a GGUF file or a model’s folder to add it. It stays in this
 function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<string>): () => void {
   const take = (event: DragEvent): void => {
     const dropped = event.dataTransfer;
-    const files = dropped?.types.includes('Files');
-    hint.value = event.type === 'dragover' && files ? DROP : '';
-    if (!files) return;
+    hint.value = '';
+    if (!dropped?.types.includes('Files')) return;
     event.preventDefault();
-    if (event.type !== 'drop') return;
+    if (event.type === 'dragover') {
+      hint.value = DROP;
+      return;
+    }
     const route = router.route.peek();
-    if (isModelDrop(dropped!) || route === 'models') {
-      void adding.take(droppedFiles(dropped!));
+    if (isModelDrop(dropped) || route === 'models') {
+      void adding.take(droppedFiles(dropped));
       router.go('models');
     } else if (route !== 'transcribe') {
-      const recording = [...dropped!.files].find(({ type }) => /^(audio|video)\//.test(type));
+      const recording = [...dropped.files].find(({ type }) => /^(audio|video)\//.test(type));
       if (recording) {
         void transcription.open(recording);
         router.go('transcribe');
-      } else hint.value = `${dropped!.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
+      } else hint.value = `${dropped.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
     }
   };
   // Between two elements of the page nothing is left.
