@@ -131,4 +131,8 @@ class HermesCall implements TaggedCall {
   end(): CallPart[] {
     return this.#call?.end() ?? [];
   }
+
+  cut(): CallPart[] {
+    return this.#call?.cut?.() ?? [];
+  }
 }

@@ -7,6 +7,7 @@
  * `analysis` is reasoning, `final` and what `commentary` says before a call are content, a message to `functions.NAME` calls that tool. The result does not depend
  * on where the stream is cut.
  */
+import { JsonScan } from './json-scan.ts';
 import { firstTag, merge, partialTag } from './output-parser.ts';
 import type { AnswerParser, OutputEvent } from './output-parser.ts';
 
@@ -51,6 +52,8 @@ export class HarmonyParser implements AnswerParser {
   /** Text not yet given away: a header, or what may be the beginning of a tag. */
   #held = '';
   #calls = 0;
+  /** Reads the arguments under way. */
+  #scan = new JsonScan();
   /** Whether the message under way has said something, and which kinds have before it. */
   #spoke = false;
   readonly #spoken = new Set<string>();
@@ -77,6 +80,7 @@ export class HarmonyParser implements AnswerParser {
   finish(): OutputEvent[] {
     const events: OutputEvent[] = [];
     if (this.#kind) this.#emit(events, this.#kind, this.#held);
+    if (this.#kind === 'arguments') this.#say(events, 'arguments', this.#scan.cut());
     this.#held = '';
     return merge(events);
   }
@@ -105,6 +109,7 @@ export class HarmonyParser implements AnswerParser {
     this.#held = this.#held.slice(end);
     if (!found) return false;
     if (found.tag !== START && found.tag !== CHANNEL) this.#held = this.#held.slice(found.tag.length);
+    if (kind === 'arguments') this.#say(events, kind, this.#scan.close());
     // A tool without parameters may be called without a word; a client parses what it gets.
     if (kind === 'arguments' && !this.#spoke) this.#emit(events, kind, '{}');
     this.#kind = undefined;
@@ -118,11 +123,16 @@ export class HarmonyParser implements AnswerParser {
     this.#spoke = false;
     if (tool !== undefined && this.#tools.has(tool)) {
       this.#kind = 'arguments';
+      this.#scan = new JsonScan();
       events.push({ type: 'call', index: this.#calls++, name: tool });
     } else this.#kind = channel === 'analysis' && this.#separate ? 'reasoning' : 'content';
   }
 
   #emit(events: OutputEvent[], kind: 'content' | 'reasoning' | 'arguments', text: string): void {
+    this.#say(events, kind, kind === 'arguments' ? this.#scan.push(text).text : text);
+  }
+
+  #say(events: OutputEvent[], kind: 'content' | 'reasoning' | 'arguments', text: string): void {
     if (text === '') return;
     if (kind === 'arguments') events.push({ type: kind, index: this.#calls - 1, text });
     else events.push({ type: kind, text: !this.#spoke && this.#spoken.has(kind) ? PARAGRAPH + text : text });

@@ -1,6 +1,6 @@
 /** Calls between their tags, as they come: what they are to the parser of answers, and those written as JSON. */
 import { isObject } from '../util/json.ts';
-import { JsonScan } from './json-scan.ts';
+import { JsonScan, readJson } from './json-scan.ts';
 import { UntaggedCalls } from './untagged-calls.ts';
 
 /** A piece of a call: its name, once, and then its arguments, JSON text. The next name begins the next call. */
@@ -27,21 +27,22 @@ export interface TaggedCall {
   /** Where no tag closes it: what stood behind its end in the last piece, and is none of `text`. */
   readonly rest?: string | undefined;
   push(piece: string): CallPart[];
-  /** What is still to be said at the closing tag, or at the end of the answer. */
+  /** What is still to be said at the closing tag, or at the end of the answer where no name was passed on. */
   end(): CallPart[];
+  /** What is still to be said of a call that the end of the answer cut behind its name. */
+  cut?(): CallPart[];
 }
 
 /** Characters of a call in front of its arguments: what is longer is read when it is whole. */
 export const LONGEST_HEAD = 512;
 
-/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written. Any other order, and lists, are read at the end. */
+/** Reads one `{"name": ..., "arguments": {...}}` piece by piece; the arguments are passed on as written, or mended. Any other order, and lists, are read at the end. */
 export class JsonCall implements TaggedCall {
   readonly #tools: Tools;
   readonly #scan = new JsonScan();
   text = '';
   #head = '';
   #started = false;
-  #ended = false;
 
   constructor(tools: Tools) {
     this.#tools = tools;
@@ -63,17 +64,18 @@ export class JsonCall implements TaggedCall {
   }
 
   end(): CallPart[] {
-    if (this.#started) return [];
+    if (this.#started) return piecesOf(this.#scan.close());
     const calls = readJsonCalls(this.text, this.#tools);
     this.#started = calls.length > 0;
     return calls.flatMap(partsOf);
   }
 
+  cut(): CallPart[] {
+    return piecesOf(this.#scan.cut());
+  }
+
   #arguments(piece: string): CallPart[] {
-    if (this.#ended) return [];
-    const { text, ended } = this.#scan.push(piece);
-    this.#ended = ended;
-    return text === '' ? [] : [{ type: 'arguments', text }];
+    return piecesOf(this.#scan.push(piece).text);
   }
 }
 
@@ -100,6 +102,9 @@ export class BufferedCalls implements TaggedCall {
   }
 }
 
+/** A piece of arguments, if it says anything. */
+export const piecesOf = (text: string): CallPart[] => (text === '' ? [] : [{ type: 'arguments', text }]);
+
 const partsOf = ({ name, arguments: text }: WholeCall): CallPart[] => [
   { type: 'name', text: name },
   { type: 'arguments', text },
@@ -110,7 +115,7 @@ export function readJsonCalls(text: string, tools: Tools): readonly WholeCall[] 
   // As they were written, where they have nothing but a name and arguments.
   const written = new UntaggedCalls([...tools.keys()]);
   if (written.push(text) && written.calls.length > 0) return written.calls;
-  const value = parsed(text);
+  const value = readJson(text);
   const calls = [value].flat().map((one) => callOf(one, tools));
   return calls.every((call) => call !== undefined) ? calls : [];
 }
@@ -120,14 +125,6 @@ function callOf(value: unknown, tools: Tools): WholeCall | undefined {
   if (!isObject(call)) return undefined;
   const { name, arguments: args = call['parameters'] ?? {} } = call as { readonly name?: unknown; readonly arguments?: unknown };
   // Arguments as text, as the API has them.
-  const object = typeof args === 'string' ? parsed(args) : args;
+  const object = typeof args === 'string' ? readJson(args) : args;
   return typeof name === 'string' && tools.has(name) && isObject(object) ? { name, arguments: JSON.stringify(object) } : undefined;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,42 +1,235 @@
-/** Finds the end of a JSON value that comes in pieces. Every character is looked at once, however long the value is. */
+/**
+ * Reads a JSON object or list that comes in pieces, and mends what models write in place of JSON where it has one meaning only: strings and keys between
+ * single quotes, keys without quotes, `True`, `False` and `None`, a comma in front of a closing bracket, control characters in strings, `\'`. All other
+ * JSON comes out as it was written. From the first character that can be read in no way, or in several, everything does: what comes out is then no JSON, so
+ * nobody takes it for what was meant. Each character is looked at once, and the result does not depend on where the pieces are cut.
+ */
 
-/** What a piece has of the value, and how many of its characters that took; `ended` = the value ends there. */
+/** What comes out for a piece, and how many of its characters that took; `ended` = the value ends there. */
 export interface ScannedPiece {
   readonly text: string;
   readonly taken: number;
   readonly ended: boolean;
 }
 
-export class JsonScan {
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
+/** What may come next outside of strings: an `item` is a value that need not come. */
+type Next = 'value' | 'item' | 'key' | 'colon' | 'comma';
 
-  /**
-   * Takes the next piece. Objects and lists end with their brackets; anything else ends in front of one that it did not open. Control characters in
-   * texts, which JSON does not allow and models write all the same, come out escaped.
-   */
-  push(piece: string): ScannedPiece {
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['true', 'true'], ['false', 'false'], ['null', 'null'], ['True', 'true'], ['False', 'false'], ['None', 'null'],
+]); // prettier-ignore
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+const NAME = /^[A-Za-z_$][\w$-]*$/;
+/** What may stand behind a backslash, besides `u` and its digits; and what models put there. */
+const SHORT_ESCAPES = '"\\/bfnrt';
+const ESCAPED = `${SHORT_ESCAPES}'`;
+/** Characters of the longest word, number or key without quotes: what is longer is none. */
+const LONGEST_WORD = 512;
+
+export class JsonScan {
+  /** What closes the brackets that are open. */
+  readonly #open: string[] = [];
+  #next: Next = 'value';
+  /** Around the string under way; '' = outside of strings. */
+  #quote = '';
+  /** Not given on yet, because what follows tells its meaning: an escape, a word, a comma and the white space behind it. */
+  #escape = '';
+  #word = '';
+  #comma = '';
+  #ended = false;
+  /** Brackets that are open in what is given on as it was written. */
+  #depth: number | undefined;
+
+  /** Whether there was something that could not be read. */
+  get isLost(): boolean {
+    return this.#depth !== undefined;
+  }
+
+  /** Takes the next piece, from one of its characters on, up to the bracket that ends the value. */
+  push(piece: string, from = 0): ScannedPiece {
     let text = '';
-    let from = 0;
-    for (let i = 0; i < piece.length; i++) {
-      const code = piece.charCodeAt(i);
-      if (this.#inString) {
-        if (code < 0x20) {
-          text += piece.slice(from, i) + JSON.stringify(piece[i]).slice(1, -1);
-          from = i + 1;
-        }
-        if (this.#escaped) this.#escaped = false;
-        else if (code === 0x5c) this.#escaped = true;
-        else if (code === 0x22) this.#inString = false;
-      } else if (code === 0x22) this.#inString = true;
-      else if (code === 0x7b || code === 0x5b) this.#depth++;
-      else if (code === 0x7d || code === 0x5d) {
-        this.#depth--;
-        const taken = this.#depth < 0 ? i : i + 1;
-        if (this.#depth <= 0) return { text: text + piece.slice(from, taken), taken, ended: true };
+    // Behind what has been given on.
+    let done = from;
+    let at = from;
+    while (at < piece.length && !this.#ended) {
+      at = this.#plainEnd(piece, at);
+      if (at === piece.length || this.#ended) break;
+      const c = piece[at]!;
+      const written = this.#take(c);
+      if (written !== c) {
+        text += piece.slice(done, at) + written;
+        done = at + 1;
+      }
+      at++;
+    }
+    return { text: text + piece.slice(done, at), taken: at - from, ended: this.#ended };
+  }
+
+  /** What is missing of a value whose author says that it is over: brackets behind a whole value. Where more is missing, the same as `cut`. */
+  close(): string {
+    const word = this.#word === '' ? '' : this.#endWord();
+    if (this.isLost || this.#quote !== '' || (this.#next !== 'comma' && this.#comma === '')) return word + this.cut();
+    const closed = word + this.#comma.slice(1) + this.#open.reverse().join('');
+    this.#comma = '';
+    this.#ended = true;
+    return closed;
+  }
+
+  /** What is held of a value that was cut, as it was written. */
+  cut(): string {
+    const held = this.#escape + this.#word + this.#comma;
+    this.#escape = this.#word = this.#comma = '';
+    return held;
+  }
+
+  /** Where characters end that are given on as they are. */
+  #plainEnd(piece: string, from: number): number {
+    if (this.isLost) return this.#passEnd(piece, from);
+    let at = from;
+    if (this.#quote === '' || this.#escape !== '') return at;
+    while (at < piece.length) {
+      if (!isSpecial(piece.charCodeAt(at))) at++;
+      // The escapes that JSON has, where all of one is there.
+      else if (piece[at] === '\\' && at + 1 < piece.length && SHORT_ESCAPES.includes(piece[at + 1]!)) at += 2;
+      else break;
+    }
+    return at;
+  }
+
+  /** Where what cannot be read ends: behind its last bracket, or with the piece. Only double quotes begin a string here. */
+  #passEnd(piece: string, from: number): number {
+    for (let at = from; at < piece.length; at++) {
+      const c = piece[at]!;
+      if (this.#escape !== '') this.#escape = '';
+      else if (this.#quote !== '' && c === '\\') this.#escape = c;
+      else if (this.#quote !== '') this.#quote = c === this.#quote ? '' : this.#quote;
+      else if (c === '"') this.#quote = c;
+      else if (c === '{' || c === '[') this.#depth!++;
+      else if ((c === '}' || c === ']') && --this.#depth! === 0) {
+        this.#ended = true;
+        return at + 1;
       }
     }
-    return { text: text + piece.slice(from), taken: piece.length, ended: false };
+    return piece.length;
   }
+
+  #take(c: string): string {
+    if (this.#quote !== '') return this.#escape === '' ? this.#takeInString(c) : this.#takeEscaped(c);
+    if (isWord(c.charCodeAt(0))) return this.#takeInWord(c);
+    if (this.#word !== '') {
+      const text = this.#endWord();
+      return text + (this.isLost ? this.#lose(c) : this.#take(c));
+    }
+    if (c === ' ' || c === '\n' || c === '\t' || c === '\r') {
+      if (this.#comma === '') return c;
+      this.#comma += c;
+      return '';
+    }
+    return this.#takeMark(c);
+  }
+
+  #takeMark(c: string): string {
+    const isValue = this.#next === 'value' || this.#next === 'item';
+    if (isValue && (c === '{' || c === '[')) {
+      this.#open.push(c === '{' ? '}' : ']');
+      return this.#after(c, c === '{' ? 'key' : 'item');
+    }
+    if (c === this.#open.at(-1) && this.#next !== 'value' && this.#next !== 'colon') {
+      this.#open.pop();
+      this.#ended = this.#open.length === 0;
+      this.#comma = this.#comma.slice(1);
+      return this.#after(c, 'comma');
+    }
+    if ((c === '"' || c === "'") && this.#open.length > 0 && (isValue || this.#next === 'key')) {
+      this.#quote = c;
+      return this.#after('"', isValue ? 'comma' : 'colon');
+    }
+    if (c === ':' && this.#next === 'colon') return this.#after(c, 'value');
+    if (c !== ',' || this.#next !== 'comma') return this.#lose(c);
+    this.#comma = c;
+    this.#next = this.#open.at(-1) === '}' ? 'key' : 'item';
+    return '';
+  }
+
+  #takeInString(c: string): string {
+    if (c === '\\') {
+      this.#escape = c;
+      return '';
+    }
+    if (c === this.#quote) {
+      this.#quote = '';
+      return '"';
+    }
+    return c < ' ' || c === '"' ? JSON.stringify(c).slice(1, -1) : c;
+  }
+
+  /** Another escape than JSON's was meant as it stands, and so perhaps were those beside it that JSON has. */
+  #takeEscaped(c: string): string {
+    const escape = this.#escape + c;
+    const isFirst = escape.length === 2;
+    if (isFirst && c === 'u') this.#escape = escape;
+    else if (isFirst ? ESCAPED.includes(c) : /[\da-fA-F]/.test(c)) this.#escape = isFirst || escape.length === 6 ? '' : escape;
+    else return this.#lose(c);
+    if (this.#escape !== '') return '';
+    return c === "'" ? c : escape;
+  }
+
+  #takeInWord(c: string): string {
+    const mayBegin = this.#open.length > 0 && this.#next !== 'colon' && this.#next !== 'comma';
+    if (!mayBegin || this.#word.length >= LONGEST_WORD) return this.#lose(c);
+    this.#word += c;
+    return this.#after('', this.#next);
+  }
+
+  #endWord(): string {
+    const isKey = this.#next === 'key';
+    const json = isKey ? (NAME.test(this.#word) ? `"${this.#word}"` : undefined) : (WORDS.get(this.#word) ?? (NUMBER.test(this.#word) ? this.#word : undefined)); // prettier-ignore
+    if (json === undefined) return this.#lose('');
+    this.#word = '';
+    return this.#after(json, isKey ? 'colon' : 'comma');
+  }
+
+  /** Gives a text on, and the comma in front of it. */
+  #after(text: string, next: Next): string {
+    const comma = this.#comma;
+    this.#comma = '';
+    this.#next = next;
+    return comma + text;
+  }
+
+  /** From here on everything is given on as it was written. */
+  #lose(c: string): string {
+    const held = this.cut();
+    this.#depth ??= this.#open.length;
+    // A string goes on behind the escape that was lost.
+    this.#passEnd(c, 0);
+    return held + c;
+  }
+}
+
+/** The JSON of an object or a list that is written as models may write it; undefined where that can be read in no way, or in several. */
+export function mendJson(text: string): string | undefined {
+  const scan = new JsonScan();
+  const whole = text.trim();
+  const { text: json, taken, ended } = scan.push(whole);
+  return ended && !scan.isLost && taken === whole.length ? json : undefined;
+}
+
+/** What JSON says, or what is written as `mend` takes it; undefined where that can be told of neither. */
+export function readJson(text: string, mend: (text: string) => string | undefined = mendJson): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    const mended = mend(text);
+    return mended === undefined ? undefined : JSON.parse(mended);
+  }
+}
+
+/** Whether a character of a string ends it, escapes, or must be escaped. */
+const isSpecial = (code: number): boolean => code < 0x20 || code === 0x22 || code === 0x27 || code === 0x5c;
+
+/** Whether a character may stand in a word, a number or a key without quotes: letters, digits and `_$.+-`. */
+function isWord(code: number): boolean {
+  if (code < 0x30) return code === 0x2d || code === 0x2e || code === 0x2b || code === 0x24;
+  return code <= 0x39 || (code >= 0x41 && code <= 0x5a) || code === 0x5f || (code >= 0x61 && code <= 0x7a);
 }

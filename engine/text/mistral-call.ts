@@ -4,7 +4,7 @@
  *
  *     NAME[ARGS]{...}        NAME[CALL_ID]ID[ARGS]{...}        NAME{...}
  */
-import { LONGEST_HEAD, readJsonCalls } from './json-call.ts';
+import { LONGEST_HEAD, piecesOf, readJsonCalls } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools } from './json-call.ts';
 import { JsonScan } from './json-scan.ts';
 
@@ -51,6 +51,10 @@ export class MistralCall implements TaggedCall {
     return calls.flatMap(({ name, arguments: text }): CallPart[] => [{ type: 'name', text: name }, { type: 'arguments', text }]); // prettier-ignore
   }
 
+  cut(): CallPart[] {
+    return piecesOf(this.#scan.cut());
+  }
+
   #value(piece: string): CallPart[] {
     const { text, taken, ended } = this.#scan.push(piece);
     if (ended) {
@@ -58,6 +62,6 @@ export class MistralCall implements TaggedCall {
       this.text = this.text.slice(0, this.text.length - this.rest.length);
     }
     if (this.#kind === 'list') return ended ? this.end() : [];
-    return this.started && text !== '' ? [{ type: 'arguments', text }] : [];
+    return this.started ? piecesOf(text) : [];
   }
 }

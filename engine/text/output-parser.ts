@@ -222,7 +222,7 @@ export class OutputParser implements AnswerParser {
   /** The end of an answer within a call: one that lacks its closing tag only is one; what is none is shown rather than lost. */
   #cut(events: OutputEvent[]): void {
     const { tag, reader } = this.#call!;
-    if (!reader.started) this.#take(events, reader.end());
+    this.#take(events, reader.started ? (reader.cut?.() ?? []) : reader.end());
     if (!reader.started && !this.#forced) this.#emit(events, 'content', tag.open + reader.text + this.#held);
   }
 

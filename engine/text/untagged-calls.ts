@@ -2,6 +2,7 @@
  * An answer that is nothing but calls of tools, without the tags around them: as Qwen2.5-Coder writes them, one object or several, in a list, in a
  * fence of Markdown; and as Llama 3 does, `{"name": ..., "parameters": {...}}`. Read character by character, so that other text is known at once.
  */
+import { JsonScan } from './json-scan.ts';
 
 const KEYS = ['name', 'arguments', 'parameters', 'type'];
 /** Around the objects. */
@@ -23,13 +24,9 @@ export class UntaggedCalls {
   #key = '';
   #name: string | undefined;
   #arguments: string | undefined;
-  /** What earlier pieces have of arguments that are not whole. */
+  /** Arguments under way, and what of them was read. */
+  #scan: JsonScan | undefined;
   #open = '';
-  /** Where in this piece what of the arguments is not kept yet begins, and how deep in them the text is; in a string, and behind its backslash. */
-  #from = 0;
-  #depth = 0;
-  #inString = false;
-  #escaped = false;
 
   constructor(tools: readonly string[]) {
     this.#tools = tools;
@@ -38,9 +35,13 @@ export class UntaggedCalls {
   /** Takes the next piece; false once this is something else. */
   push(piece: string): boolean {
     this.text += piece;
-    this.#from = 0;
-    for (let at = 0; at < piece.length; at++) if (!this.#take(piece[at]!, at, piece)) return false;
-    if (this.#depth > 0) this.#open += piece.slice(this.#from);
+    for (let at = 0; at < piece.length;) {
+      if (!this.#scan && !this.#take(piece[at]!)) return false;
+      // The bracket that begins arguments is the first of their characters.
+      const taken: number | undefined = this.#scan ? this.#takeArguments(this.#scan, piece, at) : 1;
+      if (taken === undefined) return false;
+      at += taken;
+    }
     return true;
   }
 
@@ -49,8 +50,7 @@ export class UntaggedCalls {
     return this.#next === 'object' && ['', ...FENCES].includes(this.#fence) ? this.#calls : [];
   }
 
-  #take(c: string, at: number, piece: string): boolean {
-    if (this.#depth > 0) return this.#skip(c, at, piece);
+  #take(c: string): boolean {
     if (this.#word !== undefined) return this.#spell(c);
     if (this.#next === 'object') return this.#between(c);
     if (/\s/.test(c)) return true;
@@ -65,8 +65,7 @@ export class UntaggedCalls {
     }
     if (this.#key === 'name') return c === '"' && this.#begin(this.#tools);
     if (this.#key === 'type') return c === '"' && this.#begin(['function']);
-    this.#from = at;
-    this.#depth = 1;
+    this.#scan = new JsonScan();
     return c === '{';
   }
 
@@ -106,29 +105,23 @@ export class UntaggedCalls {
     return this.#words.includes(word);
   }
 
-  /** Whatever the arguments say, until their brackets are closed. */
-  #skip(c: string, at: number, piece: string): true {
-    if (this.#escaped) this.#escaped = false;
-    else if (this.#inString && c === '\\') this.#escaped = true;
-    else if (c === '"') this.#inString = !this.#inString;
-    else if (!this.#inString && (c === '{' || c === '[')) this.#depth++;
-    else if (!this.#inString && (c === '}' || c === ']') && --this.#depth === 0) {
-      this.#arguments = this.#open + piece.slice(this.#from, at + 1);
-      this.#open = '';
-      this.#next = 'comma';
-    }
-    return true;
+  /** Characters that were read; undefined where they can be no arguments. */
+  #takeArguments(scan: JsonScan, piece: string, from: number): number | undefined {
+    const { text, taken, ended } = scan.push(piece, from);
+    if (scan.isLost) return undefined;
+    this.#open += text;
+    if (!ended) return taken;
+    this.#arguments = this.#open;
+    this.#open = '';
+    this.#scan = undefined;
+    this.#next = 'comma';
+    return taken;
   }
 
   /** The end of an object. */
   #close(): boolean {
     const [name, args] = [this.#name, this.#arguments];
     if (name === undefined || args === undefined) return false;
-    try {
-      JSON.parse(args);
-    } catch {
-      return false;
-    }
     this.#calls.push({ name, arguments: args });
     this.#next = 'object';
     this.#name = this.#arguments = undefined;

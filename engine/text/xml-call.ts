@@ -9,6 +9,7 @@
  */
 import { LONGEST_HEAD } from './json-call.ts';
 import type { CallPart, TaggedCall, Tools } from './json-call.ts';
+import { mendJson } from './json-scan.ts';
 import { isObject } from '../util/json.ts';
 
 const CLOSE_PARAMETER = '</parameter>';
@@ -139,7 +140,7 @@ function valueOf(text: string, schema: unknown): string {
     JSON.parse(json);
     return json;
   } catch {
-    return JSON.stringify(text);
+    return mendJson(json) ?? JSON.stringify(text);
   }
 }
 

@@ -83,6 +83,28 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['qwenCoder', 'I look.\n<function=weather>\n<parameter=city>\nPerth\n</parameter>\n</function>\n</tool_call>', [perth], 'I look.\n'],
   ['qwenCoder', '<function=weather>\n<parameter=city>\nPerth\n</parameter>\n</function>\n<function=time>\n</function>\nDone.', [perth, now], 'Done.'],
   ['qwenCoder', '<function=run>\n<parameter=code>\n<a></function></a>\n</parameter>\n</function>', [['run', '{"code": "<a></function></a>"}']]],
+  // As Python, and JavaScript, would have it.
+  ['hermes', `<tool_call>\n{"name": "run", "arguments": {'code': 'say "x"', n: True, "at": [None,],}}\n</tool_call>`, [['run', '{"code": "say \\"x\\"", "n": true, "at": [null]}']]],
+  ['hermes', `<tool_call>\n{'name': 'weather', 'arguments': {'city': 'Perth'}}\n</tool_call>`, [['weather', '{"city":"Perth"}']]],
+  ['hermes', `<tool_call>\n{"name": "weather", "arguments": "{'city': 'Perth'}"}\n</tool_call>`, [['weather', '{"city":"Perth"}']]],
+  ['hermes', `{"name": "weather", "arguments": {'city': 'Perth',}}\n{"name": "time", "parameters": {}}`, [perth, now]],
+  ['hermes', '{"name": "run", "arguments": {"code": "a\n b"}}', [['run', '{"code": "a\\n b"}']]],
+  ['mistral', `[TOOL_CALLS] [{"name": "weather", "arguments": {'city': 'Perth'}},] Done.`, [perth], 'Done.'],
+  ['ministral', `[TOOL_CALLS]weather[ARGS]{'city': 'Perth', }[TOOL_CALLS]time[ARGS]{}`, [['weather', '{"city": "Perth" }'], now]],
+  ['phi4', `<|tool_call|>[{'name': 'weather', 'arguments': {'city': 'Perth'}}]<|/tool_call|>`, [['weather', '{"city":"Perth"}']]],
+  // A bracket was forgotten, or two.
+  ['hermes', '<tool_call>\n{"name": "weather", "arguments": {"city": "Perth"}\n</tool_call>', [perth]],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"a": [1, 2</tool_call>', [['run', '{"a": [1, 2]}']]],
+]; // prettier-ignore
+
+/** Arguments that are passed on as they are written, because they can be read in no way, or in several; or were cut. */
+const UNREADABLE: [keyof typeof TEMPLATES, string, string][] = [
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "d = {"k": "v", "w": "x"}"}}</tool_call>', '{"code": "d = {"k": "v", "w": "x"}"}'],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"path": "C:\\Users\\name", "n": True}}</tool_call>', '{"path": "C:\\Users\\name", "n": True}'],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "a</tool_call>', '{"code": "a'],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"a": [1, Tru', '{"a": [1, Tru'],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"a": "x", ', '{"a": "x", '],
+  ['ministral', '[TOOL_CALLS]run[ARGS]{"a": [1, "x\\', '{"a": [1, "x\\'],
 ]; // prettier-ignore
 
 /** Of a template: what is no call, all of which is content. */
@@ -121,6 +143,11 @@ describe('forms of calls', () => {
     const options = { form: callFormOf(TEMPLATES[name], none) };
     for (const pieces of cuts(text)) expect(parse(pieces, options)).toEqual({ content, calls });
     for (const [, args] of calls) expect(JSON.parse(args)).toBeTypeOf('object');
+  });
+
+  test.each(UNREADABLE)('%s: what nobody can read is passed on as it is written: %s', (name, text, args) => {
+    const options = { form: callFormOf(TEMPLATES[name], none) };
+    for (const pieces of cuts(text)) expect(parse(pieces, options)).toEqual({ content: '', calls: [['run', args]] });
   });
 
   test.each(TEXTS)('%s: %s is text, and nothing of it is lost', (name, text) => {
