@@ -8,7 +8,7 @@ import type { CallForm } from './call-forms.ts';
 import { isHarmony } from './harmony.ts';
 import { THINK } from './output-parser.ts';
 import type { ThoughtTags } from './output-parser.ts';
-import { fitToolMessages } from './tool-messages.ts';
+import { callReader, fitToolMessages } from './tool-messages.ts';
 import type { PlainMessage } from './tool-messages.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
@@ -110,7 +110,8 @@ export class ChatTemplate {
 
   /** The prompt; throws EngineError('invalid_request') when the template refuses the conversation. */
   render(messages: readonly ChatMessage[], extra: Readonly<Record<string, unknown>> = {}): string {
-    const given = messages.map((message) => this.#plain(message));
+    const read = callReader(this.#source);
+    const given = messages.map((message) => this.#plain(message, read));
     try {
       const plain = fitToolMessages(given, this.#source, this.callForm.writing);
       if (!this.#template) return plain.map(({ content }) => content).join('\n');
@@ -127,10 +128,10 @@ export class ChatTemplate {
   }
 
   /** A message as templates expect it: text content, a role they know, tool arguments as objects. */
-  #plain(message: ChatMessage): PlainMessage {
+  #plain(message: ChatMessage, read: (call: unknown) => unknown): PlainMessage {
     const text = textOf(message);
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
-    const calls = message.tool_calls?.map(withParsedArguments);
+    const calls = message.tool_calls?.map(read);
     return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}), ...this.#thinking(message, text) };
   }
 
@@ -152,17 +153,4 @@ function configuredTemplate(configured: unknown): string | undefined {
 /** The text of a message, its parts joined. */
 function textOf({ content }: ChatMessage): string {
   return typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
-}
-
-/** `arguments` arrives as JSON text (OpenAI); templates print it with tojson. A call without arguments may have none. */
-function withParsedArguments(call: unknown): unknown {
-  if (typeof call !== 'object' || call === null || !('function' in call)) return call;
-  const called = call.function as { readonly arguments?: unknown };
-  if (typeof called?.arguments !== 'string') return call;
-  try {
-    const parsed: unknown = called.arguments.trim() === '' ? {} : JSON.parse(called.arguments);
-    return { ...call, function: { ...called, arguments: parsed } };
-  } catch {
-    throw new EngineError('invalid_request', 'tool_calls[].function.arguments is not JSON', { param: 'messages' });
-  }
 }

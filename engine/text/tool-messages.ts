@@ -1,6 +1,7 @@
 /** Calls of tools and their results in a conversation, as a model's template takes them. */
 import { isObject } from '../util/json.ts';
 import type { CallWriting } from './call-forms.ts';
+import { mendJson, readJson } from './json-scan.ts';
 
 /** A message whose content is a text and whose calls have parsed arguments. */
 export type PlainMessage = Readonly<Record<string, unknown>> & { readonly role: string; readonly content: string };
@@ -13,6 +14,28 @@ export function fitToolMessages(messages: readonly PlainMessage[], source: strin
   if (source.includes('tool_responses') && !/role['"\]]*\s*==\s*['"]tool['"]/.test(source)) return joinResponses(named);
   const written = source.includes('tool_calls') ? named : named.map((message) => withWrittenCalls(message, writing));
   return /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
+}
+
+/** Characters of a conversation's arguments that are mended: more of them would fit into no context, and take a second. */
+const MENDED_CHARACTERS = 1 << 20;
+
+/**
+ * Reads the calls of a conversation as the template of this `source` takes them. `arguments` arrive as JSON text, and templates want an object, which they
+ * print or walk through. What is none, as models write it and as the end of an answer leaves it, stays as it was written where it can be shown, and is `{}`
+ * elsewhere: clients send it back with every turn, so that refusing it would end the conversation.
+ */
+export function callReader(source: string): (call: unknown) => unknown {
+  const showsText = !source.includes('tool_calls') || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
+  let left = MENDED_CHARACTERS;
+  const mend = (text: string): string | undefined => ((left -= text.length) < 0 ? undefined : mendJson(text));
+  return (call) => {
+    if (!isObject(call) || !isObject(call['function'])) return call;
+    const { arguments: text } = call['function'];
+    if (typeof text !== 'string') return call;
+    const read = readJson(text, mend);
+    const shown = showsText && text.trim() !== '' ? text : {};
+    return { ...call, function: { ...call['function'], arguments: isObject(read) ? read : shown } };
+  };
 }
 
 interface PlainCall {
@@ -71,7 +94,9 @@ function objectOrText(text: string): unknown {
 function withWrittenCalls(message: PlainMessage, { begin, call, separator, end }: CallWriting): PlainMessage {
   const calls = callsOf(message);
   if (calls.length === 0) return message;
-  const written = calls.map(({ function: { name, arguments: args } }) => call(name).join(JSON.stringify(args)));
+  const written = calls.map(({ function: { name, arguments: args } }) =>
+    call(name).join(typeof args === 'string' ? args : JSON.stringify(args)),
+  );
   const { tool_calls: _, ...others } = message;
   const said = message.content === '' ? '' : `${message.content}\n`;
   return { ...others, role: message.role, content: `${said}${begin}${written.join(separator)}${end}` };

@@ -33,11 +33,11 @@ const textPart = z
   .meta({ allOf: [{ required: ['text'], properties: { type: { const: 'text' } } }] })
   .transform((part) => ({ type: 'text' as const, text: part.text ?? '' }));
 
-/** What was called. OpenAI has the arguments as JSON text, other clients as an object; text that is blank is a call without any. */
-const called = z.object({
-  name: z.string(),
-  arguments: z.union([z.string().refine(isJson, 'is not JSON'), z.record(z.string(), z.unknown())]),
-});
+/**
+ * What was called. OpenAI has the arguments as JSON text, other clients as an object. Models write texts that are no JSON, and clients send them back: the
+ * engine shows them to the model as well as it can.
+ */
+const called = z.object({ name: z.string(), arguments: z.union([z.string(), z.record(z.string(), z.unknown())]) });
 const toolCall = z.object({ id: z.string(), type: z.literal('function').optional(), function: called });
 
 const messageFields = z
@@ -206,12 +206,4 @@ function toMessage({ function_call: call, ...fields }: z.output<typeof messageFi
     tool_calls: fields.tool_calls ?? (call ? [{ id: call.name, type: 'function', function: call }] : undefined),
     reasoning_content: fields.reasoning_content ?? fields.reasoning ?? undefined,
   });
-}
-
-function isJson(text: string): boolean {
-  try {
-    return text.trim() === '' || JSON.parse(text) !== undefined;
-  } catch {
-    return false;
-  }
 }

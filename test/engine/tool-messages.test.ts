@@ -46,6 +46,39 @@ describe('tool messages', () => {
     );
   });
 
+  test.each<[what: string, written: string, read: string, shown: string]>([
+    ['as JSON', '{"a": [1]}', '{"a": [1]}', '{"a": [1]}'],
+    ['blank', ' ', '{}', '{}'],
+    ['as Python prints them', "{'a': True,}", '{"a": true}', '{"a": true}'],
+    ['quoted in quotes', '{"a": "b "c""}', '{}', '{"a": "b "c""}'],
+    ['cut', '{"a": [1, ', '{}', '{"a": [1, '],
+    ['a list', '[1]', '{}', '[1]'],
+    ['null', 'null', '{}', 'null'],
+    ['no JSON', 'Perth', '{}', 'Perth'],
+  ])('arguments %s are an object to a template; what is none is shown where texts are printed', (_, written, read, shown) => {
+    const talk: ChatMessage[] = [{ role: 'assistant', content: null, tool_calls: [call('a', 'f', written)] }];
+    const each = (print: string): string =>
+      `{% for m in messages %}{% for c in m.tool_calls %}{% set a = c.function.arguments %}${print}{% endfor %}{% endfor %}`;
+    const printed = each('{{ a | tojson }}');
+    expect(new ChatTemplate(printed).render(talk)).toBe(read);
+    const walked = each('{% for key, value in a.items() %}{{ key }}={{ value | tojson }};{% endfor %}');
+    expect(new ChatTemplate(walked).render(talk)).toBe(Object.entries(JSON.parse(read)).map(([key, value]) => `${key}=${JSON.stringify(value)};`).join('')); // prettier-ignore
+    for (const texts of ['c.function.arguments is string', "c['function']['arguments'] is string"]) {
+      const either = each(`{% if ${texts} %}{{ a }}{% else %}{{ a | tojson }}{% endif %}`);
+      expect(new ChatTemplate(either).render(talk)).toBe(shown);
+    }
+    const said = shown === read ? JSON.stringify(JSON.parse(read)) : shown;
+    expect(new ChatTemplate(EACH).render(talk)).toBe(`[assistant]<tool_call>\n{"name": "f", "arguments": ${said}}\n</tool_call>`);
+  });
+
+  test('what is mended of a conversation is bounded', () => {
+    const printed =
+      '{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson | length }} {% endfor %}{% endfor %}';
+    const long = (length: number) => call('a', 'f', `{'a': '${'x'.repeat(length)}'}`);
+    const talk: ChatMessage[] = [{ role: 'assistant', content: null, tool_calls: [long(1_000_000), long(100_000), long(9)] }];
+    expect(new ChatTemplate(printed).render(talk)).toBe('1000009 2 2 ');
+  });
+
   test("Mistral's templates get ids of nine letters and digits, the same for a call and its result", () => {
     const mistral =
       "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}{{ raise_exception('length 9!') }}{% endif %}[TOOL_CALLS]{{ c.id }}{% endfor %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}";

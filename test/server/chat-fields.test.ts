@@ -103,15 +103,15 @@ describe('a bad field', () => {
       'function_call',
     ],
     [
-      'arguments that are no JSON',
-      { ...GOOD, messages: [...GOOD.messages, { role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: '{' } }] }] },
-      'invalid_value',
+      'arguments that are a list',
+      { ...GOOD, messages: [...GOOD.messages, { role: 'assistant', tool_calls: [{ id: 'c', function: { name: 'f', arguments: [] } }] }] },
+      'invalid_type',
       'messages[1].tool_calls[0].function.arguments',
     ],
     [
-      'older arguments that are no JSON',
-      { ...GOOD, messages: [{ role: 'assistant', function_call: { name: 'f', arguments: 'x' } }] },
-      'invalid_value',
+      'older arguments that are a number',
+      { ...GOOD, messages: [{ role: 'assistant', function_call: { name: 'f', arguments: 1 } }] },
+      'invalid_type',
       'messages[0].function_call.arguments',
     ],
     [

@@ -77,6 +77,14 @@ describe('what shapes the answer', () => {
     ]);
   });
 
+  test('calls that were cut, or never were JSON, reach the engine as they were sent back', async () => {
+    const { chat, engine } = await startListeners();
+    const calls = ['{"city": "Ro', "{'city': 'Rome'}", 'Rome', ''].map((args, i) => ({ id: `c${i}`, type: 'function', function: { name: 'weather', arguments: args } })); // prettier-ignore
+    const called = { role: 'assistant', content: null, tool_calls: calls };
+    expect((await postJson(chat + PATH, { ...GOOD, messages: [...GOOD.messages, called] })).status).toBe(200);
+    expect(engine.chats[0]!.messages[1]).toEqual(called);
+  });
+
   test('the last message is gone on with', async () => {
     const { chat, engine } = await startListeners();
     const messages = [...GOOD.messages, { role: 'assistant', content: 'I am' }];
