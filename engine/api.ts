@@ -124,7 +124,7 @@ export interface SpeechRequest {
   readonly voice: string;
   /** 0.25..4; default 1. */
   readonly speed?: number;
-  /** Any safe integer; absent = random (the chosen one is in `start`). */
+  /** Any integer of 64 bits; absent = random (the chosen one is in `start`). */
   readonly seed?: number;
 }
 

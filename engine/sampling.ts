@@ -126,12 +126,16 @@ export const SAMPLING = {
     wholeRow: true,
     control: { label: 'Top-nσ, 0 = off', max: 5, step: 0.1 },
   },
-  /** Any safe integer; absent = random. Keyed with (choice, position), so independent of the batch. */
+  /**
+   * Any integer of 64 bits; absent = random. Beyond 2^53 it is the nearest double, which is all that is left of a JSON number there. Keyed with (choice,
+   * position), so independent of the batch.
+   */
   seed: {
     wire: 'seed',
     meaning: 'The same seed gives the same answer; -1 or absent is random.',
     stage: 'draw',
-    min: Number.MIN_SAFE_INTEGER,
+    min: -(2 ** 63),
+    max: 2 ** 63,
     integer: true,
   },
   /** > 0; 1 = off. Over prompt and answer. */

@@ -15,6 +15,7 @@ import type { Voice } from '../models/kokoro/voices.ts';
 import { styleValues } from '../models/kokoro/weights.ts';
 import type { Platform } from '../platform/platform.ts';
 import type { TaskOperations } from '../protocol.ts';
+import { SAMPLING } from '../sampling.ts';
 import { KokoroRunner } from '../runner/kokoro-runner.ts';
 import type { ModelDemand } from '../runner/memory-plan.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
@@ -148,8 +149,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
         param: 'speed',
       });
     }
-    if (!Number.isSafeInteger(seed))
-      throw new EngineError('invalid_request', `seed must be a safe integer, got ${seed}`, { param: 'seed' });
+    if (!Number.isInteger(seed) || seed < SAMPLING.seed.min || seed > SAMPLING.seed.max)
+      throw new EngineError('invalid_request', `seed must be an integer of 64 bits, got ${seed}`, { param: 'seed' });
     const pieces = await this.#allowed(request.text, { speed, accent }, signal);
     const { value: first } = await pieces.next();
     if (!first) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });

@@ -17,8 +17,8 @@ const MAX_BIASES = 1024;
 /** An integer in this range. Here and elsewhere, meta() says in /openapi.json what a refinement checks. */
 export const int = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   z.number().refine(Number.isInteger, 'must be an integer').min(min).max(max).meta({ type: 'integer' });
-/** int64 in the API; beyond 2^53 a JSON number arrives rounded, so that two seeds would be one: those are refused. */
-export const seedSchema = int(SAMPLING.seed.min);
+/** int64 in the API. */
+export const seedSchema = int(SAMPLING.seed.min, SAMPLING.seed.max);
 
 const bool = z.boolean();
 const stopString = z.string().min(1, 'must not be empty').max(MAX_STOP, `has at most ${MAX_STOP} characters`);

@@ -233,6 +233,16 @@ describe('sampling', () => {
     expect(chi).toBeLessThan(33.7);
   });
 
+  test('a seed is its 64 bits, also where it is beyond 2^53 or negative', () => {
+    for (const seed of [0, 5, -5, 2 ** 32, -(2 ** 32) - 1, 2 ** 53, 2 ** 53 + 2, -(2 ** 53) - 2, 2 ** 63 - 1024, 2 ** 63, -(2 ** 63)]) {
+      const bits = BigInt.asUintN(64, BigInt(seed));
+      expect(readSeed(words([{ ...GREEDY, temperature: 1, seed }]), 0), `seed ${seed}`).toEqual([
+        Number(bits & 0xffffffffn),
+        Number(bits >> 32n),
+      ]);
+    }
+  });
+
   test('a draw depends on seed, choice and position, not on the other rows', async () => {
     const rng = createRng(6);
     const logits = Float32Array.from({ length: 500 }, () => rng.normal());

@@ -118,11 +118,14 @@ describe('a good request', () => {
     ['9007199254740991', Number.MAX_SAFE_INTEGER],
     ['-9007199254740991', Number.MIN_SAFE_INTEGER],
     ['-5', -5],
-    ['9007199254740992', undefined],
-    ['9007199254740993', undefined],
-    ['-9007199254740993', undefined],
+    ['9007199254740993', 2 ** 53],
+    ['-9007199254740995', -(2 ** 53) - 4],
+    ['9223372036854775807', 2 ** 63],
+    ['-9223372036854775808', -(2 ** 63)],
+    ['9223372036854777856', undefined],
+    ['-9223372036854777856', undefined],
     ['1e300', undefined],
-  ])('keeps the seed %s exactly, or refuses it', async (digits, kept) => {
+  ])('keeps the seed %s as a double, or refuses it', async (digits, kept) => {
     const { chat, engine } = await startListeners();
     const body = JSON.stringify({ ...GOOD, seed: 0 }).replace('"seed":0', `"seed":${digits}`);
     const { status, json } = await send(chat + PATH, { body, headers: JSON_TYPE });

@@ -187,6 +187,7 @@ describe('a bad field', () => {
     ['input of a wrong type', { ...GOOD, input: ['a'] }, 400, 'invalid_type', 'input'],
     ['an unknown format', { ...GOOD, response_format: 'midi' }, 400, 'invalid_value', 'response_format'],
     ['a fractional seed', { ...GOOD, seed: 0.5 }, 400, 'invalid_value', 'seed'],
+    ['a seed of more than 64 bits', { ...GOOD, seed: 2 ** 64 }, 400, 'invalid_value', 'seed'],
     ['too fast', { ...GOOD, speed: 5 }, 400, 'invalid_value', 'speed'],
     ['an unknown stream format', { ...GOOD, stream_format: 'ndjson' }, 400, 'invalid_value', 'stream_format'],
     ['a rate that is none', { ...GOOD, sample_rate: 23000 }, 400, 'invalid_value', 'sample_rate'],
