@@ -32,7 +32,9 @@ export function callReader(source: string): (call: unknown) => unknown {
     if (!isObject(call) || !isObject(call['function'])) return call;
     const { arguments: text } = call['function'];
     if (typeof text !== 'string') return call;
-    const read = readJson(text, mend);
+    const said = readJson(text, mend);
+    // Clients that take arguments for a value make JSON of them once more.
+    const read = typeof said === 'string' ? readJson(said, mend) : said;
     const shown = showsText && text.trim() !== '' ? text : {};
     return { ...call, function: { ...call['function'], arguments: isObject(read) ? read : shown } };
   };

@@ -50,6 +50,8 @@ describe('tool messages', () => {
     ['as JSON', '{"a": [1]}', '{"a": [1]}', '{"a": [1]}'],
     ['blank', ' ', '{}', '{}'],
     ['as Python prints them', "{'a': True,}", '{"a": true}', '{"a": true}'],
+    ['as JSON of their JSON', '"{\\"a\\": 1}"', '{"a": 1}', '{"a": 1}'],
+    ['as JSON of a text', '"Perth"', '{}', '"Perth"'],
     ['quoted in quotes', '{"a": "b "c""}', '{}', '{"a": "b "c""}'],
     ['cut', '{"a": [1, ', '{}', '{"a": [1, '],
     ['a list', '[1]', '{}', '[1]'],
