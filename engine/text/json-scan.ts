@@ -1,8 +1,9 @@
 /**
  * Reads a JSON object or list that comes in pieces, and mends what models write in place of JSON where it has one meaning only: strings and keys between
- * single quotes, keys without quotes, `True`, `False` and `None`, a comma in front of a closing bracket, control characters in strings, `\'`. All other
- * JSON comes out as it was written. From the first character that can be read in no way, or in several, everything does: what comes out is then no JSON, so
- * nobody takes it for what was meant. Each character is looked at once, and the result does not depend on where the pieces are cut.
+ * single quotes, keys without quotes, `True`, `False` and `None`, a comma in front of a closing bracket, control characters in strings, `\'`, and the
+ * backslashes of a string that has none of JSON's letters behind one (`\d`, `C:\Users`). All other JSON comes out as it was written. So does everything
+ * from the first character on that can be read in no way, or in several: what comes out is then no JSON, so that nobody takes it for what was meant. The
+ * result does not depend on where the pieces are cut.
  */
 
 /** What comes out for a piece, and how many of its characters that took; `ended` = the value ends there. */
@@ -20,9 +21,11 @@ const WORDS: ReadonlyMap<string, string> = new Map([
 ]); // prettier-ignore
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 const NAME = /^[A-Za-z_$][\w$-]*$/;
-/** What may stand behind a backslash, besides `u` and its digits; and what models put there. */
-const SHORT_ESCAPES = '"\\/bfnrt';
-const ESCAPED = `${SHORT_ESCAPES}'`;
+/** What JSON has behind a backslash, besides `u` and its digits: marks, and letters, which others may have meant as they stand. */
+const MARKS = '"\\/';
+const LETTERS = 'bfnrt';
+/** Escapes that JSON lacks and that nobody can read: characters by their numbers, as other languages have them, and ends of lines. */
+const UNCLEAR = /^\\(?:[x0\0-\x1f]|u[\da-fA-F])/;
 /** Characters of the longest word, number or key without quotes: what is longer is none. */
 const LONGEST_WORD = 512;
 
@@ -36,6 +39,11 @@ export class JsonScan {
   #escape = '';
   #word = '';
   #comma = '';
+  /** Whether the string under way has letters of JSON behind backslashes. */
+  #hasLetters = false;
+  /** What it says from a backslash on that is none of JSON's, as it was written and as JSON: which one counts is known at its end. */
+  #raw = '';
+  #mended = '';
   #ended = false;
   /** Brackets that are open in what is given on as it was written. */
   #depth: number | undefined;
@@ -77,8 +85,8 @@ export class JsonScan {
 
   /** What is held of a value that was cut, as it was written. */
   cut(): string {
-    const held = this.#escape + this.#word + this.#comma;
-    this.#escape = this.#word = this.#comma = '';
+    const held = this.#raw === '' ? this.#escape + this.#word + this.#comma : this.#raw;
+    this.#escape = this.#word = this.#comma = this.#raw = this.#mended = '';
     return held;
   }
 
@@ -86,12 +94,16 @@ export class JsonScan {
   #plainEnd(piece: string, from: number): number {
     if (this.isLost) return this.#passEnd(piece, from);
     let at = from;
-    if (this.#quote === '' || this.#escape !== '') return at;
+    if (this.#quote === '' || this.#escape !== '' || this.#raw !== '') return at;
     while (at < piece.length) {
-      if (!isSpecial(piece.charCodeAt(at))) at++;
-      // The escapes that JSON has, where all of one is there.
-      else if (piece[at] === '\\' && at + 1 < piece.length && SHORT_ESCAPES.includes(piece[at + 1]!)) at += 2;
-      else break;
+      if (isSpecial(piece.charCodeAt(at))) {
+        // An escape of JSON, where all of it is there.
+        const next = piece[at] === '\\' ? piece[at + 1] : undefined;
+        if (next === undefined || !(MARKS + LETTERS).includes(next)) break;
+        this.#hasLetters ||= LETTERS.includes(next);
+        at++;
+      }
+      at++;
     }
     return at;
   }
@@ -114,7 +126,10 @@ export class JsonScan {
   }
 
   #take(c: string): string {
-    if (this.#quote !== '') return this.#escape === '' ? this.#takeInString(c) : this.#takeEscaped(c);
+    if (this.#quote !== '') {
+      const text = this.#escape === '' ? this.#takeInString(c) : this.#takeEscaped(c);
+      return this.#raw === '' ? text : this.#hold(c, text);
+    }
     if (isWord(c.charCodeAt(0))) return this.#takeInWord(c);
     if (this.#word !== '') {
       const text = this.#endWord();
@@ -142,6 +157,7 @@ export class JsonScan {
     }
     if ((c === '"' || c === "'") && this.#open.length > 0 && (isValue || this.#next === 'key')) {
       this.#quote = c;
+      this.#hasLetters = false;
       return this.#after('"', isValue ? 'comma' : 'colon');
     }
     if (c === ':' && this.#next === 'colon') return this.#after(c, 'value');
@@ -163,15 +179,33 @@ export class JsonScan {
     return c < ' ' || c === '"' ? JSON.stringify(c).slice(1, -1) : c;
   }
 
-  /** Another escape than JSON's was meant as it stands, and so perhaps were those beside it that JSON has. */
+  /** Backslashes were meant as they stand, or for letters, but not both in one string. */
   #takeEscaped(c: string): string {
-    const escape = this.#escape + c;
-    const isFirst = escape.length === 2;
-    if (isFirst && c === 'u') this.#escape = escape;
-    else if (isFirst ? ESCAPED.includes(c) : /[\da-fA-F]/.test(c)) this.#escape = isFirst || escape.length === 6 ? '' : escape;
-    else return this.#lose(c);
-    if (this.#escape !== '') return '';
-    return c === "'" ? c : escape;
+    const begun = this.#escape;
+    const escape = begun + c;
+    if (/^\\u[\da-fA-F]{0,3}$/.test(escape)) {
+      this.#escape = escape;
+      return '';
+    }
+    const isLetter = /^\\(?:[bfnrt]|u[\da-fA-F]{4})$/.test(escape);
+    const isMark = /^\\["\\/']$/.test(escape);
+    const isUnclear = isLetter ? this.#raw !== '' : !isMark && (this.#hasLetters || UNCLEAR.test(escape));
+    if (isUnclear) return this.#lose(c);
+    this.#escape = '';
+    this.#hasLetters ||= isLetter;
+    if (isLetter || isMark) return c === "'" ? c : escape;
+    if (this.#raw === '') this.#raw = begun;
+    return `\\${begun}${this.#takeInString(c)}`;
+  }
+
+  /** Keeps what comes behind a backslash that is none of JSON's, up to the end of the string. */
+  #hold(c: string, text: string): string {
+    this.#raw += c;
+    this.#mended += text;
+    if (this.#quote !== '') return '';
+    const mended = this.#mended;
+    this.#raw = this.#mended = '';
+    return mended;
   }
 
   #takeInWord(c: string): string {

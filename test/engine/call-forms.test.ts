@@ -92,6 +92,7 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['mistral', `[TOOL_CALLS] [{"name": "weather", "arguments": {'city': 'Perth'}},] Done.`, [perth], 'Done.'],
   ['ministral', `[TOOL_CALLS]weather[ARGS]{'city': 'Perth', }[TOOL_CALLS]time[ARGS]{}`, [['weather', '{"city": "Perth" }'], now]],
   ['phi4', `<|tool_call|>[{'name': 'weather', 'arguments': {'city': 'Perth'}}]<|/tool_call|>`, [['weather', '{"city":"Perth"}']]],
+  ['hermes', `<tool_call>{"name": "run", "arguments": {"code": "grep -o '\\d' a", "n": 1}}</tool_call>`, [['run', `{"code": "grep -o '\\\\d' a", "n": 1}`]]],
   // A bracket was forgotten, or two.
   ['hermes', '<tool_call>\n{"name": "weather", "arguments": {"city": "Perth"}\n</tool_call>', [perth]],
   ['hermes', '<tool_call>{"name": "run", "arguments": {"a": [1, 2</tool_call>', [['run', '{"a": [1, 2]}']]],

@@ -39,6 +39,13 @@ const MENDED: [what: string, written: string, json: string][] = [
   ['a comma too many in a list', '{"a": [1, [2 , ], ]}', '{"a": [1, [2  ] ]}'],
   ['commas and brackets within strings', '{"a": ",}", "b": ",]"}', '{"a": ",}", "b": ",]"}'],
   ['lines and tabs in strings', '{"a": "x\n\ty\r", "b\n": 1}', '{"a": "x\\n\\ty\\r", "b\\n": 1}'],
+  [
+    'expressions',
+    `{"grep": "\\d+\\.\\s \\"x\\"\\\\ \\1", 'b': '\\w"\\'', "c": "\\n"}`,
+    '{"grep": "\\\\d+\\\\.\\\\s \\"x\\"\\\\ \\\\1", "b": "\\\\w\\"\'", "c": "\\n"}',
+  ],
+  ['a path', '{"path": "C:\\Users\\users\\docs\n", "n": 1}', '{"path": "C:\\\\Users\\\\users\\\\docs\\n", "n": 1}'],
+  ['a backslash at the end', `{'a': '\\d\\u'}`, '{"a": "\\\\d\\\\u"}'],
   ['keys without quotes', '{city: "Perth", $n_1 : {a-b: True}}', '{"city": "Perth", "$n_1" : {"a-b": true}}'],
   ['keys that are words', '{True: 1, null: 2}', '{"True": 1, "null": 2}'],
   ['nothing', '{}', '{}'],
@@ -52,7 +59,11 @@ const LOST: [what: string, written: string][] = [
   ['code within single quotes', "{'code': 'd = {'k': 'v', 'w': 'x'}'}"],
   ['an apostrophe in single quotes', "{'text': 'it's'}"],
   ['a path with escapes that JSON lacks', '{"path": "C:\\Users\\name"}'],
-  ['an expression', '{"grep": "\\d+"}'],
+  ['an expression beside a line', '{"run": "x\\n", "grep": "a\\n\\d+"}'],
+  ['an expression before a line', '{"grep": "\\d+\\n"}'],
+  ['an expression before a code point', '{"grep": "\\d+\\u00e9"}'],
+  ['a character by its number', '{"a": "\\x41"}'],
+  ['another', '{"a": "\\033[1m"}'],
   ['half a code point', '{"a": "\\u00g1"}'],
   ['a line that is escaped', '{"a": "x \\\ny"}'],
   ['NaN', '{"a": NaN}'],
@@ -112,12 +123,23 @@ describe('JSON as models write it', () => {
     }
   });
 
-  test.each(['{', '{"a', '{"a":', '{"a": "x', '{"a": [', '{"a": tru', '{"a": "x\\', '{"a": "x\\u00', '{"a": 1, "b"', '{"a": -', ''])(
-    'where more is missing than brackets, all is as it was written: %s',
-    (written) => {
-      for (const pieces of cuts(written)) for (const last of ['close', 'cut'] as const) expect(scan(pieces, last).text).toBe(written);
-    },
-  );
+  test.each([
+    '{',
+    '{"a',
+    '{"a":',
+    '{"a": "x',
+    '{"a": [',
+    '{"a": tru',
+    '{"a": "x\\',
+    '{"a": "x\\u00',
+    '{"a": "\\d + ',
+    '{"a": "\\d\\',
+    '{"a": 1, "b"',
+    '{"a": -',
+    '',
+  ])('where more is missing than brackets, all is as it was written: %s', (written) => {
+    for (const pieces of cuts(written)) for (const last of ['close', 'cut'] as const) expect(scan(pieces, last).text).toBe(written);
+  });
 
   test('what was cut is as it was written', () => {
     for (const pieces of cuts('{"a": {"b": 1, ')) expect(scan(pieces).text).toBe('{"a": {"b": 1, ');
@@ -143,7 +165,30 @@ describe('JSON as models write it', () => {
 
   test('whatever was written, what comes out means the same or is no JSON', () => {
     const rng = createRng(8);
-    const parts = ['{', '}', '[', ']', ',', ':', '"', "'", '\\', ' ', '\n', 'a', '1', 'True', 'null', '"b": ', "'c'", '"d"', 'n', 'é'];
+    const parts = [
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"',
+      "'",
+      '\\',
+      ' ',
+      '\n',
+      'a',
+      '1',
+      'True',
+      'null',
+      '\\d',
+      '\\u',
+      '"b": ',
+      "'c'",
+      '"d"',
+      'n',
+      'é',
+    ];
     let valid = 0;
     for (let i = 0; i < 6_000; i++) {
       const written = `{"a": ${Array.from({ length: Math.floor(rng.uniform() * 8) }, () => pick(rng, parts)).join('')}}`;
