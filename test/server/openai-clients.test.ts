@@ -100,6 +100,39 @@ describe('the official clients', () => {
     );
   });
 
+  test.each([false, true])('TypeScript: a loop of tools runs, streamed %s', async (stream) => {
+    const seen: unknown[] = [];
+    const see = zodFunction({ name: 'see', parameters: fox, function: (args) => (seen.push(args), 'A fox.') });
+    const asked = { ...common, max_tokens: 60, tools: [see], tool_choice: 'required' as const, parallel_tool_calls: false };
+    const options = { maxChatCompletions: 2 };
+    const runner = stream
+      ? openai.chat.completions.runTools({ ...asked, stream: true }, options)
+      : openai.chat.completions.runTools(asked, options);
+    await runner.done();
+    expect(runner.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant', 'tool']);
+    expect(seen.map((args) => fox.safeParse(args).success)).toEqual([true, true]);
+    expect(runner.messages[2]).toMatchObject({ content: 'A fox.' });
+  });
+
+  test('TypeScript: a conversation goes on behind a call that was cut', async () => {
+    const text = { type: 'string', minLength: 400 };
+    const parameters = { type: 'object', properties: { text }, required: ['text'], additionalProperties: false };
+    const tools = [{ type: 'function' as const, function: { name: 'note', parameters } }];
+    const asked = { ...common, tools, tool_choice: 'required' as const };
+    const { choices } = await openai.chat.completions.create({ ...asked, max_tokens: 60 });
+    const [{ message, finish_reason: reason }] = choices as [OpenAI.ChatCompletion.Choice];
+    const [call] = message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
+    expect(reason).toBe('length');
+    expect(call.function.arguments).toMatch(/^\{"text": "[^"]+$/);
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      ...common.messages,
+      message,
+      { role: 'tool', tool_call_id: call.id, content: [{ type: 'text', text: 'These arguments are no JSON.' }] },
+    ];
+    const next = await openai.chat.completions.create({ ...asked, messages, max_tokens: 4 });
+    expect(next.usage?.completion_tokens).toBe(4);
+  });
+
   test('TypeScript: log-probabilities, three choices', async () => {
     const reported = await openai.chat.completions.create({ ...common, max_tokens: 3, logprobs: true, top_logprobs: 2 });
     const content = reported.choices[0]!.logprobs!.content!;
