@@ -8,7 +8,7 @@ import type { CallForm } from './call-forms.ts';
 import { isHarmony } from './harmony.ts';
 import { THINK } from './output-parser.ts';
 import type { ThoughtTags } from './output-parser.ts';
-import { callReader, fitToolMessages } from './tool-messages.ts';
+import { callReader, fitToolMessages, showsTools } from './tool-messages.ts';
 import type { PlainMessage } from './tool-messages.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
@@ -84,7 +84,7 @@ export class ChatTemplate {
 
   /** Whether the template shows tools to the model. */
   get knowsTools(): boolean {
-    return this.#source.includes('tools');
+    return showsTools(this.#source);
   }
 
   /** Whether it takes them from a message of role `system`, as Phi-4-mini's does. */

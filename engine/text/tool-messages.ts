@@ -12,9 +12,18 @@ export function fitToolMessages(messages: readonly PlainMessage[], source: strin
   if (!system.some((message) => message.role === 'tool' || callsOf(message).length > 0)) return system;
   const named = wantsShortIds(source) ? system.map(withShortIds) : system;
   if (source.includes('tool_responses') && !/role['"\]]*\s*==\s*['"]tool['"]/.test(source)) return joinResponses(named);
-  const written = source.includes('tool_calls') ? named : named.map((message) => withWrittenCalls(message, writing));
-  return /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
+  const written = takesCalls(source) ? named : named.map((message) => withWrittenCalls(message, writing));
+  return showsTools(source) && /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
 }
+
+/** Whether a template shows the model what tools there are. */
+export const showsTools = (source: string): boolean => source.includes('tools');
+
+/**
+ * Where it does not, a system message asks for calls in our form, and those that were made must not look otherwise. DeepSeek's distilled models have such
+ * templates, with a form of calls that nobody asked them for.
+ */
+const takesCalls = (source: string): boolean => showsTools(source) && source.includes('tool_calls');
 
 /** Characters of a conversation's arguments that are mended: more of them would fit into no context, and take a second. */
 const MENDED_CHARACTERS = 1 << 20;
@@ -25,7 +34,7 @@ const MENDED_CHARACTERS = 1 << 20;
  * elsewhere: clients send it back with every turn, so that refusing it would end the conversation.
  */
 export function callReader(source: string): (call: unknown) => unknown {
-  const showsText = !source.includes('tool_calls') || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
+  const showsText = !takesCalls(source) || /arguments['"\]]*\s+is\s+(?:not\s+)?string/.test(source);
   let left = MENDED_CHARACTERS;
   const mend = (text: string): string | undefined => ((left -= text.length) < 0 ? undefined : mendJson(text));
   return (call) => {

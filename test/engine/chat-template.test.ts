@@ -28,7 +28,7 @@ describe('ChatTemplate', () => {
 
   test('templates see tokens, extra variables, joined parts, parsed tool arguments and tojson with indent', () => {
     const template = new ChatTemplate(
-      '{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson(indent=2) }}{% endfor %}{% endfor %}{{ mood }}',
+      '{# tools #}{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson(indent=2) }}{% endfor %}{% endfor %}{{ mood }}',
       { bos_token: '<s>' },
     );
     const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{"x":1}' } };
@@ -43,7 +43,7 @@ describe('ChatTemplate', () => {
   });
 
   test('a call whose arguments are empty has none', () => {
-    const template = new ChatTemplate('{{ messages[0].tool_calls[0].function.arguments | tojson }}');
+    const template = new ChatTemplate('{# tools #}{{ messages[0].tool_calls[0].function.arguments | tojson }}');
     const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '' } };
     expect(template.render([{ role: 'assistant', content: null, tool_calls: [call] }])).toBe('{}');
   });

@@ -37,6 +37,12 @@ describe('tool messages', () => {
     expect(new ChatTemplate(EACH).render(last)).toBe(`${said.slice(0, 3).join('\n')}[assistant]Warm.[user]Oh.`);
   });
 
+  test("a template that shows no tools, as DeepSeek's distilled models have it, gets calls as they were asked for, though it has a form", () => {
+    const distilled =
+      "{% for m in messages %}{% if m['role'] == 'assistant' and m['tool_calls'] %}{% for c in m['tool_calls'] %}{{ '```json' + c['function']['arguments'] + '```' }}{% endfor %}{% endif %}{% if m['role'] == 'tool' %}<output>{% endif %}[{{ m['role'] }}]{{ m['content'] }}{% endfor %}";
+    expect(new ChatTemplate(distilled).render(TALK)).toBe(new ChatTemplate(EACH).render(TALK));
+  });
+
   test('a template that shows tools and results, but no calls, gets them in its own form', () => {
     const lfm2 = `{{ tools | tojson }}{% for m in messages %}{% if m.role == "tool" %}(tool){% endif %}{{ m.content }}{% endfor %}`;
     const template = new ChatTemplate(lfm2, {}, (token) => token === '<|tool_call_start|>');
@@ -60,7 +66,7 @@ describe('tool messages', () => {
   ])('arguments %s are an object to a template; what is none is shown where texts are printed', (_, written, read, shown) => {
     const talk: ChatMessage[] = [{ role: 'assistant', content: null, tool_calls: [call('a', 'f', written)] }];
     const each = (print: string): string =>
-      `{% for m in messages %}{% for c in m.tool_calls %}{% set a = c.function.arguments %}${print}{% endfor %}{% endfor %}`;
+      `{# tools #}{% for m in messages %}{% for c in m.tool_calls %}{% set a = c.function.arguments %}${print}{% endfor %}{% endfor %}`;
     const printed = each('{{ a | tojson }}');
     expect(new ChatTemplate(printed).render(talk)).toBe(read);
     const walked = each('{% for key, value in a.items() %}{{ key }}={{ value | tojson }};{% endfor %}');
@@ -75,7 +81,7 @@ describe('tool messages', () => {
 
   test('what is mended of a conversation is bounded', () => {
     const printed =
-      '{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson | length }} {% endfor %}{% endfor %}';
+      '{# tools #}{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson | length }} {% endfor %}{% endfor %}';
     const long = (length: number) => call('a', 'f', `{'a': '${'x'.repeat(length)}'}`);
     const talk: ChatMessage[] = [{ role: 'assistant', content: null, tool_calls: [long(1_000_000), long(100_000), long(9)] }];
     expect(new ChatTemplate(printed).render(talk)).toBe('1000009 2 2 ');
@@ -83,13 +89,13 @@ describe('tool messages', () => {
 
   test("Mistral's templates get ids of nine letters and digits, the same for a call and its result", () => {
     const mistral =
-      "{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}{{ raise_exception('length 9!') }}{% endif %}[TOOL_CALLS]{{ c.id }}{% endfor %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}";
+      "{# tools #}{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}{{ raise_exception('length 9!') }}{% endif %}[TOOL_CALLS]{{ c.id }}{% endfor %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}";
     expect(new ChatTemplate(mistral).render(TALK)).toBe('[TOOL_CALLS]f01234567[TOOL_CALLS]00000000b(f01234567)(00000000b)');
   });
 
   test("Gemma 4's first template gets results, and the answer to them, within the message that called", () => {
     const gemma =
-      "{% for m in messages %}[{{ m['role'] }}]{% for c in m['tool_calls'] or [] %}call:{{ c.function.name }};{% endfor %}{% for r in m['tool_responses'] or [] %}{{ r | tojson }};{% endfor %}{{ m['content'] }}{% endfor %}";
+      "{# tools #}{% for m in messages %}[{{ m['role'] }}]{% for c in m['tool_calls'] or [] %}call:{{ c.function.name }};{% endfor %}{% for r in m['tool_responses'] or [] %}{{ r | tojson }};{% endfor %}{{ m['content'] }}{% endfor %}";
     const answered: ChatMessage[] = [...TALK.slice(0, 4), { role: 'assistant', content: 'Warm.' }];
     expect(new ChatTemplate(gemma).render(answered)).toBe(
       '[user]Weather?[assistant]call:weather;call:time;{"name": "weather", "response": {"degrees": 20}};{"name": "time", "response": "noon"};Warm.',
