@@ -42,9 +42,10 @@ export function callReader(source: string): (call: unknown) => unknown {
     const { arguments: text } = call['function'];
     if (typeof text !== 'string') return call;
     const said = readJson(text, mend);
-    // Clients that take arguments for a value make JSON of them once more.
+    // Clients that take arguments for a value make JSON of them once more; the AI SDK does where it could not read them.
+    const written = typeof said === 'string' ? said : text;
     const read = typeof said === 'string' ? readJson(said, mend) : said;
-    const shown = showsText && text.trim() !== '' ? text : {};
+    const shown = showsText && written.trim() !== '' ? written : {};
     return { ...call, function: { ...call['function'], arguments: isObject(read) ? read : shown } };
   };
 }

@@ -57,7 +57,7 @@ describe('tool messages', () => {
     ['blank', ' ', '{}', '{}'],
     ['as Python prints them', "{'a': True,}", '{"a": true}', '{"a": true}'],
     ['as JSON of their JSON', '"{\\"a\\": 1}"', '{"a": 1}', '{"a": 1}'],
-    ['as JSON of a text', '"Perth"', '{}', '"Perth"'],
+    ['as JSON of what is none', '"{\\"a\\": [1, "', '{}', '{"a": [1, '],
     ['quoted in quotes', '{"a": "b "c""}', '{}', '{"a": "b "c""}'],
     ['cut', '{"a": [1, ', '{}', '{"a": [1, '],
     ['a list', '[1]', '{}', '[1]'],
