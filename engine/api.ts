@@ -8,6 +8,7 @@ import type { ModelTask } from './model-types.ts';
 import type { SamplingParams } from './sampling.ts';
 
 export type { SamplingParams };
+export type * from './status.ts';
 
 export type ChatRole = 'system' | 'developer' | 'user' | 'assistant' | 'tool';
 
@@ -352,34 +353,6 @@ export interface TunedKernel {
   readonly chosen: string;
   /** By candidate, the one that is taken without a measurement first; absent where an earlier start measured. */
   readonly microseconds?: Readonly<Record<string, number>>;
-}
-
-/** Counters since start and gauges of this moment; cheap to take, never touches the GPU. */
-export interface EngineStatus {
-  readonly state: 'loading' | 'ready' | 'lost' | 'closing';
-  /** performance.now() of the last completed GPU submission, and whether work is pending. */
-  readonly lastProgress: number;
-  readonly pending: boolean;
-  readonly running: number;
-  readonly waiting: number;
-  /** Prompt tokens of waiting chats that the prefix cache does not have; of many only an upper bound. */
-  readonly waitingTokens: number;
-  readonly gpuBuffers: number;
-  readonly gpuBytes: number;
-  readonly dispatches: number;
-  readonly submits: number;
-  readonly bytesRead: number;
-  readonly kvPagesTotal: number;
-  readonly kvPagesUsed: number;
-  /** Of the layers that see a window only, whose pages are others; 0 where there are none. */
-  readonly windowPagesTotal: number;
-  readonly windowPagesUsed: number;
-  readonly promptTokens: number;
-  readonly generatedTokens: number;
-  readonly cachedTokens: number;
-  /** Guesses verified by speculative decoding, and how many were right. */
-  readonly draftedTokens: number;
-  readonly acceptedTokens: number;
 }
 
 /** GPU time of one kernel variant since profiling was switched on. */

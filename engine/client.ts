@@ -4,31 +4,8 @@ import { EngineError } from './errors.ts';
 import type { ClientMessage, HostMessage, MessagePortLike } from './host.ts';
 import { OPERATIONS } from './protocol.ts';
 import type { Operations } from './protocol.ts';
+import { EMPTY_STATUS } from './status.ts';
 import { Caller } from './util/rpc.ts';
-
-/** What status() says before the host has said anything, and (with state 'lost') after the port has closed. */
-export const EMPTY_STATUS: EngineStatus = {
-  state: 'loading',
-  lastProgress: 0,
-  pending: false,
-  running: 0,
-  waiting: 0,
-  waitingTokens: 0,
-  gpuBuffers: 0,
-  gpuBytes: 0,
-  dispatches: 0,
-  submits: 0,
-  bytesRead: 0,
-  kvPagesTotal: 0,
-  kvPagesUsed: 0,
-  windowPagesTotal: 0,
-  windowPagesUsed: 0,
-  promptTokens: 0,
-  generatedTokens: 0,
-  cachedTokens: 0,
-  draftedTokens: 0,
-  acceptedTokens: 0,
-};
 
 /** A proxy of the engine at the other end of a port. Usable once `ready` has resolved. */
 export type EngineClient = EngineConnection & Operations;

@@ -1,5 +1,5 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
-import type { ChatEvent, ChatRequest, EngineStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
+import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { EngineError, assert } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
@@ -100,21 +100,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
   }
 
   /** Counters and gauges for the engine's snapshot. */
-  status(): Pick<
-    EngineStatus,
-    | 'running'
-    | 'waiting'
-    | 'waitingTokens'
-    | 'kvPagesTotal'
-    | 'kvPagesUsed'
-    | 'windowPagesTotal'
-    | 'windowPagesUsed'
-    | 'promptTokens'
-    | 'generatedTokens'
-    | 'cachedTokens'
-    | 'draftedTokens'
-    | 'acceptedTokens'
-  > {
+  status(): ChatStatus {
     const { scheduler, pool } = this.#parts;
     const { numRunning: running, numWaiting: waiting, numWaitingTokens: waitingTokens, numPagesHeld: kvPagesUsed, guesses } = scheduler;
     const { numWindowPages: windowPagesTotal, numWindowPagesHeld: windowPagesUsed } = scheduler;

@@ -11,6 +11,7 @@ import type { Replaceable } from '../ops/replaceable.ts';
 import type { Platform } from '../platform/platform.ts';
 import { operations } from '../protocol.ts';
 import type { Engine, OperationName, Operations, TaskOperations } from '../protocol.ts';
+import { EMPTY_CHAT_STATUS } from '../status.ts';
 import { stepWork } from '../ops/kernel-work.ts';
 import { beginTuning, endTuning } from '../runner/tuned-kernels.ts';
 import { ChatEngine } from './chat-engine.ts';
@@ -224,28 +225,16 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     // A device that hangs must show beside one that works: of those with work pending, the one that has waited longest counts.
     const lastProgress =
       pending.length > 0 ? Math.min(...pending.map((one) => one.lastProgress)) : Math.max(...stats.map((one) => one.lastProgress));
-    const chat = this.#tasks.chat?.status();
     return {
       state: this.#state,
       lastProgress,
       pending: pending.length > 0,
-      running: chat?.running ?? 0,
-      waiting: chat?.waiting ?? 0,
-      waitingTokens: chat?.waitingTokens ?? 0,
+      ...(this.#tasks.chat?.status() ?? EMPTY_CHAT_STATUS),
       gpuBuffers: sum('buffers'),
       gpuBytes: sum('bufferBytes'),
       dispatches: sum('dispatches'),
       submits: sum('submits'),
       bytesRead: sum('bytesRead'),
-      kvPagesTotal: chat?.kvPagesTotal ?? 0,
-      kvPagesUsed: chat?.kvPagesUsed ?? 0,
-      windowPagesTotal: chat?.windowPagesTotal ?? 0,
-      windowPagesUsed: chat?.windowPagesUsed ?? 0,
-      promptTokens: chat?.promptTokens ?? 0,
-      generatedTokens: chat?.generatedTokens ?? 0,
-      cachedTokens: chat?.cachedTokens ?? 0,
-      draftedTokens: chat?.draftedTokens ?? 0,
-      acceptedTokens: chat?.acceptedTokens ?? 0,
     };
   }
 

@@ -16,8 +16,8 @@ import type {
 } from '../../engine/api.ts';
 import { operations } from '../../engine/protocol.ts';
 import type { Engine, Operations } from '../../engine/protocol.ts';
-import { EMPTY_STATUS } from '../../engine/client.ts';
 import { EngineError } from '../../engine/errors.ts';
+import { EMPTY_STATUS } from '../../engine/status.ts';
 
 export const VOICES: readonly string[] = [
   ...[1, 2, 3, 4, 5, 6].map((n) => `aus-female-${n}`),
