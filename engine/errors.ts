@@ -55,6 +55,21 @@ export class EngineError extends Error {
   }
 }
 
+/** What a request ends with when its caller went away. */
+export function requestAborted(cause?: unknown): EngineError {
+  return new EngineError('aborted', 'the request was aborted', { cause });
+}
+
+/** What a request ends with when its signal is aborted: the signal's reason where that is an EngineError, as a server gives that shuts down. */
+export function abortErrorOf({ reason }: { readonly reason: unknown }): EngineError {
+  return reason instanceof EngineError ? reason : requestAborted(reason);
+}
+
+/** What requests end with, or are refused with, when the engine closes. */
+export function engineClosing(): EngineError {
+  return new EngineError('shutting_down', 'the engine is closing');
+}
+
 /** Refusals that name a place already: of a model that is loaded as a part of another, it is not the other's. */
 const placed = new WeakSet<EngineError>();
 

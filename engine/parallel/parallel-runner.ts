@@ -1,5 +1,5 @@
 import type { BlockTable } from '../cache/block-table.ts';
-import { EngineError, assert } from '../errors.ts';
+import { EngineError, assert, engineClosing } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import { LOGPROB_WORDS } from '../ops/logits.ts';
 import { parseLogprobs } from '../runner/logit-processors.ts';
@@ -90,7 +90,7 @@ export class ParallelRunner {
   }
 
   async close(): Promise<void> {
-    this.#failure ??= new EngineError('shutting_down', 'the engine is closing');
+    this.#failure ??= engineClosing();
     this.#parts.signals.fail();
     await Promise.all(this.#parts.ranks.map((rank) => rank.close()));
   }

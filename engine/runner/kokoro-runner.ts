@@ -1,4 +1,4 @@
-import { EngineError, LOAD_AS_F32 } from '../errors.ts';
+import { EngineError, LOAD_AS_F32, requestAborted } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocate } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -275,7 +275,7 @@ export class KokoroRunner {
 
 /** Tells a waiter that went away so. */
 function gone({ signal, reject }: Waiting): boolean {
-  if (signal.aborted) reject(new EngineError('aborted', 'the request was aborted'));
+  if (signal.aborted) reject(requestAborted());
   return signal.aborted;
 }
 

@@ -1,7 +1,7 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
 import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError, assert } from '../errors.ts';
+import { EngineError, assert, engineClosing, requestAborted } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -112,8 +112,8 @@ export class ChatEngine implements TaskOperations<'chat'> {
   /** Answers a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
     const events = new AsyncQueue<ChatEvent>();
-    const aborted = (): void => events.fail(new EngineError('aborted', 'the request was aborted'));
-    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    const aborted = (): void => events.fail(requestAborted());
+    if (signal.aborted) throw requestAborted();
     const job = await this.#enqueue(request, events);
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) aborted();
@@ -151,7 +151,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
 
   /** Aborts what runs and waits for the last step. */
   async close(): Promise<void> {
-    this.#fail(new EngineError('shutting_down', 'the engine is closing'));
+    this.#fail(engineClosing());
     await this.#running;
     await this.#parts.grammars.close();
     await this.#parts.texts.close();

@@ -2,7 +2,7 @@
 import type { EngineInfo, EngineStatus, KernelReport, MemoryPlan, ProfileEntry, TunedKernel } from '../api.ts';
 import { chatAdapters } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError, namingModel } from '../errors.ts';
+import { EngineError, engineClosing, namingModel } from '../errors.ts';
 import { Device } from '../gpu/device.ts';
 import { KernelFault } from '../gpu/kernel-fault.ts';
 import type { ModelTask } from '../model-types.ts';
@@ -254,7 +254,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
 
   #loaded<T>(task: T | undefined, name: string): T {
     if (this.#state === 'lost') throw new EngineError('device_lost', 'the GPU device was lost; the engine is being rebuilt');
-    if (this.#state === 'closing') throw new EngineError('shutting_down', 'the engine is closing');
+    if (this.#state === 'closing') throw engineClosing();
     if (!task) throw new EngineError('unsupported', `no ${name} model is loaded`);
     return task;
   }

@@ -4,7 +4,7 @@ import { keptSound, wholeSound } from '../audio/kept-sound.ts';
 import type { KeptSound } from '../audio/kept-sound.ts';
 import { SpeechFinder, withShortEnds } from '../audio/speech-segments.ts';
 import type { SpeechRules } from '../audio/speech-segments.ts';
-import { EngineError } from '../errors.ts';
+import { requestAborted } from '../errors.ts';
 import { VAD_CHUNK, VAD_RATE } from '../models/silero-vad/silero-vad.ts';
 import type { VadRunner } from '../runner/vad-runner.ts';
 import type { Job } from './transcription-job.ts';
@@ -30,7 +30,7 @@ export async function heardOf({ sound, request: { vad = true } }: Job, runner: V
   const rules = vad === true ? RULES : rulesOf(vad);
   const finder = new SpeechFinder(rules, { sampleRate: VAD_RATE, chunk: VAD_CHUNK });
   for await (const block of runner.probabilities(sound)) {
-    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    if (signal.aborted) throw requestAborted();
     for (const probability of block) finder.push(probability);
   }
   const stretches = finder.finish(sound.length);

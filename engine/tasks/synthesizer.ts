@@ -4,7 +4,7 @@ import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { joinable } from '../audio/pauses.ts';
 import type { Pause } from '../audio/pauses.ts';
-import { EngineError } from '../errors.ts';
+import { EngineError, engineClosing, requestAborted } from '../errors.ts';
 import type { Remedy } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
@@ -141,7 +141,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
    * anything to say or with more phonemes than allowed. The same (seed, text, voice, speed) gives the same samples whatever else runs.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
-    if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
+    if (this.#closed) throw engineClosing();
     const { speed = 1, seed = randomSeed() } = request;
     const { voice, accent } = this.#voice(request.voice);
     if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {
@@ -222,7 +222,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     if (phonemesAtMost(normal) <= limit) return pieces;
     const all: Piece[] = [];
     for await (const piece of pieces) {
-      if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+      if (signal.aborted) throw requestAborted();
       all.push(piece);
     }
     return replay(all);

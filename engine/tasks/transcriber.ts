@@ -4,7 +4,7 @@ import { wholeSound } from '../audio/kept-sound.ts';
 import { arraySource } from '../audio/sample-source.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError, namingModel } from '../errors.ts';
+import { EngineError, engineClosing, namingModel, requestAborted } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { languagesOf, transcriptPrompt } from '../models/whisper/config.ts';
 import { loadWhisperModel, readWhisperFolder } from '../models/whisper/load.ts';
@@ -129,9 +129,9 @@ export class Transcriber implements TaskOperations<'transcription'> {
 
   /** Transcribes a request; throws EngineError before the first event when it cannot be served. Ending the iteration aborts. */
   async *transcribe(request: Request, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
-    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    if (signal.aborted) throw requestAborted();
     const job = this.#accept(request);
-    const aborted = (): void => job.events.fail(new EngineError('aborted', 'the request was aborted'));
+    const aborted = (): void => job.events.fail(requestAborted());
     signal.addEventListener('abort', aborted, { once: true });
     try {
       await this.#cut(job, signal);
@@ -147,7 +147,7 @@ export class Transcriber implements TaskOperations<'transcription'> {
 
   /** Aborts what runs and waits for the last step. */
   async close(): Promise<void> {
-    this.#fail(new EngineError('shutting_down', 'the engine is closing'));
+    this.#fail(engineClosing());
     await this.#decoder.idle();
   }
 

@@ -4,7 +4,7 @@ import type { KeptSound } from '../audio/kept-sound.ts';
 import type { SampleSource } from '../audio/sample-source.ts';
 import { cutAtPauses, isSilent } from '../audio/windows.ts';
 import { windowFrames } from '../models/whisper/config.ts';
-import { EngineError, assert } from '../errors.ts';
+import { assert, requestAborted } from '../errors.ts';
 import type { WhisperModel } from '../models/whisper/load.ts';
 import { wordsOf } from '../text/words.ts';
 import type { AsyncQueue } from '../util/async-queue.ts';
@@ -90,7 +90,7 @@ export interface TokenText {
 export async function cutWindows(job: Job, { config }: Model, signal: AbortSignal): Promise<void> {
   const { sampleRate } = config.mel;
   for await (const { start, samples, silent } of cutAtPauses(job.heard, sampleRate, config.windows.samples / sampleRate)) {
-    if (signal.aborted) throw new EngineError('aborted', 'the request was aborted');
+    if (signal.aborted) throw requestAborted();
     const { length } = samples;
     // A decoder that closes a segment every few steps of time would be heard again without end.
     const seeks = Math.ceil(length / sampleRate);

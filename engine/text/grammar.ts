@@ -2,7 +2,7 @@
  * Constrained decoding: which tokens may come next, as a bitmask the sampler applies on the GPU. The automaton is xgrammar (WASM), which runs in
  * threads of its own; this file deals grammars out to them and is what one sequence carries. How, and why: engine/README.md.
  */
-import { EngineError } from '../errors.ts';
+import { EngineError, engineClosing } from '../errors.ts';
 import type { PlatformWorker } from '../platform/platform.ts';
 import { HERMES } from './call-forms.ts';
 import type { CallForm } from './call-forms.ts';
@@ -136,7 +136,7 @@ export class Grammars {
    * one that compiles something else.
    */
   #threadFor(key: string): GrammarThread {
-    if (this.#closed) throw new EngineError('shutting_down', 'the engine is closing');
+    if (this.#closed) throw engineClosing();
     const threads = [...this.#threads];
     const least = (some: readonly GrammarThread[]): GrammarThread | undefined =>
       some.reduce<GrammarThread | undefined>((best, thread) => (best && best.load <= thread.load ? best : thread), undefined);

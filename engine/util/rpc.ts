@@ -3,7 +3,7 @@
  * their types; from it both sides get their methods. The caller gives credit for so many events, so a reader that stops reading stops its
  * producer. What happens to all calls in one tick can travel in one message.
  */
-import { EngineError, fromPlainError, toPlainError } from '../errors.ts';
+import { EngineError, abortErrorOf, fromPlainError, toPlainError } from '../errors.ts';
 import type { PlainError } from '../errors.ts';
 
 /** An operation that answers with events. `Types` exists for the compiler only. */
@@ -110,14 +110,14 @@ export class Caller<Table extends OperationTable> {
   }
 
   async *#stream(name: string, request: unknown, signal: AbortSignal, window: number): AsyncGenerator<unknown, void, undefined> {
-    if (signal.aborted) throw abortError(signal);
+    if (signal.aborted) throw abortErrorOf(signal);
     if (this.#failure) throw this.#failure;
     const { id, call } = this.#begin(name, request, window);
     const stop = (): void => {
       if (this.#calls.delete(id) && !call.endedByHost && !this.#failure) this.#post({ type: 'abort', id });
     };
     const onAbort = (): void => {
-      call.settle(abortError(signal));
+      call.settle(abortErrorOf(signal));
       stop();
     };
     signal.addEventListener('abort', onAbort, { once: true });
@@ -145,12 +145,6 @@ export class Caller<Table extends OperationTable> {
     this.#post({ type: 'call', id, name, request, credits });
     return { id, call };
   }
-}
-
-function abortError(signal: AbortSignal): EngineError {
-  return signal.reason instanceof EngineError
-    ? signal.reason
-    : new EngineError('aborted', 'the request was aborted', { cause: signal.reason });
 }
 
 /** What one call has received and its reader has not taken yet; at most a window's worth. */

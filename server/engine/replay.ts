@@ -1,5 +1,5 @@
 /** A call that outlives the engine process it was made in, as long as nothing of its answer has gone out. */
-import { EngineError } from '../../engine/errors.ts';
+import { EngineError, abortErrorOf } from '../../engine/errors.ts';
 
 export interface ReplayOptions<Run, Event> {
   /** The engine's life the call begins in. */
@@ -36,14 +36,9 @@ async function* events<Run, Event extends { readonly type: string }>(
   } catch (error) {
     if (isStreaming || signal.aborted || !(error instanceof EngineError && error.code === 'device_lost')) throw error;
     const following = await next(run, signal);
-    if (signal.aborted) throw abortError(signal);
+    if (signal.aborted) throw abortErrorOf(signal);
     if (following === undefined) throw error;
     run = following;
   }
   for await (const event of call(run, start)) if (start === undefined || event.type !== 'start') yield event;
-}
-
-function abortError(signal: AbortSignal): EngineError {
-  const { reason } = signal as { readonly reason: unknown };
-  return reason instanceof EngineError ? reason : new EngineError('aborted', 'the request was aborted', { cause: reason });
 }
