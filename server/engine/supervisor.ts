@@ -1,20 +1,13 @@
 /** Keeps an engine process alive: starts it, starts it again when it dies or hangs, and is an Engine to the listeners meanwhile. */
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import type { EngineInfo, EngineStatus, MemoryPlan } from '../../engine/api.ts';
-import { connectEngine } from '../../engine/client.ts';
-import type { EngineClient } from '../../engine/client.ts';
-import { EngineError, fromPlainError } from '../../engine/errors.ts';
-import type { HostMessage, MessagePortLike } from '../../engine/host.ts';
+import { EngineError } from '../../engine/errors.ts';
 import { operations } from '../../engine/protocol.ts';
 import type { OperationName, OperationRow, Operations } from '../../engine/protocol.ts';
 import { EMPTY_STATUS } from '../../engine/status.ts';
-import type { BugMessage, FailedMessage, PlannedMessage, StartMessage } from './port.ts';
 import type { Logger } from '../log.ts';
+import { EngineRun } from './engine-run.ts';
+import type { StartMessage } from './port.ts';
 import { replayed } from './replay.ts';
-import { TSX_ARGV } from '../tsx.ts';
 
 export interface SupervisorOptions {
   readonly start: Omit<StartMessage, 'type'>;
@@ -41,10 +34,6 @@ const MAX_DELAY_MS = 32_000;
 const MAX_ATTEMPTS = 10;
 /** The same before it was ever ready: somebody is waiting at a terminal to hear why. */
 const MAX_FIRST_ATTEMPTS = 3;
-const WATCH_INTERVAL_MS = 250;
-const KEPT_LINES = 20;
-/** How long a process that was asked to close may take. */
-const CLOSE_MS = 1_000;
 
 /** An Engine that outlives its process. */
 export type EngineSupervisor = Supervisor & Operations;
@@ -201,158 +190,5 @@ class Supervisor {
     this.#gaveUp = true;
     this.#wake();
     this.#options.onGiveUp(error);
-  }
-}
-
-/** One life of the engine process. */
-class EngineRun {
-  readonly child: ChildProcess;
-  readonly client: EngineClient;
-  /** How it ended, for the log. */
-  readonly ended: Promise<string>;
-  /** The last lines of its stderr. */
-  readonly lastErrors: string[] = [];
-  /** What it said before it gave up. */
-  failure: EngineError | undefined;
-  isReady = false;
-  #readyAt: number | undefined;
-  #killedBecause: string | undefined;
-  readonly #watchdog: Watchdog;
-  readonly #log: Logger;
-  onPlan: SupervisorOptions['onPlan'];
-
-  constructor(
-    { entry, environment }: Required<Pick<SupervisorOptions, 'entry' | 'environment'>>,
-    start: StartMessage,
-    log: Logger,
-    watchdogMs: number,
-  ) {
-    this.child = fork(fileURLToPath(entry), {
-      env: { ...process.env, ...environment },
-      serialization: 'advanced',
-      execArgv: [...TSX_ARGV],
-      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    });
-    const { child } = this;
-    this.#log = log.child({ source: 'engine' });
-    if (child.stdout) createInterface(child.stdout).on('line', (line) => this.#log.info(line));
-    // Drivers warn about much; it matters when the process then dies.
-    if (child.stderr) {
-      createInterface(child.stderr).on('line', (line) => {
-        this.#log.info(line);
-        this.lastErrors.push(line);
-        if (this.lastErrors.length > KEPT_LINES) this.lastErrors.shift();
-      });
-    }
-    this.ended = new Promise((resolve) => {
-      child.on('error', (error) => resolve(`could not be run: ${error.message}`));
-      child.on('exit', (code, signal) => resolve(this.#killedBecause ?? (signal ? `signal ${signal}` : `exit code ${code}`)));
-    });
-    this.client = connectEngine(this.#port());
-    const kill = (why: string): void => {
-      this.#killedBecause = `killed: ${why}`;
-      child.kill('SIGKILL');
-    };
-    this.#watchdog = new Watchdog(this.client, () => child.connected, watchdogMs, kill);
-    void this.client.ready.then(
-      () => {
-        this.isReady = true;
-        this.#readyAt = performance.now();
-      },
-      () => {},
-    );
-    void this.ended.then(() => {
-      this.isReady = false;
-      this.#watchdog.stop();
-    });
-    child.send(start, () => {});
-  }
-
-  /** Milliseconds since it got ready; 0 if it never did. */
-  get livedMs(): number {
-    return this.#readyAt === undefined ? 0 : performance.now() - this.#readyAt;
-  }
-
-  get stalledMs(): number {
-    return this.isReady ? this.#watchdog.stalledMs : 0;
-  }
-
-  async close(): Promise<void> {
-    const timer = setTimeout(() => this.child.kill('SIGKILL'), this.isReady ? CLOSE_MS : 0);
-    await Promise.race([this.client.close(), this.ended]);
-    this.child.kill('SIGKILL');
-    await this.ended;
-    clearTimeout(timer);
-  }
-
-  #port(): MessagePortLike {
-    const { child } = this;
-    return {
-      post: (message) => void (child.connected && child.send(message as object, () => {})),
-      onMessage: (callback) =>
-        void child.on('message', (message: FailedMessage | BugMessage | PlannedMessage | HostMessage) => {
-          if (message.type === 'failed') this.failure = fromPlainError(message.error);
-          else if (message.type === 'bug') this.#log.error(message.text);
-          else if (message.type === 'planned') this.onPlan?.(message.plan);
-          else callback(message);
-        }),
-      onClose: (callback) => {
-        child.on('disconnect', callback);
-        child.on('exit', callback);
-      },
-    };
-  }
-}
-
-/** Calls `kill` once when a ready engine stands still. */
-class Watchdog {
-  readonly #client: EngineClient;
-  readonly #isConnected: () => boolean;
-  readonly #limitMs: number;
-  readonly #kill: (why: string) => void;
-  readonly #timer: NodeJS.Timeout;
-  #lastTick = performance.now();
-  #lastProgress = -1;
-  #progressAt = performance.now();
-
-  constructor(client: EngineClient, isConnected: () => boolean, limitMs: number, kill: (why: string) => void) {
-    this.#client = client;
-    this.#isConnected = isConnected;
-    this.#limitMs = limitMs;
-    this.#kill = kill;
-    this.#timer = setInterval(() => this.#tick(), WATCH_INTERVAL_MS);
-  }
-
-  get stalledMs(): number {
-    return performance.now() - this.#progressAt;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  #tick(): void {
-    const now = performance.now();
-    // If this process itself stood still (a debugger, a suspended machine), the engine's news are not read yet.
-    const late = now - this.#lastTick > 8 * WATCH_INTERVAL_MS;
-    this.#lastTick = now;
-    const status = this.#client.status();
-    if (status.state === 'loading' || late || !status.pending || status.lastProgress !== this.#lastProgress) {
-      this.#lastProgress = status.lastProgress;
-      this.#progressAt = now;
-    }
-    if (status.state === 'loading' || late) return;
-    const why = this.#problem(status.state, now);
-    if (why === undefined) return;
-    this.stop();
-    this.#kill(why);
-  }
-
-  #problem(state: EngineStatus['state'], now: number): string | undefined {
-    const seconds = Math.round(this.#limitMs / 1000);
-    // A process that is dying closes its connection a moment before it is known how it ended.
-    if (state === 'lost' && this.#isConnected()) return 'the GPU device was lost';
-    if (now - this.#progressAt > this.#limitMs) return `no GPU progress for ${seconds} s`;
-    return now - this.#client.lastHeard > this.#limitMs ? `no sign of life for ${seconds} s` : undefined;
   }
 }
