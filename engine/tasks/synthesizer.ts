@@ -1,11 +1,9 @@
-/** Text to speech: normalises and splits text, turns it into phonemes, speaks piece by piece. */
+/** Text to speech: a text's pieces (speech-pieces.ts), spoken in a voice, in order. */
 import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { joinable } from '../audio/pauses.ts';
-import type { Pause } from '../audio/pauses.ts';
-import { EngineError, engineClosing, requestAborted } from '../errors.ts';
-import type { Remedy } from '../errors.ts';
+import { EngineError, engineClosing } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
@@ -21,7 +19,6 @@ import type { ModelDemand } from '../runner/memory-plan.ts';
 import { Phonemizer } from '../text/phonemizer.ts';
 import { parsePhonemeRules, spellingsFor } from '../text/phonemes.ts';
 import type { Accent, Spellings } from '../text/phonemes.ts';
-import { halveText, normalizeText, phonemesAtMost, splitFirstClause, splitSentences } from '../text/speech-text.ts';
 import { withWeights } from '../weights/model-folder.ts';
 import { parseBlend } from '../util/voices.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
@@ -29,11 +26,11 @@ import { openModelFolder } from '../weights/open-model-folder.ts';
 import { weightDemand } from '../weights/storage.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
+import { SpeechCutter } from './speech-pieces.ts';
+import type { Manner, SpeechPiece } from './speech-pieces.ts';
 
 /** Longest piece in one go, in seconds. */
 const MAX_PIECE_SECONDS = 20;
-/** Sentences with more phonemes are cut at clauses: about ten seconds, beyond which the prosody of such models suffers. */
-const MAX_PIECE_IDS = 160;
 /** Pieces of a request that wait to be spoken or are, at most: so many of a long text are in one batch. */
 const AHEAD = 4;
 /** How a text's phonemes are spelled for the model. */
@@ -41,7 +38,6 @@ const RULES = 'phoneme_rules.json';
 
 /** Published Kokoro's names: the language's letter (b is British English), then f or m. */
 const BRITISH = /^b[fm]_/;
-const ALLOW_MORE: Remedy = { does: 'allow more', settings: [{ name: 'maxSpeechPhonemes' }] };
 
 const SPEED_RANGE = [0.25, 4] as const;
 
@@ -50,19 +46,11 @@ interface Speaker {
   readonly accent: Accent;
 }
 
-interface Piece {
-  readonly text: string;
-  readonly ids: readonly number[];
-  /** What follows. */
-  readonly pause: Pause;
-}
-
 interface Parts {
   readonly runner: KokoroRunner;
   readonly voices: ReadonlyMap<string, Voice>;
   readonly phonemizer: Phonemizer;
-  /** Phonemes of a request at most, at speed 1 or more; as many fewer as the speed is below. */
-  readonly maxPhonemes: number;
+  readonly cutter: SpeechCutter;
 }
 
 export class Synthesizer implements TaskOperations<'speech'> {
@@ -133,7 +121,8 @@ export class Synthesizer implements TaskOperations<'speech'> {
       voices: [...voices.keys()],
       sampleRate,
     };
-    return new Synthesizer(info, { runner, voices, phonemizer, maxPhonemes: engine.maxSpeechPhonemes });
+    const cutter = new SpeechCutter({ phonemizer, maxIds: runner.maxIds, maxPhonemes: engine.maxSpeechPhonemes });
+    return new Synthesizer(info, { runner, voices, phonemizer, cutter });
   }
 
   /**
@@ -151,7 +140,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
     }
     if (!Number.isInteger(seed) || seed < SAMPLING.seed.min || seed > SAMPLING.seed.max)
       throw new EngineError('invalid_request', `seed must be an integer of 64 bits, got ${seed}`, { param: 'seed' });
-    const pieces = await this.#allowed(request.text, { speed, accent }, signal);
+    const pieces = await this.#parts.cutter.pieces(request.text, { speed, accent }, signal);
     const { value: first } = await pieces.next();
     if (!first) throw new EngineError('invalid_request', 'the text holds nothing that can be spoken', { param: 'text' });
     const sampleRate = this.info.sampleRate!;
@@ -168,10 +157,15 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 
   /** The pieces spoken: the first alone, so that it is heard soon, the others several at once. */
-  async *#inOrder(first: Piece, pieces: AsyncGenerator<Piece, undefined>, manner: Delivery, signal: AbortSignal): AsyncGenerator<Spoken> {
+  async *#inOrder(
+    first: SpeechPiece,
+    pieces: AsyncGenerator<SpeechPiece, undefined>,
+    manner: Delivery,
+    signal: AbortSignal,
+  ): AsyncGenerator<Spoken> {
     const begun: Promise<Spoken[]>[] = [];
     let ids = 0;
-    const begin = (piece: Piece): void => {
+    const begin = (piece: SpeechPiece): void => {
       const spoken = this.#speak(piece, ids, manner, signal);
       spoken.catch(() => undefined);
       ids += piece.ids.length;
@@ -214,74 +208,9 @@ export class Synthesizer implements TaskOperations<'speech'> {
     return { voice, accent: BRITISH.test(loudest) ? 'en-gb' : 'en-us' };
   }
 
-  /** The pieces of a text, found while it is spoken, or, where there may be more phonemes than allowed, before. */
-  async #allowed(text: string, { speed, accent }: Manner, signal: AbortSignal): Promise<AsyncGenerator<Piece, undefined>> {
-    const normal = normalizeText(text);
-    const limit = Math.floor(this.#parts.maxPhonemes * Math.min(1, speed));
-    const pieces = this.#counted(normal, limit, { speed, accent });
-    if (phonemesAtMost(normal) <= limit) return pieces;
-    const all: Piece[] = [];
-    for await (const piece of pieces) {
-      if (signal.aborted) throw requestAborted();
-      all.push(piece);
-    }
-    return replay(all);
-  }
-
-  async *#counted(text: string, limit: number, { speed, accent }: Manner): AsyncGenerator<Piece, undefined> {
-    let count = 0;
-    for await (const piece of this.#pieces(text, accent)) {
-      count += piece.ids.length;
-      if (count > limit) {
-        const at = speed < 1 ? ` at speed ${speed}` : '';
-        const message = `the text has ${count} phonemes or more; at most ${limit} are spoken${at} in one request`;
-        throw new EngineError('invalid_request', message, { param: 'text', remedies: [ALLOW_MORE] });
-      }
-      yield piece;
-    }
-  }
-
-  /**
-   * Pieces of normalised text that fit the model, in order; those without anything to say are left out. A long sentence at the beginning is cut behind
-   * its first clause, whether the answer is streamed or not: what is heard is the same, and is heard sooner where it is.
-   */
-  async *#pieces(text: string, accent: Accent): AsyncGenerator<Piece, undefined> {
-    let begun = false;
-    for (const sentence of splitSentences(text)) {
-      const ended = /[.!?…]["”')]*$/.test(sentence.text) ? sentence.text : `${sentence.text}.`;
-      const pause = sentence.endsParagraph ? 'paragraph' : 'sentence';
-      const [clause, rest] = (begun ? undefined : splitFirstClause(ended)) ?? [undefined, ended];
-      const before = clause === undefined ? [] : [this.#fitting(clause, 'clause', accent)];
-      for (const part of [...before, this.#fitting(rest, pause, accent)]) {
-        for await (const piece of part) {
-          begun = true;
-          yield piece;
-        }
-      }
-    }
-  }
-
-  async *#fitting(text: string, pause: Pause, accent: Accent): AsyncGenerator<Piece, undefined> {
-    const { runner, phonemizer } = this.#parts;
-    const limit = Math.min(runner.maxIds, MAX_PIECE_IDS);
-    // Letters make about one phoneme each: text far above the limit is cut before the phonemizer spends time on it.
-    let halves = text.length > 2 * limit ? halveText(text) : undefined;
-    if (!halves) {
-      const { ids, speakable } = await phonemizer.ids(text, accent);
-      if (!speakable) return;
-      halves = ids.length > limit ? halveText(text) : undefined;
-      if (!halves) {
-        yield { text, ids, pause };
-        return;
-      }
-    }
-    yield* this.#fitting(halves[0], 'clause', accent);
-    yield* this.#fitting(halves[1], pause, accent);
-  }
-
   /** Audio of a piece with the pause after it, `before` phonemes after the beginning; a piece that turns out too long for the workspace is halved. */
-  async #speak(piece: Piece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
-    const { runner } = this.#parts;
+  async #speak(piece: SpeechPiece, before: number, manner: Delivery, signal: AbortSignal): Promise<Spoken[]> {
+    const { runner, cutter } = this.#parts;
     const { voice, speed, seed, accent } = manner;
     const { ids, text, pause } = piece;
     const { maxDuration, samplesPerF0Frame } = runner.config;
@@ -292,28 +221,19 @@ export class Synthesizer implements TaskOperations<'speech'> {
       const samples = joinable(spoken.samples, this.info.sampleRate!, { pause, speed });
       return [{ text, samples, frames: spoken.frames, ids: ids.length }];
     }
-    const halves = halveText(text);
-    if (!halves) throw new EngineError('internal', `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
+    const shorter = cutter.halve(piece, accent);
+    if (!shorter) throw new EngineError('internal', `'${text}' takes more than ${MAX_PIECE_SECONDS} seconds`);
     const parts: Spoken[] = [];
     let at = before;
-    for (const [i, half] of halves.entries()) {
-      for await (const part of this.#fitting(half, i === 0 ? 'clause' : pause, accent)) {
-        parts.push(...(await this.#speak(part, at, manner, signal)));
-        at += part.ids.length;
-      }
+    for await (const part of shorter) {
+      parts.push(...(await this.#speak(part, at, manner, signal)));
+      at += part.ids.length;
     }
     return parts;
   }
 }
 
-/** How a text is read. */
-interface Manner {
-  readonly speed: number;
-  readonly accent: Accent;
-}
-
-interface Delivery extends Speaker {
-  readonly speed: number;
+interface Delivery extends Speaker, Manner {
   /** u32 key of the noise. */
   readonly seed: number;
 }
@@ -330,10 +250,6 @@ async function readSpellings(folder: ModelFolder, vocab: ReadonlyMap<string, num
   if (!(await folder.has(RULES))) return spellingsFor(vocab);
   const rules = parsePhonemeRules(await folder.json(RULES));
   return { 'en-us': rules, 'en-gb': rules };
-}
-
-async function* replay(pieces: readonly Piece[]): AsyncGenerator<Piece, undefined> {
-  yield* pieces;
 }
 
 function randomSeed(): number {
