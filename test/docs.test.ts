@@ -106,3 +106,10 @@ test('docs/decisions/README.md lists every decision', () => {
   expect(decisions.length).toBeGreaterThan(3);
   expect(decisions.filter((name) => !linksOf(read('docs/decisions/README.md')).includes(name))).toEqual([]);
 });
+
+test('test/bench/README.md has a row for every benchmark', () => {
+  const benchmarks = readdirSync(join(ROOT, 'test/bench')).filter((name) => name.endsWith('.bench.ts'));
+  const rows = [...read('test/bench/README.md').matchAll(/^\| `([\w-]+)/gm)].map(([, name]) => `${name}.bench.ts`);
+  expect(benchmarks.length).toBeGreaterThan(10);
+  expect(rows.sort()).toEqual(benchmarks.sort());
+});
