@@ -17,7 +17,7 @@ import { GroupMemory, counterCount } from './group-memory.ts';
 import type { GroupSizes, Topology } from './group-memory.ts';
 import type { RankPlace } from './link.ts';
 import { ParallelRunner } from './parallel-runner.ts';
-import type { LoadedRank, OpenedRank, RankKernels, SplitModel, StartRequest, StartedRank } from './rank-operations.ts';
+import type { ChatModel, LoadedRank, OpenedRank, RankKernels, StartRequest, StartedRank } from './rank-operations.ts';
 import { localRank, workerRank } from './rank-port.ts';
 import type { RankPort } from './rank-port.ts';
 import { LocalSignals, SharedSignals } from './signals.ts';
@@ -37,7 +37,7 @@ export interface Bounds {
 }
 
 export interface SplitRequest {
-  readonly model: SplitModel;
+  readonly model: ChatModel;
   readonly shape: DecoderShape;
   readonly config: EngineConfig;
   readonly limits: (bounds: Bounds) => BatchLimits;
@@ -171,7 +171,7 @@ async function startAll(
 }
 
 /** Ranks on one adapter, and the engine's other models there, share its memory, unless the operator says how much each device has. */
-function modelOf(device: Device, { model, config }: SplitRequest, index: number): SplitModel {
+function modelOf(device: Device, { model, config }: SplitRequest, index: number): ChatModel {
   if (config.deviceMemory !== undefined) return model;
   const names = chatAdapters(config);
   const sharing = names.filter((other) => other === names[index]).length;

@@ -24,12 +24,12 @@ import type { RankPlace } from './link.ts';
 import { measureSpeed } from './measure.ts';
 import { Rank } from './rank.ts';
 import type {
+  ChatModel,
   LoadRequest,
   LoadedRank,
   OpenRequest,
   OpenedRank,
   RankOperations,
-  SplitModel,
   StartRequest,
   StartedRank,
 } from './rank-operations.ts';
@@ -42,7 +42,7 @@ export class RankHost implements RankOperations {
   readonly #signals: (() => Signals) | undefined;
   #device!: Device;
   #lose!: (reason: string) => void;
-  #model!: SplitModel;
+  #model!: ChatModel;
   #place!: RankPlace;
   #decoder!: Decoder;
   #workspace!: DecoderWorkspace;
@@ -81,10 +81,10 @@ export class RankHost implements RankOperations {
     const device = this.#device;
     const others = device.stats.bufferBytes;
     const folder = await openModelFolder(this.#platform, model.path);
-    const definition = await definitionFor(folder, model.config, model.trustRemoteCode);
+    const definition = await definitionFor(folder, model.configJson, model.trustRemoteCode);
     this.#decoder = await withWeights(folder, async (checkpoint) => {
       const loader = new WeightLoader(device, checkpoint, model.storage);
-      const decoder = await definition.load(loader, model.config, model.context, shard);
+      const decoder = await definition.load(loader, model.configJson, model.context, shard);
       this.#platform.log(`${model.id}, rank ${place.rank} of stage ${place.stage}: matrices ${describeStored(loader.matrices)}`);
       return decoder;
     });

@@ -11,12 +11,13 @@ import type { CallMessage, Methods, NewsMessage } from '../util/rpc.ts';
 import type { GroupSizes } from './group-memory.ts';
 import type { RankPlace } from './link.ts';
 
-/** The model and how it is stored; plain data, the same for all ranks. */
-export interface SplitModel {
+/** A model that chats, and how it is stored; plain data, the same for all ranks of one that is split. */
+export interface ChatModel {
   readonly id: string;
   /** The model folder's, which every rank opens for itself. */
   readonly path: string;
-  readonly config: Readonly<Record<string, unknown>>;
+  /** Its config.json. */
+  readonly configJson: Readonly<Record<string, unknown>>;
   readonly storage: WeightStorage;
   readonly kvType: KVType;
   readonly pageSize: number;
@@ -52,7 +53,7 @@ export interface LoadedRank {
 }
 
 export interface LoadRequest {
-  readonly model: SplitModel;
+  readonly model: ChatModel;
   readonly place: RankPlace;
   readonly shard: Shard;
 }

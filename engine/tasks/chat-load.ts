@@ -15,7 +15,7 @@ import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder
 import { definitionFor } from '../models/remote.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
-import type { SplitModel } from '../parallel/rank-operations.ts';
+import type { ChatModel } from '../parallel/rank-operations.ts';
 import type { Platform, PlatformWorker } from '../platform/platform.ts';
 import { hasMatrices } from '../ops/linear-matrix.ts';
 import { byWindow, firstPages, largestWindow, withinContext } from '../ops/kv.ts';
@@ -102,15 +102,15 @@ async function prepareFolder(
   { source, folder, config }: { readonly source: ModelSource; readonly folder: ModelFolder; readonly config: EngineConfig },
 ): Promise<Prepared<LoadedChat>> {
   const { id, path } = folder;
-  const json = await folder.json('config.json');
-  const definition = withHead(id, await definitionFor(folder, json, config.trustRemoteCode), config);
-  const shape = definition.parseConfig(json);
+  const configJson = await folder.json('config.json');
+  const definition = withHeadIfAsked(id, await definitionFor(folder, configJson, config.trustRemoteCode), config);
+  const shape = definition.parseConfig(configJson);
   if (shape.state) refuseForStates(id, config);
   const storage = weightStorage(config);
   const model: ChatModel = {
     id,
     path,
-    config: json,
+    configJson,
     storage,
     kvType: config.kvCacheDtype === 'auto' ? storage.float : config.kvCacheDtype,
     pageSize: config.pageSize,
@@ -137,7 +137,7 @@ async function prepareFolder(
     })),
     activations:
       rotaryBytes +
-      workspaceBytes(definition, device, json, { rows, logitRows: limits.maxRunning + limits.draftRows, kept: keptStates(limits) }) +
+      workspaceBytes(definition, device, configJson, { rows, logitRows: limits.maxRunning + limits.draftRows, kept: keptStates(limits) }) +
       ModelRunner.bytes(device, shape, { ...limits, hasWindows: hasWindows(kv), context: model.context, pageSize: model.pageSize }),
     pages: {
       kv,
@@ -154,7 +154,7 @@ async function prepareFolder(
 }
 
 /** The definition that the settings ask for: with its head, where that is to guess. Throws EngineError('unsupported') where there is none. */
-function withHead(id: string, definition: DecoderDefinition, config: EngineConfig): DecoderDefinition {
+function withHeadIfAsked(id: string, definition: DecoderDefinition, config: EngineConfig): DecoderDefinition {
   if (!config.speculativeMtp) return definition;
   if (config.speculativeNgram) throw new EngineError('unsupported', 'tokens are guessed from earlier text or by a head, not both', { remedies: [WITHOUT_HEAD] }); // prettier-ignore
   const { tpSize, ppSize } = splitOf(config);
@@ -192,7 +192,6 @@ async function loadChat(
   load: () => Promise<LoadedModel>,
 ): Promise<LoadedChat> {
   const { id, path, format } = folder;
-  const json = model.config;
   const generation = await folder.json('generation_config.json', { optional: true });
   const tokenizer = await Tokenizer.load(folder, shape.vocabulary);
   const template = await ChatTemplate.load(folder, tokenizer);
@@ -209,7 +208,7 @@ async function loadChat(
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
   const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
-  const info: ModelInfo = { id, task: 'chat', architecture: String(json['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
+  const info: ModelInfo = { id, task: 'chat', architecture: String(model.configJson['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const ends = template.isHarmony ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : [];
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id']), ...tokenIds(ends)]);
   const parts: ChatParts = {
@@ -230,9 +229,6 @@ async function loadChat(
   };
   return { info, parts };
 }
-
-/** The model and how it is stored. */
-type ChatModel = SplitModel;
 
 /** A model on its devices, with a runner. */
 interface LoadedModel {
@@ -280,7 +276,7 @@ async function loadModel(
   const before = device.stats.bufferBytes;
   const load = async (checkpoint: Checkpoint): Promise<Decoder> => {
     const loader = new WeightLoader(device, checkpoint, storage);
-    const loaded = await definition.load(loader, model.config, wanted);
+    const loaded = await definition.load(loader, model.configJson, wanted);
     device.platform.log(`${id}: matrices ${describeStored(loader.matrices)}`);
     return loaded;
   };
