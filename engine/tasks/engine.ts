@@ -61,11 +61,12 @@ async function loadEngine(
 ): Promise<Engine> {
   const devices = new TaskDevices(platform, config, [...avoided.keys()]);
   try {
-    const prepare = async <T>(task: ModelTask, kind: Kind<T>): Promise<PreparedTask<T> | undefined> => {
+    const prepare = async <T>(task: ModelTask, taskClass: TaskClass<T>): Promise<PlacedModel<T> | undefined> => {
       const source = config[task];
       if (!source) return undefined;
       const device = await devices.of(task);
-      return { path: source.path, device, prepared: await namingModel(source.path, kind.prepare(device, platform, source, config)) };
+      const { path } = source;
+      return { ...(await namingModel(path, taskClass.prepare(device, platform, source, config))), path, device };
     };
     const prepared = {
       transcription: await prepare('transcription', Transcriber),
@@ -74,10 +75,10 @@ async function loadEngine(
     };
     const memory = await planDevices(devices, platform, config, Object.values(prepared));
     for (const plan of memory.values()) planned?.(plan);
-    const load = async <T>(task: PreparedTask<T> | undefined): Promise<T | undefined> => {
-      if (!task) return undefined;
-      const own = memory.get(task.device)?.models.find(({ task: name }) => name === task.prepared.demand?.task);
-      return namingModel(task.path, task.prepared.load(own));
+    const load = async <T>(model: PlacedModel<T> | undefined): Promise<T | undefined> => {
+      if (!model) return undefined;
+      const own = memory.get(model.device)?.models.find(({ task }) => task === model.demand?.task);
+      return namingModel(model.path, model.load(own));
     };
     const transcription = await load(prepared.transcription);
     const speech = await load(prepared.speech);
@@ -99,14 +100,14 @@ async function loadEngine(
 }
 
 /** What a task's class can do before there is one. */
-interface Kind<T> {
+interface TaskClass<T> {
   prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<T>>;
 }
 
-interface PreparedTask<T> {
+/** A prepared model, where it lies, and the device that it comes onto. */
+interface PlacedModel<T> extends Prepared<T> {
   readonly path: string;
   readonly device: Device;
-  readonly prepared: Prepared<T>;
 }
 
 /** A plan for each device that models share; those of a split chat model plan for themselves. */
@@ -114,11 +115,11 @@ async function planDevices(
   devices: TaskDevices,
   platform: Platform,
   config: EngineConfig,
-  tasks: readonly (PreparedTask<unknown> | undefined)[],
+  models: readonly (PlacedModel<unknown> | undefined)[],
 ): Promise<ReadonlyMap<Device, MemoryPlan>> {
   const plans = new Map<Device, MemoryPlan>();
   for (const device of [...devices.all].reverse()) {
-    const own = tasks.flatMap((task) => (task?.device === device && task.prepared.demand ? [task.prepared] : []));
+    const own = models.flatMap((model) => (model?.device === device && model.demand ? [model] : []));
     if (own.length > 0) plans.set(device, await planDevice(device, platform, config, own));
   }
   return plans;
