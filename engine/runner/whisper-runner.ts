@@ -1,5 +1,5 @@
 /** Runs Whisper: encodes windows into slots and steps the decoder over the tokens of any of them. */
-import { EngineError, assert } from '../errors.ts';
+import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { allocateNow } from '../gpu/memory.ts';
 import type { Recorder } from '../gpu/recorder.ts';
@@ -13,39 +13,16 @@ import { windowFrames } from '../models/whisper/config.ts';
 import { createEncoderWorkspace, encodeAudio, encodeKeyValues } from '../models/whisper/encoder.ts';
 import type { EncoderWorkspace } from '../models/whisper/encoder.ts';
 import type { WhisperModel, WhisperShape } from '../models/whisper/load.ts';
-import { NO_TOKEN, TOKEN_ROW_WORDS, constrainedToken, tokenCandidates, tokenMask, writeTokenRow } from '../ops/constrained-token.ts';
-import type { TokenRow, TokenRules } from '../ops/constrained-token.ts';
+import { NO_TOKEN, constrainedToken, tokenCandidates, tokenMask } from '../ops/constrained-token.ts';
+import type { TokenRules } from '../ops/constrained-token.ts';
 import { denseTileRows } from '../ops/dense-attention.ts';
-import { FROM_DEVICE, resolveTokens } from '../ops/sample.ts';
+import { resolveTokens } from '../ops/sample.ts';
 import { melInput } from '../ops/spectral.ts';
 import { indexBeyond } from '../util/math.ts';
 import { warmUp } from './warm-up.ts';
 import { WhisperAligner } from './whisper-aligner.ts';
-
-/** Which tokens a sampled row may take; `languages` are the language ids alone. */
-export type MaskName = (typeof MASKS)[number];
-const MASKS = ['text', 'firstText', 'timestamps', 'firstTimestamps', 'languages'] as const;
-
-/** One token that goes through the decoder. */
-export interface StepRow {
-  readonly slot: number;
-  /** Which of the slot's transcripts; default 0. */
-  readonly lane?: number;
-  /** Position in its sequence. */
-  readonly position: number;
-  /** Absent = the token sampled last for this lane, which the host may not have seen yet. */
-  readonly token?: number;
-  /** Choose a token after this one; with a `history`, the best ones. */
-  readonly sample?: Omit<TokenRow, 'slot' | 'mask' | 'position'> & { readonly mask: MaskName };
-}
-
-/** The key and value of one token that go from one of a slot's transcripts to another. */
-export interface StepCopy {
-  readonly slot: number;
-  readonly from: number;
-  readonly to: number;
-  readonly position: number;
-}
+import { MASKS, MAX_STEP_COPIES, MAX_STEP_ROWS, WhisperStepUpload } from './whisper-step.ts';
+import type { MaskName, StepCopy, StepLayout, StepRow } from './whisper-step.ts';
 
 /** What a sampled row chose. */
 export interface SampledToken {
@@ -56,19 +33,6 @@ export interface SampledToken {
 
 /** Rows of the warm-up's largest step. */
 const WARM_UP_ROWS = 16;
-
-/** Rows of one step: prompts longer than this take several. A section of the step's upload is 256 bytes a row of 64 words. */
-export const MAX_STEP_ROWS = 64;
-/** Copies of one step. Hypotheses that parted long ago differ in many tokens, and feeding one again costs far more than copying it. */
-export const MAX_STEP_COPIES = 512;
-const SECTION = 64;
-const COPY_SECTIONS = MAX_STEP_COPIES / SECTION;
-/** First section of each array in the step's upload. */
-const AT = {
-  tokens: 0, positions: 1, cacheRows: 2, selfTiles: 3, crossTiles: 7, sampledRows: 11, copyFrom: 12,
-  copyTo: 12 + COPY_SECTIONS, settings: 12 + 2 * COPY_SECTIONS,
-} as const; // prettier-ignore
-const SECTIONS = AT.settings + (MAX_STEP_ROWS * TOKEN_ROW_WORDS) / SECTION;
 
 /** Sequences that decode side by side. */
 const MAX_SLOTS = 16;
@@ -97,17 +61,13 @@ export class WhisperRunner {
   readonly #results: Tensor;
   readonly #candidates: Tensor;
   readonly #ids: Tensor;
-  readonly #upload: Tensor;
+  readonly #upload: WhisperStepUpload;
   /** Made when times of words are first asked for. */
   #aligner: WhisperAligner | undefined;
   /** Encoder positions of the window in each slot. */
   readonly #positions: number[];
   /** Rejects when the device had no room for the windows that came last. */
   #given: Promise<void> | undefined;
-  readonly #words = new Uint32Array(SECTIONS * SECTION);
-  readonly #sections: Readonly<Record<keyof typeof AT, Tensor>>;
-  /** Rows of a window that its keys and values are loaded for at once. */
-  readonly #tileRows: number;
 
   constructor(device: Device, model: WhisperModel, { maxRunning, memory }: { maxRunning: number; memory?: number | undefined }) {
     const { config, tokens } = model;
@@ -116,7 +76,6 @@ export class WhisperRunner {
     this.slots = slotsFor(device, model, maxRunning, memory);
     this.software = device.caps.software;
     this.#device = device;
-    this.#tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
     this.#encoder = createEncoderWorkspace(device, config, config.windows.frames);
     this.#decoder = createDecoderWorkspace(device, config, MAX_STEP_ROWS, sampledRows(this.slots, this.beams));
     const positions = config.windows.frames / 2;
@@ -135,22 +94,10 @@ export class WhisperRunner {
     // One more than there are beams: one of the best may be the end.
     this.#candidates = device.tensor('token candidates', 'u32', [MAX_STEP_ROWS, this.beams + 1, 2]);
     this.#ids = device.tensor('decoder ids', 'u32', [MAX_STEP_ROWS]);
-    this.#upload = device.tensor('decoder step', 'u32', [SECTIONS, SECTION]);
-    const section = (first: number, shape: readonly number[]): Tensor => {
-      const size = shape.reduce((a, b) => a * b, 1);
-      return this.#upload.rows(first, first + Math.ceil(size / SECTION)).reshape(shape);
-    };
-    this.#sections = {
-      tokens: section(AT.tokens, [MAX_STEP_ROWS]),
-      positions: section(AT.positions, [MAX_STEP_ROWS]),
-      cacheRows: section(AT.cacheRows, [MAX_STEP_ROWS]),
-      selfTiles: section(AT.selfTiles, [MAX_STEP_ROWS, 4]),
-      crossTiles: section(AT.crossTiles, [MAX_STEP_ROWS, 4]),
-      sampledRows: section(AT.sampledRows, [MAX_STEP_ROWS]),
-      copyFrom: section(AT.copyFrom, [MAX_STEP_COPIES]),
-      copyTo: section(AT.copyTo, [MAX_STEP_COPIES]),
-      settings: section(AT.settings, [MAX_STEP_ROWS, TOKEN_ROW_WORDS]),
-    };
+    const { selfRows, crossRows } = this.#cache;
+    const tileRows = denseTileRows(device.caps, config.channels / config.decoder.heads);
+    const samples = this.#decoder.logits.shape[0]!;
+    this.#upload = new WhisperStepUpload(device, { slots: this.slots, lanes: this.beams, selfRows, crossRows, tileRows, samples });
   }
 
   /** Bytes of everything but the weights. */
@@ -281,7 +228,7 @@ export class WhisperRunner {
 
   #recordStep(rec: Recorder, layout: StepLayout): void {
     const { copies, samples, candidates } = layout;
-    const { settings, copyFrom, copyTo } = this.#sections;
+    const { settings, copyFrom, copyTo } = this.#upload.sections;
     if (copies > 0) copyCacheRows(rec, { cache: this.#cache, from: copyFrom, to: copyTo, rows: copies });
     const lastTokens = this.#lastTokens;
     decode(rec, this.#prepare(rec, layout));
@@ -294,11 +241,12 @@ export class WhisperRunner {
   /** Looks up the rows' tokens, and says where the decoder finds all else. */
   #prepare(rec: Recorder, { rows, samples, crossTiles }: StepLayout): DecoderArgs {
     const { config, weights } = this.model;
-    const { tokens, positions, cacheRows, sampledRows } = this.#sections;
-    const selfTiles = { tiles: this.#sections.selfTiles, count: rows, rows: 1 };
+    const { sections } = this.#upload;
+    const { tokens, positions, cacheRows, sampledRows } = sections;
+    const selfTiles = { tiles: sections.selfTiles, count: rows, rows: 1 };
     const input = {
       positions, cacheRows, selfTiles, sampledRows, ids: this.#ids, rows, samples,
-      crossTiles: { tiles: this.#sections.crossTiles, ...crossTiles },
+      crossTiles: { tiles: sections.crossTiles, ...crossTiles },
     }; // prettier-ignore
     resolveTokens(rec, { tokens, lastTokens: this.#lastTokens, ids: this.#ids, rows });
     return { config, weights, workspace: this.#decoder, cache: this.#cache, input };
@@ -318,53 +266,10 @@ export class WhisperRunner {
     });
   }
 
-  /** Lays the rows out and uploads them in one piece. */
+  /** Uploads a step over the windows that the slots have now. */
   #write(rows: readonly StepRow[], copies: readonly StepCopy[] = []): StepLayout {
-    assert(rows.length > 0 && rows.length <= MAX_STEP_ROWS, `a step of ${rows.length} rows, at most ${MAX_STEP_ROWS}`);
-    assert(copies.length <= MAX_STEP_COPIES, `a step with ${copies.length} copies, at most ${MAX_STEP_COPIES}`);
-    const { selfRows, crossRows } = this.#cache;
-    const words = this.#words;
-    const settings = words.subarray(AT.settings * SECTION);
-    const tiles = words.subarray(AT.crossTiles * SECTION);
-    const crossTiles = { count: 0, rows: 0 };
-    let samples = 0;
-    let candidates = false;
-    rows.forEach(({ slot, lane = 0, position, token, sample }, i) => {
-      assert(slot < this.slots && lane < this.beams && position < selfRows, `position ${position} of lane ${lane} of slot ${slot}`);
-      const place = slot * this.beams + lane;
-      words[AT.tokens * SECTION + i] = token ?? FROM_DEVICE + place;
-      words[AT.positions * SECTION + i] = position;
-      words[AT.cacheRows * SECTION + i] = place * selfRows + position;
-      words.set([place * selfRows, position + 1, i, 1], AT.selfTiles * SECTION + 4 * i);
-      const last = tiles.subarray(4 * crossTiles.count - 4, 4 * crossTiles.count);
-      if (i > 0 && rows[i - 1]!.slot === slot && last[3]! < this.#tileRows) last[3]!++;
-      else tiles.set([slot * crossRows, this.#positions[slot]!, i, 1], 4 * crossTiles.count++);
-      crossTiles.rows = Math.max(crossTiles.rows, tiles[4 * crossTiles.count - 1]!);
-      if (!sample) return;
-      assert(samples < this.#decoder.logits.shape[0]!, `more than ${samples} rows of a step are sampled`);
-      words[AT.sampledRows * SECTION + samples] = i;
-      writeTokenRow(settings, samples++, { ...sample, slot: place, position, mask: MASKS.indexOf(sample.mask) });
-      candidates ||= sample.history !== undefined;
-    });
-    copies.forEach(({ slot, from, to, position }, i) => {
-      words[AT.copyFrom * SECTION + i] = (slot * this.beams + from) * selfRows + position;
-      words[AT.copyTo * SECTION + i] = (slot * this.beams + to) * selfRows + position;
-    });
-    this.#device.write(this.#upload, words);
-    return { rows: rows.length, copies: copies.length, samples, candidates, crossTiles };
+    return this.#upload.write(rows, copies, this.#positions);
   }
-}
-
-/** What a step consists of. */
-interface StepLayout {
-  readonly rows: number;
-  readonly copies: number;
-  /** Rows with a choice. */
-  readonly samples: number;
-  /** Some of them want more than one token. */
-  readonly candidates: boolean;
-  /** Tiles of rows of one window, and rows in the largest. */
-  readonly crossTiles: { readonly count: number; readonly rows: number };
 }
 
 /** `count` pairs of a token and its log-probability. */

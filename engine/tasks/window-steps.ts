@@ -1,7 +1,8 @@
 /** What a window puts into a step of the decoder, and what it takes from one: its prompt, then token after token or beam after beam; no GPU. */
 import { summarise } from '../ops/constrained-token.ts';
-import { MAX_STEP_COPIES, MAX_STEP_ROWS } from '../runner/whisper-runner.ts';
-import type { MaskName, SampledToken, StepCopy, StepRow, WhisperRunner } from '../runner/whisper-runner.ts';
+import type { SampledToken, WhisperRunner } from '../runner/whisper-runner.ts';
+import { MAX_STEP_COPIES, MAX_STEP_ROWS } from '../runner/whisper-step.ts';
+import type { MaskName, StepCopy, StepRow } from '../runner/whisper-step.ts';
 import { BeamSearch } from './beam-search.ts';
 import { isTimed } from './transcription-job.ts';
 import type { Window } from './transcription-job.ts';
