@@ -1,13 +1,14 @@
 import type { AdapterInfo } from '../api.ts';
 import { EngineError, assert } from '../errors.ts';
-import type { AdapterRequest, Platform } from '../platform/platform.ts';
+import type { Platform } from '../platform/platform.ts';
 import { alignUp, ceilDiv, product } from '../util/math.ts';
-import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
+import { capsWithout } from './caps.ts';
 import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
-import { PipelineCache } from './pipeline-cache.ts';
-import { HALVES, SUBGROUP_MATRIX, matrixSize } from './matrices.ts';
+import { openAdapter } from './open-adapter.ts';
+import type { DeviceOptions, OpenedAdapter } from './open-adapter.ts';
 import { ParamsArena, PlanParams } from './params.ts';
+import { PipelineCache } from './pipeline-cache.ts';
 import { Profiler } from './profiler.ts';
 import { QueueWaits, answersLate } from './queue-waits.ts';
 import { Recorder } from './recorder.ts';
@@ -16,29 +17,6 @@ import { StagingRing } from './staging.ts';
 import { TEXEL_BYTES, TEXEL_ROW, Tensor, byteSize } from './tensor.ts';
 import type { DType, TypedArray } from './tensor.ts';
 import type { Chooser } from './tunable.ts';
-
-export interface DeviceOptions extends AdapterRequest {
-  /** Pretend that the adapter lacks these: every kernel has a path without them, and tests run it. */
-  readonly disable?: readonly OptionalFeature[];
-  /** Kernels and fragments to do without. */
-  readonly avoid?: readonly string[];
-}
-
-const WANTED_LIMITS = [
-  'maxBufferSize',
-  'maxStorageBufferBindingSize',
-  'maxStorageBuffersPerShaderStage',
-  'maxComputeWorkgroupStorageSize',
-  'maxComputeInvocationsPerWorkgroup',
-  'maxComputeWorkgroupSizeX',
-  'maxComputeWorkgroupSizeY',
-  'minUniformBufferOffsetAlignment',
-  'minStorageBufferOffsetAlignment',
-  'maxTextureDimension2D',
-] as const;
-
-/** A feature that only Dawn has. */
-const SIZE_CONTROL = 'subgroup-size-control';
 
 /** One WebGPU device with its caches. Creates every buffer of the engine; nothing else calls createBuffer. */
 export class Device implements BufferOwner {
@@ -73,12 +51,9 @@ export class Device implements BufferOwner {
 
   private constructor(
     platform: Platform,
-    gpu: GPUDevice,
-    caps: Caps,
-    info: AdapterInfo,
+    { gpu, caps, info, tuned }: OpenedAdapter,
     shaders: ReadonlyMap<string, string>,
     waits: QueueWaits,
-    tuned: Map<string, string>,
   ) {
     this.platform = platform;
     this.gpu = gpu;
@@ -104,61 +79,11 @@ export class Device implements BufferOwner {
 
   /** Takes the adapter the request names (or the platform's best) with all the features and limits we can use. */
   static async create(platform: Platform, options: DeviceOptions = {}): Promise<Device> {
-    const adapter = await platform.requestAdapter(options);
-    const has = (feature: string, name: OptionalFeature): boolean => adapter.features.has(feature) && !options.disable?.includes(name);
-    const subgroups = has('subgroups', 'subgroups');
-    const timestamps = has('timestamp-query', 'timestamps');
-    const requiredFeatures: GPUFeatureName[] = [];
-    if (subgroups) requiredFeatures.push('subgroups');
-    if (timestamps) requiredFeatures.push('timestamp-query');
-    const sizeControl = subgroups && adapter.features.has(SIZE_CONTROL);
-    const { info } = adapter;
-    const sized = subgroups && adapter.features.has(SUBGROUP_MATRIX) && adapter.features.has(HALVES) ? matrixSize(info) : 0;
-    const experimental = [...(sizeControl ? [SIZE_CONTROL] : []), ...(sized > 0 ? [SUBGROUP_MATRIX, HALVES] : [])];
-    requiredFeatures.push(...(experimental as GPUFeatureName[]));
-    const requiredLimits: Record<string, number> = {};
-    for (const limit of WANTED_LIMITS) requiredLimits[limit] = adapter.limits[limit];
-    const gpu = await adapter.requestDevice({ label: 'parley', requiredFeatures, requiredLimits });
-    const software = isSoftware(adapter);
-    platform.deviceCreated(software);
-    const tuned = new Map<string, string>();
-    const offered: Caps = {
-      subgroups: true,
-      subgroupMinSize: info.subgroupMinSize ?? 4,
-      subgroupMaxSize: info.subgroupMaxSize ?? 128,
-      subgroupSizeControl: sizeControl,
-      matrixSize: sized,
-      timestamps: true,
-      software,
-      family: software ? 'cpu' : 'generic',
-      maxBindingBytes: gpu.limits.maxStorageBufferBindingSize,
-      maxBufferBytes: gpu.limits.maxBufferSize,
-      maxTexels: TEXEL_ROW * gpu.limits.maxTextureDimension2D,
-      maxWorkgroupBytes: gpu.limits.maxComputeWorkgroupStorageSize,
-      maxStorageBuffers: gpu.limits.maxStorageBuffersPerShaderStage,
-      maxInvocations: gpu.limits.maxComputeInvocationsPerWorkgroup,
-      avoid: new Set(options.avoid),
-      tuned,
-    };
-    const wants = (name: OptionalFeature): boolean => !options.disable?.includes(name);
-    const textures = wants('textures') && (await readsTextures(gpu));
-    const offers = { subgroups, timestamps, software: wants('software'), textures };
-    const caps = capsWithout(
-      offered,
-      OPTIONAL_FEATURES.filter((feature) => !offers[feature]),
-    );
-    const adapterInfo: AdapterInfo = {
-      name: info.description || info.device || info.vendor || 'unknown adapter',
-      vendor: info.vendor,
-      architecture: info.architecture,
-      software,
-      family: caps.family,
-      features: requiredFeatures,
-      limits: { ...requiredLimits },
-    };
-    const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(gpu.queue)]);
+    const adapter = await openAdapter(platform, options);
+    const { queue } = adapter.gpu;
+    const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(queue)]);
     if (nudge) platform.log('WebGPU answers on a timer here: empty submissions make it answer at once');
-    return new Device(platform, gpu, caps, adapterInfo, shaders, new QueueWaits(gpu.queue, { nudge }), tuned);
+    return new Device(platform, adapter, shaders, new QueueWaits(queue, { nudge }));
   }
 
   /** What ops choose their variants by. */
@@ -371,22 +296,4 @@ export function viewAs(dtype: DType, bytes: ArrayBuffer, length: number): TypedA
   if (dtype === 'u32') return new Uint32Array(bytes, 0, length);
   if (dtype === 'i32') return new Int32Array(bytes, 0, length);
   return new Uint16Array(bytes, 0, length);
-}
-
-/** Whether kernels may read storage textures, which not all that speak WGSL know. */
-async function readsTextures(gpu: GPUDevice): Promise<boolean> {
-  const code = `
-    @group(0) @binding(0) var words: texture_storage_2d<rgba32uint, read>;
-    @compute @workgroup_size(1) fn main() { _ = textureLoad(words, vec2<u32>()); }`;
-  gpu.pushErrorScope('validation');
-  const { messages } = await gpu.createShaderModule({ label: 'storage textures', code }).getCompilationInfo();
-  await gpu.popErrorScope();
-  return messages.every(({ type }) => type !== 'error');
-}
-
-function isSoftware(adapter: GPUAdapter): boolean {
-  const { info } = adapter;
-  return (
-    info.isFallbackAdapter || /llvmpipe|swiftshader|lavapipe|basic render/i.test(`${info.description} ${info.device} ${info.architecture}`)
-  );
 }

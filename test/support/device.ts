@@ -1,6 +1,6 @@
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import { Device } from '../../engine/gpu/device.ts';
-import type { DeviceOptions } from '../../engine/gpu/device.ts';
+import type { DeviceOptions } from '../../engine/gpu/open-adapter.ts';
 import { workOf } from '../../engine/ops/kernel-work.ts';
 import { recycling } from './recycled-devices.ts';
 
