@@ -17,7 +17,7 @@ import { prepareChat } from './chat-load.ts';
 import type { ChatParts, ChatRunner } from './chat-load.ts';
 import { loadAlone } from './prepared.ts';
 import type { Prepared } from './prepared.ts';
-import { checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
+import { checkTokenized, checkTokens, constraintOf, encodePrompt, parserOptions, resolveSampling } from './chat-request.ts';
 
 interface SubmittedStep {
   readonly batch: Batch;
@@ -40,15 +40,6 @@ interface Job {
 /** Events of a choice that may wait for their reader; then it is computed no further until half of them are read. */
 const READ_AHEAD = 64;
 
-/** Characters that are tokenised for their own sake: some seconds of a thread that all long texts share. */
-const MOST_TOKENIZED = 1_000_000;
-
-function checkTokenized(text: string, param: string): void {
-  if (text.length <= MOST_TOKENIZED) return;
-  throw new EngineError('invalid_request', `'${param}' has ${text.length} characters; at most ${MOST_TOKENIZED} are tokenised at once`, {
-    param,
-  });
-}
 /** What a step waits for masks at most; sequences whose masks come later sit it out, unless there is nothing else to compute. */
 const MASK_WAIT_MS = 1;
 

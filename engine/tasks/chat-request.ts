@@ -16,6 +16,9 @@ import type { ParserOptions } from './chat-choice.ts';
 /** Temperatures below this are greedy. */
 const GREEDY_BELOW = 1e-6;
 
+/** Characters that are tokenised for their own sake: some seconds of a thread that all long texts share. */
+const MOST_TOKENIZED = 1_000_000;
+
 /** What of the chat engine a request is resolved against. */
 interface ModelContext {
   readonly texts: LongTexts;
@@ -42,6 +45,14 @@ export async function encodePrompt(
   const text = prompt ?? renderPrompt(template, request);
   check(text, prompt === undefined ? 'messages' : 'prompt');
   return { tokens: await texts.encode(text, { addSpecialTokens: prompt !== undefined || template.isPlain }), text };
+}
+
+/** Throws EngineError for a text that is too long to be tokenised for its own sake; a prompt is held to the context instead. */
+export function checkTokenized(text: string, param: string): void {
+  if (text.length <= MOST_TOKENIZED) return;
+  throw new EngineError('invalid_request', `'${param}' has ${text.length} characters; at most ${MOST_TOKENIZED} are tokenised at once`, {
+    param,
+  });
 }
 
 /** Throws EngineError for tokens that do not exist. */
