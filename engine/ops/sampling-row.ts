@@ -66,12 +66,6 @@ export function readInverseTemperature(words: Uint32Array, index: number): numbe
   return floatsOf(words)[index * SAMPLING_ROW_WORDS + wordOf('inverse_temperature')]!;
 }
 
-/** Halves of a written row's seed, which with the position name its noise. */
-export function readSeed(words: Uint32Array, index: number): readonly [low: number, high: number] {
-  const at = index * SAMPLING_ROW_WORDS;
-  return [words[at + wordOf('seed_low')]!, words[at + wordOf('seed_high')]!];
-}
-
 /** Where a written row's token goes in lastTokens. */
 export function readSlot(words: Uint32Array, index: number): number {
   return words[index * SAMPLING_ROW_WORDS + wordOf('slot')]!;

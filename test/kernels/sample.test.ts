@@ -10,7 +10,7 @@ import {
   sampleBlocks,
   sampleScratch,
 } from '../../engine/ops/sample.ts';
-import { SAMPLING_ROW_WORDS, readSeed, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
+import { SAMPLING_ROW, SAMPLING_ROW_WORDS, writeSamplingRow } from '../../engine/ops/sampling-row.ts';
 import type { SamplingRow } from '../../engine/ops/sampling-row.ts';
 import { BEST_WORDS, shardBest } from '../../engine/ops/shard-sample.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -28,10 +28,17 @@ function words(rows: readonly SamplingRow[]): Uint32Array {
   return out;
 }
 
+/** Halves of a row's seed as the GPU gets them. */
+function writtenSeed(row: SamplingRow): readonly [low: number, high: number] {
+  const written = words([row]);
+  const word = (name: string): number => written[SAMPLING_ROW.findIndex((one) => one.name === name)]!;
+  return [word('seed_low'), word('seed_high')];
+}
+
 /** What the definitions give for a row of logits. */
 function expectedToken(logits: Float32Array, row: SamplingRow): number {
   if (row.temperature === 0) return reference.argmax(logits);
-  const [low, high] = readSeed(words([row]), 0);
+  const [low, high] = writtenSeed(row);
   return reference.draw(reference.distribution(logits, row), (token) => reference.gumbel(token, row.position, low, high));
 }
 
@@ -236,10 +243,7 @@ describe('sampling', () => {
   test('a seed is its 64 bits, also where it is beyond 2^53 or negative', () => {
     for (const seed of [0, 5, -5, 2 ** 32, -(2 ** 32) - 1, 2 ** 53, 2 ** 53 + 2, -(2 ** 53) - 2, 2 ** 63 - 1024, 2 ** 63, -(2 ** 63)]) {
       const bits = BigInt.asUintN(64, BigInt(seed));
-      expect(readSeed(words([{ ...GREEDY, temperature: 1, seed }]), 0), `seed ${seed}`).toEqual([
-        Number(bits & 0xffffffffn),
-        Number(bits >> 32n),
-      ]);
+      expect(writtenSeed({ ...GREEDY, temperature: 1, seed }), `seed ${seed}`).toEqual([Number(bits & 0xffffffffn), Number(bits >> 32n)]);
     }
   });
 
