@@ -1,6 +1,6 @@
 import type { BlockTable } from '../cache/block-table.ts';
 import { PagePool } from '../cache/page-pool.ts';
-import { EngineError, assert } from '../errors.ts';
+import { assert } from '../errors.ts';
 import { RadixCache } from '../cache/radix-cache.ts';
 import { FROM_HEAD, isOfPrompt } from './batch.ts';
 import type { Batch, BatchItem, SampledRow } from './batch.ts';
@@ -8,24 +8,21 @@ import { CacheManager } from './cache-manager.ts';
 import { ComputingPrompts } from './computing-prompts.ts';
 import { Guesses } from './guesses.ts';
 import type { GuessOptions } from './guesses.ts';
-import { FCFS, MAX_MATCHED } from './policy.ts';
-import type { SchedulePolicy } from './policy.ts';
+import { MAX_MATCHED } from './policy.ts';
 import type { PrefillPace } from './prefill-pace.ts';
+import { SequenceQueues } from './sequence-queues.ts';
+import type { QueueOptions } from './sequence-queues.ts';
 import { SequenceStates } from './sequence-states.ts';
 import { SequenceWindows, pagesBefore } from './sequence-windows.ts';
 import type { WindowOptions } from './sequence-windows.ts';
 import type { Sequence } from './sequence.ts';
 
-export interface SchedulerOptions extends GuessOptions {
+export interface SchedulerOptions extends GuessOptions, QueueOptions {
   readonly pageSize: number;
-  /** Sequences running at a time. */
-  readonly maxRunning: number;
   /** Prompt tokens a step. */
   readonly prefillChunk: number;
   /** Fewer, by how long steps take; absent = always as many. */
   readonly pace?: PrefillPace | undefined;
-  readonly maxQueued: number;
-  readonly policy?: SchedulePolicy;
   /** Share the pages of equal prefixes; default off. */
   readonly prefixCache?: boolean;
   /**
@@ -33,8 +30,6 @@ export interface SchedulerOptions extends GuessOptions {
    * and only they are shared. So what a position gives depends on what it is, never on when or beside what it is computed.
    */
   readonly promptsApart?: boolean | undefined;
-  /** A waiting sequence whose priority is higher than a running one's by more than this takes its place; default never. */
-  readonly preemptionThreshold?: number | undefined;
   /** Slots for states, more than `maxRunning`, of a model with recurrent layers; with guesses more than twice as many. */
   readonly stateSlots?: number | undefined;
   /** Of a model with layers that see a window only. */
@@ -59,13 +54,7 @@ export class Scheduler {
   readonly #windows: SequenceWindows | undefined;
   readonly #pages: number;
   readonly #options: SchedulerOptions;
-  readonly #policy: SchedulePolicy;
-  /** In order of arrival, retracted ones first. */
-  #waiting: Sequence[] = [];
-  /** In order of admission: the last is the youngest. */
-  #running: Sequence[] = [];
-  /** Finished or retracted, but still read by a submitted step. */
-  readonly #leaving = new Set<Sequence>();
+  readonly #queues: SequenceQueues;
   readonly #guesses: Guesses;
 
   constructor(pool: PagePool, table: BlockTable, options: SchedulerOptions) {
@@ -79,24 +68,24 @@ export class Scheduler {
     this.#windows = windows && new SequenceWindows(windowPool, table.windows!, pageSize, { window: windows.window, chunk }, prefixes);
     const parts = { prefixes, states: this.#states, windows: this.#windows, promptsOnly: options.promptsApart };
     this.#cache = new CacheManager(pool, table, pageSize, parts);
+    this.#queues = new SequenceQueues(this.#cache, options);
     this.#options = options;
     this.#guesses = new Guesses(options);
     this.#pages = pool.size;
-    this.#policy = options.policy ?? FCFS;
   }
 
   get numWaiting(): number {
-    return this.#waiting.length;
+    return this.#queues.waiting.length;
   }
 
   /** Tokens of waiting sequences that are not cached; of the many that are not matched with the cache, all tokens. */
   get numWaitingTokens(): number {
     const cached = (sequence: Sequence, index: number): number => (index < MAX_MATCHED ? this.#cache.cachedTokens(sequence) : 0);
-    return this.#waiting.reduce((sum, sequence, index) => sum + sequence.tokens.length - cached(sequence, index), 0);
+    return this.#queues.waiting.reduce((sum, sequence, index) => sum + sequence.tokens.length - cached(sequence, index), 0);
   }
 
   get numRunning(): number {
-    return this.#running.length;
+    return this.#queues.running.length;
   }
 
   /** Guesses verified so far, and how many of them were right. */
@@ -106,34 +95,26 @@ export class Scheduler {
 
   /** Queues sequences of one request, all or none; throws EngineError('queue_full'). */
   add(sequences: readonly Sequence[]): void {
-    if (this.#waiting.length + sequences.length > this.#options.maxQueued + Math.max(0, this.#options.maxRunning - this.#running.length)) {
-      throw new EngineError('queue_full', `${this.#waiting.length} requests are waiting; try again later`);
-    }
-    this.#waiting.push(...sequences);
+    this.#queues.add(sequences);
   }
 
   /** Ends a sequence: finished, stopped or aborted. Its pages are free as soon as no submitted step uses them. */
   finish(sequence: Sequence): void {
-    if (sequence.status === 'finished') return;
-    sequence.status = 'finished';
-    this.#waiting = this.#waiting.filter((other) => other !== sequence);
-    this.#running = this.#running.filter((other) => other !== sequence);
-    if (sequence.inFlight === 0) this.#release(sequence);
-    else this.#leaving.add(sequence);
+    this.#queues.finish(sequence);
   }
 
   /** The next step, or undefined when nothing can run before a submitted step completes or a sequence arrives. */
   next(): Batch | undefined {
     this.#states?.turn();
     // How far a sequence with guesses comes is worth waiting for: without it the next step would run twice, once for the others.
-    if (this.#running.some(({ verifying }) => verifying)) return undefined;
+    if (this.#queues.running.some(({ verifying }) => verifying)) return undefined;
     const decodes: BatchItem[] = [];
     const prefills: BatchItem[] = [];
     let budget = this.#options.pace?.chunk ?? this.#options.prefillChunk;
-    for (const sequence of [...this.#running]) {
+    for (const sequence of [...this.#queues.running]) {
       // What is computed again counts as tokens of a prompt do.
       const count = Math.min(sequence.uncomputed, 1 + budget);
-      if (!isReady(sequence) || !this.#decodes(sequence) || !this.#grow(sequence, count)) continue;
+      if (!isReady(sequence) || !this.#decodes(sequence) || !this.#queues.grow(sequence, count)) continue;
       const drafts = count === sequence.uncomputed ? this.#guess(sequence, budget - sequence.again) : [];
       const item = this.#item(sequence, count + drafts.length, drafts);
       budget -= item.count - 1;
@@ -193,9 +174,7 @@ export class Scheduler {
     for (const { sequence, drafts } of batch.prefills) if (drafts.length === 0) this.#cache.publish(sequence);
     for (const { sequence } of items) {
       sequence.inFlight--;
-      if (sequence.inFlight > 0) continue;
-      if (sequence.status === 'finished') this.#release(sequence);
-      else if (sequence.status === 'retracted') this.#requeue(sequence);
+      if (sequence.inFlight === 0) this.#queues.stepsDone(sequence);
     }
   }
 
@@ -220,7 +199,7 @@ export class Scheduler {
 
   /** Throws unless pages and rows add up; call it when nothing is in flight. */
   checkIntegrity(): void {
-    this.#cache.checkIntegrity(this.#running);
+    this.#cache.checkIntegrity(this.#queues.running);
   }
 
   /** Takes the tokens of an item up to the first that was guessed wrong: what follows that was computed on another one. */
@@ -254,7 +233,7 @@ export class Scheduler {
 
   /** Guesses to verify with a sequence's next token, as far as there are pages for them. */
   #guess(sequence: Sequence, budget: number): readonly number[] {
-    const drafts = this.#guesses.of(sequence, this.#running.length, budget);
+    const drafts = this.#guesses.of(sequence, this.#queues.running.length, budget);
     // A guess is not worth another sequence's pages.
     return this.#cache.grow(sequence, sequence.uncomputed + drafts.length) ? drafts : [];
   }
@@ -262,58 +241,34 @@ export class Scheduler {
   /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
   #schedulePrompts(prefills: BatchItem[], budget: number): void {
     // A long prompt leaves a part of every step to the prompts behind it, which may be short.
-    const share = this.#waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
+    const share = this.#queues.waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
     const prefill = (sequence: Sequence, most = budget): void => {
       const asked = Math.min(this.#apart(sequence) ? sequence.numPrompt - sequence.computed : sequence.uncomputed, budget, most);
       const count = this.#states?.cut(sequence, asked) ?? asked;
-      if (count === 0 || !this.#grow(sequence, count)) return;
+      if (count === 0 || !this.#queues.grow(sequence, count)) return;
       budget -= count;
       prefills.push(this.#item(sequence, count));
     };
-    for (const sequence of [...this.#running]) {
+    for (const sequence of [...this.#queues.running]) {
       if (isReady(sequence) && !this.#decodes(sequence)) prefill(sequence, share);
     }
-    // Ordering the queue is worth it only where one of it may come in.
-    const { maxRunning, preemptionThreshold } = this.#options;
-    if (budget === 0 || (this.#running.length >= maxRunning && preemptionThreshold === undefined)) return;
+    const candidates = budget > 0 ? this.#queues.candidates() : [];
+    if (candidates.length === 0) return;
     const computing = this.#computing();
-    for (const sequence of this.#order()) {
+    for (const sequence of candidates) {
       if (budget === 0) break;
       if (sequence.paused) continue;
       if (computing && computing.shared(sequence) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING) continue;
-      if (!this.#admit(sequence) && !(this.#preempt(sequence) && this.#admit(sequence))) break;
+      if (!this.#queues.admit(sequence)) break;
       computing?.add(sequence);
       prefill(sequence);
     }
   }
 
-  /** Waiting sequences, best first: by priority, then by policy. */
-  #order(): readonly Sequence[] {
-    const byPolicy = this.#policy.order([...this.#waiting], (sequence) => this.#cache.cachedTokens(sequence));
-    return [...byPolicy].sort((a, b) => b.priority - a.priority);
-  }
-
-  /** Retracts the least important running sequence if this one is important enough; false when that makes no room in this step. */
-  #preempt(sequence: Sequence): boolean {
-    const victim = this.#victim();
-    // What leaves already makes room.
-    if (this.#leaving.size > 0 || !victim || sequence.priority - victim.priority <= (this.#options.preemptionThreshold ?? Infinity))
-      return false;
-    this.#retract(victim);
-    return victim.status === 'waiting';
-  }
-
-  /** The sequence that goes first when room is short: the youngest of the lowest priority. */
-  #victim(): Sequence | undefined {
-    const running = this.#running.filter(({ status }) => status === 'running');
-    const lowest = Math.min(...running.map(({ priority }) => priority));
-    return running.findLast(({ priority }) => priority === lowest);
-  }
-
   /** Prompts that running sequences are still computing; undefined without a prefix cache or without a choice to make. */
   #computing(): ComputingPrompts | undefined {
-    if (!this.#options.prefixCache || this.#waiting.length === 0) return undefined;
-    return new ComputingPrompts(this.#running, { ...this.#options, hasStates: this.#states !== undefined });
+    if (!this.#options.prefixCache || this.#queues.waiting.length === 0) return undefined;
+    return new ComputingPrompts(this.#queues.running, { ...this.#options, hasStates: this.#states !== undefined });
   }
 
   /** Whether positions of a sequence's prompt are left, which are computed apart. */
@@ -330,55 +285,6 @@ export class Scheduler {
     // A sequence at its last token computes nothing more, so what reaches the end always samples.
     const samples = drafts.length > 0 ? 1 + drafts.length : start + count === sequence.length ? 1 : 0;
     return { sequence, start, count, samples, fromDevice: start >= tokens.length, drafts };
-  }
-
-  /** Takes a waiting sequence in if a row is free, and pages for all its tokens beside one for each running sequence. */
-  #admit(sequence: Sequence): boolean {
-    if (this.#running.length >= this.#options.maxRunning) return false;
-    if (!this.#cache.admit(sequence, this.#running.length > 0 ? this.#running.length : undefined)) return false;
-    const index = this.#waiting.indexOf(sequence);
-    for (const other of this.#waiting.slice(0, index)) if (other.priority >= sequence.priority) other.overtaken++;
-    this.#waiting.splice(index, 1);
-    sequence.status = 'running';
-    this.#running.push(sequence);
-    return true;
-  }
-
-  /** Makes room for `count` more positions, retracting less important or younger sequences if pages are short; false = not in this step. */
-  #grow(sequence: Sequence, count: number): boolean {
-    // The last token that may be generated is never an input.
-    if (!sequence.canGrow) return false;
-    while (!this.#cache.grow(sequence, count)) {
-      // Pages that come back when submitted steps complete are worth waiting a step for.
-      if (this.#cache.canGrowAfter(sequence, count, [...this.#leaving])) return false;
-      const victim = this.#victim()!;
-      this.#retract(victim);
-      if (victim === sequence) return false;
-    }
-    return true;
-  }
-
-  /** Gives a running sequence's pages up; it is computed again from its tokens later. */
-  #retract(sequence: Sequence): void {
-    sequence.status = 'retracted';
-    if (sequence.inFlight === 0) this.#requeue(sequence);
-    else this.#leaving.add(sequence);
-  }
-
-  #requeue(sequence: Sequence): void {
-    this.#running = this.#running.filter((other) => other !== sequence);
-    this.#release(sequence);
-    sequence.status = 'waiting';
-    sequence.computed = 0;
-    sequence.again = 0;
-    sequence.hasSampled = false;
-    this.#waiting.unshift(sequence);
-  }
-
-  #release(sequence: Sequence): void {
-    this.#leaving.delete(sequence);
-    this.#cache.publish(sequence);
-    this.#cache.release(sequence);
   }
 }
 
