@@ -14,7 +14,7 @@ const MAX_FUNCTION_LINES = 60;
 
 /** Rank of a folder or file of engine/: it imports only from lower ranks and from its own group. */
 const RANKS: readonly (readonly string[])[] = [
-  ['api.ts', 'config.ts', 'errors.ts', 'model-types.ts', 'protocol.ts', 'sampling.ts', 'status.ts', 'util'],
+  ['api.ts', 'config.ts', 'errors.ts', 'info.ts', 'model-types.ts', 'protocol.ts', 'sampling.ts', 'status.ts', 'util'],
   ['platform', 'audio', 'cache'],
   ['weights'],
   ['text', 'gpu'],
