@@ -64,36 +64,36 @@ export class Synthesizer implements TaskOperations<'speech'> {
   }
 
   /** Reads what a model folder needs (config.json, model.safetensors, voices.safetensors, optional phoneme_rules.json); loading warms it up. */
-  static async prepare(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Prepared<Synthesizer>> {
+  static async prepare(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Prepared<Synthesizer>> {
     const folder = await openModelFolder(platform, source.path, source.id);
-    const json = await folder.json('config.json');
-    const architecture = expectFamily(json, 'speech');
-    const config = parseKokoroConfig(json);
-    const storage = weightStorage(engine);
-    const wanted = Math.ceil((MAX_PIECE_SECONDS * config.sampleRate) / (2 * config.samplesPerF0Frame));
-    const limits = { maxTokens: config.bert.positions, maxFrames: maxKokoroFrames(device, config, wanted) };
+    const configJson = await folder.json('config.json');
+    const architecture = expectFamily(configJson, 'speech');
+    const kokoro = parseKokoroConfig(configJson);
+    const storage = weightStorage(config);
+    const wanted = Math.ceil((MAX_PIECE_SECONDS * kokoro.sampleRate) / (2 * kokoro.samplesPerF0Frame));
+    const limits = { maxTokens: kokoro.bert.positions, maxFrames: maxKokoroFrames(device, kokoro, wanted) };
     const demand: ModelDemand = {
       id: folder.id,
       task: 'speech',
       ...(await withWeights(folder, async (checkpoint) => ({
         ...weightDemand(checkpoint, storage, { storage: kokoroStorage }),
-        activations: KokoroRunner.bytes(device, config, styleValues(checkpoint, config), limits),
+        activations: KokoroRunner.bytes(device, kokoro, styleValues(checkpoint, kokoro), limits),
       }))),
     };
     const load = async (): Promise<Synthesizer> => {
       const before = device.stats.bufferBytes;
-      const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, config, storage));
+      const weights = await withWeights(folder, (checkpoint) => loadKokoro(device, checkpoint, kokoro, storage));
       const weightBytes = device.stats.bufferBytes - before;
-      const voices = await withWeights(folder, (opened) => loadVoices(opened, config.styleDim), 'voices.safetensors');
-      const runner = new KokoroRunner(device, config, weights, limits);
-      return Synthesizer.#warm(folder, runner, voices, platform, engine, { architecture, parameters: weights.parameters, weightBytes });
+      const voices = await withWeights(folder, (opened) => loadVoices(opened, kokoro.styleDim), 'voices.safetensors');
+      const runner = new KokoroRunner(device, kokoro, weights, limits);
+      return Synthesizer.#warm(folder, runner, voices, platform, config, { architecture, parameters: weights.parameters, weightBytes });
     };
     return { demand, load };
   }
 
   /** Loads a model that has the device for itself. */
-  static async load(device: Device, platform: Platform, source: ModelSource, engine: EngineConfig): Promise<Synthesizer> {
-    return loadAlone(device, platform, engine, await Synthesizer.prepare(device, platform, source, engine));
+  static async load(device: Device, platform: Platform, source: ModelSource, config: EngineConfig): Promise<Synthesizer> {
+    return loadAlone(device, platform, config, await Synthesizer.prepare(device, platform, source, config));
   }
 
   static async #warm(
@@ -101,17 +101,17 @@ export class Synthesizer implements TaskOperations<'speech'> {
     runner: KokoroRunner,
     voices: ReadonlyMap<string, Voice>,
     platform: Platform,
-    engine: EngineConfig,
+    config: EngineConfig,
     known: Pick<ModelInfo, 'architecture' | 'parameters' | 'weightBytes'>,
   ): Promise<Synthesizer> {
-    const { config } = runner;
-    const spellings = await readSpellings(folder, config.vocab);
+    const { config: kokoro } = runner;
+    const spellings = await readSpellings(folder, kokoro.vocab);
     const [anyVoice] = voices.values();
     if (anyVoice) await runner.warmUp(anyVoice);
-    const phonemizer = new Phonemizer(platform, spellings, config.vocab);
+    const phonemizer = new Phonemizer(platform, spellings, kokoro.vocab);
     // It unpacks its WebAssembly at the first call.
     await phonemizer.ids('Ready.');
-    const { sampleRate } = config;
+    const { sampleRate } = kokoro;
     const { id, format } = folder;
     const info: ModelInfo = {
       id,
@@ -121,7 +121,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
       voices: [...voices.keys()],
       sampleRate,
     };
-    const cutter = new SpeechCutter({ phonemizer, maxIds: runner.maxIds, maxPhonemes: engine.maxSpeechPhonemes });
+    const cutter = new SpeechCutter({ phonemizer, maxIds: runner.maxIds, maxPhonemes: config.maxSpeechPhonemes });
     return new Synthesizer(info, { runner, voices, phonemizer, cutter });
   }
 
