@@ -101,12 +101,14 @@ function ResultActions({ transcript, player }: Props) {
       {segments.length > 0 && (
         <>
           <CopyButton text={() => formatTranscript('txt', transcript.segments.peek())} />
-          <span class="label">Save as</span>
-          {FORMATS.map((format) => (
-            <button key={format} class="plain" aria-label={`Save as ${format.toUpperCase()}`} onClick={() => save(format)}>
-              {format.toUpperCase()}
-            </button>
-          ))}
+          <span class="row saves">
+            <span class="label">Save as</span>
+            {FORMATS.map((format) => (
+              <button key={format} class="plain" aria-label={`Save as ${format.toUpperCase()}`} onClick={() => save(format)}>
+                {format.toUpperCase()}
+              </button>
+            ))}
+          </span>
         </>
       )}
       <button class="plain" onClick={() => app.transcription.remove(transcript)}>

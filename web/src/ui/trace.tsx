@@ -68,6 +68,18 @@ export function Trace({ levels, label, duration, position, onSeek, running = fal
   );
 }
 
+/** When the page's colours change: the system's scheme, the theme of its own, or the reader's forced colours. */
+function onColours(changed: () => void): () => void {
+  const queries = ['(prefers-color-scheme: dark)', '(forced-colors: active)'].map((query) => matchMedia(query));
+  for (const query of queries) query.addEventListener('change', changed);
+  const theme = new MutationObserver(changed);
+  theme.observe(document.documentElement, { attributeFilter: ['data-theme'] });
+  return () => {
+    for (const query of queries) query.removeEventListener('change', changed);
+    theme.disconnect();
+  };
+}
+
 /** Draws the trace again, at most once a frame, whenever what it shows or its size or the colours change. */
 function usePainting(canvas: RefObject<HTMLCanvasElement | null>, { levels, duration, position, running }: Painted): void {
   useEffect(() => {
@@ -85,12 +97,11 @@ function usePainting(canvas: RefObject<HTMLCanvasElement | null>, { levels, dura
     });
     const observer = new ResizeObserver(paint);
     observer.observe(element);
-    const scheme = matchMedia('(prefers-color-scheme: dark)');
-    scheme.addEventListener('change', paint);
+    const unwatch = onColours(paint);
     return () => {
       stop();
       observer.disconnect();
-      scheme.removeEventListener('change', paint);
+      unwatch();
       cancelAnimationFrame(frame);
     };
   }, [levels, duration, position, running]);
@@ -134,7 +145,7 @@ function draw(
     context.fillRect(bar * BAR, middle - half, BAR - 1, half * 2);
   }
   if (!duration) return;
-  context.fillStyle = color('--trace-tick');
+  context.fillStyle = color('--trace-ahead');
   const step = tickStep(duration, width);
   for (let second = 0; second <= duration; second += step) context.fillRect((second / duration) * (width - 1), height - 5, 1, 5);
 }
