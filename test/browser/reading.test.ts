@@ -229,7 +229,7 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
   test('a text that is too long to be spoken says so and is not cut', async () => {
     await page.getByRole('link', { name: 'Speak', exact: true }).click();
     await page.getByLabel('Text').fill('a'.repeat(4100));
-    await page.getByText('4100 of 4096 characters: too long').waitFor();
+    await page.getByText('4,100 of 4,096 characters: too long').waitFor();
     expect(await page.getByRole('button', { name: 'Speak', exact: true }).isDisabled()).toBe(true);
     await page.getByLabel('Text').fill('a'.repeat(4096));
     expect(await page.getByRole('button', { name: 'Speak', exact: true }).isDisabled()).toBe(false);

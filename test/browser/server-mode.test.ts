@@ -1,6 +1,8 @@
 /** The playground against the three listeners (with an engine that answers at once), served by the chat listener itself. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { EngineError } from '../../engine/errors.ts';
 import { createChatApp } from '../../server/chat/routes.ts';
 import { CodecPool } from '../../server/audio/pool.ts';
@@ -20,10 +22,11 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   let browser: Browser;
   let page: Page;
   let url: string;
+  let staticFolder: string;
 
   beforeAll(async () => {
     const host = { host: '127.0.0.1', port: 0 };
-    const staticFolder = buildPlayground('server');
+    staticFolder = buildPlayground('server');
     listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
     listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
     listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
@@ -38,11 +41,11 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await codec.close();
   });
 
-  /** Goes to a view and points it at its listener: free ports are not the ones the page guesses. */
-  const open = async (route: string, listener: number): Promise<void> => {
+  /** Goes to a view and points it at its listener, or at another port: free ports are not the ones the page guesses. */
+  const open = async (route: string, listener: number, { port }: { readonly port: number } = listeners[listener]!): Promise<void> => {
     await page.goto(`${url}#/${route}`);
     await page.waitForSelector(`main.${route}`);
-    await page.getByLabel('Address').fill(`http://127.0.0.1:${listeners[listener]!.port}/v1`);
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/v1`);
     await page.getByLabel('Address').blur();
   };
 
@@ -54,7 +57,9 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
       maxTokens: 512,
     });
     await page.locator('.stats summary').last().click();
-    expect(await page.locator('.stats dl').last().innerText()).toMatch(/3 tokens[\s\S]*10 tokens, 3 from cache/);
+    expect(await page.locator('.stats dl').last().innerText()).toMatch(
+      /answer\s+3 tokens\s+prompt\s+10 tokens, 3 from cache\s+ended\s+by itself$/,
+    );
   });
 
   test('a question that is asked before the page knows its own server waits for it', async () => {
@@ -124,6 +129,46 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     engine.options = {};
   });
 
+  test('a table is a named group, and stands where its script begins', async () => {
+    const side = async (table: string): Promise<number> => {
+      engine.options = { words: [table] };
+      await ask(page, 'A table?');
+      const box = page.locator('.message.assistant').last().locator('.scroll');
+      return box.evaluate((element) => element.firstElementChild!.getBoundingClientRect().left - element.getBoundingClientRect().left);
+    };
+    expect(await side('| Kernel | ms |\n|---|---|\n| gemv | 1 |')).toBe(0);
+    expect(await page.getByRole('group', { name: 'Table: Kernel, ms' }).count()).toBe(1);
+    expect(await side('| العمود | القيمة |\n|---|---|\n| واحد | 1 |')).toBeGreaterThan(100);
+    engine.options = {};
+  });
+
+  test('what a model thinks first is folded away, can be read while it thinks, and is kept', async () => {
+    const deltas = [...Array.from({ length: 50 }, () => ({ reasoning: 'Hm. ' })), { text: 'It is 4.' }];
+    // Thinks until it is released.
+    const thinker = new FakeEngine({ deltas, delays: [0, 0, 600_000] });
+    const app = createChatApp({ engine: thinker, modelId: 'parley-chat', staticFolder });
+    const listener = await listen(app, { host: '127.0.0.1', port: 0 });
+    const own = await openPage(await browser.newContext(), `http://127.0.0.1:${listener.port}/`);
+    await waitForState(own, 'chat', 'server');
+    const asked = ask(own, 'What is 2 + 2?');
+    const answer = own.locator('.message.assistant').first();
+    const thoughts = answer.locator('.thoughts');
+    await thoughts.getByText('Thinking, 4 characters').click();
+    expect(await thoughts.locator('.markdown').innerText()).toBe('Hm.');
+    thinker.release();
+    await answer.and(own.locator('[data-status="done"]')).waitFor();
+    await thoughts.getByText('Thoughts, 200 characters').click();
+    await thoughts.locator('.markdown').waitFor({ state: 'detached' });
+    expect(await asked).toBe('It is 4.');
+    await own.reload();
+    await answer.getByText('Thoughts, 200 characters').waitFor();
+    // They are no part of what is said to the model.
+    await ask(own, 'Sure?');
+    expect(thinker.chats.at(-1)!.messages.at(-2)).toEqual({ role: 'assistant', content: 'It is 4.' });
+    await own.context().close();
+    listener.destroy();
+  });
+
   test('Esc stops what is read aloud, wherever the focus is', async () => {
     await page.locator('.conversations > button').first().click();
     engine.options = { words: 'This is a sentence. '.repeat(20).split(/(?<= )/) };
@@ -165,6 +210,10 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     await page.waitForSelector('.message.assistant[data-status="stopped"]');
     await expect.poll(() => engine.aborted).toBe(before + 1);
     engine.options = {};
+    const answer = page.locator('.message.assistant').last();
+    await answer.locator('.stats summary').click();
+    // The server would have counted the prompt at the end.
+    expect(await answer.locator('.stats dl').innerText()).toMatch(/^answer\s+\d+ tokens\s+ended\s+by you$/);
   });
 
   test('a refusal is shown with its reason, and trying again works', async () => {
@@ -182,6 +231,22 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await page.locator('.message.assistant .markdown').last().innerText()).toBe('Hello there!');
   });
 
+  test('the settings stay in their place while an answer is written', async () => {
+    await ask(page, 'Hi');
+    const place = () => page.locator('.side.right .where').evaluate((element) => element.getBoundingClientRect().top);
+    const [before, context] = [await place(), await page.getByText(/^\d+ of 1,024$/).innerText()];
+    engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
+    await page.fill('.composer textarea', 'Go on');
+    await page.press('.composer textarea', 'Enter');
+    await page.waitForSelector('.message.assistant[data-status="writing"]');
+    expect(await place()).toBe(before);
+    await page.getByText('Stop', { exact: true }).click();
+    await page.locator('.message.assistant').last().and(page.locator('[data-status="stopped"]')).waitFor();
+    engine.options = {};
+    // Of the last answer that was counted: this one was not.
+    expect([await place(), await page.getByText(/^\d+ of 1,024$/).innerText()]).toEqual([before, context]);
+  });
+
   test('speech comes with its seed and all of its samples', async () => {
     await open('speak', 1);
     await page.fill('main textarea', 'One. Two.');
@@ -193,6 +258,26 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(engine.speeches.at(-1)).toMatchObject({ text: 'One. Two.', voice: 'oni' });
     expect(await take.innerText()).toMatch(/0\.2 s/);
     expect(await page.locator('.place').innerText()).toBe(`tts-1 on 127.0.0.1:${listeners[1]!.port} · 19 voices · 24 kHz`);
+  });
+
+  test('what is known of the server stays known when another setting changes, and the waveform has the colours of the theme', async () => {
+    const place = await page.locator('.place').innerText();
+    const canvas = page.locator('.take canvas').first();
+    const drawn = () =>
+      canvas.evaluate((element: HTMLCanvasElement) => {
+        const { data } = element.getContext('2d')!.getImageData(0, 0, element.width, element.height);
+        const inked = data.findIndex((value, at) => at % 4 === 3 && value > 200);
+        return [data[inked - 3]! > 128 ? 'light' : 'dark', inked >= 0];
+      });
+    await page.getByRole('button', { name: 'Theme: auto' }).click();
+    await page.getByRole('button', { name: 'Theme: light' }).click();
+    await page.getByRole('button', { name: 'Theme: dark' }).waitFor();
+    await expect.poll(drawn).toEqual(['light', true]);
+    await page.getByRole('button', { name: 'Theme: dark' }).click();
+    await page.getByRole('button', { name: 'Theme: auto' }).click();
+    await page.getByRole('button', { name: 'Theme: light' }).waitFor();
+    await expect.poll(drawn).toEqual(['dark', true]);
+    expect(await page.locator('.place').innerText()).toBe(place);
   });
 
   test('a recording of another rate is sent as 16 kHz, and its text comes back', async () => {
@@ -236,6 +321,49 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
     expect(await answer.locator('.markdown').innerText()).toMatch(/^x x/);
     expect(await answer.locator('.failure button').allInnerTexts()).toEqual(['Try again', 'Compute in this tab']);
     engine.options = {};
+  });
+
+  describe('a server that takes connections and says nothing', () => {
+    const silent = createServer(() => {});
+    const portOf = (): { port: number } => silent.address() as AddressInfo;
+
+    beforeAll(async () => new Promise<void>((resolve) => void silent.listen(0, '127.0.0.1', resolve)));
+    afterAll(() => silent.close());
+
+    test('a question waits for it by its name, says so after a while, and is stopped at once', async () => {
+      await page.clock.install();
+      await open('chat', 0, portOf());
+      await page.fill('.composer textarea', 'Anybody?');
+      await page.press('.composer textarea', 'Enter');
+      const answer = page.locator('.message.assistant').last();
+      const host = `127.0.0.1:${portOf().port}`;
+      await answer.getByText(`Waiting for ${host}`).waitFor();
+      const quiet = answer.getByText(`Nothing has come from ${host} for 15 seconds. It may be busy, or gone.`);
+      expect(await quiet.count()).toBe(0);
+      await page.clock.fastForward(15_000);
+      await quiet.waitFor();
+      await page.getByText('Stop', { exact: true }).click();
+      await answer.and(page.locator('[data-status="stopped"]')).waitFor();
+      expect(await answer.innerText()).not.toContain(host);
+    });
+
+    test('so is speech', async () => {
+      await open('speak', 1, portOf());
+      await page.fill('main textarea', 'One.');
+      await page.locator('main form button').click();
+      await page.waitForSelector('.take[data-status="making"]');
+      await page.locator('main form button').click();
+      await page.locator('.take').first().and(page.locator('[data-status="stopped"]')).waitFor();
+    });
+
+    test('so is a transcript', async () => {
+      await open('transcribe', 2, portOf());
+      const buffer = Buffer.from(wavFile(new Float32Array(32000).fill(0.1), { encoding: 's16', sampleRate: 16000 }));
+      await page.locator('.intake input').setInputFiles({ name: 'unheard.wav', mimeType: 'audio/wav', buffer });
+      const transcript = page.getByRole('region', { name: 'Transcript of unheard.wav' });
+      await transcript.getByText('Stop', { exact: true }).click();
+      await transcript.and(page.locator('[data-status="stopped"]')).waitFor();
+    });
   });
 
   test('a server that is not there is named', async () => {

@@ -33,6 +33,7 @@ import { Tabs } from './storage/tabs.ts';
 import { WorkStore } from './storage/work-store.ts';
 import { TranscriptionWork } from './transcribe/transcription-work.ts';
 import { Announcer } from './ui/announcer.ts';
+import { orAborted } from './util.ts';
 import { VoiceLoop } from './voice/voice-loop.ts';
 
 /** Session and remote side of each task, and what the person chose between them. */
@@ -92,15 +93,17 @@ export class App implements Services {
     this.speech = new SpeechWork(this);
     this.transcription = new TranscriptionWork(this);
     this.voice = new VoiceLoop(this);
+    // Of the settings only these two: what is known of a server stays known when anything else is set.
+    const servers = computed(() => this.settings.data.value.servers);
+    const apiKey = computed(() => this.settings.data.value.apiKey);
     effect(() => {
-      const { servers, apiKey } = this.settings.data.value;
       const guessed = this.guessedServers.value;
       const chosen = {
-        chat: servers.chat || guessed.chat,
-        speech: servers.speech || guessed.speech,
-        transcription: servers.transcription || guessed.transcription,
+        chat: servers.value.chat || guessed.chat,
+        speech: servers.value.speech || guessed.speech,
+        transcription: servers.value.transcription || guessed.transcription,
       };
-      this.#remote = new RemoteEngine({ servers: chosen, apiKey });
+      this.#remote = new RemoteEngine({ servers: chosen, apiKey: apiKey.value });
     });
   }
 
@@ -150,7 +153,8 @@ export class App implements Services {
    */
   async engine(task: ModelTask, signal: AbortSignal): Promise<TaskEngine> {
     if (this.settings.where.peek()[task] === 'server') {
-      await this.#probed;
+      // An address that the person gave needs no guess.
+      if (this.#probed && this.settings.data.peek().servers[task] === '') await orAborted(this.#probed, signal);
       return this.remote;
     }
     const session = this.sessions[task];
@@ -175,6 +179,8 @@ export class App implements Services {
     const id = this.settings.data.peek().models[task];
     await this.library.refresh();
     const manifest = this.library.manifest(id) ?? this.library.bundled(task);
+    // What is loaded in the place of one that has gone (the browser may delete it) is called by its own name.
+    if (manifest && manifest.id !== id) this.settings.update('models', { [task]: manifest.id });
     if (manifest) await this.sessions[task].load(manifest, { store });
     else throw new EngineError('invalid_model', `there is no model '${id}' here`);
     await this.library.refresh();
@@ -191,13 +197,6 @@ export class App implements Services {
       // A static host, or none: the guess of the constructor stays.
     }
   }
-}
-
-/** What `work` gives, or an AbortError as soon as `signal` says so. */
-async function orAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
-  await Promise.race([work, aborted]);
 }
 
 export const AppContext = createContext<App | undefined>(undefined);

@@ -14,7 +14,7 @@ const TASK_VIEWS: readonly (readonly [ModelTask, Route, string])[] = [
 
 export function StatusRail() {
   const app = useApp();
-  const stats = app.conversations.current.value.messages.value.at(-1)?.stats.value;
+  const stats = app.conversations.current.value.messages.value.findLast(({ stats }) => stats.value)?.stats.value;
   const storage = app.library.storage.value;
   const update = app.updateReady.value;
   return (
@@ -102,13 +102,12 @@ function TaskState({ task, route, name }: { task: ModelTask; route: Route; name:
   const word = isServer ? 'server' : words.word.replace(', software adapter', '');
   const percent = words.progress === undefined || isServer ? '' : ` ${Math.round(words.progress * 100)} %`;
   const tone = isServer || state.name === 'idle' ? '' : state.name === 'ready' ? 'ok' : words.isProblem ? 'bad' : 'busy';
+  // On a phone the number alone has room.
+  const hidden = percent !== '' || !(tone === 'busy' || tone === 'bad');
   return (
     <a href={`#/${route}`} class={`state ${tone}`} data-task={task} data-state={isServer ? 'server' : state.name}>
-      <span class="name">{name}</span>{' '}
-      <span class={tone === 'busy' || tone === 'bad' ? '' : 'word'}>
-        {word}
-        {percent}
-      </span>
+      <span class="name">{name}</span> <span class={hidden ? 'word' : ''}>{word}</span>
+      {percent}
     </a>
   );
 }

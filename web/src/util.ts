@@ -32,6 +32,16 @@ export function whyNotKept(error: unknown): string {
   return error.message || error.name;
 }
 
+/** A whole number for people: 2,048. */
+export const formatCount = (count: number): string => count.toLocaleString('en');
+
+/** What `work` gives, or an AbortError as soon as `signal` says so. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
+  return Promise.race([work, aborted]);
+}
+
 /** Seconds as m:ss. */
 export function formatTime(seconds: number): string {
   const whole = Math.floor(seconds);

@@ -41,33 +41,22 @@ export class RemoteEngine implements TaskEngine {
   readonly names: Signal<Partial<Record<ModelTask, string>>> = signal({});
   /** What the servers say of these models; nothing where they say nothing. */
   readonly abouts: Signal<Partial<Record<ModelTask, ModelAbout>>> = signal({});
-  readonly #models = new Map<ModelTask, Promise<string>>();
+  readonly #models = new Map<ModelTask, string>();
   /** The richest transcript the server gives, once it was asked. */
-  #known: Promise<TranscriptFormat> | undefined;
+  #known: TranscriptFormat | undefined;
 
   constructor(options: RemoteOptions) {
     this.#options = options;
   }
 
-  /** Served id of a listener's model. */
-  async model(task: ModelTask): Promise<string> {
-    const known = this.#models.get(task) ?? this.#firstModel(task);
-    this.#models.set(task, known);
-    known.catch(() => this.#models.delete(task));
-    return known;
+  /** Served id of a listener's model. Whoever asks before it is known asks for itself: one that gives up takes no answer from the others. */
+  async model(task: ModelTask, signal?: AbortSignal): Promise<string> {
+    return this.#models.get(task) ?? this.#firstModel(task, signal);
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
-    const { messages, sampling, maxTokens, stop } = request;
-    const body = {
-      model: await this.model('chat'),
-      messages,
-      stream: true,
-      stream_options: { include_usage: true },
-      ...samplingToWire(sampling),
-      ...(maxTokens !== undefined && { max_completion_tokens: maxTokens }),
-      ...(stop && stop.length > 0 && { stop }),
-    };
+    const model = await this.model('chat', signal);
+    const body = { ...chatBody(model, request), stream_options: { include_usage: true } };
     const response = await this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
     try {
       yield* chatEvents(sseData(response));
@@ -78,7 +67,7 @@ export class RemoteEngine implements TaskEngine {
 
   async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
     const body = {
-      model: await this.model('speech'),
+      model: await this.model('speech', signal),
       input: text,
       voice,
       response_format: 'wav',
@@ -98,7 +87,7 @@ export class RemoteEngine implements TaskEngine {
 
   async *transcribe(request: TranscriptionRequest, signal: AbortSignal): AsyncGenerator<TranscriptionEvent> {
     const duration = request.samples.length / ASR_RATE;
-    const answer = await this.#transcription(request, signal, await this.#format());
+    const answer = await this.#transcription(request, signal, await this.#format(signal));
     yield { type: 'start', duration, language: answer.language ?? request.language ?? '' };
     const whole = { start: 0, end: duration, text: answer.text };
     const segments = answer.segments ?? (answer.text.trim() === '' ? [] : [whole]);
@@ -115,19 +104,17 @@ export class RemoteEngine implements TaskEngine {
    * `verbose_json` gives times; the text alone will do where a server does not have it. That is asked once, with a moment of silence, so that no
    * recording is sent only to be refused.
    */
-  #format(): Promise<TranscriptFormat> {
+  async #format(signal: AbortSignal): Promise<TranscriptFormat> {
     if (this.#known) return this.#known;
     const silence = { samples: new Float32Array(PROBE_SECONDS * ASR_RATE) };
-    const asked = this.#transcription(silence, new AbortController().signal, 'verbose_json').then(
-      (): TranscriptFormat => 'verbose_json',
-      (error: unknown): TranscriptFormat => {
-        if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
-        return error.param === 'response_format' ? 'json' : 'verbose_json';
-      },
-    );
-    this.#known = asked;
-    asked.catch(() => (this.#known = undefined));
-    return asked;
+    try {
+      await this.#transcription(silence, signal, 'verbose_json');
+      this.#known = 'verbose_json';
+    } catch (error) {
+      if (!(error instanceof EngineError) || error.code !== 'invalid_request') throw error;
+      this.#known = error.param === 'response_format' ? 'json' : 'verbose_json';
+    }
+    return this.#known;
   }
 
   async #transcription(
@@ -137,7 +124,7 @@ export class RemoteEngine implements TaskEngine {
   ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
     const form = new FormData();
     form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
-    form.set('model', await this.model('transcription'));
+    form.set('model', await this.model('transcription', signal));
     form.set('response_format', format);
     if (language) form.set('language', language);
     if (prompt) form.set('prompt', prompt);
@@ -148,25 +135,27 @@ export class RemoteEngine implements TaskEngine {
     }) as Promise<{ text: string }>;
   }
 
-  async #firstModel(task: ModelTask): Promise<string> {
-    const response = await this.#fetch(task, '/models', {});
+  async #firstModel(task: ModelTask, signal?: AbortSignal): Promise<string> {
+    const init = signal ? { signal } : {};
+    const response = await this.#fetch(task, '/models', init);
     const { data } = (await response.json()) as { data: ListedModel[] };
     const [model] = data;
     if (model?.id === undefined)
       throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
-    const voices = task === 'speech' ? await this.#voices() : undefined;
+    const voices = task === 'speech' ? await this.#voices(init) : undefined;
     this.abouts.value = { ...this.abouts.peek(), [task]: { ...listedAbout(model), ...(voices && { voices }) } };
     this.names.value = { ...this.names.peek(), [task]: model.id };
+    this.#models.set(task, model.id);
     return model.id;
   }
 
   /** The model's own voices, without other names for them; undefined where a server does not list any. */
-  async #voices(): Promise<readonly string[] | undefined> {
+  async #voices(init: RequestInit): Promise<readonly string[] | undefined> {
     try {
-      const { voices } = (await (await this.#fetch('speech', '/audio/voices', {})).json()) as { voices: ListedVoice[] };
+      const { voices } = (await (await this.#fetch('speech', '/audio/voices', init)).json()) as { voices: ListedVoice[] };
       return voices.flatMap((voice) => (typeof voice === 'string' ? [voice] : voice.made_of ? [] : [voice.id]));
     } catch (error) {
-      if (error instanceof ServerGoneError) throw error;
+      if (error instanceof ServerGoneError || init.signal?.aborted) throw error;
       return undefined; // other servers have no such list, or one of another form
     }
   }
@@ -195,7 +184,7 @@ export class RemoteEngine implements TaskEngine {
     } catch (error) {
       if (init.signal?.aborted) throw new EngineError('aborted', 'stopped', { cause: error });
       this.#models.delete(task);
-      throw new ServerGoneError(await explainUnreachable(url), { cause: error });
+      throw new ServerGoneError(await explainUnreachable(url, init.signal ?? null), { cause: error });
     }
     if (response.ok) return response;
     throw await serverError(response);
@@ -222,12 +211,24 @@ function listedAbout({ max_model_len: contextLength, meta }: ListedModel): Model
   };
 }
 
+/** What is asked of a server's chat, without what only this page needs. */
+export function chatBody(model: string, { messages, sampling, maxTokens, stop }: ChatRequest): object {
+  return {
+    model,
+    messages,
+    stream: true,
+    ...samplingToWire(sampling),
+    ...(maxTokens !== undefined && { max_completion_tokens: maxTokens }),
+    ...(stop && stop.length > 0 && { stop }),
+  };
+}
+
 /** Why fetch failed is hidden from pages; this asks what can be asked. */
-async function explainUnreachable(url: string): Promise<string> {
+async function explainUnreachable(url: string, signal: AbortSignal | null): Promise<string> {
   const { origin, hostname, port } = new URL(url);
   if (!navigator.onLine && hostname !== location.hostname) return `This device is offline, so ${origin} cannot be reached.`;
   if (origin === location.origin) return `The server at ${origin} does not answer. Is it still running?`;
-  const silent = await fetch(url, { mode: 'no-cors' }).then(
+  const silent = await fetch(url, { mode: 'no-cors', signal }).then(
     () => false,
     () => true,
   );
@@ -253,7 +254,8 @@ async function serverError(response: Response): Promise<EngineError> {
 interface ChatChunk {
   readonly choices?: readonly {
     readonly index: number;
-    readonly delta?: { readonly content?: string | null };
+    /** A thinking model's thoughts have either name. */
+    readonly delta?: { readonly content?: string | null; readonly reasoning_content?: string | null; readonly reasoning?: string | null };
     readonly finish_reason?: FinishReason | null;
   }[];
   readonly usage?: {
@@ -280,9 +282,10 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
     usage = chunk.usage ?? usage;
     for (const { index, delta, finish_reason } of chunk.choices ?? []) {
       reason = finish_reason ?? reason;
-      if (!delta?.content) continue;
+      const reasoning = delta?.reasoning_content || delta?.reasoning;
+      if (!delta?.content && !reasoning) continue;
       deltas++;
-      yield { type: 'delta', index, text: delta.content, tokens: 1 };
+      yield { type: 'delta', index, text: delta?.content ?? '', tokens: 1, ...(reasoning && { reasoning }) };
     }
   }
   // A connection that a proxy or a dying server closes looks like an end.

@@ -19,7 +19,7 @@ export class AnswerMeter {
   #tokens = 0;
   #promptTokens = 0;
   #cachedTokens = 0;
-  #reason: FinishReason = 'stop';
+  #reason: FinishReason | undefined;
 
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
@@ -47,7 +47,7 @@ export class AnswerMeter {
       completionTokens: this.#tokens,
       firstTokenMs: this.#first === 0 ? 0 : this.#first - this.#sent,
       rate: ms >= SHORTEST_MEASURED ? (1000 * Math.max(0, this.#tokens - this.#firstTokens)) / ms : 0,
-      reason: this.#reason,
+      ...(this.#reason && { reason: this.#reason }),
     };
   }
 }

@@ -2,10 +2,13 @@
 import { SAMPLING } from '../../../engine/sampling.ts';
 import type { ControlName } from '../../../engine/sampling.ts';
 import { useApp } from '../app.ts';
+import { chatBody } from '../backend/remote-engine.ts';
 import type { SettingsData } from '../settings.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
+import { formatCount } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import type { Conversation } from './conversation.ts';
+import { promptOf } from './prompt.ts';
 import { RARE_CONTROLS, changedSampling, samplingOf } from './sampling.ts';
 
 export function ChatSettings({ conversation }: { conversation: Conversation }) {
@@ -119,11 +122,12 @@ function MoreSettings() {
   );
 }
 
-/** How much of the context the conversation takes, as of the last answer. */
+/** How much of the context the conversation takes, as of the last answer whose prompt was counted: it stays in its place while another is written. */
 function ContextFill({ conversation }: { conversation: Conversation }) {
   const app = useApp();
   const limit = app.choices.about('chat')?.contextLength;
-  const stats = conversation.messages.value.at(-1)?.stats.value;
+  const counted = conversation.messages.value.findLast(({ stats }) => (stats.value?.promptTokens ?? 0) > 0);
+  const stats = counted?.stats.value;
   if (limit === undefined || !stats) return null;
   const used = stats.promptTokens + stats.completionTokens;
   return (
@@ -131,7 +135,7 @@ function ContextFill({ conversation }: { conversation: Conversation }) {
       <span class="label">
         <span>Context</span>
         <span>
-          {used} of {limit}
+          {formatCount(used)} of {formatCount(limit)}
         </span>
       </span>
       <progress class="still" value={used} max={limit} aria-label="Context used" />
@@ -139,20 +143,13 @@ function ContextFill({ conversation }: { conversation: Conversation }) {
   );
 }
 
-function chatCurl(base: string, model: string, conversation: Conversation, chat: SettingsData['chat']): string {
-  const question =
-    conversation.messages
+/** The last question alone, asked as this page would ask it. */
+function chatCurl(base: string, model: string, { messages, system }: Conversation, chat: SettingsData['chat']): string {
+  const text =
+    messages
       .peek()
-      .findLast((message) => message.role === 'user')
+      .findLast(({ role }) => role === 'user')
       ?.text.peek() ?? 'Hello!';
-  const { sampling, maxTokens } = samplingOf(chat);
-  const body = {
-    model,
-    messages: [{ role: 'user', content: question }],
-    temperature: sampling.temperature,
-    top_p: sampling.topP,
-    max_completion_tokens: maxTokens,
-    stream: true,
-  };
+  const body = chatBody(model, { messages: promptOf([{ role: 'user', text }], system.peek()), ...samplingOf(chat) });
   return `curl -N ${base}/chat/completions -H 'content-type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
 }

@@ -6,6 +6,7 @@ export type MessageStatus = 'waiting' | 'writing' | 'done' | 'stopped' | 'failed
 
 /** What is measured about an answer. */
 export interface AnswerStats {
+  /** 0 = not told: servers count at the end, and this answer had none. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly completionTokens: number;
@@ -13,7 +14,8 @@ export interface AnswerStats {
   readonly firstTokenMs: number;
   /** Tokens a second after the first. */
   readonly rate: number;
-  readonly reason: FinishReason;
+  /** Absent where it was broken off. */
+  readonly reason?: FinishReason;
 }
 
 /** Plain data of a message: what is stored and exported. */
@@ -21,6 +23,8 @@ export interface MessageData {
   readonly id: string;
   readonly role: 'user' | 'assistant';
   readonly text: string;
+  /** What a thinking model wrote before its answer. */
+  readonly thoughts?: string;
   readonly status: MessageStatus;
   readonly stats?: AnswerStats;
   readonly failure?: Failure;

@@ -19,28 +19,36 @@ export class Message {
   readonly id: string;
   readonly role: MessageData['role'];
   readonly text: Signal<string>;
+  readonly thoughts: Signal<string>;
   readonly status: Signal<MessageStatus>;
   readonly stats: Signal<AnswerStats | undefined>;
   readonly failure: Signal<Failure | undefined>;
 
-  constructor({ id, role, text, status, stats, failure }: MessageData) {
+  constructor({ id, role, text, thoughts = '', status, stats, failure }: MessageData) {
     this.id = id;
     this.role = role;
     this.text = signal(text);
+    this.thoughts = signal(thoughts);
     this.status = signal(status);
     this.stats = signal(stats);
     this.failure = signal(failure);
   }
 
   data(): MessageData {
-    const [stats, failure] = [this.stats.peek(), this.failure.peek()];
+    const [thoughts, stats, failure] = [this.thoughts.peek(), this.stats.peek(), this.failure.peek()];
     const { id, role, text, status } = this;
-    return { id, role, text: text.peek(), status: status.peek(), ...(stats && { stats }), ...(failure && { failure }) };
+    return {
+      ...{ id, role, text: text.peek(), status: status.peek() },
+      ...(thoughts !== '' && { thoughts }),
+      ...(stats && { stats }),
+      ...(failure && { failure }),
+    };
   }
 
   /** Shows what is stored. */
-  take({ text, status, stats, failure }: MessageData): void {
+  take({ text, thoughts = '', status, stats, failure }: MessageData): void {
     this.text.value = text;
+    this.thoughts.value = thoughts;
     this.status.value = status;
     this.stats.value = stats;
     this.failure.value = failure;
@@ -222,7 +230,7 @@ export class Conversation {
       await this.#generate(message, signal, listener);
       const text = message.text.peek();
       const { readAnswers } = this.#app.settings.data.peek();
-      this.#app.announcer.say(readAnswers ? speakable(text) : `Answer complete, ${text.split(/\s+/).length} words`);
+      this.#app.announcer.say(readAnswers ? speakable(text) : `Answer complete, ${text.match(/\S+/g)?.length ?? 0} words`);
     } catch (error) {
       const stopped = isAbort(error) || signal.aborted;
       message.status.value = stopped ? 'stopped' : 'failed';
@@ -246,6 +254,7 @@ export class Conversation {
     const engine = await this.#app.engine('chat', signal);
     signal.throwIfAborted();
     const pacer = new TextPacer((text) => (message.text.value = text));
+    const thoughts = new TextPacer((text) => (message.thoughts.value = text));
     const meter = new AnswerMeter();
     let saved = performance.now();
     try {
@@ -253,11 +262,14 @@ export class Conversation {
         meter.take(event);
         if (event.type !== 'delta') continue;
         if (message.status.peek() === 'waiting') message.status.value = 'writing';
-        pacer.add(event.text);
-        listener?.({ type: 'text', text: event.text });
+        if (event.reasoning) thoughts.add(event.reasoning);
+        if (event.text !== '') {
+          pacer.add(event.text);
+          listener?.({ type: 'text', text: event.text });
+        }
         if (performance.now() - saved < SAVE_EVERY) continue;
         saved = performance.now();
-        void this.change(update({ ...message.data(), text: pacer.text }));
+        void this.change(update({ ...message.data(), text: pacer.text, ...(thoughts.text !== '' && { thoughts: thoughts.text }) }));
       }
       batch(() => {
         pacer.flush();
@@ -265,6 +277,7 @@ export class Conversation {
       });
     } finally {
       pacer.flush();
+      thoughts.flush();
       message.stats.value = meter.stats();
     }
   }

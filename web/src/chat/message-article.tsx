@@ -3,12 +3,13 @@ import { useSignal } from '@preact/signals';
 import { useApp } from '../app.ts';
 import { useRemedy } from '../engine-notice.tsx';
 import { ACTION_WORDS } from '../state-words.ts';
-import { Markdown } from '../ui/markdown.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
-import { sentence } from '../util.ts';
+import { formatCount, sentence } from '../util.ts';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
+import { AnswerBody } from './answer-body.tsx';
+import { cutWords, endWords } from './answer-words.ts';
 import type { Conversation, Message } from './conversation.ts';
-import type { AnswerStats } from './conversation-data.ts';
+import type { AnswerStats, MessageStatus } from './conversation-data.ts';
 import { Question } from './question.tsx';
 
 interface Props {
@@ -35,28 +36,20 @@ export function MessageArticle({ message, conversation, isLast, voice }: Props) 
               void conversation.edit(message, text);
             }}
           />
+        ) : isUser ? (
+          <Question text={message.text.value} />
         ) : (
-          <Body message={message} />
+          <AnswerBody message={message} />
         )}
         {message.failure.value && <FailureLine message={message} conversation={conversation} isLast={isLast} />}
         {status === 'stopped' && <p class="label note">Stopped</p>}
-        {message.stats.value?.reason === 'length' && <p class="label note">Cut at the length limit</p>}
+        {message.stats.value && <Cut stats={message.stats.value} />}
         {status !== 'waiting' && status !== 'writing' && !editing.value && (
           <Actions message={message} conversation={conversation} isLast={isLast} voice={voice} onEdit={() => (editing.value = true)} />
         )}
       </div>
     </li>
   );
-}
-
-function Body({ message }: { message: Message }) {
-  const { sessions, settings } = useApp();
-  if (message.role === 'user') return <Question text={message.text.value} />;
-  if (message.status.value === 'waiting') {
-    const isLoading = settings.where.value.chat === 'tab' && sessions.chat.state.value.name !== 'ready';
-    return <p class="label">{isLoading ? 'Waiting for the model' : 'Reading the question'}</p>;
-  }
-  return <Markdown text={message.text.value} />;
 }
 
 function Editor({ text, onDone, onCancel }: { text: string; onDone: (text: string) => void; onCancel: () => void }) {
@@ -114,32 +107,47 @@ function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onE
           Branch
         </button>
       )}
-      {message.stats.value && <Stats stats={message.stats.value} />}
+      {message.stats.value && <Stats stats={message.stats.value} status={message.status.value} />}
     </div>
   );
 }
 
+function Cut({ stats }: { stats: AnswerStats }) {
+  const { choices } = useApp();
+  const words = cutWords(stats, choices.about('chat')?.contextLength);
+  return words === undefined ? null : <p class="label note">{words}</p>;
+}
+
 /** Rate and first-token time in sight, the rest folded away. */
-function Stats({ stats }: { stats: AnswerStats }) {
-  const { promptTokens, cachedTokens, completionTokens, firstTokenMs, rate, reason } = stats;
+function Stats({ stats, status }: { stats: AnswerStats; status: MessageStatus }) {
+  const { promptTokens, cachedTokens, completionTokens, firstTokenMs, rate } = stats;
   if (completionTokens === 0) return null;
+  const ended = endWords(status, stats);
   return (
     <details class="stats">
       <summary>
         {rate > 0 && `${rate.toFixed(1)} tok/s · `}
         {firstTokenMs > 0
           ? `first word after ${(firstTokenMs / 1000).toFixed(firstTokenMs < 1000 ? 2 : 1)} s`
-          : `${completionTokens} tokens`}
+          : `${formatCount(completionTokens)} tokens`}
       </summary>
       <dl>
         <dt>answer</dt>
-        <dd>{completionTokens} tokens</dd>
-        <dt>prompt</dt>
-        <dd>
-          {promptTokens} tokens, {cachedTokens} from cache
-        </dd>
-        <dt>ended by</dt>
-        <dd>{reason}</dd>
+        <dd>{formatCount(completionTokens)} tokens</dd>
+        {promptTokens > 0 && (
+          <>
+            <dt>prompt</dt>
+            <dd>
+              {formatCount(promptTokens)} tokens, {formatCount(cachedTokens)} from cache
+            </dd>
+          </>
+        )}
+        {ended !== undefined && (
+          <>
+            <dt>ended</dt>
+            <dd>{ended}</dd>
+          </>
+        )}
       </dl>
     </details>
   );

@@ -6,6 +6,7 @@ import { EngineNotice, useIsReady } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
+import { formatCount } from '../util.ts';
 import { WhereSwitch } from '../where-switch.tsx';
 import { TakeItem } from './take-item.tsx';
 import { INTERFACE_VOICES, inOrder } from './voices.ts';
@@ -74,7 +75,7 @@ function SpeakForm({ text, making, onMake, onStop }: FormProps) {
         <span class="label">
           <span>Text</span>
           <span class={isTooLong ? 'note wrong' : ''}>
-            {text.value.length} of {LONGEST} characters{isTooLong && ': too long'}
+            {formatCount(text.value.length)} of {formatCount(LONGEST)} characters{isTooLong && ': too long'}
           </span>
         </span>
         <textarea

@@ -17,7 +17,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['/', 'write a message'],
   ['Alt+↑ Alt+↓', 'go from message to message'],
   ['Hold Space on “Hold to talk”', 'speak to the model'],
-  ['Ctrl+K or ⌘K', 'this list'],
+  ['?, Ctrl+K or ⌘K', 'this list'],
 ];
 
 function commandsOf(app: App): Command[] {

@@ -68,7 +68,7 @@ function blockElement(token: Token): ComponentChildren {
 function CodeBlock({ code }: { code: Tokens.Code }) {
   return (
     <div class="code-block">
-      <pre tabIndex={0} aria-label={code.lang ? `Code, ${code.lang}` : 'Code'}>
+      <pre tabIndex={0} role="group" aria-label={code.lang ? `Code, ${code.lang}` : 'Code'}>
         <code>{code.text}</code>
       </pre>
       <CopyButton text={() => code.text} />
@@ -98,8 +98,8 @@ function TaskBox({ checked }: { checked: boolean }) {
 function table({ header, rows, align }: Tokens.Table): VNode {
   const side = (column: number) => ({ textAlign: align[column] ?? '' });
   return (
-    <div class="scroll" tabIndex={0}>
-      <table dir="auto">
+    <div class="scroll" dir="auto" tabIndex={0} role="group" aria-label={`Table: ${header.map(({ text }) => text).join(', ')}`}>
+      <table>
         <thead>
           <tr>
             {header.map((cell, column) => (
