@@ -68,6 +68,30 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
     await fresh.close();
   });
 
+  test('a model that has gone from the browser gives its place, and its name, to the one that is loaded instead', async () => {
+    await page.evaluate(() => {
+      const key = 'parley.settings.1';
+      const settings = JSON.parse(localStorage.getItem(key)!) as object;
+      localStorage.setItem(key, JSON.stringify({ ...settings, models: { chat: 'local/gone' } }));
+    });
+    await page.reload();
+    hold();
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    expect(await page.locator('.composer .place').innerText()).toMatch(/^parley-chat in this tab/);
+  });
+
+  test('on a phone the state of a download has room on the line that is there', async () => {
+    await page.setViewportSize({ width: 360, height: 740 });
+    const height = () => page.locator('.rail').evaluate((rail) => rail.getBoundingClientRect().height);
+    const before = await height();
+    hold();
+    await page.click('text=Load the model');
+    await waitForState(page, 'chat', 'downloading');
+    await page.locator('.rail .state[data-task="chat"]').getByText('%').waitFor();
+    expect(await height()).toBe(before);
+  });
+
   test('a question that is asked while the model is loaded waits for it, and says so', async () => {
     hold();
     await page.click('text=Load the model');

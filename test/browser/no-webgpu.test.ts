@@ -31,6 +31,15 @@ describe.skipIf(findChromium() === undefined)('without WebGPU', () => {
     await waitForState(page, 'chat', 'server');
     await page.goto(`${server.url}#/device`);
     await page.getByText(/offers the page no WebGPU adapter/).waitFor();
+    // There is nothing to test, to split or to measure.
+    await page.getByText('none offered').waitFor();
+    expect(await page.locator('main h2').allInnerTexts()).toEqual(['Adapter', 'Page']);
+    // Before anything is downloaded.
+    await page.goto(`${server.url}#/models`);
+    await page
+      .locator('main.models .notice')
+      .getByText(/no graphics adapter/)
+      .waitFor();
   });
 
   test('once there is WebGPU again, what the person had chosen is there again', async () => {

@@ -177,7 +177,7 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     await page.getByText('the hub has no open model somebody/else; its name may be wrong, or it is private: then give').waitFor();
     await page.getByLabel('Hub id or https address').fill('no slash');
     await page.getByText('Look it up').click();
-    await page.getByText('no slash is no hub id (owner/name) and no https address').waitFor();
+    await page.getByText('“no slash” is no hub id (owner/name) and no https address').waitFor();
   });
 
   test('a model with terms leads to the field of the token, which the hub alone is sent; it is kept as long as the person says', async () => {

@@ -88,7 +88,7 @@ export function describeSession(state: SessionState, environment: Environment, b
 function absentWords(bytes: number, online: boolean): string {
   if (!online) return 'The model is not stored in this browser, and there is no network to fetch it.';
   if (bytes === 0) return 'The model is not here yet.';
-  return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds((bytes * 8) / USUAL_LINE)} at 20\u00a0Mbit/s.`;
+  return `The model is not here yet: ${formatBytes(bytes)} to download, once, in about ${formatSeconds(Math.max(1, (bytes * 8) / USUAL_LINE))} at 20\u00a0Mbit/s.`;
 }
 
 /** Nothing where the whole is not known. */

@@ -29,6 +29,8 @@ export function splitConfig(bothAdapters: boolean): Partial<EngineConfig> {
 /** Never rejects by itself: what happens is in `state`. */
 export class EngineSession {
   readonly state: Signal<SessionState> = signal({ name: 'idle' });
+  /** Id of the model that the state is about. */
+  readonly model: Signal<string | undefined> = signal(undefined);
   readonly log: Signal<readonly string[]> = signal([]);
   readonly task: ModelManifest['task'];
   readonly #store: ModelStore;
@@ -53,6 +55,7 @@ export class EngineSession {
   /** Loads `manifest`, fetching it first if need be; `store: false` runs it from its URLs and keeps nothing. */
   async load(manifest: ModelManifest, { store = true } = {}): Promise<void> {
     this.unload();
+    this.model.value = manifest.id;
     const loading = new AbortController();
     this.#loading = loading;
     const show = (state: SessionState): void => {
@@ -173,7 +176,7 @@ function placedModel({ id, main, files }: ModelManifest, stored: boolean): Place
 /** What broke off, with the model whose file it was. */
 function notStored({ id }: ModelManifest, error: unknown): unknown {
   if (!(error instanceof StoreError) || error.kind !== 'network') return error;
-  return new StoreError('network', `${id} is not all in this browser yet, and ${error.message}`, { cause: error });
+  return new StoreError('network', `the download of ${id} broke off (${error.message}); what has arrived is kept`, { cause: error });
 }
 
 /** True when a newer build publishes other bytes under the same id. */

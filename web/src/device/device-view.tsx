@@ -3,7 +3,8 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { ProfileEntry } from '../../../engine/api.ts';
 import { useApp } from '../app.ts';
-import { copyText } from '../util.ts';
+import { whyNotHere } from '../state-words.ts';
+import { copyText, formatCount } from '../util.ts';
 import { collectFacts } from './facts.ts';
 import type { DeviceFacts } from './facts.ts';
 import { ProfilePanel } from './profile-panel.tsx';
@@ -15,6 +16,7 @@ export function DeviceView() {
   const profile = useSignal<readonly ProfileEntry[]>([]);
   const copied = useSignal('');
   const { selfTest } = app;
+  const why = whyNotHere(app.environment.value);
   useEffect(() => {
     void collectFacts().then((found) => (facts.value = found));
   }, []);
@@ -27,7 +29,7 @@ export function DeviceView() {
       <header class="row spread">
         <div>
           <h1>{verdict(app.environment.value)}</h1>
-          <p>{selfTest.verdict()}</p>
+          <p>{why ?? selfTest.verdict()}</p>
         </div>
         <div class="row">
           <button class="primary" onClick={() => void copy()}>
@@ -38,9 +40,13 @@ export function DeviceView() {
           </span>
         </div>
       </header>
-      <SelfTestPanel />
-      <SplitSetting />
-      <ProfilePanel profile={profile} />
+      {why === undefined && (
+        <>
+          <SelfTestPanel />
+          <SplitSetting />
+          <ProfilePanel profile={profile} />
+        </>
+      )}
       {facts.value && <Facts facts={facts.value} />}
       <Log />
     </div>
@@ -117,15 +123,21 @@ function Facts({ facts }: { facts: DeviceFacts }) {
         ['kernel family', info.adapter.family],
         ['features used', info.adapter.features.join(', ') || 'none'],
       ]
-    : [['engine', 'not loaded yet; the kernel family is chosen then']];
+    : facts.limits.length > 0
+      ? [['engine', 'not loaded yet; the kernel family is chosen then']]
+      : [];
   return (
     <div class="facts">
       <Pairs title="Adapter" pairs={[...facts.adapter, ...engine]} />
-      <Pairs title="Limits" pairs={facts.limits.map(([name, value]) => [name, value.toLocaleString('en')])} />
-      <section>
-        <h2>Features</h2>
-        <p class="number wrap">{facts.features.join(', ') || 'none'}</p>
-      </section>
+      {facts.limits.length > 0 && (
+        <>
+          <Pairs title="Limits" pairs={facts.limits.map(([name, value]) => [name, formatCount(value)])} />
+          <section>
+            <h2>Features</h2>
+            <p class="number wrap">{facts.features.join(', ') || 'none'}</p>
+          </section>
+        </>
+      )}
       <Pairs
         title="Page"
         pairs={[...facts.browser, ['longest task', `${longestTask.value} ms`], ['slowest interaction', `${slowestInteraction.value} ms`]]}

@@ -33,7 +33,7 @@ export async function findModel(text: string, finder: Finder, signal: AbortSigna
     case 'path':
       throw new SourceError(
         'syntax',
-        `${source.path} is no hub id (owner/name) and no https address; files and folders are opened with the buttons`,
+        `“${source.path}” is no hub id (owner/name) and no https address; files and folders are opened with the buttons`,
       );
   }
 }

@@ -16,8 +16,7 @@ export function ModelItem({ manifest, children }: { manifest: ModelManifest; chi
   const app = useApp();
   const { id, task, modelType, source, about = {} } = manifest;
   const stored = app.library.stored.value.find((entry) => entry.manifest.id === id);
-  const isChosen = app.settings.data.value.models[task] === id;
-  const session: SessionState = isChosen ? app.sessions[task].state.value : { name: 'idle' };
+  const session: SessionState = app.sessions[task].model.value === id ? app.sessions[task].state.value : { name: 'idle' };
   const total = manifestBytes(manifest);
   const work = app.works.of(id);
   const { format = 'safetensors' } = about;
@@ -39,7 +38,7 @@ export function ModelItem({ manifest, children }: { manifest: ModelManifest; chi
         {children}
       </div>
       <p class="number state">{work.running.value ? STATE_WORDS[work.running.value.kind] : stateWords(stored, total, session.name)}</p>
-      <ModelActions manifest={manifest} work={work} stored={stored} session={session.name} isChosen={isChosen} />
+      <ModelActions manifest={manifest} work={work} stored={stored} session={session.name} />
       <WorkLine work={work} />
       {session.name === 'failed' && (
         <p class="failure" role="alert">
@@ -97,10 +96,9 @@ interface ActionsProps {
   readonly work: ModelWork;
   readonly stored: StoredModel | undefined;
   readonly session: SessionState['name'];
-  readonly isChosen: boolean;
 }
 
-function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProps) {
+function ModelActions({ manifest, work, stored, session }: ActionsProps) {
   const { id, files } = manifest;
   const running = work.running.value;
   const of = named(id);
@@ -124,7 +122,7 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
           {get}
         </button>
       )}
-      <SessionActions manifest={manifest} isHere={isHere} session={session} isChosen={isChosen} />
+      <SessionActions manifest={manifest} isHere={isHere} session={session} />
       {stored && (
         <button onClick={() => void work.verify()} {...of('Verify')}>
           Verify
@@ -140,7 +138,7 @@ function ModelActions({ manifest, work, stored, session, isChosen }: ActionsProp
 }
 
 /** What is done with its engine. */
-function SessionActions({ manifest, isHere, session, isChosen }: Omit<ActionsProps, 'work' | 'stored'> & { readonly isHere: boolean }) {
+function SessionActions({ manifest, isHere, session }: Omit<ActionsProps, 'work' | 'stored'> & { readonly isHere: boolean }) {
   const app = useApp();
   const { id, task } = manifest;
   const of = named(id);
@@ -165,7 +163,7 @@ function SessionActions({ manifest, isHere, session, isChosen }: Omit<ActionsPro
   // Added in this visit: it waits for this.
   const isNew = app.library.found.value.some((found) => found.id === id);
   return (
-    <button class={isNew ? 'primary' : ''} onClick={load} disabled={isChosen && session !== 'idle' && session !== 'failed'} {...of('Load')}>
+    <button class={isNew ? 'primary' : ''} onClick={load} disabled={!['idle', 'failed', 'lost'].includes(session)} {...of('Load')}>
       Load
     </button>
   );

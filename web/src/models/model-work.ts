@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { Meter, formatSeconds } from '../../../sources/index.ts';
 import { toFailure } from '../failure.ts';
+import { DEFAULT_SETTINGS } from '../settings.ts';
 import type { Settings } from '../settings.ts';
 import { requireFit, roomHere } from './fit.ts';
 import type { ModelManifest, ModelTask } from './manifest.ts';
@@ -102,10 +103,15 @@ export class ModelWork {
   remove(): Promise<boolean> {
     return this.#run('delete', async () => {
       const { settings, sessions, store } = this.#place;
-      const { task } = this.#manifest;
-      if (settings.value.models[task] === this.id) sessions[task].unload();
+      const { task, files } = this.#manifest;
+      const isChosen = settings.value.models[task] === this.id;
+      const isFetchable = files[0]?.url !== undefined;
+      if (isChosen) sessions[task].unload();
       await store.remove(this.id);
-      return 'Deleted';
+      if (isFetchable) return 'Deleted';
+      // Nothing could load it any more.
+      if (isChosen) settings.update('models', { [task]: DEFAULT_SETTINGS.models[task] });
+      return 'Deleted. To have it again, open its files again.';
     });
   }
 

@@ -15,12 +15,18 @@ const TASKS: readonly (readonly [ModelTask, string])[] = [
 ];
 
 export function ModelsView() {
+  const why = whyNotHere(useApp().environment.value);
   return (
     <div class="page single">
       <header>
         <h1>Models</h1>
         <p>Stored in this browser for this address only. Once a model is stored, the page works without a network.</p>
       </header>
+      {why !== undefined && (
+        <section class="notice problem" aria-label="Engine">
+          <p>{why}</p>
+        </section>
+      )}
       <StorageLine />
       <Presets />
       <AddModel />
@@ -56,7 +62,7 @@ function StorageLine() {
   const app = useApp();
   const storage = app.library.storage.value;
   if (!storage) {
-    return <p class="label">{whyNotHere(app.environment.value) ?? 'This browser does not say how much this page stores.'}</p>;
+    return whyNotHere(app.environment.value) ? null : <p class="label">This browser does not say how much this page stores.</p>;
   }
   const askToKeep = async (): Promise<void> => {
     const granted = await navigator.storage.persist();
