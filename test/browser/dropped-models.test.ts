@@ -65,7 +65,10 @@ describe.skipIf(findChromium() === undefined)('a model is dropped', () => {
     // Once it is deleted nothing can load it: the page's own model is meant again, and the files are asked for.
     await page.goto(`${server.url}#/models`);
     await model.getByRole('button', { name: 'Delete:' }).click();
-    await model.getByText('Deleted. To have it again, open its files again.').waitFor();
+    await page
+      .locator('[data-model="local/qwen3"][data-stored="no"]')
+      .getByText('Deleted. To have it again, open its files again.')
+      .waitFor();
     await page.goto(`${server.url}#/chat`);
     await expect.poll(() => page.locator('.composer .place').innerText()).toMatch(/^parley-chat in this tab/);
     await page.getByText(/11 MB to download, once/).waitFor();
