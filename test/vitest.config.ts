@@ -7,7 +7,7 @@ const WITHOUT_DEVICES = [
   'architecture',
   'docs',
   'examples-library',
-  'browser/{failure,find-model,hub-token}',
+  'browser/{answers,failure,find-model,hub-token}',
   'fuzz/*',
   'models/{lfm2,olmo,phi3}',
   'parallel/rank-port',

@@ -5,8 +5,6 @@ import { EngineError } from '../../engine/errors.ts';
 import { RemoteEngine } from '../../web/src/backend/remote-engine.ts';
 import { guessServers } from '../../web/src/backend/servers.ts';
 import { sseData } from '../../web/src/backend/sse.ts';
-import { AnswerMeter } from '../../web/src/chat/answer-meter.ts';
-import { cutWords, endWords } from '../../web/src/chat/answer-words.ts';
 import { promptOf } from '../../web/src/chat/prompt.ts';
 import type { ConversationData, MessageData } from '../../web/src/chat/conversation-data.ts';
 import { answerTo, append, chain, endOf, mark, takeOut, update } from '../../web/src/chat/record.ts';
@@ -150,60 +148,6 @@ describe('what the model is given of a conversation', () => {
       { role: 'assistant', text: 'Half of' },
     ] as const;
     expect(promptOf(turns, '').at(-1)).toEqual({ role: 'assistant', content: 'Half of' });
-  });
-});
-
-describe('what is measured of an answer', () => {
-  const measure = (times: readonly number[]): number => {
-    let time = 1000;
-    const meter = new AnswerMeter(() => time);
-    for (const at of times) {
-      time = 1000 + at;
-      meter.take({ type: 'delta', tokens: 1 });
-    }
-    meter.take({ type: 'finish', reason: 'stop', completionTokens: times.length });
-    return meter.stats().rate;
-  };
-
-  test('is the rate after the first token', () => {
-    expect(measure(Array.from({ length: 101 }, (_, i) => 500 + 10 * i))).toBeCloseTo(100);
-  });
-
-  test('an answer that came in one burst has none: it would be that of the wire', () => {
-    expect(measure(Array.from({ length: 10 }, (_, i) => 500 + 0.14 * i))).toBe(0);
-    expect(measure([])).toBe(0);
-  });
-});
-
-describe('how an answer ended', () => {
-  const stats = { promptTokens: 500, cachedTokens: 0, completionTokens: 1512, firstTokenMs: 1, rate: 1 };
-
-  test.each([
-    ['done', 'stop', 'by itself'],
-    ['done', 'length', 'at the length limit'],
-    ['done', 'tool_calls', 'with a tool call'],
-    ['done', 'content_filter', 'by a filter of the server'],
-    // Earlier versions stored a reason here too.
-    ['stopped', 'stop', 'by you'],
-    ['stopped', undefined, 'by you'],
-    ['failed', undefined, 'by an error'],
-    ['done', undefined, undefined],
-  ] as const)('%s, %s: %s', (status, reason, words) => {
-    expect(endWords(status, reason ? { reason } : {})).toBe(words);
-  });
-
-  test('one that is cut off says by which limit', () => {
-    expect(cutWords({ ...stats, reason: 'stop' }, 2012)).toBeUndefined();
-    expect(cutWords(stats, 2012)).toBeUndefined();
-    expect(cutWords({ ...stats, reason: 'length' }, 2012)).toMatch(/^Cut off here: the context is full/);
-    const set = 'Cut off after 1,512 tokens, the longest answer that is set';
-    expect([cutWords({ ...stats, reason: 'length' }, 2013), cutWords({ ...stats, reason: 'length' })]).toEqual([set, set]);
-  });
-
-  test('one that was broken off has no reason of its own', () => {
-    const meter = new AnswerMeter();
-    meter.take({ type: 'delta', tokens: 1 });
-    expect(meter.stats()).not.toHaveProperty('reason');
   });
 });
 
