@@ -109,6 +109,9 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
       .locator('.dock, .side, .top, .rail, .actions')
       .evaluateAll((parts) => parts.filter((part) => part.checkVisibility()).length);
     expect(hidden).toBe(0);
+    // On the screen the buttons of a question fill the gap below it, on paper nothing does.
+    const [question, answer] = await page.locator('.message .content').evaluateAll((all) => all.map((one) => one.getBoundingClientRect()));
+    expect(answer!.top - question!.bottom).toBeGreaterThan(8);
     const [last, all] = await page
       .locator('.markdown > p')
       .last()

@@ -35,6 +35,7 @@ function ConversationItem({ conversation, onChosen }: { conversation: Conversati
       <button
         class="plain title"
         dir="auto"
+        title={conversation.title.value}
         aria-current={isCurrent ? 'true' : undefined}
         onClick={() => {
           conversations.open(conversation.id);

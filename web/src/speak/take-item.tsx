@@ -80,9 +80,16 @@ async function save(app: App, take: Take): Promise<void> {
   download(`${take.voice}.wav`, new Blob([wav], { type: 'audio/wav' }));
 }
 
-/** The text; the part that is being heard is marked, and a click plays from there. */
+/** The text; the part that is being heard is marked, and a click plays from there. Without a sound it says only what was to be spoken. */
 function ReadAlong({ take, player, playing, onPlay }: Omit<TakeProps, 'isCurrent'> & { playing: boolean }) {
   const at = player.position.value;
+  if (take.parts.value.length === 0) {
+    return (
+      <p class="unspoken" dir="auto">
+        {take.text}
+      </p>
+    );
+  }
   return (
     <p class="read-along" dir="auto">
       {take.parts.value.flatMap((part) => [
