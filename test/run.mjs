@@ -35,7 +35,7 @@ await withSetup(async () => {
   if ((!bench && !real) || rest[0] === 'fuzz') process.env.PARLEY_BUILT_PLAYGROUND = buildPlayground();
   await browsers;
   console.log(`adapter: ${name}`);
-  if (everywhere) process.exitCode = runVitest(['--project=everywhere*', ...rest]);
+  if (everywhere) process.exitCode = runVitest(['--project=everywhere', ...rest]);
   else process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
 });
 

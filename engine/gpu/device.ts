@@ -91,9 +91,14 @@ export class Device implements BufferOwner {
     return this.#caps;
   }
 
-  /** From here on ops choose as on an adapter that lacks these, and no others; what is compiled stays. For tests, to which another device costs its pipelines. */
-  pretend(disable: readonly OptionalFeature[]): void {
-    this.#caps = capsWithout(this.#adapterCaps, disable);
+  /**
+   * From here on ops choose as on an adapter that lacks these, and no others; what is compiled stays. For tests, to which another device costs its pipelines.
+   * Returns whether the adapter had one of them.
+   */
+  pretend(disable: readonly OptionalFeature[]): boolean {
+    const had = this.#adapterCaps;
+    this.#caps = capsWithout(had, disable);
+    return (Object.keys(had) as (keyof Caps)[]).some((name) => this.#caps[name] !== had[name]);
   }
 
   /** A tensor with its own zero-filled buffer. */

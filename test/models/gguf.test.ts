@@ -62,7 +62,7 @@ describe.each(['llama', 'qwen3'] as const)('%s by llama.cpp', (name) => {
       const folded = await DecoderHarness.load(device, path, { storage });
       expectClose(kind, flat(await folded.step(step)), flat(expected), error);
       device.pretend(['textures']);
-      onTestFinished(() => device.pretend([]));
+      onTestFinished(() => void device.pretend([]));
       const packed = await DecoderHarness.load(device, path, { storage });
       expect(await packed.step(step)).toEqual(expected);
       expect(packed.weightBytes).toBeLessThan(unpacked.weightBytes / 2);

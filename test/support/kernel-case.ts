@@ -90,8 +90,9 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
     afterAll(() => device.close());
     for (const { title, disable } of flavours) {
       const taken = every || title !== AS_ON_A_GPU.title ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
-      test.each(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async (_, kernelCase) => {
-        device.pretend(disable);
+      test.for(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async ([, kernelCase], { skip }) => {
+        const differs = device.pretend(disable);
+        if (disable.length > 0 && !differs) skip('the adapter itself has none of what this leaves out');
         await runCase(device, kernelCase);
         expect(device.errors).toEqual([]);
       });

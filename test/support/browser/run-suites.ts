@@ -1,4 +1,5 @@
 /** Runs collected kernel cases one after the other, outside vitest. */
+import { Skipped } from './vitest.ts';
 import type { Suite } from './vitest.ts';
 
 export interface CaseOutcome {
@@ -10,8 +11,12 @@ export interface CaseOutcome {
 
 const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Tells of every case of the suite. */
-export async function runSuite({ name, before, after, tests }: Suite, tell: (outcome: CaseOutcome) => void): Promise<void> {
+/** Tells of every case of the suite, and calls `skipped` for those that have nothing to test on this adapter. */
+export async function runSuite(
+  { name, before, after, tests }: Suite,
+  tell: (outcome: CaseOutcome) => void,
+  skipped: () => void,
+): Promise<void> {
   let broken = '';
   for (const work of before) {
     try {
@@ -25,6 +30,10 @@ export async function runSuite({ name, before, after, tests }: Suite, tell: (out
     try {
       if (problem === '') await test.run();
     } catch (error) {
+      if (error instanceof Skipped) {
+        skipped();
+        continue;
+      }
       problem = words(error);
     }
     tell({ suite: name, name: test.name, problem });

@@ -6,9 +6,12 @@ import { runSuite } from './run-suites.ts';
 import type { CaseOutcome } from './run-suites.ts';
 import { takeSuites } from './vitest.ts';
 
-/** One case, or with `type: 'end'` the end of the run. */
+/** How many cases there are at most, a case, one that has nothing to test on this adapter, or the end of the run. */
 export type SelfTestMessage =
-  { readonly type: 'begin'; readonly total: number } | ({ readonly type: 'result' } & CaseOutcome) | { readonly type: 'end' };
+  | { readonly type: 'begin'; readonly total: number }
+  | ({ readonly type: 'result' } & CaseOutcome)
+  | { readonly type: 'skipped' }
+  | { readonly type: 'end' };
 
 const tell = (message: SelfTestMessage): void => self.postMessage(message);
 const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
@@ -18,7 +21,7 @@ async function main(): Promise<void> {
   await import('./kernel-suites.ts');
   const suites = takeSuites();
   tell({ type: 'begin', total: suites.reduce((sum, suite) => sum + suite.tests.length, 0) });
-  for (const suite of suites) await runSuite(suite, (outcome) => tell({ type: 'result', ...outcome }));
+  for (const suite of suites) await runSuite(suite, (outcome) => tell({ type: 'result', ...outcome }), () => tell({ type: 'skipped' })); // prettier-ignore
   tell({ type: 'end' });
 }
 

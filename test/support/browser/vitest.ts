@@ -6,6 +6,20 @@ import { expectation } from './expectation.ts';
 
 type Work = () => unknown;
 
+/** Thrown by a test that has nothing to test here. */
+export class Skipped extends Error {}
+
+/** What a test of `test.for` gets beside its row. */
+interface TestContext {
+  skip(why: string): never;
+}
+
+const CONTEXT: TestContext = {
+  skip(why) {
+    throw new Skipped(why);
+  },
+};
+
 export interface CollectedTest {
   readonly name: string;
   readonly run: Work;
@@ -48,6 +62,13 @@ function each(rows: readonly unknown[]) {
   };
 }
 
+/** The row as it is, and the context. */
+function eachFor<Row>(rows: readonly Row[]) {
+  return (title: string, run: (row: Row, context: TestContext) => unknown): void => {
+    for (const row of rows) register(titled(title, row), () => run(row, CONTEXT));
+  };
+}
+
 /** `%s` in a title is the row's next value, `$field` its field, as in vitest. */
 function titled(title: string, row: unknown): string {
   const values: readonly unknown[] = Array.isArray(row) ? row : [row];
@@ -75,7 +96,7 @@ function eachSuite<Row>(rows: readonly Row[]) {
 }
 
 export const describe = Object.assign(suite, { each: eachSuite });
-export const test = Object.assign(register, { each });
+export const test = Object.assign(register, { each, for: eachFor });
 export const it = test;
 export const expect = expectation;
 

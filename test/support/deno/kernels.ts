@@ -9,7 +9,7 @@ const CASES = new URL('../../kernels/', import.meta.url);
 for (const name of readdirSync(CASES)) if (name.endsWith('.test.ts')) await import(new URL(name, CASES).href);
 for (const suite of takeSuites()) {
   const tests = argv[2] === 'some' ? oneOfEach(suite.tests) : suite.tests;
-  await runSuite({ ...suite, tests }, (outcome) => console.log(JSON.stringify(outcome)));
+  await runSuite({ ...suite, tests }, (outcome) => console.log(JSON.stringify(outcome)), () => undefined); // prettier-ignore
 }
 // After all cases, all devices closed, Deno 2.9 does not end by itself; after those of any one file it does.
 exit(0);

@@ -32,6 +32,7 @@ export class SelfTest {
     };
     worker.addEventListener('message', ({ data }: MessageEvent<SelfTestMessage>) => {
       if (data.type === 'begin') this.total.value = data.total;
+      else if (data.type === 'skipped') this.total.value--;
       else if (data.type === 'result') {
         batch.push({ suite: data.suite, name: data.name, problem: data.problem });
         if (batch.length >= 10) flush();
