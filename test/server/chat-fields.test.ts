@@ -198,7 +198,9 @@ describe('a sampling number', () => {
     const good = [...(aboveMin ? [min + 0.5] : [min]), ...(max === undefined ? [7] : [max])];
     for (const value of good) expect((await postJson(chat + PATH, { ...GOOD, [wire]: value })).status, `${value}`).toBe(200);
     expect(engine.chats.map(({ sampling }) => sampling)).toEqual(good.map((value) => ({ [name]: value })));
-    const bad = [aboveMin ? min : min - 1, ...(max === undefined ? [] : [max + 0.5]), ...(integer ? [0.5] : [])];
+    // Beside a bound of 64 bits there is no double half a step away.
+    const beyond = (bound: number, by: number): number => (bound + by === bound ? 2 * bound : bound + by);
+    const bad = [aboveMin ? min : beyond(min, -1), ...(max === undefined ? [] : [beyond(max, 0.5)]), ...(integer ? [0.5] : [])];
     for (const value of bad) {
       const { status, json } = await postJson(chat + PATH, { ...GOOD, [wire]: value });
       expect({ value, status, param: json.error.param }).toEqual({ value, status: 400, param: wire });
