@@ -109,7 +109,7 @@ async function runTests(filters) {
   };
   const main = async () =>
     (await ended(
-      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels'], INHERIT),
+      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels*'], INHERIT),
     )) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));

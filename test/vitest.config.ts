@@ -31,7 +31,7 @@ const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 
 /**
  * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them, which changes no bit of a result and is two fifths of what their first run takes.
- * Kernel cases are compiled as users' kernels are.
+ * All other kernel cases are compiled as users' kernels are, and so are these kernels in the models' tests.
  */
 const COMPILING = {
   plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}.test.ts'],
@@ -40,7 +40,9 @@ const COMPILING = {
     'test/parallel/{kernels,split}.test.ts',
   ],
 };
-const unoptimised = { ...env, GALLIVM_PERF: 'nopt' };
+const COMPILING_KERNELS = 'test/kernels/{fused-linear,project-heads}.test.ts';
+const NOT_OPTIMISED = { GALLIVM_PERF: 'nopt' };
+const unoptimised = { ...env, ...NOT_OPTIMISED };
 
 export default defineConfig({
   test: {
@@ -58,7 +60,8 @@ export default defineConfig({
         extends: true,
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
-      { extends: true, test: { name: 'kernels', include: [KERNELS] } },
+      { extends: true, test: { name: 'kernels', include: [KERNELS], exclude: [COMPILING_KERNELS] } },
+      { extends: true, test: { name: 'kernels-compiling', include: [COMPILING_KERNELS], env: NOT_OPTIMISED } },
       // They compile the bundled models anew for every browser and runtime, and say little with them.
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: unoptimised } },
       ...Object.entries(COMPILING).map(([name, include]) => ({

@@ -15,7 +15,7 @@ import type { ModelFolder } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { mutateBytes, mutateJson } from '../support/mutate-json.ts';
 
-const MUTATIONS = 200;
+const MUTATIONS = 100;
 /** The largest of the files has 0.2 MB. */
 const MEMORY = 256 * 2 ** 20;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

@@ -11,7 +11,7 @@ import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { kokoroFormat } from '../support/kokoro-formats.ts';
 
-const MUTATIONS = 200;
+const MUTATIONS = 100;
 /** The files have 0.1 to 0.7 MB; what is read is let go between. */
 const MEMORY = 512 * 2 ** 20;
 const platform = createNodePlatform();

@@ -157,7 +157,7 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
     writeNumberTokenizer(copy, Number(config['vocab_size']));
     // They part in the middle of a page.
     const requests = [golden.prompt, [...golden.prompt.slice(0, 23), 9, 4, 77], golden.prompt.slice(0, 30)].map((prompt) =>
-      greedyAfter(prompt, 32),
+      greedyAfter(prompt, 20),
     );
     const ask = async (config: Partial<EngineConfig>): Promise<{ texts: string[]; cached: number }> =>
       withChat(device, copy, config, async (engine) => {

@@ -77,8 +77,10 @@ export const FLAVOURS: readonly Flavour[] =
 /** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
 export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
-/** Kernels for GPUs take minutes to compile for all cases on a software adapter that has not met them; where this is not set, one case of so many is taken, and the first of each kernel. */
+/** What an adapter does not run takes minutes to compile there for all cases; where this is not set, one case of so many is taken, and the first of each kernel. */
 const SOME = globalThis.process?.env['PARLEY_ALL_FLAVOURS'] === undefined ? 4 : 1;
+/** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */
+const IN_PART: readonly Flavour[] = globalThis.process === undefined ? [NO_SUBGROUPS] : [AS_ON_A_GPU];
 
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
 export function describeKernels(name: string, cases: readonly KernelCase[], { every = false, flavours = FLAVOURS } = {}): void {
@@ -88,8 +90,9 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
       device = await testDevice();
     });
     afterAll(() => device.close());
-    for (const { title, disable } of flavours) {
-      const taken = every || title !== AS_ON_A_GPU.title ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
+    for (const flavour of flavours) {
+      const { title, disable } = flavour;
+      const taken = every || !IN_PART.includes(flavour) ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
       test.for(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async ([, kernelCase], { skip }) => {
         const differs = device.pretend(disable);
         if (disable.length > 0 && !differs) skip('the adapter itself has none of what this leaves out');
