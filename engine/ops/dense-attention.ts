@@ -7,9 +7,9 @@ import type { Recorder } from '../gpu/recorder.ts';
 import { TEXEL_ROW } from '../gpu/tensor.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv } from '../util/math.ts';
-import { isQuad } from './linear.ts';
 import { avoids } from './replaceable.ts';
 import { reserveTexels, texelsOf } from './texels.ts';
+import { isQuad } from './weight-place.ts';
 
 const PARAMS = {
   queries: 'u32', keys: 'u32', q_stride4: 'u32', q_column4: 'u32', k_stride4: 'u32', k_column4: 'u32', v_stride4: 'u32', v_column4: 'u32',

@@ -1,5 +1,4 @@
 import { assert } from '../errors.ts';
-import type { Caps } from '../gpu/caps.ts';
 import { defineKernel } from '../gpu/kernel.ts';
 import type { BindingsOf, ParamsOf, Variant } from '../gpu/kernel.ts';
 import type { Device } from '../gpu/device.ts';
@@ -11,16 +10,17 @@ import type { BlockFormat } from '../weights/block-format.ts';
 import { BLOCK_FORMATS } from '../weights/block-types.ts';
 import { isBlockType } from '../weights/storage.ts';
 import type { WeightType } from '../weights/storage.ts';
-import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
+import { ceilDiv } from '../util/math.ts';
 import { createRng } from '../util/rng.ts';
 import { ACTIVATIONS } from './activation.ts';
 import type { Activation } from './activation.ts';
+import { CPU_TILE, chunkQuads, fewRowsFragments, foldConst, foldFragment, forGPU, rowsShape, splitShape, takesRows } from './few-rows.ts';
 import { multipliesMatrices, multiplyMatrices } from './linear-matrix.ts';
 import { productRows, productShapes } from './product-shapes.ts';
 import type { ProductShape } from './product-shapes.ts';
 import { avoids } from './replaceable.ts';
 import { reserveTexels, texelsOf } from './texels.ts';
-import { TEXEL_STEP, hasShuffles, takesTexels } from './weight-place.ts';
+import { TEXEL_STEP, hasShuffles, isQuad, takesTexels } from './weight-place.ts';
 import { floatFragment, weightFragments, weightVariant } from './weight.ts';
 import type { LinearWeight, StoredAs } from './weight.ts';
 
@@ -92,20 +92,8 @@ function quadFragments(v: Variant): readonly string[] {
   return isFloat ? [floatFragment(v, 4), 'lib/quad_floats.wgsl'] : [...weightFragments(v), 'lib/quad_blocks.wgsl'];
 }
 
-/** True on software adapters with SIMD registers of 4 (SwiftShader), which have kernels of their own: they run the tiles of the others 6-9x slower. */
-export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps): boolean {
-  return family === 'cpu' && subgroups && subgroupMinSize === 4 && subgroupMaxSize === 4;
-}
-
-/**
- * Shapes measured on lavapipe (docs/decisions/products.md): one row 1x8 or 1x12 of 8 lanes, two rows 2x4; more rows 8x4 (38 GFLOP/s) or, of floats, 16x4 (10 to 17 %
- * more; with blocks registers spill) by broadcast; without subgroups 4x4 (14 GFLOP/s).
- */
-const CPU = { wg: 8, tileN: 4, tileM: 4 } as const;
 /** Of a GPU whose own kernels failed. */
 const GPU_TILE = { wg: 64, tileN: 2 } as const;
-/** Rows of LINEAR_ROWS. With 4 it takes two thirds of the time of LINEAR_BROADCAST, but is one more kernel to compile for each type before the first answer. */
-const FEW_ROWS = 2;
 /** Columns from which a row of blocks takes 12 an invocation instead of 8. */
 export const WIDE = 3072;
 /** Columns of a workgroup of LINEAR_QUAD, and of one that has 16 rows of floats. */
@@ -118,85 +106,6 @@ const TEXEL_BLOCKS = { floats: 3, blocks: 2 } as const;
 const TEXELS = 2 ** 16;
 /** Invocations along each side of LINEAR_BLOCK's tile. */
 const BLOCK_SIDE = 16;
-
-/** Quads of K that GPUs sum before they add the sum to those before it: so many that all of LINEAR_SPLIT's groups have some. Of all kernels for GPUs alike. */
-function chunkQuads(k4: number): number {
-  return k4 >= 512 ? 64 : 16;
-}
-
-/** How the sums of a few rows are shared by a workgroup: as by LINEAR_ROWS where a subgroup is a SIMD register, as by LINEAR_SPLIT on a GPU. */
-export interface FewRows {
-  readonly variant: Pick<Variant, 'storage' | 'consts' | 'texture' | 'subgroups'>;
-  readonly rows: number;
-  /** Of a tile. */
-  readonly columns: number;
-  /** Invocations of a workgroup. */
-  readonly wg: number;
-  /** Workgroup memory. */
-  readonly sharedBytes: number;
-}
-
-/** For kernels that do more with the sums than `linear`; undefined where no workgroup holds so few rows, as on SwiftShader, whose kernel has no others beside it. */
-export function fewRows(caps: Caps, stored: StoredAs, m: number, k4: number): FewRows | undefined {
-  if (isQuad(caps)) return undefined;
-  if (caps.family === 'cpu')
-    return takesRows(caps, m, k4) ? rowsShape(caps, stored, m, k4, m === 1 ? 2 * CPU.tileN : CPU.tileN) : undefined;
-  const [shape] = productShapes(m);
-  return forGPU(caps) && shape.kind === 'split' ? splitShape(shape, stored, m, k4) : undefined;
-}
-
-/** The fragments of a FewRows' sums. */
-export function fewRowsFragments(v: Variant): readonly string[] {
-  if (isSplit(v)) return [...weightFragments(v), 'lib/sums_split.wgsl'];
-  return [...weightFragments(v, 4), ...(v.consts?.['FOLD'] ? ['lib/fold.wgsl', 'lib/sums_folded.wgsl'] : ['lib/sums_rows.wgsl'])];
-}
-
-function foldFragment({ consts }: Variant): string {
-  return consts?.['FOLD'] ? 'lib/fold.wgsl' : 'lib/fold_none.wgsl';
-}
-
-/** Whether products with a weight scale the sums of its blocks instead of each value (fold.wgsl): all products, or a row's bits would depend on how many there are. */
-function foldConst(caps: Caps, { dtype }: StoredAs, k4: number): Readonly<Record<string, number>> {
-  if (!isBlockType(dtype) || !takesTexels(caps, k4) || avoids(caps, 'linear_rows')) return {};
-  const { low, high, group, table }: BlockFormat = BLOCK_FORMATS[dtype];
-  return low === 4 && high === 0 && group === BLOCK && !table ? { FOLD: 1 } : {};
-}
-
-/** Whether a FewRows is as LINEAR_SPLIT's. */
-export function isSplit({ consts }: Variant): boolean {
-  return consts?.['SLICES'] !== undefined;
-}
-
-function takesRows(caps: Caps, m: number, k4: number): boolean {
-  return hasShuffles(caps) && m <= FEW_ROWS && k4 % caps.subgroupMinSize === 0 && !avoids(caps, 'linear_rows');
-}
-
-function forGPU(caps: Caps): boolean {
-  return caps.family !== 'cpu' && !avoids(caps, 'linear_split') && !avoids(caps, 'linear_block');
-}
-
-function rowsShape(caps: Caps, stored: StoredAs, m: number, k4: number, tileN: number): FewRows {
-  const { subgroupMinSize: lanes } = caps;
-  const { consts, ...rest } = weightVariant(stored, lanes);
-  const own = { LANES: lanes, TILE_N: tileN, ROWS: m, ...foldConst(caps, stored, k4) };
-  const variant = { ...rest, consts: { ...own, ...consts }, subgroups: true };
-  return { variant, rows: m, columns: lanes * tileN, wg: lanes, sharedBytes: 0 };
-}
-
-function splitShape({ lanes, slices, tileN }: Extract<ProductShape, { kind: 'split' }>, stored: StoredAs, m: number, k4: number): FewRows {
-  const rows = nextPowerOfTwo(m);
-  // Several loads are under way at once where they are known to be there.
-  const { consts, ...rest } = weightVariant(stored, k4 % 4 === 0 ? 4 : 1);
-  const own = { LANES: lanes, SLICES: slices, TILE_N: tileN, ROWS: rows, CHUNK_QUADS: chunkQuads(k4) };
-  const columns = lanes * tileN;
-  return {
-    variant: { ...rest, consts: { ...own, ...consts } },
-    rows,
-    columns,
-    wg: lanes * slices,
-    sharedBytes: 4 * rows * columns * slices,
-  };
-}
 
 /** Blocks of rows a workgroup of LINEAR_BROADCAST takes: two, where the last one does not stay half empty for it. */
 export function rowBlocks(dtype: WeightType, rows: number, lanes: number): 1 | 2 {
@@ -257,15 +166,12 @@ export function linear(
   }
 }
 
+type Overrides = Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>;
+type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
+type Params = ParamsOf<typeof LINEAR_TILE.spec>;
+
 /** Chooses the kernel for a part of the weight. */
-function multiply(
-  rec: Recorder,
-  stored: StoredAs,
-  overrides: Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>,
-  bindings: BindingsOf<typeof LINEAR_TILE.spec>,
-  params: ParamsOf<typeof LINEAR_TILE.spec>,
-  texels: boolean,
-): void {
+function multiply(rec: Recorder, stored: StoredAs, overrides: Overrides, bindings: Bindings, params: Params, texels: boolean): void {
   const { caps } = rec;
   const { m, n, k4 } = params;
   const lanes = caps.subgroupMinSize;
@@ -279,21 +185,21 @@ function multiply(
     const columns = rows === 16 && !isBlockType(stored.dtype) ? QUAD_COLUMNS.many : QUAD_COLUMNS.few;
     rec.dispatch(LINEAR_QUAD, { ...variant({ ROWS: rows }), subgroups: true }, bindings, params, [ceilDiv(n, columns), ceilDiv(m, rows)]);
   } else if (takesRows(caps, m, k4)) {
-    const few = rowsShape(caps, stored, m, k4, m === 1 ? rowColumns(stored, n) : CPU.tileN);
+    const few = rowsShape(caps, stored, m, k4, m === 1 ? rowColumns(stored, n) : CPU_TILE.tileN);
     rec.dispatch(LINEAR_ROWS, { ...few.variant, overrides }, bindings, params, [ceilDiv(n, few.columns), 1]);
     // Floats gain too little, unasked, for a pipeline more at each start.
   } else if (m > 1 && (texels || isBlockType(stored.dtype)) && takesTexels(caps, k4)) {
     multiplyTexels(rec, stored, overrides, bindings, params);
   } else if (hasShuffles(caps) && m > 1 && !avoids(caps, 'linear_broadcast')) {
     const blocks = rowBlocks(stored.dtype, m, lanes);
-    const chosen = variant({ LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks });
+    const chosen = variant({ LANES: lanes, TILE_N: CPU_TILE.tileN, ROW_BLOCKS: blocks });
     rec.dispatch(LINEAR_BROADCAST, { ...chosen, subgroups: true }, bindings, params, [
-      ceilDiv(n, lanes * CPU.tileN),
+      ceilDiv(n, lanes * CPU_TILE.tileN),
       ceilDiv(m, lanes * blocks),
     ]);
   } else if (!forGPU(caps)) {
-    const { wg, tileN } = caps.family === 'cpu' ? CPU : GPU_TILE;
-    const tileM = m === 1 ? 1 : CPU.tileM;
+    const { wg, tileN } = caps.family === 'cpu' ? CPU_TILE : GPU_TILE;
+    const tileM = m === 1 ? 1 : CPU_TILE.tileM;
     const chosen = variant({ TILE_M: tileM, TILE_N: tileN });
     rec.dispatch(LINEAR_TILE, { ...chosen, overrides: { ...overrides, WG: wg } }, bindings, params, [
       ceilDiv(n, wg * tileN),
@@ -303,10 +209,6 @@ function multiply(
     multiplyOnGPU(rec, stored, overrides, bindings, params);
   }
 }
-
-type Overrides = Readonly<Record<'ACTIVATION' | 'HAS_BIAS' | 'HAS_RESIDUAL', number>>;
-type Bindings = BindingsOf<typeof LINEAR_TILE.spec>;
-type Params = ParamsOf<typeof LINEAR_TILE.spec>;
 
 /** Makes what products of many rows take beside their tensors: for those of longer rows it grows. */
 export function reserveFactors(device: Device): void {
@@ -322,13 +224,13 @@ function multiplyTexels(rec: Recorder, stored: StoredAs, overrides: Overrides, b
   const lanes = rec.caps.subgroupMinSize;
   const blocks = isBlockType(stored.dtype) ? (m <= lanes ? 1 : TEXEL_BLOCKS.blocks) : TEXEL_BLOCKS.floats;
   const { consts, ...rest } = weightVariant(stored);
-  const own = { LANES: lanes, TILE_N: CPU.tileN, ROW_BLOCKS: blocks, ...foldConst(rec.caps, stored, k4) };
+  const own = { LANES: lanes, TILE_N: CPU_TILE.tileN, ROW_BLOCKS: blocks, ...foldConst(rec.caps, stored, k4) };
   const variant = { ...rest, consts: { ...own, ...consts }, overrides, subgroups: true };
   const most = Math.max(1, Math.floor(TEXELS / k4 / TEXEL_STEP)) * TEXEL_STEP;
   for (let first = 0; first < m; first += most) {
     const rows = Math.min(most, m - first);
     const x = texelsOf(rec, FACTORS, bindings.x.rows(first, first + rows), rows, { least: 4 * TEXELS, dtype: 'f32' });
-    const grid = [ceilDiv(n, lanes * CPU.tileN), ceilDiv(rows, lanes * blocks)];
+    const grid = [ceilDiv(n, lanes * CPU_TILE.tileN), ceilDiv(rows, lanes * blocks)];
     rec.dispatch(LINEAR_TEXELS, variant, { ...bindings, x }, { ...params, m: rows, out_column: out_column + first * out_stride }, grid);
   }
 }

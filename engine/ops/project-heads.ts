@@ -5,7 +5,7 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { BindingsOf, Variant } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
-import { fewRowsFragments } from './linear.ts';
+import { fewRowsFragments } from './few-rows.ts';
 import { HELD, canHold, fusedParts, groupsFragments, normVariant } from './fused-linear.ts';
 import type { NormedRows } from './fused-linear.ts';
 import { kvFragment, pagesVariant, storeFragment } from './kv.ts';

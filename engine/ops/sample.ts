@@ -5,8 +5,8 @@ import { defineKernel } from '../gpu/kernel.ts';
 import type { Recorder } from '../gpu/recorder.ts';
 import type { Tensor } from '../gpu/tensor.ts';
 import { ceilDiv, nextPowerOfTwo } from '../util/math.ts';
-import { isQuad } from './linear.ts';
 import { avoids } from './replaceable.ts';
+import { isQuad } from './weight-place.ts';
 
 const WG = 64;
 

@@ -49,3 +49,8 @@ export function mostBytes({ maxTexels, maxBindingBytes }: Caps, place: WordPlace
 export function hasShuffles({ family, subgroups, subgroupMinSize: lanes, subgroupMaxSize: most }: Caps): boolean {
   return family === 'cpu' && subgroups && lanes === most && lanes === BLOCK / 4;
 }
+
+/** True on software adapters with SIMD registers of 4 (SwiftShader), which have kernels of their own: they run the tiles of the others 6-9x slower. */
+export function isQuad({ family, subgroups, subgroupMinSize, subgroupMaxSize }: Caps): boolean {
+  return family === 'cpu' && subgroups && subgroupMinSize === 4 && subgroupMaxSize === 4;
+}

@@ -5,7 +5,7 @@ import {
   DENSE_ATTENTION, DENSE_ATTENTION_BROADCAST, DENSE_ATTENTION_QUAD, DENSE_ATTENTION_TEXELS, denseAttention,
 } from '../ops/dense-attention.ts'; // prettier-ignore
 import { inTexels } from '../ops/texels.ts';
-import { isQuad } from '../ops/linear.ts';
+import { isQuad } from '../ops/weight-place.ts';
 import type { WordPlace } from '../ops/weight-place.ts';
 import type { FloatType } from '../weights/storage.ts';
 import * as plain from './plain.ts';

@@ -5,7 +5,7 @@ import type { Tensor } from '../../engine/gpu/tensor.ts';
 import { normedLinear } from '../../engine/ops/fused-linear.ts';
 import { NO_SLOT, createKVCache, ropeKVStore } from '../../engine/ops/kv.ts';
 import type { KVType } from '../../engine/ops/kv.ts';
-import { fewRows } from '../../engine/ops/linear.ts';
+import { fewRows } from '../../engine/ops/few-rows.ts';
 import { stackLinear } from '../../engine/ops/pack-linear.ts';
 import { projectHeads } from '../../engine/ops/project-heads.ts';
 import { qkNorm, ropeTable } from '../../engine/ops/rope.ts';
