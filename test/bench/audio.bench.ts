@@ -27,7 +27,7 @@ const LOADS = [1, 4, 16, 64];
 /** Requests of a row in one round at least. */
 const REQUESTS = 64;
 /** Rows take turns, so that what the machine does meanwhile falls on all of them. */
-const ROUNDS = 4;
+const ROUNDS = 8;
 /** Seconds to the first byte of a short sentence, and how much more 16 requests at once get done than one after the other. */
 const SOON = 0.5;
 const AT_ONCE = 1.5;
