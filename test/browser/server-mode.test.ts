@@ -218,18 +218,35 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('a refusal is shown with its reason, and trying again works', async () => {
-    engine.options = { failAfter: 0, failWith: new EngineError('context_length_exceeded', 'the prompt has 9000 tokens; 1024 fit') };
-    await page.fill('.composer textarea', 'Too long');
+    engine.options = { failAfter: 0, failWith: new EngineError('invalid_request', 'the sampler is out of order') };
+    await page.fill('.composer textarea', 'Hello');
     await page.press('.composer textarea', 'Enter');
     const failed = page.locator('.message.assistant[data-status="failed"]');
     await failed.waitFor();
-    expect(await failed.locator('.failure').innerText()).toMatch(/9000 tokens.*context_length_exceeded/);
+    expect(await failed.locator('.failure').innerText()).toMatch(/out of order.*HTTP 400/);
     engine.options = {};
     await failed.getByText('Try again').click();
     // Of the last answer: others were done before.
     const status = () => page.locator('.message.assistant').last().getAttribute('data-status');
     await expect.poll(status).toBe('done');
     expect(await page.locator('.message.assistant .markdown').last().innerText()).toBe('Hello there!');
+  });
+
+  test('where a conversation has no more room, a new one is offered instead of the same again', async () => {
+    engine.options = { failAfter: 0, failWith: new EngineError('context_length_exceeded', 'the prompt has 9000 tokens; 1024 fit') };
+    await page.fill('.composer textarea', 'Too long');
+    await page.press('.composer textarea', 'Enter');
+    const failure = page.locator('.message.assistant[data-status="failed"] .failure');
+    await failure.waitFor();
+    expect(await failure.innerText()).toMatch(/9000 tokens.*context_length_exceeded/);
+    expect(await failure.locator('button').allInnerTexts()).toEqual(['New conversation', 'Manage models']);
+    engine.options = {};
+    await failure.getByText('New conversation').click();
+    await expect.poll(() => page.locator('.message').count()).toBe(0);
+    // What comes next goes there, without another click.
+    await page.keyboard.type('Hi');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.locator('.message.assistant .markdown').allInnerTexts()).toEqual(['Hello there!']);
   });
 
   test('the settings stay in their place while an answer is written', async () => {

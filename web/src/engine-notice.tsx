@@ -49,6 +49,7 @@ export function useRemedy(task: ModelTask, onRestarted?: () => void): (action: '
     else if (action === 'runWithoutStoring') void app.load(task, { store: false }).then(again);
     else if (action === 'cancel') app.sessions[task].unload();
     else if (action === 'restart' || action === 'retry') void app.load(task).then(again);
+    else if (action === 'newConversation') app.conversations.create();
     else if (action === 'useServer') app.settings.choose(task, 'server');
     else if (action === 'useTab') app.settings.choose(task, 'tab');
     else if (action === 'manageModels') app.router.go('models');

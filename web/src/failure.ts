@@ -5,7 +5,7 @@ import { SourceError } from '../../sources/index.ts';
 import { StoreError } from './models/store-error.ts';
 
 /** What a button beside a failure does. */
-export type Remedy = 'retry' | 'restart' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device' | 'none';
+export type Remedy = 'retry' | 'restart' | 'newConversation' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device' | 'none';
 
 export interface Failure {
   readonly code: string;
@@ -33,7 +33,7 @@ const REMEDIES: Readonly<Record<string, readonly Remedy[]>> = {
   invalid_model: ['retry', 'manageModels'],
   queue_full: ['retry'],
   // The same again has no more room.
-  context_length_exceeded: ['manageModels'],
+  context_length_exceeded: ['newConversation', 'manageModels'],
   quota: ['runWithoutStoring', 'manageModels'],
   network: ['retry'],
   denied: ['manageModels'],

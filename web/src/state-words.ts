@@ -101,6 +101,7 @@ export const ACTION_WORDS: Readonly<Record<'load' | 'cancel' | Remedy, string>> 
   cancel: 'Cancel',
   retry: 'Try again',
   restart: 'Restart the engine',
+  newConversation: 'New conversation',
   runWithoutStoring: 'Run once without storing',
   manageModels: 'Manage models',
   useServer: 'Use a server',

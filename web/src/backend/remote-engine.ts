@@ -13,6 +13,7 @@ import { parseWav, wavToMono, writeWav } from '../../../engine/audio/wav.ts';
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { EngineError } from '../../../engine/errors.ts';
+import type { EngineErrorCode } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { ServerGoneError } from '../failure.ts';
 import type { ModelAbout, ModelTask } from '../models/manifest.ts';
@@ -240,15 +241,14 @@ async function serverError(response: Response): Promise<EngineError> {
   const body = (await response.json().catch(() => ({}))) as { error?: { message?: string; code?: string; param?: string } };
   const { message, code, param } = body.error ?? {};
   const text = `${message ?? response.statusText} (HTTP ${response.status}${code ? `, ${code}` : ''})`;
-  const kind =
-    response.status === 503
-      ? code === 'device_lost'
-        ? 'device_lost'
-        : 'queue_full'
-      : response.status < 500
-        ? 'invalid_request'
-        : 'internal';
-  return new EngineError(kind, `The server refused: ${text}`, param ? { param } : {});
+  return new EngineError(codeOf(response.status, code), `The server refused: ${text}`, param ? { param } : {});
+}
+
+/** What of a refusal decides which way out this page offers; other servers than Parley's use codes of their own. */
+function codeOf(status: number, code: string | undefined): EngineErrorCode {
+  if (code === 'context_length_exceeded') return code;
+  if (status === 503) return code === 'device_lost' ? code : 'queue_full';
+  return status < 500 ? 'invalid_request' : 'internal';
 }
 
 interface ChatChunk {

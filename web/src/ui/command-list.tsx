@@ -3,6 +3,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import type { App } from '../app.ts';
+import { ACTION_WORDS } from '../state-words.ts';
 
 interface Command {
   readonly name: string;
@@ -27,7 +28,7 @@ function commandsOf(app: App): Command[] {
     run: () => app.router.go(route),
   });
   return [
-    { name: 'New conversation', hint: 'chat', run: () => (app.conversations.create(), app.router.go('chat')) },
+    { name: ACTION_WORDS.newConversation, hint: 'chat', run: () => (app.conversations.create(), app.router.go('chat')) },
     go('Chat', 'chat'),
     go('Speak', 'speak'),
     go('Transcribe', 'transcribe'),
