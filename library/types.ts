@@ -40,7 +40,11 @@ export interface ChatCompletionFunctionTool {
 }
 
 export type ChatCompletionToolChoiceOption =
-  'none' | 'auto' | 'required' | { type: 'function'; function: { name: string } } | ChatCompletionAllowedToolChoice;
+  | 'none'
+  | 'auto'
+  | 'required'
+  | { type: 'function'; function: { name: string } }
+  | ChatCompletionAllowedToolChoice;
 
 export interface ChatCompletionAllowedToolChoice {
   type: 'allowed_tools';

@@ -98,7 +98,7 @@ function argumentsOf(script) {
 async function runTests(filters) {
   const typeCheck = ['type check', 'typescript/bin/tsc', '-p', 'tsconfig.json'];
   if (filters.length > 0) return (await passes(...typeCheck)) ? runVitest(filters) : 1;
-  const formatCheck = ['format check', 'prettier/bin/prettier.cjs', '--log-level=warn', ...argumentsOf('format:check')];
+  const formatCheck = ['format check', 'oxfmt/bin/oxfmt', ...argumentsOf('format:check')];
   const lint = ['lint', 'oxlint/bin/oxlint', ...argumentsOf('lint')];
   const [plain, devices] = [reportOf('plain'), reportOf('devices')];
   // Browsers and adapters leave an eighth of two cores unused: what opens hardly a device goes there, one after the other, and holds nothing up.

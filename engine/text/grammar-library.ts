@@ -48,7 +48,10 @@ export interface LibraryMatcher extends Disposable {
 
 /** What an answer is held to, checked and normalised. */
 export type GrammarSource =
-  JsonSource | CallsSource | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource } | TextSource;
+  | JsonSource
+  | CallsSource
+  | { readonly type: 'json_or_calls'; readonly json: JsonSource; readonly calls: CallsSource }
+  | TextSource;
 export type JsonSource = { readonly type: 'json_object' } | { readonly type: 'json_schema'; readonly schema: NormalSchema };
 /** Any text, and calls that begin with the trigger, or with what calls without tags have. */
 export interface TextSource {

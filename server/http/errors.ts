@@ -4,7 +4,13 @@ import type { EngineErrorCode } from '../../engine/errors.ts';
 import { inFlags } from '../settings/remedies.ts';
 
 export type ErrorType =
-  'invalid_request_error' | 'authentication_error' | 'permission_error' | 'timeout_error' | 'server_error' | 'requests' | 'tokens';
+  | 'invalid_request_error'
+  | 'authentication_error'
+  | 'permission_error'
+  | 'timeout_error'
+  | 'server_error'
+  | 'requests'
+  | 'tokens';
 
 export interface HttpErrorOptions {
   readonly type?: ErrorType;

@@ -65,7 +65,11 @@ function borrowed(kept: Kept, giveBack: () => void): GPUDevice {
 /** A method that makes each thing once; objects in a description count as the things they are. */
 function once<
   Name extends
-    'createShaderModule' | 'createBindGroupLayout' | 'createPipelineLayout' | 'createComputePipeline' | 'createComputePipelineAsync',
+    | 'createShaderModule'
+    | 'createBindGroupLayout'
+    | 'createPipelineLayout'
+    | 'createComputePipeline'
+    | 'createComputePipelineAsync',
 >({ gpu, made, ids }: Kept, name: Name): GPUDevice[Name] {
   const make = (descriptor: object): unknown => {
     const key = `${name} ${JSON.stringify(descriptor, (_, value: unknown) => ids.get(value) ?? value)}`;

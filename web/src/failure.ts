@@ -5,7 +5,16 @@ import { SourceError } from '../../sources/index.ts';
 import { StoreError } from './models/store-error.ts';
 
 /** What a button beside a failure does. */
-export type Remedy = 'retry' | 'restart' | 'newConversation' | 'runWithoutStoring' | 'manageModels' | 'useServer' | 'useTab' | 'device' | 'none';
+export type Remedy =
+  | 'retry'
+  | 'restart'
+  | 'newConversation'
+  | 'runWithoutStoring'
+  | 'manageModels'
+  | 'useServer'
+  | 'useTab'
+  | 'device'
+  | 'none';
 
 export interface Failure {
   readonly code: string;
