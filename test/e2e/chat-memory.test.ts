@@ -55,11 +55,11 @@ test('a model that does not fit ends the start with the numbers and the ways out
   );
 });
 
-test('150 requests of all kinds, a third of which go away, leave no buffer and no page behind', async () => {
+test('100 requests of all kinds, a third of which go away, leave no buffer and no page behind', async () => {
   const { urls, child } = await start();
-  const { before, after, counts, problems } = await soak({ url: urls['chat']!, pid: child.pid!, requests: 150, warm: 100 });
+  const { before, after, counts, problems } = await soak({ url: urls['chat']!, pid: child.pid!, requests: 100, warm: 60 });
   expect(problems).toEqual([]);
-  expect(counts['went away']).toBeGreaterThan(40);
+  expect(counts['went away']).toBeGreaterThan(25);
   expect([before.kvPagesUsed, after.kvPagesUsed]).toEqual([0, 0]);
   // Staging buffers come with the largest batch so far. Resident memory needs thousands of requests to say anything: `npm run bench -- soak`.
   expect(after.gpuBuffers - before.gpuBuffers).toBeLessThanOrEqual(2);

@@ -7,12 +7,13 @@ import { describe, expect, test } from 'vitest';
 import type { CaseOutcome } from '../support/browser/run-suites.ts';
 import { denoVersion, runDeno } from '../support/deno/run-deno.ts';
 import { serveHub } from '../support/hub-server.ts';
+import { THOROUGH } from '../support/thorough.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** What an engine needs: the models and the shaders, and how much memory there is. */
 const ENGINE = ['--allow-read=.', '--allow-sys=systemMemoryInfo'];
 /** One case of every kernel. All of them, with the kernels that GPUs get too, take longer than a test may: most of it goes into compiling. */
-const [CASES, LIMIT] = process.env['PARLEY_ALL_FLAVOURS'] === undefined ? ['some', {}] : ['all', { timeout: 3_600_000 }];
+const [CASES, LIMIT] = THOROUGH ? ['all', { timeout: 3_600_000 }] : ['some', {}];
 
 describe.skipIf(denoVersion() === undefined)('Deno', () => {
   test(`${CASES} kernel cases agree with their CPU reference`, LIMIT, async () => {

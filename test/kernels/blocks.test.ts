@@ -10,6 +10,7 @@ import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kerne
 import type { KernelCase } from '../support/kernel-case.ts';
 import { randomBlocks } from '../support/random-blocks.ts';
 import { packStored } from '../support/pack-stored.ts';
+import { THOROUGH } from '../support/thorough.ts';
 
 const TYPES = Object.keys(BLOCK_FORMATS) as BlockType[];
 
@@ -75,15 +76,14 @@ function batchCase(type: BlockType, m: number, k: number, n: number, place?: Wor
   };
 }
 
-/** A pipeline a type takes up to a second to compile on a software adapter. Products of all types by all kernels are tested where this is set. */
-const ALL = globalThis.process?.env['PARLEY_ALL_TYPES'] !== undefined;
+/** A pipeline a type takes up to a second to compile on a software adapter. */
 const FEW: readonly BlockType[] = ['Q8_0', 'Q4_K', 'Q6_K', 'I8'];
 
 const cases: KernelCase[] = [];
 // An odd number of blocks, where a word of scales is half empty, and all places in a word of codes.
 for (const type of TYPES) cases.push(valuesCase(type, 11, BLOCK_FORMATS[type].values === 32 ? 96 : 256));
-for (const type of ALL ? TYPES : FEW)
-  for (const m of ALL || type === 'Q4_K' ? [1, 2, 5, 33] : [1, 33]) cases.push(productCase(type, m, 256, 65));
+for (const type of THOROUGH ? TYPES : FEW)
+  for (const m of THOROUGH || type === 'Q4_K' ? [1, 2, 5, 33] : [1, 33]) cases.push(productCase(type, m, 256, 65));
 for (const m of [2, 5, 33, 70]) cases.push(batchCase('Q4_K', m, 256, 64), batchCase('Q6_K', m, 256, 64));
 // So wide that one row takes more columns an invocation, and the last group has a few of its own.
 cases.push(productCase('Q8_0', 70, 256, 65), productCase('Q4_0', 1, 32, 3100), batchCase('Q4_K', 2, 256, 3136));

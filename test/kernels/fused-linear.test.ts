@@ -11,6 +11,7 @@ import { rmsNorm as normed } from '../reference/norm.ts';
 import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { anyWeight } from '../support/any-weight.ts';
+import { THOROUGH } from '../support/thorough.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
 
 const EPS = 1e-5;
@@ -105,8 +106,8 @@ function valueCase(shape: Shape): KernelCase {
   };
 }
 
-/** As many of a type as `npm test` has time to compile kernels for; all where this is set. */
-const TYPES: readonly WeightType[] = globalThis.process?.env['PARLEY_ALL_TYPES'] ? ['f32', 'f16', 'Q8_0', 'Q4_0', 'Q4_K', 'Q6_K', 'I8'] : ['f32', 'f16', 'Q8_0', 'Q4_K']; // prettier-ignore
+/** As many of a type as `npm test` has time to compile kernels for. */
+const TYPES: readonly WeightType[] = THOROUGH ? ['f32', 'f16', 'Q8_0', 'Q4_0', 'Q4_K', 'Q6_K', 'I8'] : ['f32', 'f16', 'Q8_0', 'Q4_K']; // prettier-ignore
 
 const exact: KernelCase[] = [];
 for (const dtype of TYPES) {

@@ -14,6 +14,7 @@ import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { createRng } from '../../engine/util/rng.ts';
 import { testDevice } from '../support/device.ts';
 import { writeNumberTokenizer } from '../support/random-checkpoint.ts';
+import { THOROUGH } from '../support/thorough.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const COUNT = 16;
@@ -83,7 +84,7 @@ const STEPPING = [
   { name: 'prompt lookup', ...LOOKUP },
   { name: 'prompt lookup without look-ahead', ...LOOKUP, disableOverlapSchedule: true },
 ];
-const MATRIX = [17, 4096].flatMap((chunkedPrefillSize) =>
+const ALL = [17, 4096].flatMap((chunkedPrefillSize) =>
   [false, true].flatMap((disableRadixCache) => STEPPING.map((stepping) => ({ chunkedPrefillSize, disableRadixCache, ...stepping }))),
 );
 const CORNERS = [
@@ -93,6 +94,8 @@ const CORNERS = [
   { chunkedPrefillSize: 17, disableRadixCache: false, ...STEPPING[2]! },
   { chunkedPrefillSize: 4096, disableRadixCache: true, ...STEPPING[3]! },
 ];
+
+const MATRIX = THOROUGH ? ALL : CORNERS;
 
 /** A tiny random checkpoint with a tokenizer. */
 function randomModel(name: string): string {

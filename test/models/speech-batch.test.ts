@@ -13,9 +13,10 @@ import { withWeights } from '../../engine/weights/model-folder.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 import { testDevice } from '../support/device.ts';
 import { FLAVOURS } from '../support/kernel-case.ts';
+import { firstOf } from '../support/thorough.ts';
 
 /** The kernels that GPUs get take minutes to compile on a software adapter. */
-const CHOSEN = process.env['PARLEY_ALL_FLAVOURS'] === undefined ? FLAVOURS.slice(0, 2) : FLAVOURS;
+const CHOSEN = firstOf(2, FLAVOURS);
 
 const FOLDER = join(new URL('../../', import.meta.url).pathname, 'test/fixtures/kokoro-tiny-random');
 const LIMITS = { maxTokens: 128, maxFrames: 256 };

@@ -6,6 +6,7 @@ import type { Platform } from '../../engine/platform/platform.ts';
 import { testDevice } from '../support/device.ts';
 import { SPOILED_SUMS, once, spoiled } from '../support/spoiled-shaders.ts';
 import { startedChat } from '../support/started-chat.ts';
+import { firstOf } from '../support/thorough.ts';
 
 /** Of the ranks alone: the engine's own device computes nothing. */
 describe('kernels that give wrong results', () => {
@@ -30,10 +31,11 @@ describe('kernels that give wrong results', () => {
     expect(info.kernels?.tested).toBeGreaterThan(alone);
   });
 
-  test.each([
+  const splits = [
     ['in one thread, cut by tensors', { tpSize: 2, rankThreads: false }],
     ['in one thread, cut by layers', { ppSize: 2, rankThreads: false }],
-  ] as const)('are replaced on all ranks, %s', async (_, split) => {
+  ] as const;
+  test.each(firstOf(1, splits))('are replaced on all ranks, %s', async (_, split) => {
     const { info, answer } = await startedChat(spoiled(platform, SPOILED_SUMS), split);
     expect(info.kernels?.replaced.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['linear_rows', 'reduce_lanes']));
     expect(answer).toBe(right);

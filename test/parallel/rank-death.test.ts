@@ -13,7 +13,7 @@ import type { EngineSupervisor } from '../../server/engine/supervisor.ts';
 import { createLog } from '../../server/log.ts';
 import { until } from '../support/listeners.ts';
 
-const KILLS = Number(process.env['PARLEY_KILLS'] ?? 3);
+const KILLS = Number(process.env['PARLEY_KILLS'] ?? 2);
 const CLIENTS = 4;
 const QUESTIONS = ['Who are you?', 'What is the capital of France?', 'Tell me a story.', 'What is two and two?'];
 const FOLDER = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));

@@ -14,6 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { expectClose } from './compare.ts';
 import { testDevice } from './device.ts';
+import { THOROUGH } from './thorough.ts';
 
 export interface TensorData {
   readonly dtype: DType;
@@ -77,10 +78,10 @@ export const FLAVOURS: readonly Flavour[] =
 /** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
 export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
-/** What an adapter does not run takes minutes to compile there for all cases; where this is not set, one case of so many is taken, and the first of each kernel. */
-const SOME = globalThis.process?.env['PARLEY_ALL_FLAVOURS'] === undefined ? 4 : 1;
-/** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */
-const IN_PART: readonly Flavour[] = globalThis.process === undefined ? [NO_SUBGROUPS] : [AS_ON_A_GPU];
+/** What an adapter does not run takes minutes to compile there for all cases: one case of so many is taken, and the first of each kernel. */
+const SOME = THOROUGH ? 1 : 4;
+/** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups, and where its address asks for some (web/src/device/self-test.ts), all. */
+const IN_PART: readonly Flavour[] = globalThis.process ? [AS_ON_A_GPU] : location.search === '?some' ? FLAVOURS : [NO_SUBGROUPS];
 
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
 export function describeKernels(name: string, cases: readonly KernelCase[], { every = false, flavours = FLAVOURS } = {}): void {

@@ -23,7 +23,9 @@ export class SelfTest {
     this.results.value = [];
     this.total.value = 0;
     this.state.value = 'running';
-    const worker = startWorker(workerUrl, 'parley self-test');
+    // '?kernels=some' in the page's address, for tests of the page on software adapters: every fourth case, and the first of each kernel.
+    const some = new URLSearchParams(location.search).get('kernels') === 'some';
+    const worker = startWorker(some ? `${workerUrl}?some` : workerUrl, 'parley self-test');
     this.#worker = worker;
     let batch: CaseResult[] = [];
     const flush = (): void => {
