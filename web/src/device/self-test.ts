@@ -1,6 +1,7 @@
 /** Runs the kernel self-test in a worker of its own and keeps its results. */
 import { computed, signal } from '@preact/signals';
 import type { SelfTestMessage } from '../../../test/support/browser/self-test-worker.ts';
+import { SOME_CASES } from '../../../test/support/thorough.ts';
 import workerUrl from '../../../test/support/browser/self-test-worker.ts?worker&url';
 import { startWorker } from '../trusted-types.ts';
 
@@ -23,9 +24,9 @@ export class SelfTest {
     this.results.value = [];
     this.total.value = 0;
     this.state.value = 'running';
-    // '?kernels=some' in the page's address, for tests of the page on software adapters: every fourth case, and the first of each kernel.
+    // For tests of the page on software adapters.
     const some = new URLSearchParams(location.search).get('kernels') === 'some';
-    const worker = startWorker(some ? `${workerUrl}?some` : workerUrl, 'parley self-test');
+    const worker = startWorker(workerUrl, some ? SOME_CASES : 'parley self-test');
     this.#worker = worker;
     let batch: CaseResult[] = [];
     const flush = (): void => {
