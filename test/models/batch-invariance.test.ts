@@ -131,7 +131,7 @@ describe.each([
   { name: 'tiny random checkpoint, fast', folder: random, requests: tokenRequests(160), configs: MATRIX, numerics: 'fast' },
   { name: 'mixture of experts, fast', folder: experts, requests: tokenRequests(160), configs: CORNERS, numerics: 'fast' },
   { name: 'gated delta-nets, fast', folder: deltaNets, requests: tokenRequests(160), configs: CORNERS, numerics: 'fast' },
-] as const)('$name', ({ folder, requests, configs, ...settings }) => {
+] as const)('$name', ({ name: model, folder, requests, configs, ...settings }) => {
   let device: Device;
   let isSame = false;
   let alone: Answer[];
@@ -174,12 +174,15 @@ describe.each([
     },
   );
 
-  test.each(STEPPING)('log-probabilities are the same to the last bit with $name', async ({ name: _, ...config }) => {
-    const engine = await load({ disableRadixCache: true, ...config });
-    expect(alone.every(({ logprobs }) => logprobs.length === MAX_TOKENS)).toBe(true);
-    expect(await askStaggered(engine, reporting)).toEqual(alone);
-    await engine.close();
-  });
+  test.each(THOROUGH || model === 'bundled model' ? STEPPING : [STEPPING[0]!, STEPPING[3]!])(
+    'log-probabilities are the same to the last bit with $name',
+    async ({ name: _, ...config }) => {
+      const engine = await load({ disableRadixCache: true, ...config });
+      expect(alone.every(({ logprobs }) => logprobs.length === MAX_TOKENS)).toBe(true);
+      expect(await askStaggered(engine, reporting)).toEqual(alone);
+      await engine.close();
+    },
+  );
 
   test('a seed gives the same tokens with prompt lookup and without', async () => {
     const seeded = requests.map((request, i) => ({ ...request, sampling: { temperature: 0.5, topP: 0.9, seed: 1000 + i } }));
