@@ -1,6 +1,6 @@
 /**
- * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:everywhere`: other browsers, runtimes and adapters; `npm test -- --all`: both at once, as CI does;
- * `npm run test:real [-- filter ...]`: the tests on published weights, which it fetches;
+ * `npm test [-- filter ...]`: set-up, type check, all tests; `npm run test:everywhere`: other browsers, runtimes and adapters; `npm run test:real [-- filter ...]`: the
+ * tests on published weights, which it fetches;
  * `npm run bench [-- name [part of a shape]]`: set-up and benchmarks. The last line of a test run is `N passed, N failed, N skipped`, for CI.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -25,9 +25,8 @@ await withSetup(async () => {
   const bench = first === '--bench';
   const real = first === '--real';
   const everywhere = first === '--everywhere';
-  const all = first === '--all';
   requireNode();
-  const wanted = [...(bench || real ? [] : ['chromium']), ...(everywhere || all || rest[0] === 'browsers' ? ['firefox'] : [])];
+  const wanted = [...(bench || real ? [] : ['chromium']), ...(everywhere || rest[0] === 'browsers' ? ['firefox'] : [])];
   const browsers = ensureBrowsers(wanted);
   installPackages({ dev: true });
   const { name, environment } = ensureAdapter();
@@ -37,9 +36,7 @@ await withSetup(async () => {
   await browsers;
   console.log(`adapter: ${name}`);
   if (everywhere) process.exitCode = runVitest(['--project=everywhere', ...rest]);
-  else if (bench) process.exitCode = runBenches(rest);
-  else if (real) process.exitCode = runReal(rest);
-  else process.exitCode = await runTests(all ? rest : process.argv.slice(2), all ? ['--project=everywhere'] : []);
+  else process.exitCode = bench ? runBenches(rest) : real ? runReal(rest) : await runTests(process.argv.slice(2));
 });
 
 /** Where a command of an npm package lies. */
@@ -97,8 +94,8 @@ function argumentsOf(script) {
   return scripts[script].split(' ').slice(1);
 }
 
-/** Who asks for a few tests is at work on them: they get the type check first. The whole run, with `more` projects, does what it can side by side. */
-async function runTests(filters, more) {
+/** Who asks for a few tests is at work on them: they get the type check first. The whole run does what it can side by side. */
+async function runTests(filters) {
   const typeCheck = ['type check', 'typescript/bin/tsc', '-p', 'tsconfig.json'];
   if (filters.length > 0) return (await passes(...typeCheck)) ? runVitest(filters) : 1;
   const formatCheck = ['format check', 'oxfmt/bin/oxfmt', ...argumentsOf('format:check')];
@@ -112,7 +109,7 @@ async function runTests(filters, more) {
   };
   const main = async () =>
     (await ended(
-      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels*', ...more], INHERIT),
+      spawn(process.execPath, [tool(VITEST), ...vitestArguments(devices), '--project=devices*', '--project=kernels*'], INHERIT),
     )) === 0;
   const [others, tested] = await Promise.all([beside(), main()]);
   return summarise([plain, devices], tested && others.every(Boolean));
