@@ -12,8 +12,9 @@ import { superviseEngine } from '../../server/engine/supervisor.ts';
 import type { EngineSupervisor } from '../../server/engine/supervisor.ts';
 import { createLog } from '../../server/log.ts';
 import { until } from '../support/listeners.ts';
+import { THOROUGH } from '../support/thorough.ts';
 
-const KILLS = Number(process.env['PARLEY_KILLS'] ?? 2);
+const KILLS = Number(process.env['PARLEY_KILLS'] ?? (THOROUGH ? 3 : 2));
 const CLIENTS = 4;
 const QUESTIONS = ['Who are you?', 'What is the capital of France?', 'Tell me a story.', 'What is two and two?'];
 const FOLDER = fileURLToPath(new URL('../../models/parley-chat', import.meta.url));

@@ -38,18 +38,24 @@ function fragile(): { platform: Platform; threads: PlatformWorker[]; devices: GP
   return { platform, threads, devices };
 }
 
-/** The rank that samples, and the one that does not, of either way to split. */
-const FATES: readonly { tpSize: number; ppSize: number; fate: Fate | 'lose its device, all in one thread'; victims: readonly number[] }[] =
-  [
-    { tpSize: 2, ppSize: 1, fate: 'lose its device', victims: [0, 1] },
-    { tpSize: 1, ppSize: 2, fate: 'lose its device', victims: [1, 0] },
-    { tpSize: 2, ppSize: 1, fate: 'fail', victims: [1, 0] },
-    { tpSize: 1, ppSize: 2, fate: 'fail', victims: [0, 1] },
-    { tpSize: 2, ppSize: 1, fate: 'lose its device, all in one thread', victims: [0, 1] },
-    { tpSize: 1, ppSize: 2, fate: 'lose its device, all in one thread', victims: [1, 0] },
-  ];
+interface Loss {
+  readonly tpSize: number;
+  readonly ppSize: number;
+  readonly fate: Fate | 'lose its device, all in one thread';
+  /** Ranks that meet it: the one that samples, and one that does not. */
+  readonly victims: readonly number[];
+}
 
-describe.each(FATES)('split $tpSize x $ppSize', ({ tpSize, ppSize, fate, victims }) => {
+const LOSSES: readonly Loss[] = [
+  { tpSize: 2, ppSize: 1, fate: 'lose its device', victims: [0, 1] },
+  { tpSize: 1, ppSize: 2, fate: 'lose its device', victims: [1, 0] },
+  { tpSize: 2, ppSize: 1, fate: 'fail', victims: [1, 0] },
+  { tpSize: 1, ppSize: 2, fate: 'fail', victims: [0, 1] },
+  { tpSize: 2, ppSize: 1, fate: 'lose its device, all in one thread', victims: [0, 1] },
+  { tpSize: 1, ppSize: 2, fate: 'lose its device, all in one thread', victims: [1, 0] },
+];
+
+describe.each(LOSSES)('split $tpSize x $ppSize', ({ tpSize, ppSize, fate, victims }) => {
   const rankThreads = fate !== 'lose its device, all in one thread';
   test.each(firstOf(1, victims))(`rank %i is made to ${fate}`, { timeout: 60_000 }, async (victim) => {
     const { platform, threads, devices } = fragile();
