@@ -7,6 +7,7 @@ import type { Constraint } from '../../engine/text/grammar.ts';
 import type { GrammarSource } from '../../engine/text/grammar-library.ts';
 import { CallFailed, GrammarThread, ThreadLost } from '../../engine/text/grammar-thread.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
+import { firstOf } from '../support/thorough.ts';
 
 const VOCABULARY = { tokens: Array.from({ length: 64 }, (_, i) => String.fromCharCode(64 + i)), type: 'raw', stopTokenIds: [0] } as const;
 const ALL = Int32Array.of(-1, -1);
@@ -206,14 +207,18 @@ describe('the library itself', () => {
     return { $ref: '#/$defs/a0', $defs: Object.fromEntries(definitions) };
   };
 
-  test.each([39, 40, 60])('%i definitions, unchecked, run over its stack: the thread is lost, whether or not it failed', async (length) => {
-    const thread = startThread();
-    const [bad, next] = [thread.ask(open(chain(length), 1)), thread.ask(open({ type: 'string' }, 2))];
-    next.catch(() => {});
-    await expect(bad).rejects.toBeInstanceOf(CallFailed);
-    await expect(next).rejects.toBeInstanceOf(ThreadLost);
-    expect(await startThread().ask(open({ type: 'string' }, 3))).toHaveLength(2);
-  });
+  // The library takes half a minute over the last.
+  test.each(firstOf(2, [39, 40, 60]))(
+    '%i definitions, unchecked, run over its stack: the thread is lost, whether or not it failed',
+    async (length) => {
+      const thread = startThread();
+      const [bad, next] = [thread.ask(open(chain(length), 1)), thread.ask(open({ type: 'string' }, 2))];
+      next.catch(() => {});
+      await expect(bad).rejects.toBeInstanceOf(CallFailed);
+      await expect(next).rejects.toBeInstanceOf(ThreadLost);
+      expect(await startThread().ask(open({ type: 'string' }, 3))).toHaveLength(2);
+    },
+  );
 
   test('what the library says of a schema is the reason that is given', async () => {
     await expect(startThread().ask(open({ type: 'string', minLength: 5, maxLength: 2 }, 1))).rejects.toThrow(
