@@ -175,7 +175,7 @@ describe.each(readdirSync(FIXTURES))('%s', (name) => {
     const again = await ask({});
     expect(again.texts).toEqual(texts);
     expect(again.cached).toBeGreaterThan(0);
-    // Where one way is refused, the other is not tried in vain; layers are cut in one way for all families.
+    // The same code cuts the layers of all families: in a short run only those are cut so that refuse a split by heads.
     for (const split of refused ? SPLITS : firstOf(1, SPLITS)) {
       const refusal = split.tpSize > 1 ? refused?.tpSize : refused?.ppSize;
       if (refusal) await expect(ask({ ...split, rankThreads: false })).rejects.toThrow(refusal);

@@ -45,7 +45,7 @@ describe('the bundled model gives the same greedy tokens', () => {
     );
   });
 
-  // Of the two that have both ways to split, four threads; the others are below, with random weights.
+  // Two threads and four, by both ways to split; the others are below, with random weights.
   test.each(THOROUGH ? SPLITS : SPLITS.filter(({ tpSize }) => tpSize === 2))('split $tpSize x $ppSize, a thread a rank', async (split) => {
     expect(await answers(BUNDLED, split, requests)).toEqual(expected);
   });

@@ -31,15 +31,17 @@ test('run takes a quantised file', async () => {
   expect(err).toMatch(/tokens\/s; it ends at the number of tokens that was allowed\)\n$/);
 });
 
-/** What a command says and ends with, in this process: that of one that begins costs a second and a half of the processor. */
+/** What a command writes and ends with, in this process: one of its own begins with a second and a half of the processor. */
 async function refused(command: (argv: readonly string[]) => Promise<void>, argv: readonly string[]) {
-  let text = '';
-  const writing = vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => Boolean((text += String(chunk))));
+  const written = { out: '', err: '' };
+  const listen = (stream: NodeJS.WriteStream, name: keyof typeof written) =>
+    vi.spyOn(stream, 'write').mockImplementation((chunk) => Boolean((written[name] += String(chunk))));
+  const spies = [listen(process.stdout, 'out'), listen(process.stderr, 'err')];
   try {
     await command(argv);
-    return { code: process.exitCode, text };
+    return { code: process.exitCode, ...written };
   } finally {
-    writing.mockRestore();
+    for (const spy of spies) spy.mockRestore();
     process.exitCode = undefined;
   }
 }
@@ -50,7 +52,10 @@ test.each([
   [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
   [['--seed', '1'], /^no model is named; /],
 ])('run %j is refused before anything is loaded', async (argv, message) => {
-  expect(await refused(runPrompt, argv)).toEqual({ code: 2, text: expect.stringMatching(message) as string });
+  const { code, out, err } = await refused(runPrompt, argv);
+  expect([code, out]).toEqual([2, '']);
+  expect(err).toMatch(message);
+  expect(err.trimEnd()).not.toContain('\n');
 });
 
 test.each([
@@ -162,7 +167,7 @@ test('bench refuses what is no number, and more than a model', async () => {
     [['--clients', '1,x'], /^--clients x: expected a whole number from 1 to 256; 'parley bench --help' lists what there is\n$/],
     [['models/a', 'models/b'], /^2 models are named; 'bench' takes one; /],
   ] as const) {
-    expect(await refused(runBench, argv)).toEqual({ code: 2, text: expect.stringMatching(message) as string });
+    expect(await refused(runBench, argv)).toEqual({ code: 2, out: '', err: expect.stringMatching(message) as string });
   }
 });
 

@@ -1,7 +1,6 @@
 /** Runs the kernel self-test in a worker of its own and keeps its results. */
 import { computed, signal } from '@preact/signals';
 import type { SelfTestMessage } from '../../../test/support/browser/self-test-worker.ts';
-import { SOME_CASES } from '../../../test/support/thorough.ts';
 import workerUrl from '../../../test/support/browser/self-test-worker.ts?worker&url';
 import { startWorker } from '../trusted-types.ts';
 
@@ -24,9 +23,7 @@ export class SelfTest {
     this.results.value = [];
     this.total.value = 0;
     this.state.value = 'running';
-    // For tests of the page on software adapters.
-    const some = new URLSearchParams(location.search).get('kernels') === 'some';
-    const worker = startWorker(workerUrl, some ? SOME_CASES : 'parley self-test');
+    const worker = startWorker(workerUrl, 'parley self-test');
     this.#worker = worker;
     let batch: CaseResult[] = [];
     const flush = (): void => {
