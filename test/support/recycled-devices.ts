@@ -43,7 +43,9 @@ function borrowed(kept: Kept, giveBack: () => void): GPUDevice {
       return buffer;
     },
     addEventListener: (type: string, listener: (event: Event) => void) => {
-      gpu.addEventListener(type, (event) => void (listeners.signal.aborted || listener(event)));
+      gpu.addEventListener(type, listener);
+      // Dawn leaves out the option that names the signal.
+      listeners.signal.addEventListener('abort', () => gpu.removeEventListener(type, listener));
     },
     destroy: () => {
       if (listeners.signal.aborted) return undefined;
