@@ -84,6 +84,7 @@ test('a model says whether its prompts take matrices, which nobody gets who has 
 
 describe('with matrices', () => {
   beforeEach((context) => {
+    // Such as lavapipe before Mesa 26: fast is invariant there, which the test above and all others hold it to.
     if (!hasMatrices(device.caps)) context.skip(NONE);
   });
 
