@@ -16,7 +16,7 @@ import { takesMatrices } from './linear-matrix.ts';
 import type { PromptRows } from './linear-matrix.ts';
 import { linearNormed, takesMany } from './linear-normed.ts';
 import { rmsNorm } from './norm.ts';
-import { reduceFragment, reduceVariant, reduceWithin } from './reduce.ts';
+import { reduceRowsFragment, reduceVariant, reduceWithin } from './reduce.ts';
 import { avoids } from './replaceable.ts';
 import type { LinearPart, LinearWeight } from './weight.ts';
 
@@ -41,8 +41,8 @@ export const LINEAR_FUSED = defineKernel({
 
 /** The fragments of kernels that make norms of their rows and whole groups of columns. */
 export function groupsFragments(v: Variant): readonly string[] {
-  const groups = isSplit(v) ? [reduceFragment(v), 'lib/groups_split.wgsl'] : ['lib/reduce_lanes.wgsl', 'lib/groups_rows.wgsl'];
-  return [...groups, ...(v.consts?.['HELD'] ? ['lib/normed_lanes.wgsl'] : ['lib/rms.wgsl', 'lib/normed_rows.wgsl'])];
+  const groups = isSplit(v) ? [reduceRowsFragment(v), 'lib/groups_split.wgsl'] : ['lib/reduce_rows_lanes.wgsl', 'lib/groups_rows.wgsl'];
+  return [...groups, v.consts?.['HELD'] ? 'lib/normed_lanes.wgsl' : 'lib/normed_rows.wgsl'];
 }
 
 /** What a half of a layer reads: rows of the residual stream, behind an RMS norm where there is one. */
@@ -137,7 +137,7 @@ export function fusedParts(
   const found: FusedPart[] = [];
   for (const part of parts) {
     const few = fewRows(caps, part, rows, columns / 4);
-    if (!few || few.sharedBytes + 4 * (few.rows * held + MOST_LANES) > caps.maxWorkgroupBytes) return undefined;
+    if (!few || few.sharedBytes + 4 * few.rows * held > caps.maxWorkgroupBytes) return undefined;
     found.push({ part, few });
   }
   return found;
@@ -157,8 +157,6 @@ interface Fused {
 /** Columns that a workgroup holds at a time: two groups of GROUP. */
 const TILE_COLUMNS = 64;
 const GROUP = 32;
-/** Of a workgroup that adds up a norm. */
-const MOST_LANES = 256;
 /** Workgroups below which a software adapter's tiles have one each: it has a few cores. */
 const FEW_WORKGROUPS = 16;
 /** Quads that an invocation holds of a normed row (lib/normed_lanes.wgsl). */

@@ -8,7 +8,7 @@ import { reduceFragment, reduceVariant } from './reduce.ts';
 
 export const RMS_NORM = defineKernel({
   file: 'norm/rms_norm.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v), 'lib/rms.wgsl'],
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v)],
   bindings: { x: 'read', weight: 'read', residual: 'read', out: 'write' },
   params: { rows: 'u32', columns: 'u32', eps: 'f32', scale: 'f32' },
   overrides: { WG: 'u32', HAS_RESIDUAL: 'bool' },

@@ -20,7 +20,7 @@ import type { LinearWeight } from './weight.ts';
 
 export const PROJECT_HEADS = defineKernel({
   file: 'kv/project_heads.wgsl',
-  fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/head_rms.wgsl', ...placesFragments(v)],
+  fragments: (v) => [...fewRowsFragments(v), ...groupsFragments(v), 'lib/head_squares.wgsl', ...placesFragments(v)],
   consts: ['ROWS', 'D8', 'HEAD_LANES'],
   bindings: {
     x: 'read',

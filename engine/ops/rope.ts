@@ -142,7 +142,7 @@ export function ropeTable(device: Device, config: RopeConfig, positions: number)
 
 export const QK_NORM = defineKernel({
   file: 'rope/qk_norm.wgsl',
-  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v), 'lib/head_rms.wgsl'],
+  fragments: (v) => ['lib/grid.wgsl', reduceFragment(v), 'lib/head_squares.wgsl'],
   bindings: { weight: 'read', qkv: 'update' },
   params: {
     rows: 'u32',

@@ -57,11 +57,14 @@ fn project_head(own: u32, first_row: u32, lane: u32) {
   let head = params.first_head + own;
   let is_query = head < params.heads;
   let is_value = head >= params.heads + params.kv_heads;
-  for (var i = 0u; i < ROWS; i++) {
-    var scale = 1.0;
-    if (HAS_HEAD_NORM) {
-      scale = head_inverse_rms(lane, HEAD_LANES, i, 2u * D8, params.eps);
+  var squares: array<f32, ROWS>;
+  if (HAS_HEAD_NORM) {
+    for (var i = 0u; i < ROWS; i++) {
+      squares[i] = head_squares(lane, HEAD_LANES, i, 2u * D8);
     }
+    squares = reduce_rows(lane, squares);
+  }
+  for (var i = 0u; i < ROWS; i++) {
     let row = first_row + i;
     if (row >= params.m) {
       continue;
@@ -74,6 +77,7 @@ fn project_head(own: u32, first_row: u32, lane: u32) {
       var pair = Pair(head_quad(i, d), head_quad(i, d + D8));
       if (HAS_HEAD_NORM && !is_value) {
         let at = select(2u * D8, 0u, is_query) + d;
+        let scale = inverseSqrt(squares[i] / f32(8u * D8) + params.eps);
         pair = Pair(pair.low * scale * of_heads[at], pair.high * scale * of_heads[at + D8]);
       }
       store_head(row, head, d, pair);

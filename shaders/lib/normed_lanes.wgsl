@@ -17,7 +17,7 @@ fn norm_rows(first_row: u32, lane: u32) {
           sum = fma(v, v, sum);
         }
       }
-      let inverse = inverseSqrt(reduce_sum(lane, sum) / f32(params.k4 * 4u) + params.eps);
+      let inverse = inverseSqrt(subgroupAdd(sum) / f32(params.k4 * 4u) + params.eps);
       for (var turn = 0u; turn < params.k4 / 8u; turn++) {
         held[i * HELD + turn] = held[i * HELD + turn] * inverse * norm[turn * 8u + lane];
       }

@@ -1,17 +1,23 @@
-// What products behind a norm read: x / rms(x) * norm with HAS_NORM, x without, as rms_norm.wgsl gives it. Every workgroup makes it anew (norm_rows, then x_quad).
-// Needs rms.wgsl, and the kernel's x and norm [K/4] of vec4<f32>, ROWS and NORM_LANES.
+// What products behind a norm read: x / rms(x) * norm with HAS_NORM, x without, as rms_norm.wgsl gives it. Every workgroup makes it anew (norm_rows, then x_quad):
+// the squares of all its rows at once, so that their loads are under way together and no row waits for the barriers of those before it.
+// Needs reduce_rows*.wgsl, and the kernel's x and norm [K/4] of vec4<f32>, ROWS and NORM_LANES.
 const HOLDS = false;
 
 var<private> inverse: array<f32, ROWS>;
 
-fn value_at(at: u32) -> f32 {
-  return x[at / 4u][at % 4u];
-}
-
 fn norm_rows(first_row: u32, lane: u32) {
   if (HAS_NORM) {
+    let columns = params.k4 * 4u;
+    var squares = array<f32, ROWS>();
+    for (var c = select(columns, lane, lane < NORM_LANES); c < columns; c += NORM_LANES) {
+      for (var i = 0u; i < ROWS; i++) {
+        let v = x[min(first_row + i, params.m - 1u) * params.k4 + c / 4u][c % 4u];
+        squares[i] = fma(v, v, squares[i]);
+      }
+    }
+    squares = reduce_rows(lane, squares);
     for (var i = 0u; i < ROWS; i++) {
-      inverse[i] = inverse_rms(lane, NORM_LANES, min(first_row + i, params.m - 1u) * params.k4 * 4u, params.k4 * 4u, params.eps);
+      inverse[i] = inverseSqrt(squares[i] / f32(columns) + params.eps);
     }
   }
 }

@@ -16,10 +16,6 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
 @group(0) @binding(4) var<uniform> params: Params;
 
-fn value_at(at: u32) -> f32 {
-  return x[at];
-}
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let row = workgroup_index(group, groups);
@@ -27,7 +23,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     return;
   }
   let base = row * params.columns;
-  let inverse = inverse_rms(lane, WG, base, params.columns, params.eps);
+  var sum = 0.0;
+  for (var c = lane; c < params.columns; c += WG) {
+    let v = x[base + c];
+    sum = fma(v, v, sum);
+  }
+  let inverse = inverseSqrt(reduce_sum(lane, sum) / f32(params.columns) + params.eps);
   for (var c = lane; c < params.columns; c += WG) {
     let normed = x[base + c] * inverse * weight[c];
     if (HAS_RESIDUAL) {

@@ -36,7 +36,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   let channels = select(params.channels, params.key_channels, is_key);
   let before = select(head * channels, params.heads * params.channels + (head - params.heads) * channels, is_key);
   let first = (index / normed * params.width + before) / 4u;
-  let scale = head_inverse_rms(lane, WG, first, channels / 4u, params.eps);
+  let squares = reduce_sum(lane, head_squares(lane, WG, first, channels / 4u));
+  let scale = inverseSqrt(squares / f32(channels) + params.eps);
   let first_weight = select(0u, params.channels / 4u, is_key);
   for (var d = lane; d < channels / 4u; d += WG) {
     let value = qkv[first + d] * scale;

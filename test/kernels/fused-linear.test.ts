@@ -8,7 +8,7 @@ import { rmsNorm } from '../../engine/ops/norm.ts';
 import { activation as activate } from '../reference/activation.ts';
 import { linear as product } from '../reference/linear.ts';
 import { rmsNorm as normed } from '../reference/norm.ts';
-import { WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
+import { GPUS_WITHOUT_SUBGROUPS, WEIGHT_FLAVOURS, describeKernels, randomTensor } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import { THOROUGH } from '../support/thorough.ts';
@@ -148,3 +148,9 @@ values.push(valueCase({ m: 1, k: 100, n: 68, dtype: 'f32', activation: 'silu' })
 
 describeKernels('fused linear', values, { flavours: WEIGHT_FLAVOURS });
 describeKernels('fused linear, bit for bit', exact, { every: true, flavours: WEIGHT_FLAVOURS });
+// Norms of one row and of several by workgroup memory alone.
+describeKernels(
+  'fused linear, bit for bit',
+  [exactCase({ m: 1, k: 256, n: 68, dtype: 'Q8_0', bias: true }), exactCase({ m: 3, k: 256, n: 36, dtype: 'f32', activation: 'silu' })],
+  { every: true, flavours: GPUS_WITHOUT_SUBGROUPS },
+);

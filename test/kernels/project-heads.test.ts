@@ -14,7 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { WeightType } from '../../engine/weights/storage.ts';
 import { anyWeight } from '../support/any-weight.ts';
 import { testDevice } from '../support/device.ts';
-import { WEIGHT_FLAVOURS, randomTensor } from '../support/kernel-case.ts';
+import { GPUS_WITHOUT_SUBGROUPS, WEIGHT_FLAVOURS, randomTensor } from '../support/kernel-case.ts';
 import { readPages, writePages } from '../support/pages.ts';
 
 const PAGE = 16;
@@ -145,8 +145,12 @@ describe('project_heads', () => {
   });
   afterAll(() => device.close());
 
-  for (const { title, disable } of WEIGHT_FLAVOURS.filter(({ title }) => title !== 'no subgroups')) {
-    test.each(FUSED)(`$name has the bits of one after the other (${title})`, async (shape) => {
+  const ways = WEIGHT_FLAVOURS.filter(({ title }) => title !== 'no subgroups').map((flavour) => ({ ...flavour, shapes: FUSED }));
+  // Norms of rows and of heads by workgroup memory alone.
+  const several = FUSED.filter(({ rows, headNorm }) => rows === 2 && headNorm);
+  const oneWay = GPUS_WITHOUT_SUBGROUPS.map((flavour) => ({ ...flavour, shapes: several.slice(0, 1) }));
+  for (const { title, disable, shapes } of [...ways, ...oneWay]) {
+    test.each(shapes)(`$name has the bits of one after the other (${title})`, async (shape) => {
       device.pretend(disable);
       const fused = await run(device, shape, true);
       // Adapters in whose registers no workgroup holds few rows (SwiftShader, software without subgroups) have no such kernel.

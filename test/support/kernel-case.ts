@@ -78,6 +78,10 @@ export const FLAVOURS: readonly Flavour[] =
 /** The same for kernels that read weights, which lavapipe has in textures where they are in blocks. */
 export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weights in buffers', disable: ['textures'] }];
 
+/** The kernels of GPUs where WebGPU has no subgroups, as in Firefox. */
+export const GPUS_WITHOUT_SUBGROUPS: readonly Flavour[] =
+  globalThis.process === undefined ? [] : [{ title: 'as on a GPU, no subgroups', disable: ['software', 'subgroups'] }];
+
 /** What an adapter does not run takes minutes to compile there for all cases: one case of so many is taken, and the first of each kernel. */
 const SOME = THOROUGH ? 1 : 4;
 /** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */

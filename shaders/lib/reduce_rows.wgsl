@@ -1,0 +1,22 @@
+// Sums over a workgroup of one number a row and invocation, each with the bits of reduce.wgsl, for the barriers of one: through the workgroup memory of
+// sums_split.wgsl, which nothing else is in meanwhile.
+fn reduce_rows(lane: u32, values: array<f32, ROWS>) -> array<f32, ROWS> {
+  var totals = values;
+  for (var i = 0u; i < ROWS; i++) {
+    sums[i * WG + lane] = totals[i];
+  }
+  workgroupBarrier();
+  for (var step = WG / 2u; step > 0u; step /= 2u) {
+    if (lane < step) {
+      for (var i = 0u; i < ROWS; i++) {
+        sums[i * WG + lane] += sums[i * WG + lane + step];
+      }
+    }
+    workgroupBarrier();
+  }
+  for (var i = 0u; i < ROWS; i++) {
+    totals[i] = sums[i * WG];
+  }
+  workgroupBarrier();
+  return totals;
+}
