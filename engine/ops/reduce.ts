@@ -23,13 +23,13 @@ export function reduceWithin(caps: Caps, wg: number): SubgroupVariant & Pick<Var
   return { ...fixed.variant, ...(wg !== fixed.size && { consts: { SUBGROUP: fixed.size } }) };
 }
 
-/** The fragment that belongs to a variant of reduceVariant: for sums of several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
-export function reduceRowsFragment(variant: Variant): string {
-  return reduceFragment(variant).replace('reduce', 'reduce_rows');
-}
-
 /** The fragment that belongs to a variant of reduceVariant. */
 export function reduceFragment(variant: Variant): string {
   if (!variant.subgroups) return 'lib/reduce.wgsl';
   return variant.consts?.['SUBGROUP'] === undefined ? 'lib/reduce_lanes.wgsl' : 'lib/reduce_subgroup.wgsl';
+}
+
+/** The same for sums of several rows at once, in the workgroup memory of lib/sums_split.wgsl. */
+export function reduceRowsFragment(variant: Variant): string {
+  return reduceFragment(variant).replace('reduce', 'reduce_rows');
 }

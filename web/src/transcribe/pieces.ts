@@ -6,7 +6,7 @@ import type { TaskEngine } from '../backend/remote-engine.ts';
 import { CAPTURE_RATE } from '../audio/microphone.ts';
 import { nextTask } from '../util.ts';
 
-/** Some windows of the model, 1.9 MB as a file, and 15 ms of the page's time to cut. */
+/** Some windows of the model, 1.9 MB as a file, and a few milliseconds of the page's time to cut. */
 export const PIECE_SECONDS = 60;
 
 /** The events of one transcription whose sound is given to `engine` in pieces cut at pauses; silent pieces are not given at all. */
