@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowFirst } from './support/slow-first.ts';
+import { THOROUGH } from './support/thorough.ts';
 
 /** Files that share a process, which spares each of them the loading of the engine: none opens a device. `decode` measures its process's memory, so it has its own. */
 const WITHOUT_DEVICES = [
@@ -30,8 +31,8 @@ const share = Math.floor(availableParallelism() / WORKERS);
 const env = { LP_NUM_THREADS: String(share > 1 ? share : 0) };
 
 /**
- * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them, which changes no bit of a result and is two fifths of what their first run takes.
- * All other kernel cases are compiled as users' kernels are, and so are these kernels in the models' tests.
+ * Files that compile much and compute little. Mesa's driver leaves out its optimising passes for them and for kernel cases, which changes no bit of a result and is a third to two fifths
+ * of what their first run takes. Kernels are compiled as users' are in the other models' tests, and once a week in their cases.
  */
 const COMPILING = {
   plain: ['test/engine/{bad-weights,page-textures,random-model,self-test,self-test-coverage}.test.ts'],
@@ -40,7 +41,6 @@ const COMPILING = {
     'test/parallel/{kernels,split}.test.ts',
   ],
 };
-const COMPILING_KERNELS = 'test/kernels/{fused-linear,project-heads}.test.ts';
 const NOT_OPTIMISED = { GALLIVM_PERF: 'nopt' };
 const unoptimised = { ...env, ...NOT_OPTIMISED };
 
@@ -60,8 +60,7 @@ export default defineConfig({
         extends: true,
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
-      { extends: true, test: { name: 'kernels', include: [KERNELS], exclude: [COMPILING_KERNELS] } },
-      { extends: true, test: { name: 'kernels-compiling', include: [COMPILING_KERNELS], env: NOT_OPTIMISED } },
+      { extends: true, test: { name: 'kernels', include: [KERNELS], env: THOROUGH ? {} : NOT_OPTIMISED } },
       // They compile the bundled models anew for every browser and runtime, and say little with them.
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: unoptimised } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
