@@ -60,7 +60,7 @@ export default defineConfig({
         extends: true,
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
       },
-      { extends: true, test: { name: 'kernels', include: [KERNELS], env: THOROUGH ? {} : NOT_OPTIMISED } },
+      { extends: true, test: { name: 'kernels', include: [KERNELS], isolate: false, env: THOROUGH ? {} : NOT_OPTIMISED } },
       // They compile the bundled models anew for every browser and runtime, and say little with them.
       { extends: true, test: { name: 'everywhere', include: [EVERYWHERE], env: unoptimised } },
       ...Object.entries(COMPILING).map(([name, include]) => ({
