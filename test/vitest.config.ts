@@ -55,7 +55,7 @@ export default defineConfig({
     expect: { poll: { timeout: 60_000 } },
     projects: [
       { extends: true, test: { name: 'plain', include: PLAIN, exclude: COMPILING.plain, isolate: false, env } },
-      // One process a file: Dawn devices and worker threads do not mix.
+      // One process a file: Dawn devices and worker threads do not mix. (Kernel cases start no threads.)
       {
         extends: true,
         test: { name: 'devices', include: ['test/**/*.test.ts'], exclude: [...PLAIN, ...COMPILING.devices, KERNELS, EVERYWHERE], env },
