@@ -1,20 +1,13 @@
 /** Firefox, driven over WebDriver BiDi, and what its tests do with the page, in words. */
-import { join } from 'node:path';
 import puppeteer from 'puppeteer-core';
 import type { Browser, ElementHandle, Page } from 'puppeteer-core';
-import { ROOT } from '../browser/chromium.ts';
 import { findFirefox, firefoxEnvironment } from '../setup-browsers.mjs';
+import { SHORT_VECTORS } from '../support/drivers.ts';
 
 export { findFirefox };
 
 /** What Firefox 153 on Linux wants before it offers WebGPU, software adapters and workers with WebGPU. */
 const PREFERENCES = { 'dom.webgpu.enabled': true, 'gfx.webgpu.ignore-blocklist': true, 'dom.webgpu.workers.enabled': true };
-
-/**
- * Vectors of half the length that Mesa's software driver takes by itself: without subgroups no result depends on it, and most kernels compile in two thirds of the time. The
- * driver does not tell the functions apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled is kept apart.
- */
-const VECTORS = { LP_NATIVE_VECTOR_WIDTH: '128', MESA_SHADER_CACHE_DIR: join(ROOT, '.parley', 'firefox-shaders') };
 
 /** A headless Firefox on the graphics driver that Node has. */
 export async function launchFirefox(): Promise<Browser> {
@@ -23,7 +16,7 @@ export async function launchFirefox(): Promise<Browser> {
     browser: 'firefox',
     executablePath,
     headless: true,
-    env: { ...firefoxEnvironment(executablePath), ...VECTORS },
+    env: { ...firefoxEnvironment(executablePath), ...SHORT_VECTORS },
     extraPrefsFirefox: PREFERENCES,
     // Against hangs, as the tests' own limits are.
     protocolTimeout: 300_000,

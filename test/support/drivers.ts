@@ -1,6 +1,7 @@
 /** Vulkan driver files of the two software adapters that tests use, where this machine has them. */
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { ROOT } from '../../server/setup/layout.mjs';
 import { findChromium } from '../setup-browsers.mjs';
 
 const found = (...paths: string[]): string | undefined => paths.find((path) => existsSync(path));
@@ -23,3 +24,9 @@ export const SWIFTSHADER = found(
     '/opt/google/chrome',
   ].map((folder) => join(folder, 'vk_swiftshader_icd.json')),
 );
+
+/**
+ * For what has no subgroups, on Mesa's software driver: vectors of half the length that it takes by itself. No result depends on it then, and most kernels compile in two
+ * thirds of the time. The driver does not tell the functions apart that read textures in either length (docs/decisions/kernels.md), so what it has compiled lies apart.
+ */
+export const SHORT_VECTORS = { LP_NATIVE_VECTOR_WIDTH: '128', MESA_SHADER_CACHE_DIR: join(ROOT, '.parley', 'short-vectors') };

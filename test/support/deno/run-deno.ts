@@ -3,11 +3,12 @@ import { execFile, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { SHORT_VECTORS } from '../drivers.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const DENO = join(ROOT, 'node_modules', 'deno', 'bin.cjs');
 /** What Deno keeps of programs goes where everything else goes that tests write. */
-const ENVIRONMENT = { ...process.env, DENO_DIR: join(ROOT, '.parley', 'deno'), DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };
+const ENVIRONMENT = { ...process.env, ...SHORT_VECTORS, DENO_DIR: join(ROOT, '.parley', 'deno'), DENO_NO_UPDATE_CHECK: '1', NO_COLOR: '1' };
 
 /** The version, or undefined where npm has no Deno for this system. */
 export function denoVersion(): string | undefined {
