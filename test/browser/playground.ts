@@ -78,7 +78,7 @@ interface TraceEvent {
  * are not the page's: no script runs in them, and where processors are busy one of them took 74 ms instead of 1.
  */
 export async function longestTask(browser: Browser, page: Page, act: () => Promise<unknown>): Promise<number> {
-  await browser.startTracing(page, { categories: ['toplevel'] });
+  await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline', 'v8'] });
   await act();
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { readonly traceEvents: readonly TraceEvent[] };
   const threadOf = ({ pid, tid }: TraceEvent): string => `${pid} ${tid}`;
@@ -92,7 +92,21 @@ export async function longestTask(browser: Browser, page: Page, act: () => Promi
     !starts.some((start) => threadOf(start) === threadOf(task) && start.ts >= task.ts && start.ts <= task.ts + task.dur!);
   // Fewer would mean that the trace has another form than this reads.
   expect(tasks.filter(({ tdur }) => tdur !== undefined).length).toBeGreaterThan(50);
-  return Math.max(...tasks.filter(isOwn).map(({ tdur = 0 }) => tdur)) / 1000;
+  const longest = tasks.filter(isOwn).reduce((most, task) => ((task.tdur ?? 0) > (most.tdur ?? 0) ? task : most));
+  if (longest.tdur! > TOLD) console.log(`a task of ${inMs(longest)}: ${partsOf(longest, traceEvents).join(', ')}`);
+  return longest.tdur! / 1000;
+}
+
+/** Processor time, microseconds, of a task whose parts are told: one that fails a test is rarely seen twice. */
+const TOLD = 40_000;
+const inMs = ({ tdur = 0 }: TraceEvent): string => `${(tdur / 1000).toFixed(1)} ms`;
+
+/** What goes on in a task, the longest first. */
+function partsOf(task: TraceEvent, events: readonly TraceEvent[]): string[] {
+  const isPart = ({ pid, tid, ts }: TraceEvent): boolean =>
+    pid === task.pid && tid === task.tid && ts >= task.ts && ts <= task.ts + task.dur!;
+  const parts = events.filter((event) => event !== task && (event.tdur ?? 0) > 1000 && isPart(event));
+  return parts.toSorted((a, b) => b.tdur! - a.tdur!).slice(0, 8).map((part) => `${part.name} ${inMs(part)}`); // prettier-ignore
 }
 
 /** Words of a text, lower case, without punctuation. */
