@@ -1,6 +1,6 @@
 /**
  * Kernel cases: one table serves correctness (here), benchmarks (test/bench) and the browser's self-test. Every case runs on the
- * adapter as it is and again with optional features disabled, because both paths ship.
+ * adapter as it is, and some or all (IN_PART) again with optional features disabled, because both paths ship.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
