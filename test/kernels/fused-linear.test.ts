@@ -147,7 +147,7 @@ values.push(valueCase({ m: 16, k: 256, n: 68, dtype: 'f16', activation: 'silu' }
 values.push(valueCase({ m: 1, k: 100, n: 68, dtype: 'f32', activation: 'silu' }), valueCase({ m: 1, k: 256, n: 68, dtype: 'f32', activation: 'silu', norm: false })); // prettier-ignore
 
 describeKernels('fused linear', values, { flavours: WEIGHT_FLAVOURS });
-describeKernels('fused linear, bit for bit', exact, { flavours: WEIGHT_FLAVOURS });
+describeKernels('fused linear, bit for bit', exact, { every: true, flavours: WEIGHT_FLAVOURS });
 // Norms of one row and of several by workgroup memory alone.
 describeKernels(
   'fused linear, bit for bit',

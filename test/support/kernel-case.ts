@@ -1,6 +1,6 @@
 /**
  * Kernel cases: one table serves correctness (here), benchmarks (test/bench) and the browser's self-test. Every case runs on the
- * adapter as it is, and some or all (IN_PART) again with optional features disabled, because both paths ship.
+ * adapter as it is and again with optional features disabled, because both paths ship.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OptionalFeature } from '../../engine/gpu/caps.ts';
@@ -14,7 +14,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import { expectClose } from './compare.ts';
 import { testDevice } from './device.ts';
-import { everyFourthOf } from './thorough.ts';
+import { THOROUGH } from './thorough.ts';
 
 export interface TensorData {
   readonly dtype: DType;
@@ -82,11 +82,10 @@ export const WEIGHT_FLAVOURS: readonly Flavour[] = [...FLAVOURS, { title: 'weigh
 export const GPUS_WITHOUT_SUBGROUPS: readonly Flavour[] =
   globalThis.process === undefined ? [] : [{ title: 'as on a GPU, no subgroups', disable: ['software', 'subgroups'] }];
 
-/**
- * What an adapter does not run takes minutes to compile there for all cases: of kernels for GPUs and of those for want of subgroups some are taken, and the first of
- * each kernel. Firefox, whose WebGPU has no subgroups, has the latter in full, on the driver that Node has.
- */
-const IN_PART: readonly Flavour[] = [NO_SUBGROUPS, AS_ON_A_GPU];
+/** What an adapter does not run takes minutes to compile there for all cases: one case of so many is taken, and the first of each kernel. */
+const SOME = THOROUGH ? 1 : 4;
+/** Kernels for GPUs; in a page, which tests what its adapter runs, those for want of subgroups too. In Node they are tested in full. */
+const IN_PART: readonly Flavour[] = globalThis.process === undefined ? [NO_SUBGROUPS] : [AS_ON_A_GPU];
 
 /** Registers one test per case and flavour, on one device: what flavours share is compiled once. `every`: no case is left out for any. */
 export function describeKernels(name: string, cases: readonly KernelCase[], { every = false, flavours = FLAVOURS } = {}): void {
@@ -98,8 +97,7 @@ export function describeKernels(name: string, cases: readonly KernelCase[], { ev
     afterAll(() => device.close());
     for (const flavour of flavours) {
       const { title, disable } = flavour;
-      const some = everyFourthOf(cases);
-      const taken = every || !IN_PART.includes(flavour) ? cases : cases.filter((one, i) => some.includes(one) || isFirst(one, i, cases));
+      const taken = every || !IN_PART.includes(flavour) ? cases : cases.filter((one, i) => i % SOME === 0 || isFirst(one, i, cases));
       test.for(taken.map((c) => [c.name, c] as const))(`%s (${title})`, async ([, kernelCase], { skip }) => {
         const differs = device.pretend(disable);
         if (disable.length > 0 && !differs) skip('the adapter itself has none of what this leaves out');

@@ -6,6 +6,3 @@ export const THOROUGH = Boolean(globalThis.process?.env['PARLEY_THOROUGH']);
 
 /** All of a list, or its first members. */
 export const firstOf = <Item>(count: number, list: readonly Item[]): readonly Item[] => (THOROUGH ? list : list.slice(0, count));
-
-/** All of a list, or a quarter of it. */
-export const everyFourthOf = <Item>(list: readonly Item[]): readonly Item[] => (THOROUGH ? list : list.filter((_, i) => i % 4 === 0));
