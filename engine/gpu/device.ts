@@ -7,6 +7,7 @@ import type { Caps, DeviceStats, OptionalFeature } from './caps.ts';
 import type { BufferOwner } from './buffer-owner.ts';
 import { openAdapter } from './open-adapter.ts';
 import type { DeviceOptions, OpenedAdapter } from './open-adapter.ts';
+import { ParallelCompiler } from './parallel-compiler.ts';
 import { ParamsArena, PlanParams } from './params.ts';
 import { PipelineCache } from './pipeline-cache.ts';
 import { Profiler } from './profiler.ts';
@@ -39,10 +40,11 @@ export class Device implements BufferOwner {
   /** Measures what ops offer it, where anything is to be measured. */
   tuning: Chooser<Recorder> | undefined;
   readonly uniformAlignment: number;
-  readonly #adapterCaps: Caps;
   #caps: Caps;
   readonly #arenas: ParamsArena[] = [];
   readonly #planParams = new PlanParams(this);
+  readonly #adapter: OpenedAdapter;
+  readonly #options: DeviceOptions;
   readonly #scratch = new Map<string, Tensor>();
   #nextBuffer = 0;
   /** Bytes counted by `measure`, while it does. */
@@ -51,15 +53,18 @@ export class Device implements BufferOwner {
 
   private constructor(
     platform: Platform,
-    { gpu, caps, info, tuned }: OpenedAdapter,
+    adapter: OpenedAdapter,
+    options: DeviceOptions,
     shaders: ReadonlyMap<string, string>,
     waits: QueueWaits,
   ) {
+    const { gpu, caps, info, tuned } = adapter;
     this.platform = platform;
+    this.#adapter = adapter;
+    this.#options = options;
     this.gpu = gpu;
     this.waits = waits;
     this.tuned = tuned;
-    this.#adapterCaps = caps;
     this.#caps = caps;
     this.info = info;
     this.stats = {
@@ -83,7 +88,7 @@ export class Device implements BufferOwner {
     const { queue } = adapter.gpu;
     const [shaders, nudge] = await Promise.all([platform.shaders(), answersLate(queue)]);
     if (nudge) platform.log('WebGPU answers on a timer here: empty submissions make it answer at once');
-    return new Device(platform, adapter, shaders, new QueueWaits(queue, { nudge }));
+    return new Device(platform, adapter, options, shaders, new QueueWaits(queue, { nudge }));
   }
 
   /** What ops choose their variants by. */
@@ -96,7 +101,7 @@ export class Device implements BufferOwner {
    * Returns whether the adapter had one of them.
    */
   pretend(disable: readonly OptionalFeature[]): boolean {
-    const had = this.#adapterCaps;
+    const had = this.#adapter.caps;
     this.#caps = capsWithout(had, disable);
     return (Object.keys(had) as (keyof Caps)[]).some((name) => this.#caps[name] !== had[name]);
   }
@@ -258,6 +263,18 @@ export class Device implements BufferOwner {
   record(label: string): Recorder {
     const arena = this.#arenas.pop() ?? new ParamsArena(this, 'params');
     return new Recorder(this, label, arena, 'record', () => this.#arenas.push(arena));
+  }
+
+  /** From here to `endParallelCompiling` what is compiled takes all cores, where the driver takes one and can be helped. For the start of an engine. */
+  beginParallelCompiling(): void {
+    const { diskCompiler, info } = this.#adapter;
+    if (diskCompiler) this.pipelines.parallel ??= new ParallelCompiler(diskCompiler, info.name, this.#options);
+  }
+
+  async endParallelCompiling(): Promise<void> {
+    const { parallel } = this.pipelines;
+    this.pipelines.parallel = undefined;
+    await parallel?.close();
   }
 
   /** Starts compiling everything `forward` dispatches, in parallel and without blocking; returns the labels of the pipelines. */

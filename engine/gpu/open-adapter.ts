@@ -1,6 +1,6 @@
 /** Takes an adapter with everything of it that the engine can use, and says what that is. */
 import type { AdapterInfo } from '../api.ts';
-import type { AdapterRequest, Platform } from '../platform/platform.ts';
+import type { AdapterRequest, DiskCompiler, Platform } from '../platform/platform.ts';
 import { OPTIONAL_FEATURES, capsWithout } from './caps.ts';
 import type { Caps, OptionalFeature } from './caps.ts';
 import { HALVES, SUBGROUP_MATRIX, matrixSize } from './matrices.ts';
@@ -20,6 +20,7 @@ export interface OpenedAdapter {
   readonly caps: Caps;
   /** `caps.tuned`, still to be filled. */
   readonly tuned: Map<string, string>;
+  readonly diskCompiler: DiskCompiler | undefined;
 }
 
 const WANTED_LIMITS = [
@@ -64,6 +65,7 @@ export async function openAdapter(platform: Platform, options: DeviceOptions): P
     gpu,
     caps,
     tuned,
+    diskCompiler: platform.diskCompiler?.(adapter),
     info: {
       name: info.description || info.device || info.vendor || 'unknown adapter',
       vendor: info.vendor,

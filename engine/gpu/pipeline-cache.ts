@@ -3,16 +3,25 @@ import type { DeviceStats } from './caps.ts';
 import { KernelFault, faultOf } from './kernel-fault.ts';
 import { assembleWgsl, inTextures, variantLabel } from './kernel.ts';
 import type { Kernel, Variant } from './kernel.ts';
+import type { ParallelCompiler } from './parallel-compiler.ts';
 import type { ParamsSlot } from './params.ts';
 import type { Tensor } from './tensor.ts';
 import { alignUp } from '../util/math.ts';
 
 /** What kernels with the same accesses share: a product takes one kernel for few rows and another for many, over the same tensors. */
 interface Layout {
+  readonly entries: readonly GPUBindGroupLayoutEntry[];
   readonly group: GPUBindGroupLayout;
   readonly pipeline: GPUPipelineLayout;
   readonly paramsBytes: number;
   readonly bindGroups: Map<string, GPUBindGroup>;
+}
+
+/** What a pipeline is made of. */
+interface Source {
+  readonly code: string;
+  readonly constants: Readonly<Record<string, number>>;
+  readonly layout: Layout;
 }
 
 interface KernelState {
@@ -25,6 +34,8 @@ interface KernelState {
 
 /** Pipelines by (kernel, variant) and bind groups by (layout, tensors). */
 export class PipelineCache {
+  /** Has the driver compile what `compile` asks for, where it would do so at the first dispatch. */
+  parallel: ParallelCompiler | undefined;
   readonly #gpu: GPUDevice;
   readonly #shaders: ReadonlyMap<string, string>;
   readonly #stats: DeviceStats;
@@ -52,7 +63,7 @@ export class PipelineCache {
     const key = variantLabel(kernel, variant);
     let pipeline = state.pipelines.get(key);
     if (!pipeline) {
-      pipeline = this.#gpu.createComputePipeline(this.#descriptor(kernel, variant, key));
+      pipeline = this.#gpu.createComputePipeline(this.#descriptor(this.#source(kernel, variant), key));
       this.#add(state, key, variant, pipeline);
     }
     return pipeline;
@@ -63,7 +74,9 @@ export class PipelineCache {
     const state = this.#state(kernel);
     const key = variantLabel(kernel, variant);
     if (state.pipelines.has(key) || state.compiling.has(key)) return key;
-    const descriptor = this.#descriptor(kernel, variant, key);
+    const source = this.#source(kernel, variant);
+    const byDriver = this.parallel?.compile({ label: key, code: source.code, constants: source.constants, entries: source.layout.entries });
+    const descriptor = this.#descriptor(source, key);
     const done = this.#gpu.createComputePipelineAsync(descriptor).then(
       (pipeline) => this.#add(state, key, variant, pipeline),
       async (error: unknown) => {
@@ -71,7 +84,7 @@ export class PipelineCache {
         throw new KernelFault(this.#adapter, [faultOf(kernel, variant, why)], error);
       },
     );
-    state.compiling.set(key, done);
+    state.compiling.set(key, byDriver ? done.then(() => byDriver) : done);
     return key;
   }
 
@@ -171,19 +184,22 @@ export class PipelineCache {
     });
     const group = this.#gpu.createBindGroupLayout({ label: name, entries });
     const pipeline = this.#gpu.createPipelineLayout({ label: name, bindGroupLayouts: [group] });
-    const layout: Layout = { group, pipeline, paramsBytes, bindGroups: new Map() };
+    const layout: Layout = { entries, group, pipeline, paramsBytes, bindGroups: new Map() };
     this.#layouts.set(key, layout);
     return layout;
   }
 
-  #descriptor(kernel: Kernel, variant: Variant, label: string): GPUComputePipelineDescriptor {
-    const code = assembleWgsl(kernel, variant, this.#shaders);
-    const module = this.#gpu.createShaderModule({ label, code });
+  #source(kernel: Kernel, variant: Variant): Source {
     return {
-      label,
-      layout: this.#layout(kernel, inTextures(variant)).pipeline,
-      compute: { module, entryPoint: 'main', constants: { ...variant.overrides } },
+      code: assembleWgsl(kernel, variant, this.#shaders),
+      constants: { ...variant.overrides },
+      layout: this.#layout(kernel, inTextures(variant)),
     };
+  }
+
+  #descriptor({ code, constants, layout }: Source, label: string): GPUComputePipelineDescriptor {
+    const module = this.#gpu.createShaderModule({ label, code });
+    return { label, layout: layout.pipeline, compute: { module, entryPoint: 'main', constants } };
   }
 }
 

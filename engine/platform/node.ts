@@ -1,8 +1,6 @@
-/** Node: Dawn through npm `webgpu`, files through `node:fs`. The only file of engine/ that may import `node:`. */
+/** Node: Dawn through npm `webgpu`, files through `node:fs`. With the files beside it that are called node-*, the only one of engine/ that may import `node:`. */
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
-import { mkdir, open as openFile, readFile, readdir, rename, stat, writeFile } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
@@ -15,7 +13,9 @@ import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, pars
 import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
-import type { AdapterRequest, ByteSource, KeptTexts, Platform, PlatformWorker } from './platform.ts';
+import { diskCompiler } from './node-compilers.ts';
+import { keptIn, listFolder, openByteSource } from './node-files.ts';
+import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
 
 export interface NodePlatformOptions {
   /**
@@ -106,11 +106,13 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
   Object.assign(globalThis, globals);
   patchSetImmediate(options.wait ?? 'timer');
   const log = options.log ?? ((line: string) => void process.stderr.write(`${line}\n`));
+  const forThreads = { platform: import.meta.url, toggles: options.toggles ?? 'default', cache: options.cache };
   return {
     name: 'node',
     log,
     requestAdapter: (request) => requestAdapter(request, options),
     adapters: () => listAdapters({}),
+    diskCompiler: (adapter) => diskCompiler(adapter, forThreads),
     deviceCreated: (software) => {
       throttled = software;
     },
@@ -123,12 +125,7 @@ export function createNodePlatform(options: NodePlatformOptions = {}): Platform 
     ...(options.cache !== undefined && { kept: keptIn(options.cache) }),
     importModule: (path) => import(pathToFileURL(path).href) as Promise<Record<string, unknown>>,
     // The environment chooses drivers while an adapter is opened: askDawn.
-    startWorker: (url) =>
-      startWorker(
-        BOOT,
-        { platform: import.meta.url, module: url.href, toggles: options.toggles ?? 'default', cache: options.cache },
-        { env: SHARE_ENV },
-      ),
+    startWorker: (url) => startWorker(BOOT, { ...forThreads, module: url.href }, { env: SHARE_ENV }),
     startGrammarWorker: (url) =>
       startWorker(GRAMMAR_BOOT, { library: resolveModule('@mlc-ai/web-xgrammar'), module: url.href }, GRAMMAR_OPTIONS),
   };
@@ -230,58 +227,6 @@ function readShaders(): ReadonlyMap<string, string> {
     files.set(relative(SHADERS, path).split(sep).join('/'), readFileSync(path, 'utf8'));
   }
   return files;
-}
-
-/** A file is written whole beside the one it replaces, so that another process reads either. */
-function keptIn(folder: string): KeptTexts {
-  return {
-    read: (name) => readFile(join(folder, name), 'utf8').catch(() => undefined),
-    async write(name, text) {
-      await mkdir(folder, { recursive: true });
-      const beside = join(folder, `${name}.${process.pid}`);
-      await writeFile(beside, text);
-      await rename(beside, join(folder, name));
-    },
-  };
-}
-
-async function listFolder(path: string): Promise<readonly string[] | undefined> {
-  return await readdir(path).catch(() => undefined);
-}
-
-/** What `open` could wait on for ever (a pipe) or cannot read (a folder) is told apart before it is opened. */
-async function openRegularFile(path: string): Promise<FileHandle> {
-  const refuse = (why: string, cause?: unknown): EngineError => new EngineError('invalid_model', `${why}: ${path}`, { cause });
-  try {
-    const found = await stat(path);
-    if (found.isFile()) return await openFile(path, 'r');
-    throw refuse(found.isDirectory() ? 'a folder stands where a file is expected' : 'not a regular file');
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (error instanceof EngineError) throw error;
-    throw refuse(code === 'ENOENT' || code === 'ENOTDIR' ? 'file not found' : `file cannot be read (${code})`, error);
-  }
-}
-
-async function openByteSource(path: string): Promise<ByteSource> {
-  const handle = await openRegularFile(path);
-  const { size } = await handle.stat();
-  return {
-    size,
-    async read(offset, length, into) {
-      const bytes = into && into.length >= length ? into.subarray(0, length) : new Uint8Array(length);
-      let done = 0;
-      while (done < length) {
-        const { bytesRead } = await handle.read(bytes, done, length - done, offset + done);
-        if (bytesRead === 0) {
-          throw new EngineError('invalid_model', `${path} is cut short: expected ${offset + length} bytes, found ${offset + done}`);
-        }
-        done += bytesRead;
-      }
-      return bytes;
-    },
-    close: () => handle.close(),
-  };
 }
 
 /** Node 20 does not honour `--import` for workers, so a script registers the TypeScript loader first, where these are the sources. */

@@ -42,12 +42,24 @@ export interface KeptTexts {
   write(name: string, text: string): Promise<void>;
 }
 
+/** A driver that compiles on one thread of a process and keeps what it made on disk, where every process finds it: so several may compile for one. */
+export interface DiskCompiler {
+  /** Processes that may compile side by side. */
+  readonly processes: number;
+  /** Starts one, with a platform of its own, that runs the `main` exported by the module at `url`. */
+  start(url: URL): PlatformWorker;
+  /** Texts beside what the driver keeps, gone when that is. */
+  readonly kept: KeptTexts;
+}
+
 export interface Platform {
   readonly name: 'node' | 'deno' | 'browser';
   /** Throws EngineError('no_adapter') that lists what is there. */
   requestAdapter(request: AdapterRequest): Promise<GPUAdapter>;
   /** The names of all adapters; browsers and Deno do not tell. */
   adapters?(): Promise<readonly { readonly name: string; readonly backend: string }[]>;
+  /** Absent, or undefined, where a driver compiles on all cores by itself, or keeps nothing. */
+  diskCompiler?(adapter: GPUAdapter): DiskCompiler | undefined;
   /**
    * Told once a device exists. Under Node on a software adapter, waiting by spinning would take half of
    * the cores that compute, so the platform slows its wait loop down there.

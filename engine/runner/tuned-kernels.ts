@@ -4,6 +4,7 @@ import type { Device } from '../gpu/device.ts';
 import { Tuning } from '../gpu/tuning.ts';
 import type { TuningOptions } from '../gpu/tuning.ts';
 import { productShapes } from '../ops/product-shapes.ts';
+import { fingerprint } from '../util/fingerprint.ts';
 
 /** In the platform's cache. */
 const FILE = 'kernels.json';
@@ -78,14 +79,4 @@ async function keyOf({ info, platform }: Device): Promise<string> {
   const candidates = CANDIDATE_ROWS.map((rows) => productShapes(rows).map((shape) => shape.name));
   const text = JSON.stringify([[...(await platform.shaders())].toSorted(([a], [b]) => (a < b ? -1 : 1)), candidates]);
   return [vendor, architecture, name, fingerprint(text)].join(' | ');
-}
-
-/** Two FNV-1a hashes of 32 bits. */
-function fingerprint(text: string): string {
-  let [a, b] = [0x811c9dc5, 0x01000193];
-  for (let i = 0; i < text.length; i++) {
-    a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
-    b = Math.imul(b ^ text.charCodeAt(text.length - 1 - i), 0x85ebca6b);
-  }
-  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
 }

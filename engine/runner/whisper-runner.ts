@@ -119,21 +119,32 @@ export class WhisperRunner {
 
   /** A short window, one row, several rows, as many as several windows have. */
   async *#work(): AsyncGenerator<(rec: Recorder) => void> {
-    yield (rec) => void this.#recordWindow(rec, 0, WARM_UP_FRAMES, 1);
     const sample = { mask: 'text' } as const;
-    for (const rows of this.beams > 1 ? [1, 2, 1 + this.beams, WARM_UP_ROWS] : [1, 2, WARM_UP_ROWS]) {
+    const plans = (this.beams > 1 ? [1, 2, 1 + this.beams, WARM_UP_ROWS] : [1, 2, WARM_UP_ROWS]).map((rows) => {
       const wanted = this.beams > 1 && rows > 2 ? { ...sample, history: 0 } : sample;
-      const plan = Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
+      return Array.from({ length: rows }, (_, position) => ({ slot: 0, position, token: 0, sample: wanted }));
+    });
+    const aligner = new WhisperAligner(this.#device, this.model, 1);
+    const align = (layout: StepLayout) => (rec: Recorder) => {
+      this.#recordAlignment(rec, layout, aligner, { slot: 0, first: 0, row: 0 });
+      aligner.align(rec, 1, 1);
+    };
+    const alone = [{ slot: 0, position: 0, token: 0 }];
+    const window = (rec: Recorder): void => void this.#recordWindow(rec, 0, WARM_UP_FRAMES, 1);
+    // All is compiled beside each other, the largest first; each is run when what it reads was written.
+    this.#device.compile(window);
+    for (const plan of plans.toReversed()) {
+      const layout = this.#write(plan);
+      this.#device.compile((rec) => this.#recordStep(rec, layout));
+    }
+    this.#device.compile(align(this.#write(alone)));
+    yield window;
+    for (const plan of plans) {
       const layout = this.#write(plan);
       yield (rec) => this.#recordStep(rec, layout);
       await this.step(plan).tokens();
     }
-    const aligner = new WhisperAligner(this.#device, this.model, 1);
-    const layout = this.#write([{ slot: 0, position: 0, token: 0 }]);
-    yield (rec) => {
-      this.#recordAlignment(rec, layout, aligner, { slot: 0, first: 0, row: 0 });
-      aligner.align(rec, 1, 1);
-    };
+    yield align(this.#write(alone));
     aligner.destroy(this.#device);
   }
 

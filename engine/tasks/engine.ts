@@ -91,9 +91,11 @@ async function loadEngine(
       devices.all.reduce((sum, device) => sum + device.tested.size, tested),
       [...tuned, ...byRanks],
     );
+    await devices.endCompiling();
     const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], kernels);
     return Object.assign(engine, engine.operations());
   } catch (error) {
+    await devices.endCompiling();
     devices.close();
     throw error;
   }
@@ -150,6 +152,7 @@ class TaskDevices {
     const device = known ?? (await Device.create(this.#platform, { avoid: this.#avoid, ...(name !== undefined && { name }) }));
     device.profiler.counter = stepWork;
     if (!known && this.#config.autotune) await beginTuning(device);
+    device.beginParallelCompiling();
     this.#byName.set(name, device);
     this.#byTask.set(task, device);
     return device;
@@ -158,6 +161,10 @@ class TaskDevices {
   /** The device of a task that has been opened. */
   get(task: ModelTask): Device | undefined {
     return this.#byTask.get(task);
+  }
+
+  async endCompiling(): Promise<void> {
+    for (const device of this.all) await device.endParallelCompiling();
   }
 
   close(): void {

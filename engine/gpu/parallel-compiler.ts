@@ -1,0 +1,116 @@
+/**
+ * Compiles kernels on all cores where the driver would take one. Mesa's software driver compiles a kernel at its first dispatch, on the thread of the
+ * queue, so that a first start leaves all cores but one idle for most of its time. What it made it keeps on disk for every process: what another has
+ * compiled, this one only reads (docs/decisions/kernels.md). Processes and not threads, because a compiler's memory is let go with its process only.
+ */
+import { LazyThread } from '../platform/thread.ts';
+import type { DiskCompiler, PlatformWorker } from '../platform/platform.ts';
+import { fingerprint } from '../util/fingerprint.ts';
+import { COMPILER_OPERATIONS } from './compiler-process.ts';
+import type { CompileJob } from './compiler-process.ts';
+import type { DeviceOptions } from './open-adapter.ts';
+
+/** Beside what the driver keeps: the fingerprints of what was compiled, by the driver's name and version. */
+const FILE = 'parley.json';
+/** Fingerprints that are kept, the latest: some hundred of a version of Parley, each of 16 digits. */
+const MOST_KEPT = 10_000;
+/** Fewer are compiled sooner than processes start: 0.25 s each, on average, beside 0.6 s. */
+const WORTH_PROCESSES = 8;
+
+type KeptNames = Readonly<Record<string, readonly string[]>>;
+type CompilerProcess = LazyThread<typeof COMPILER_OPERATIONS>;
+
+interface Waiting {
+  readonly name: string;
+  readonly job: CompileJob;
+  readonly done: () => void;
+}
+
+export class ParallelCompiler {
+  readonly #driver: DiskCompiler;
+  readonly #adapter: string;
+  readonly #options: DeviceOptions;
+  readonly #processes: readonly CompilerProcess[];
+  readonly #idle: CompilerProcess[];
+  #started = false;
+  readonly #waiting: Waiting[] = [];
+  /** Fingerprints of what the driver has; those of `#added` are not yet kept. */
+  readonly #known: Promise<ReadonlySet<string>>;
+  readonly #added = new Set<string>();
+
+  /** `adapter` is its name, which ends with the driver's version. */
+  constructor(driver: DiskCompiler, adapter: string, options: DeviceOptions) {
+    this.#driver = driver;
+    this.#adapter = adapter;
+    this.#options = options;
+    const start = (): PlatformWorker => driver.start(new URL(/* @vite-ignore */ './compiler-process.ts', import.meta.url));
+    this.#processes = Array.from({ length: driver.processes }, () => new LazyThread(COMPILER_OPERATIONS, start));
+    this.#idle = [...this.#processes];
+    this.#known = this.#read().then((kept) => new Set(kept[adapter]));
+  }
+
+  /** Resolves, and never rejects, when the driver need not compile this any more: what does not work, the engine's device says itself. */
+  async compile(job: CompileJob): Promise<void> {
+    const name = fingerprint(`${job.label}\n${job.code}`);
+    if ((await this.#known).has(name)) return;
+    await new Promise<void>((done) => {
+      this.#waiting.push({ name, job, done });
+      // When all that was asked for in one tick is there.
+      if (this.#waiting.length === 1) queueMicrotask(() => this.#deal());
+    });
+  }
+
+  #deal(): void {
+    this.#started ||= this.#waiting.length >= WORTH_PROCESSES;
+    if (this.#started) {
+      for (const own of this.#idle.splice(0, this.#waiting.length)) void this.#work(own);
+      return;
+    }
+    for (const { name, done } of this.#waiting.splice(0)) {
+      // By the engine's device.
+      this.#added.add(name);
+      done();
+    }
+  }
+
+  /** One process, as long as something waits. */
+  async #work(own: CompilerProcess): Promise<void> {
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      const { name, job, done } = next;
+      try {
+        await own.methods.compile({ ...job, options: this.#options });
+        this.#added.add(name);
+      } catch {
+        // The engine's device compiles it.
+      }
+      done();
+    }
+    this.#idle.push(own);
+  }
+
+  /** Ends the processes, whatever they do, and keeps what was compiled. */
+  async close(): Promise<void> {
+    for (const { done } of this.#waiting.splice(0)) done();
+    await Promise.all(this.#processes.map((one) => one.close()));
+    if (this.#added.size === 0) return;
+    const kept = await this.#read();
+    const names = [...new Set([...(kept[this.#adapter] ?? []), ...this.#added])].slice(-MOST_KEPT);
+    // Where it cannot be kept, the next start asks the driver again, which has it.
+    await this.#driver.kept.write(FILE, JSON.stringify({ ...kept, [this.#adapter]: names })).catch(() => undefined);
+  }
+
+  /** A file that is not as it should be is as none. */
+  async #read(): Promise<KeptNames> {
+    try {
+      const found: unknown = JSON.parse((await this.#driver.kept.read(FILE)) ?? '{}');
+      return isKept(found) ? found : {};
+    } catch {
+      return {};
+    }
+  }
+}
+
+function isKept(value: unknown): value is KeptNames {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((names) => Array.isArray(names) && names.every((name) => typeof name === 'string'));
+}
