@@ -37,8 +37,8 @@ fn group_column(group: u32) -> u32 {
   return first + group * 4u * D8;
 }
 
-fn made_at(at: u32) -> vec4<f32> {
-  return vec4<f32>(made[at], made[at + 1u], made[at + 2u], made[at + 3u]);
+fn made_at(group: u32, at: u32) -> vec4<f32> {
+  return vec4<f32>(made[group][at], made[group][at + 1u], made[group][at + 2u], made[group][at + 3u]);
 }
 
 @compute @workgroup_size(LANES)
@@ -56,7 +56,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     make_groups(lane);
     let head = params.first_head + own;
     for (var i = 0u; i < min(BLOCK_ROWS, params.m - first_row); i++) {
-      var pair = Pair(made_at(i * TILE_N), made_at(MADE_GROUP + i * TILE_N));
+      var pair = Pair(made_at(0u, i * TILE_N), made_at(1u, i * TILE_N));
       if (HAS_BIAS) {
         let at = head * 2u * D8 + d;
         pair = Pair(pair.low + bias[at], pair.high + bias[at + D8]);

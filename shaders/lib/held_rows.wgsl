@@ -2,10 +2,11 @@
 const TILE_N = 4u;
 const BLOCK_ROWS = ROW_BLOCKS * LANES;
 
-var<private> held: array<vec4<f32>, ROW_BLOCKS * HELD>;
-// The sums of a group, by row and column, for a loop that stores them, as in linear_broadcast.wgsl.
+// By block of rows and component. Arrays that no variable tells apart are arrays of their own to compilers, and Dawn's zeroes cost them the square of an array's length.
+var<private> held: array<array<array<f32, HELD>, 4>, ROW_BLOCKS>;
+// The sums of each group, by row and column, for a loop that stores them, as in linear_broadcast.wgsl.
 const MADE_GROUP = 16u * TILE_N;
-var<private> made: array<f32, 2u * MADE_GROUP>;
+var<private> made: array<array<f32, MADE_GROUP>, 2>;
 
 // Squares are added up by the lanes, and in the order, that rms_norm.wgsl has.
 fn hold_rows(first_row: u32, lane: u32) {
@@ -21,7 +22,8 @@ fn hold_rows(first_row: u32, lane: u32) {
         even = select(even, sum, k % 2u == 0u);
         odd = select(odd, sum, k % 2u == 1u);
       }
-      for (var i = 0u; i < LANES; i++) {
+      // K is no less; a loop whose end no compiler knows is not written out.
+      for (var i = 0u; i < min(LANES, params.k4); i++) {
         let mine = select(subgroupShuffle(even, i), subgroupShuffle(odd, i), lane >= 4u)[lane % 4u];
         let all = inverseSqrt(reduce_sum(lane, mine) / f32(params.k4 * 4u) + params.eps);
         inverse = select(inverse, all, lane == i);
@@ -36,7 +38,10 @@ fn hold_rows(first_row: u32, lane: u32) {
         }
         quad = quad * inverse * subgroupShuffle(scales, k % LANES);
       }
-      held[r * HELD + k] = quad;
+      held[r][0][k] = quad.x;
+      held[r][1][k] = quad.y;
+      held[r][2][k] = quad.z;
+      held[r][3][k] = quad.w;
     }
   }
 }
@@ -57,7 +62,7 @@ fn make_groups(lane: u32) {
             w[j] = block_quad(blocks[j], packed[j], word, quad);
           }
           for (var r = 0u; r < ROW_BLOCKS; r++) {
-            let mine = held[r * HELD + k];
+            let mine = vec4<f32>(held[r][0][k], held[r][1][k], held[r][2][k], held[r][3][k]);
             for (var i = 0u; i < LANES; i++) {
               let a = subgroupShuffle(mine, i);
               for (var j = 0u; j < TILE_N; j++) {
@@ -72,9 +77,9 @@ fn make_groups(lane: u32) {
     for (var i = 0u; i < BLOCK_ROWS; i++) {
       for (var j = 0u; j < TILE_N; j++) {
         if (g == 0u) {
-          made[i * TILE_N + j] = acc[i][j];
+          made[0][i * TILE_N + j] = acc[i][j];
         } else {
-          made[MADE_GROUP + i * TILE_N + j] = acc[i][j];
+          made[1][i * TILE_N + j] = acc[i][j];
         }
       }
     }

@@ -24,12 +24,15 @@ fn store_query(row: u32, head: u32, d: u32, pair: Pair) {
 // Of a head among those of queries, then keys, then values; all invocations at once.
 fn store_head(row: u32, head: u32, d: u32, pair: Pair) {
   let slot = slots[row];
+  var own = pair;
+  if (head < params.heads + params.kv_heads) {
+    own = turned(pair, positions[row], d);
+  }
   if (head < params.heads) {
-    store_query(row, head, d, turned(pair, positions[row], d));
+    store_query(row, head, d, own);
   } else if (slot != PADDING && head >= params.heads + params.kv_heads) {
-    store_value(slot, head - params.heads - params.kv_heads, d, pair);
+    store_value(slot, head - params.heads - params.kv_heads, d, own);
   } else if (slot != PADDING) {
-    let key = turned(pair, positions[row], d);
-    store_key(slot, head - params.heads, d, key, pair_beside(key));
+    store_key(slot, head - params.heads, d, own, pair_beside(own));
   }
 }

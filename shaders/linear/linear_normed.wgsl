@@ -63,12 +63,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
     for (var i = 0u; i < TILE_N * min(BLOCK_ROWS, params.m - first_row); i++) {
       let row = first_row + i / TILE_N;
       let n = own + TILE_N * lane + i % TILE_N;
-      let low = made[i];
-      let high = made[MADE_GROUP + i];
-      if (gated) {
-        store(row, n, columns, activate(ACTIVATION, low) * high);
-      } else {
-        store(row, n, columns, low);
+      let low = made[0][i];
+      let high = made[1][i];
+      store(row, n, columns, select(low, activate(ACTIVATION, low) * high, gated));
+      if (!gated) {
         store(row, n + 32u, columns, high);
       }
     }

@@ -42,11 +42,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let inside = k >= 0 && k < i32(params.kernel);
   let first = row % params.group * params.row_stride + u32(max(k, 0));
   var bad = false;
-  for (var i = 0u; i < QUADS; i++) {
-    let quad = group.y * QUADS + i;
-    if (quad * 4u >= params.channels) {
-      break;
-    }
+  // Its end is no constant, so that it stays a loop.
+  let end = min((group.y + 1u) * QUADS, (params.channels + 3u) / 4u);
+  for (var quad = group.y * QUADS; quad < end; quad++) {
     var values = vec4<u32>(0u);
     for (var j = 0u; j < 4u; j++) {
       let channel = quad * 4u + j;
