@@ -139,7 +139,8 @@ async function build(
 
 /**
  * Starts all ranks; throws what fails on any of them, so that all begin again without it. Where there is something to measure they start one after the other, and
- * the first one on an adapter chooses for the others there. Gives what they tested and chose.
+ * the first one on an adapter chooses for the others there; where several share a software adapter too, so that what the first has compiled the others find in the
+ * driver's cache. Gives what they tested and chose.
  */
 async function startAll(
   ranks: readonly RankPort[],
@@ -156,7 +157,9 @@ async function startAll(
     return started;
   };
   const found: StartedRank[] = [];
-  if (autotune && opened.some(({ adapter }) => !adapter.software)) {
+  const names = opened.map(({ adapter }) => adapter.name);
+  const share = opened.some(({ adapter }, i) => adapter.software && names.indexOf(adapter.name) < i);
+  if (share || (autotune && opened.some(({ adapter }) => !adapter.software))) {
     for (const [i, rank] of ranks.entries()) found.push(await start(rank, i));
   } else found.push(...(await Promise.all(ranks.map(start))));
   const failed = found.findIndex(({ faults }) => faults.length > 0);
