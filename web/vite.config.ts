@@ -227,7 +227,6 @@ export default defineConfig({
     plugins: () => [sharedShaders(), grammarWasm(), kernelCases()],
     rollupOptions: { treeshake: TREESHAKE, checks: CHECKS },
   },
-  esbuild: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   server: { fs: { allow: [ROOT] } },
   build: {

@@ -19,13 +19,17 @@ export function faultOf(kernel: Kernel, variant: Variant, why: string): Fault {
   return { label: variantLabel(kernel, variant), names: [...textures, kernel.name, ...fragments], why };
 }
 
+/** Faults that a message names: where a driver is wrong they are dozens, of one cause. */
+const NAMED = 3;
+
 /** An engine may go on without these kernels, where others do the same. */
 export class KernelFault extends EngineError {
   readonly faults: readonly Fault[];
 
   constructor(adapter: string, faults: readonly Fault[], cause?: unknown) {
-    const lines = faults.map(({ label, why }) => `kernel ${label} ${why}`);
-    super('no_adapter', `${adapter} cannot run Parley: ${lines.join('; ')}`, { cause });
+    const lines = faults.slice(0, NAMED).map(({ label, why }) => `kernel ${label} ${why}`);
+    const others = faults.length > NAMED ? `; and ${faults.length - NAMED} more kernels` : '';
+    super('no_adapter', `${adapter} cannot run Parley: ${lines.join('; ')}${others}`, { cause });
     this.faults = faults;
   }
 }

@@ -32,6 +32,8 @@ export class ParallelCompiler {
   readonly #options: DeviceOptions;
   readonly #processes: readonly CompilerProcess[];
   readonly #idle: CompilerProcess[];
+  /** Processes that have not failed. */
+  #working: number;
   #started = false;
   readonly #waiting: Waiting[] = [];
   /** Fingerprints of what the driver has; those of `#added` are not yet kept. */
@@ -46,6 +48,7 @@ export class ParallelCompiler {
     const start = (): PlatformWorker => driver.start(new URL(/* @vite-ignore */ './compiler-process.ts', import.meta.url));
     this.#processes = Array.from({ length: driver.processes }, () => new LazyThread(COMPILER_OPERATIONS, start));
     this.#idle = [...this.#processes];
+    this.#working = driver.processes;
     this.#known = this.#read().then((kept) => new Set(kept[adapter]));
   }
 
@@ -62,35 +65,36 @@ export class ParallelCompiler {
 
   #deal(): void {
     this.#started ||= this.#waiting.length >= WORTH_PROCESSES;
-    if (this.#started) {
-      for (const own of this.#idle.splice(0, this.#waiting.length)) void this.#work(own);
-      return;
-    }
-    for (const { name, done } of this.#waiting.splice(0)) {
-      // By the engine's device.
-      this.#added.add(name);
-      done();
-    }
+    if (!this.#started) for (const { name } of this.#waiting) this.#added.add(name);
+    if (!this.#started || this.#working === 0) this.#leave();
+    else for (const own of this.#idle.splice(0, this.#waiting.length)) void this.#work(own);
   }
 
-  /** One process, as long as something waits. */
+  /** Leaves what waits to the engine's device. */
+  #leave(): void {
+    for (const { done } of this.#waiting.splice(0)) done();
+  }
+
+  /** One process, as long as something waits. One that fails at anything is done without: what it lacks the next kernel would lack too. */
   async #work(own: CompilerProcess): Promise<void> {
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       const { name, job, done } = next;
-      try {
-        await own.methods.compile({ ...job, options: this.#options });
-        this.#added.add(name);
-      } catch {
-        // The engine's device compiles it.
-      }
+      const compiled = await own.methods.compile({ ...job, options: this.#options }).then(
+        () => true,
+        () => false,
+      );
+      if (compiled) this.#added.add(name);
       done();
+      if (compiled) continue;
+      if (--this.#working === 0) this.#leave();
+      return;
     }
     this.#idle.push(own);
   }
 
   /** Ends the processes, whatever they do, and keeps what was compiled. */
   async close(): Promise<void> {
-    for (const { done } of this.#waiting.splice(0)) done();
+    this.#leave();
     await Promise.all(this.#processes.map((one) => one.close()));
     if (this.#added.size === 0) return;
     const kept = await this.#read();

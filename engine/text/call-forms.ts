@@ -135,4 +135,8 @@ class HermesCall implements TaggedCall {
   cut(): CallPart[] {
     return this.#call?.cut?.() ?? [];
   }
+
+  goesOn(text: string, close: string): number | undefined {
+    return this.#call?.goesOn ? this.#call.goesOn(text, close) : 0;
+  }
 }

@@ -31,6 +31,11 @@ export interface TaggedCall {
   end(): CallPart[];
   /** What is still to be said of a call that the end of the answer cut behind its name. */
   cut?(): CallPart[];
+  /**
+   * How much of `text`, which begins with the closing tag, belongs to the call, because the tag stands in a string of it; 0 where the tag closes the call. undefined: only
+   * more of the text says so, and the next call brings it.
+   */
+  goesOn?(text: string, close: string): number | undefined;
 }
 
 /** Characters of a call in front of its arguments: what is longer is read when it is whole. */
@@ -43,6 +48,8 @@ export class JsonCall implements TaggedCall {
   text = '';
   #head = '';
   #started = false;
+  /** Reads on behind a closing tag in a string, to see whether arguments end there after all. */
+  #ahead: { readonly scan: JsonScan; seen: number; end: number | undefined } | undefined;
 
   constructor(tools: Tools) {
     this.#tools = tools;
@@ -52,8 +59,24 @@ export class JsonCall implements TaggedCall {
     return this.#started;
   }
 
+  goesOn(text: string, close: string): number | undefined {
+    if (!this.#scan.isInString) return 0;
+    const ahead = (this.#ahead ??= { scan: this.#scan.clone(), seen: 0, end: undefined });
+    if (ahead.end === undefined) {
+      const { taken, ended } = ahead.scan.push(text.slice(ahead.seen));
+      ahead.seen += taken;
+      if (ended) ahead.end = ahead.seen;
+      else return ahead.scan.isLost ? 0 : undefined;
+    }
+    if (ahead.scan.isLost) return 0;
+    const behind = text.slice(ahead.end).replace(/^\s*\}?\s*/, '');
+    if (behind.length < close.length && close.startsWith(behind)) return undefined;
+    return behind.startsWith(close) ? ahead.end : 0;
+  }
+
   push(piece: string): CallPart[] {
     this.text += piece;
+    this.#ahead = undefined;
     if (this.#started) return this.#arguments(piece);
     if (this.#head.length > LONGEST_HEAD) return [];
     this.#head += piece;

@@ -31,7 +31,7 @@ const LONGEST_WORD = 512;
 
 export class JsonScan {
   /** What closes the brackets that are open. */
-  readonly #open: string[] = [];
+  #open: string[] = [];
   #next: Next = 'value';
   /** Around the string under way; '' = outside of strings. */
   #quote = '';
@@ -51,6 +51,28 @@ export class JsonScan {
   /** Whether there was something that could not be read. */
   get isLost(): boolean {
     return this.#depth !== undefined;
+  }
+
+  /** Whether a string is under way, of a value that could be read so far. */
+  get isInString(): boolean {
+    return this.#quote !== '' && !this.isLost;
+  }
+
+  /** Another that has read the same. */
+  clone(): JsonScan {
+    const copy = new JsonScan();
+    copy.#open = [...this.#open];
+    copy.#next = this.#next;
+    copy.#quote = this.#quote;
+    copy.#escape = this.#escape;
+    copy.#word = this.#word;
+    copy.#comma = this.#comma;
+    copy.#hasLetters = this.#hasLetters;
+    copy.#raw = this.#raw;
+    copy.#mended = this.#mended;
+    copy.#ended = this.#ended;
+    copy.#depth = this.#depth;
+    return copy;
   }
 
   /** Takes the next piece, from one of its characters on, up to the bracket that ends the value. */

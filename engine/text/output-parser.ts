@@ -88,6 +88,8 @@ export class OutputParser implements AnswerParser {
   #trim = false;
   /** Content was given away. */
   #spoke = false;
+  /** Nothing more comes. */
+  #isOver = false;
 
   constructor(options: OutputParserOptions) {
     const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, single = false } = options;
@@ -121,8 +123,11 @@ export class OutputParser implements AnswerParser {
 
   /** The end of the answer: what was held back is given away as it is, unless it can only be a call that was cut. */
   finish(): OutputEvent[] {
-    if (this.done) return [];
     const events: OutputEvent[] = [];
+    this.#isOver = true;
+    // A closing tag that might have been part of a call's string was none.
+    if (this.#call) while (!this.done && this.#step(events));
+    if (this.done) return merge(events);
     for (const { name, arguments: text } of this.#untagged?.calls.slice(0, this.#single ? 1 : undefined) ?? []) {
       const index = this.#calls++;
       events.push({ type: 'call', index, name }, { type: 'arguments', index, text });
@@ -195,9 +200,16 @@ export class OutputParser implements AnswerParser {
     } else {
       const end = this.#held.indexOf(close);
       const taken = end < 0 ? this.#held.length - partialTag(this.#held, [close]) : end;
-      this.#take(events, reader.push(this.#held.slice(0, taken)));
+      if (taken > 0) this.#take(events, reader.push(this.#held.slice(0, taken)));
       this.#held = this.#held.slice(taken);
       if (end < 0) return false;
+      const within = reader.goesOn && !this.#isOver ? reader.goesOn(this.#held, close) : 0;
+      if (within === undefined) return false;
+      if (within > 0) {
+        this.#take(events, reader.push(this.#held.slice(0, within)));
+        this.#held = this.#held.slice(within);
+        return true;
+      }
       this.#take(events, reader.end());
       this.#held = this.#held.slice(close.length);
     }

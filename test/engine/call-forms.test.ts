@@ -1,6 +1,7 @@
 /** Calls of tools as the families of models write them: which form a template asks for, and what is read of it. */
 import { describe, expect, test, vi } from 'vitest';
 import { callFormOf, HERMES } from '../../engine/text/call-forms.ts';
+import { JsonScan } from '../../engine/text/json-scan.ts';
 import { OutputParser } from '../../engine/text/output-parser.ts';
 import type { OutputEvent, OutputParserOptions } from '../../engine/text/output-parser.ts';
 
@@ -83,6 +84,10 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   ['qwenCoder', 'I look.\n<function=weather>\n<parameter=city>\nPerth\n</parameter>\n</function>\n</tool_call>', [perth], 'I look.\n'],
   ['qwenCoder', '<function=weather>\n<parameter=city>\nPerth\n</parameter>\n</function>\n<function=time>\n</function>\nDone.', [perth, now], 'Done.'],
   ['qwenCoder', '<function=run>\n<parameter=code>\n<a></function></a>\n</parameter>\n</function>', [['run', '{"code": "<a></function></a>"}']]],
+  // A closing tag in a string of the arguments.
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "say </tool_call>"}}</tool_call>Done.', [['run', '{"code": "say </tool_call>"}']], 'Done.'],
+  ['hermes', '<tool_call>\n{"name": "run", "arguments": {"a": "</tool_call>", "b": ["\\"</tool_call>\\n<tool_call>"]}}\n</tool_call>\n<tool_call>{"name": "time", "arguments": {}}</tool_call>', [['run', '{"a": "</tool_call>", "b": ["\\"</tool_call>\\n<tool_call>"]}'], now]],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "</tool_call>"}</tool_call>', [['run', '{"code": "</tool_call>"}']]],
   // As Python, and JavaScript, would have it.
   ['hermes', `<tool_call>\n{"name": "run", "arguments": {'code': 'say "x"', n: True, "at": [None,],}}\n</tool_call>`, [['run', '{"code": "say \\"x\\"", "n": true, "at": [null]}']]],
   ['hermes', `<tool_call>\n{'name': 'weather', 'arguments': {'city': 'Perth'}}\n</tool_call>`, [['weather', '{"city":"Perth"}']]],
@@ -96,6 +101,13 @@ const CASES: [keyof typeof TEMPLATES, string, Parsed['calls'], string?][] = [
   // A bracket was forgotten, or two.
   ['hermes', '<tool_call>\n{"name": "weather", "arguments": {"city": "Perth"}\n</tool_call>', [perth]],
   ['hermes', '<tool_call>{"name": "run", "arguments": {"a": [1, 2</tool_call>', [['run', '{"a": [1, 2]}']]],
+]; // prettier-ignore
+
+/** A string that nothing closes: the closing tag in it is one. */
+const UNCLOSED: typeof CASES = [
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "a</tool_call>\nDone.', [['run', '{"code": "a']], 'Done.'],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "a</tool_call>\n<tool_call>{"name": "time", "arguments": {}}</tool_call>', [['run', '{"code": "a'], now]],
+  ['hermes', '<tool_call>{"name": "run", "arguments": {"code": "a</tool_call> said "b"', [['run', '{"code": "a']], 'said "b"'],
 ]; // prettier-ignore
 
 /** Arguments that are passed on as they are written, because they can be read in no way, or in several; or were cut. */
@@ -144,6 +156,11 @@ describe('forms of calls', () => {
     const options = { form: callFormOf(TEMPLATES[name], none) };
     for (const pieces of cuts(text)) expect(parse(pieces, options)).toEqual({ content, calls });
     for (const [, args] of calls) expect(JSON.parse(args)).toBeTypeOf('object');
+  });
+
+  test.each(UNCLOSED)('%s: a string without an end: %s', (name, text, calls, content = '') => {
+    const options = { form: callFormOf(TEMPLATES[name], none) };
+    for (const pieces of cuts(text)) expect(parse(pieces, options)).toEqual({ content, calls });
   });
 
   test.each(UNREADABLE)('%s: what nobody can read is passed on as it is written: %s', (name, text, args) => {
@@ -206,6 +223,18 @@ describe('forms of calls', () => {
     // Behind what is bounded by a constant.
     const [base, once, twice] = [work(1_000), work(3_000), work(5_000)];
     expect(twice - once).toBeLessThan(1.2 * (once - base) + 1_000);
+  });
+
+  test('what may go on behind a closing tag is read once, however long it is and whatever the pieces', () => {
+    const push = vi.spyOn(JsonScan.prototype, 'push');
+    const code = '</tool_call>'.repeat(20_000);
+    const text = `<tool_call>{"name": "run", "arguments": {"code": "${code}"}}</tool_call>`;
+    const pieces = text.match(/[^]{1,7}/g)!;
+    expect(parse(pieces, { form: HERMES })).toEqual({ content: '', calls: [['run', `{"code": "${code}"}`]] });
+    const read = push.mock.calls.reduce((sum, [piece, from = 0]) => sum + piece.length - from, 0);
+    push.mockRestore();
+    // By the one that looks ahead, and by the one that gives it on.
+    expect(read).toBeLessThan(3 * text.length);
   });
 
   test('a million digits that are no number are text, at once', () => {

@@ -104,6 +104,16 @@ describe('with processes that say what a test wants', () => {
     expect(labels().filter((label) => label === many[6])).toHaveLength(1);
   });
 
+  test('processes that cannot work are tried once each', async () => {
+    const { driver, processes, labels } = fake({ answer: () => 'dies' });
+    const compiler = new ParallelCompiler(driver, DRIVER, {});
+    await compileAll(compiler, many);
+    await compileAll(compiler, many.map((label) => `new ${label}`)); // prettier-ignore
+    await compiler.close();
+    expect(processes).toHaveLength(3);
+    expect(labels()).toHaveLength(3);
+  });
+
   test('closing lets those go that wait, and ends what never answers', async () => {
     const { driver, processes } = fake({ answer: () => 'never' });
     const compiler = new ParallelCompiler(driver, DRIVER, {});

@@ -27,5 +27,6 @@ export function nullPlatform({ name, lanes }: NullAdapter): Platform & { readonl
       },
     });
   };
-  return { ...node, held, requestAdapter };
+  // Nothing is compiled.
+  return { ...node, held, requestAdapter, diskCompiler: () => undefined };
 }

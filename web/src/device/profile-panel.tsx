@@ -6,6 +6,7 @@ import type { Engine } from '../../../engine/protocol.ts';
 import { traceEvents } from '../../../engine/util/trace-events.ts';
 import { useApp } from '../app.ts';
 import type { ModelTask } from '../models/manifest.ts';
+import { voiceFor } from '../speak/voices.ts';
 import { download } from '../util.ts';
 
 const QUESTION = 'Tell me a short story about a fox.';
@@ -26,7 +27,9 @@ export function ProfilePanel({ profile }: { profile: Signal<readonly ProfileEntr
       const session = app.sessions[task.value];
       if (session.state.peek().name !== 'ready') await app.load(task.value);
       await session.engine.profile(true);
-      for await (const event of runOnce(app.sessions[task.value].engine, task.value)) void event;
+      const { voices } = session.engine.info().models.find((model) => model.task === task.value) ?? {};
+      const voice = voiceFor(voices, [app.choices.voice]);
+      for await (const event of runOnce(app.sessions[task.value].engine, task.value, voice)) void event;
       profile.value = await session.engine.profile(false);
       adapter.value = session.engine.info().adapter.name;
     } catch (error) {
@@ -109,11 +112,11 @@ function hum(seconds: number): Float32Array {
   );
 }
 
-/** A small piece of work of the task. */
-function runOnce(engine: Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>, task: ModelTask): AsyncIterable<unknown> {
+/** A small piece of work of the task, spoken by `voice` where it is speech. */
+function runOnce(engine: Pick<Engine, 'chat' | 'synthesize' | 'transcribe'>, task: ModelTask, voice: string): AsyncIterable<unknown> {
   const { signal } = new AbortController();
   if (task === 'chat')
     return engine.chat({ messages: [{ role: 'user', content: QUESTION }], sampling: { temperature: 0 }, maxTokens: 32 }, signal);
-  if (task === 'speech') return engine.synthesize({ text: 'This sentence is timed.', voice: 'aus-male-3', seed: 1 }, signal);
+  if (task === 'speech') return engine.synthesize({ text: 'This sentence is timed.', voice, seed: 1 }, signal);
   return engine.transcribe({ samples: hum(2), timestamps: 'none', temperature: 0 }, signal);
 }
