@@ -21,7 +21,7 @@ struct Params {
 @group(0) @binding(3) var<uniform> params: Params;
 
 var<workgroup> histogram: array<f32, WG << BITS>;
-var<workgroup> lane_values: array<f32, WG>;
+var<workgroup> lane_values: array<vec2<f32>, WG>;
 // Chosen bucket and what lies above it.
 var<workgroup> chosen: vec2<f32>;
 
@@ -30,20 +30,20 @@ fn row_max(base: u32, lane: u32) -> f32 {
   for (var i = lane; i < params.vocabulary; i += WG) {
     best = max(best, logits[base + i]);
   }
-  lane_values[lane] = best;
+  lane_values[lane] = vec2<f32>(best);
   workgroupBarrier();
   for (var i = 0u; i < WG; i++) {
-    best = max(best, lane_values[i]);
+    best = max(best, lane_values[i].x);
   }
   workgroupBarrier();
   return best;
 }
 
-// Sum of the lanes' values, always in one order.
-fn lane_sum(lane: u32, value: f32) -> f32 {
-  lane_values[lane] = value;
+// Sums of the lanes' values, always in one order.
+fn lane_sum(lane: u32, values: vec2<f32>) -> vec2<f32> {
+  lane_values[lane] = values;
   workgroupBarrier();
-  var sum = 0.0;
+  var sum = vec2<f32>();
   for (var i = 0u; i < WG; i++) {
     sum += lane_values[i];
   }
@@ -60,22 +60,22 @@ fn mass_above(base: u32, lane: u32, least: u32, top: f32, inverse_temperature: f
       sum += exp((value - top) * inverse_temperature);
     }
   }
-  return lane_sum(lane, sum);
+  return lane_sum(lane, vec2<f32>(sum, 0.0)).x;
 }
 
 // Standard deviation of the logits of tokens that may come.
 fn deviation(base: u32, lane: u32) -> f32 {
-  var number = 0.0;
-  var sum = 0.0;
+  // Of them, and their sum.
+  var all = vec2<f32>();
   for (var i = lane; i < params.vocabulary; i += WG) {
     let value = logits[base + i];
     if (value > RULED_OUT) {
-      number += 1.0;
-      sum += value;
+      all += vec2<f32>(1.0, value);
     }
   }
-  number = max(1.0, lane_sum(lane, number));
-  let mean = lane_sum(lane, sum) / number;
+  all = lane_sum(lane, all);
+  let number = max(1.0, all.x);
+  let mean = all.y / number;
   var squares = 0.0;
   for (var i = lane; i < params.vocabulary; i += WG) {
     let value = logits[base + i];
@@ -83,7 +83,7 @@ fn deviation(base: u32, lane: u32) -> f32 {
       squares += (value - mean) * (value - mean);
     }
   }
-  return sqrt(lane_sum(lane, squares) / number);
+  return sqrt(lane_sum(lane, vec2<f32>(squares, 0.0)).x / number);
 }
 
 // The largest key such that the logits at or above it weigh at least `wanted`; weights are 1 (by_count) or exp((logit - top) / T) of keys >= least.
@@ -153,12 +153,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let top = row_max(base, lane);
   var least = 0u;
-  if (row.top_k > 0u && row.top_k < params.vocabulary) {
-    least = search(base, lane, f32(row.top_k), true, 0u, top, row.inverse_temperature);
-  }
-  if (row.top_p < 1.0) {
-    let wanted = row.top_p * mass_above(base, lane, least, top, row.inverse_temperature);
-    least = search(base, lane, wanted, false, least, top, row.inverse_temperature);
+  // Top-k, then top-p. In a loop, and one whose end no compiler knows, because the search is long and would be written out twice.
+  for (var cut = 0u; cut < min(2u, params.vocabulary); cut++) {
+    let by_count = cut == 0u;
+    let cuts_count = row.top_k > 0u && row.top_k < params.vocabulary;
+    let cuts_mass = row.top_p < 1.0;
+    if (!select(cuts_mass, cuts_count, by_count)) {
+      continue;
+    }
+    var wanted = f32(row.top_k);
+    if (!by_count) {
+      wanted = row.top_p * mass_above(base, lane, least, top, row.inverse_temperature);
+    }
+    least = search(base, lane, wanted, by_count, least, top, row.inverse_temperature);
   }
   if (row.min_p > 0.0) {
     least = max(least, float_key(top + log(row.min_p) / row.inverse_temperature));
