@@ -28,8 +28,9 @@ export class KernelFault extends EngineError {
 
   constructor(adapter: string, faults: readonly Fault[], cause?: unknown) {
     const lines = faults.slice(0, NAMED).map(({ label, why }) => `kernel ${label} ${why}`);
-    const others = faults.length > NAMED ? `; and ${faults.length - NAMED} more kernels` : '';
-    super('no_adapter', `${adapter} cannot run Parley: ${lines.join('; ')}${others}`, { cause });
+    const others = faults.length - lines.length;
+    const more = others === 0 ? '' : `; and ${others} more`;
+    super('no_adapter', `${adapter} cannot run Parley: ${lines.join('; ')}${more}`, { cause });
     this.faults = faults;
   }
 }

@@ -14,6 +14,11 @@ const PROCESS_BYTES = 400 * 2 ** 20;
 /** How long a process that was asked to end may take. */
 const END_MS = 2_000;
 
+/** Registers what runs TypeScript in a thread or a process, where these modules are the sources; in a package they are compiled. */
+export const LOADER = import.meta.url.endsWith('.ts')
+  ? new URL('./esm/api/index.mjs', pathToFileURL(createRequire(import.meta.url).resolve('tsx'))).href
+  : undefined;
+
 /** What a process needs for a platform of its own. */
 export interface ForProcesses {
   readonly platform: string;
@@ -74,15 +79,12 @@ const { loader, platform, module, toggles } = JSON.parse(process.env.PARLEY_PROC
 })();
 process.on('disconnect', () => process.exit(0));`;
 
-const IS_SOURCE = import.meta.url.endsWith('.ts');
-
 function startProcess(data: ForProcesses & { readonly module: string }): PlatformWorker {
-  const loader = IS_SOURCE && new URL('./esm/api/index.mjs', pathToFileURL(createRequire(import.meta.url).resolve('tsx'))).href;
   const child = spawn(process.execPath, ['-e', BOOT], {
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     serialization: 'advanced',
     // It dispatches nothing, so the driver needs no threads for that. Electron's program is Node when told so.
-    env: { ...process.env, PARLEY_PROCESS: JSON.stringify({ loader, ...data }), LP_NUM_THREADS: '1', ELECTRON_RUN_AS_NODE: '1' },
+    env: { ...process.env, PARLEY_PROCESS: JSON.stringify({ loader: LOADER, ...data }), LP_NUM_THREADS: '1', ELECTRON_RUN_AS_NODE: '1' },
   });
   // One that did not start has an error and perhaps no end.
   const onEnd = (callback: (why: string) => void): void => {

@@ -13,7 +13,7 @@ import { listByDriver, matchingAdapters, noSuchAdapter, parseAdapterChoice, pars
 import type { ListedAdapter } from './adapter-choice.ts';
 import { adapterMemory } from './memory.ts';
 import type { SystemProbe } from './memory.ts';
-import { diskCompiler } from './node-compilers.ts';
+import { LOADER, diskCompiler } from './node-compilers.ts';
 import { keptIn, listFolder, openByteSource } from './node-files.ts';
 import type { AdapterRequest, Platform, PlatformWorker } from './platform.ts';
 
@@ -32,9 +32,6 @@ export interface NodePlatformOptions {
 
 const COMMON_TOGGLES = ['allow_unsafe_apis', 'use_vulkan_memory_model'];
 const FAST_TOGGLES = ['disable_robustness', 'disable_workgroup_init', 'disable_polyfills_on_integer_div_and_mod', 'skip_validation'];
-
-/** In a package the modules are compiled. */
-const IS_SOURCE = import.meta.url.endsWith('.ts');
 
 const SHADERS = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'shaders');
 
@@ -274,8 +271,7 @@ const GRAMMAR_OPTIONS: WorkerOptions = { resourceLimits: { maxOldGenerationSizeM
 const resolveModule = (name: string): string => createRequire(import.meta.url).resolve(name);
 
 function startWorker(boot: string, data: Readonly<Record<string, string | undefined>>, options: WorkerOptions): PlatformWorker {
-  const loader = IS_SOURCE && new URL('./esm/api/index.mjs', pathToFileURL(resolveModule('tsx'))).href;
-  const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader, ...data } });
+  const worker = new Worker(boot, { ...options, eval: true, execArgv: [], workerData: { loader: LOADER, ...data } });
   let why: string | undefined;
   worker.on('error', (error) => (why = error instanceof Error ? (error.stack ?? error.message) : String(error)));
   return {

@@ -18,7 +18,7 @@ export interface StaticServer {
   readonly url: string;
   /** Paths asked for, in order. */
   readonly requests: string[];
-  /** What to answer instead of a file: nine tenths of it, or nothing until this is set again; set by tests that break a download. */
+  /** What to answer instead of a file: nine tenths of it, or nothing until this is set again, then the file; set by tests that break or hold a download. */
   intercept: ((path: string) => 'cut' | 'hang' | undefined) | undefined;
   close(): Promise<void>;
 }
@@ -27,13 +27,13 @@ export interface StaticServer {
 export async function serveFolder(folder: string): Promise<StaticServer> {
   const requests: string[] = [];
   const control: { intercept: StaticServer['intercept'] } = { intercept: undefined };
-  const hanging: Response[] = [];
+  const hanging: { readonly response: Response; readonly next: () => void }[] = [];
   const app = express().disable('x-powered-by');
   app.use((request: Request, response: Response, next) => {
     const path = decodeURIComponent(request.path);
     requests.push(path);
     const fault = control.intercept?.(path);
-    if (fault === 'hang') hanging.push(response);
+    if (fault === 'hang') hanging.push({ response, next });
     else if (fault === 'cut' && existsSync(join(folder, path))) cutShort(join(folder, path), response);
     else next();
   });
@@ -50,7 +50,8 @@ export async function serveFolder(folder: string): Promise<StaticServer> {
     },
     set intercept(value) {
       control.intercept = value;
-      for (const response of hanging.splice(0)) response.destroy();
+      // Not broken: a browser asks again only where the connection had been used before.
+      for (const { response, next } of hanging.splice(0)) if (!response.destroyed) next();
     },
     close: () =>
       new Promise((resolve) => {
