@@ -65,7 +65,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(subgroup_invocation_id
       let n = own + TILE_N * lane + i % TILE_N;
       let low = made[0][i];
       let high = made[1][i];
-      store(row, n, columns, select(low, activate(ACTIVATION, low) * high, gated));
+      // One store for both: what a store is written out as is long.
+      var sum = low;
+      if (gated) {
+        sum = activate(ACTIVATION, low) * high;
+      }
+      store(row, n, columns, sum);
       if (!gated) {
         store(row, n + 32u, columns, high);
       }

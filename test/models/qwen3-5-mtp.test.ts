@@ -236,6 +236,7 @@ describe('answers are those without guesses', () => {
   });
 
   test('also where prompts take subgroup matrices', async (context) => {
+    // Such as lavapipe before Mesa 26: this would repeat the tests above.
     if (!hasMatrices(device.caps)) context.skip('this adapter has no subgroup matrices, so that fast is invariant');
     const fast = { numerics: 'fast', dtype: 'f16' } as const;
     const path = await agreeing(0.001);
