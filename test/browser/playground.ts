@@ -1,5 +1,6 @@
 /** What the browser tests do with the page, in words. */
 import { expect } from 'vitest';
+import { errors } from 'playwright-core';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 
 /** A context whose chat picks the likeliest token, because what it answers is compared; what the page remembers stays over a reload. */
@@ -25,9 +26,21 @@ export async function openPage(context: BrowserContext, url: string, route = 'ch
   return page;
 }
 
-/** Waits for a task's state in the status rail, however slow the machine is; the test's own limit ends it. */
+/**
+ * Waits for a task's state in the status rail, however slow the machine is; the test's own limit ends it. A long wait says what the page shows
+ * instead, because a state that never comes would tell nothing else.
+ */
 export async function waitForState(page: Page, task: 'chat' | 'speech' | 'transcription', state: string): Promise<void> {
-  await page.waitForSelector(`.rail .state[data-task="${task}"][data-state="${state}"]`, { timeout: 0 });
+  const shown = page.locator(`.rail .state[data-task="${task}"]`);
+  for (let told = ''; ;) {
+    try {
+      return await shown.and(page.locator(`[data-state="${state}"]`)).waitFor({ timeout: 20_000 });
+    } catch (error) {
+      if (!(error instanceof errors.TimeoutError)) throw error;
+    }
+    const seen = `${await shown.getAttribute('data-state')} ${(await page.locator('.notice').allInnerTexts()).join(' ')}`;
+    if (seen !== told) console.error(`waiting for ${task} to be ${state}: ${(told = seen)}`);
+  }
 }
 
 /** Sends a question and returns the finished answer's text. */

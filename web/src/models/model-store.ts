@@ -64,7 +64,9 @@ export class ModelStore {
     const work = async (): Promise<ModelManifest> => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
       await dropReplaced(folder, manifest);
-      return this.#fill(folder, manifest, progress, (file, advance) => this.#downloadFile(folder, file, signal, advance));
+      return this.#fill(folder, await this.#withKnownHashes(folder, manifest), progress, (file, advance) =>
+        this.#downloadFile(folder, file, signal, advance),
+      );
     };
     try {
       return await this.#exclusive(manifest.id, work);
@@ -93,7 +95,7 @@ export class ModelStore {
     const folder = await this.#modelFolder(id, false);
     const manifest = folder && (await readManifest(folder));
     if (!folder || !manifest || JSON.stringify(manifest.about) === JSON.stringify(about)) return;
-    await this.#exclusive(id, () => writeText(folder, MANIFEST, JSON.stringify({ ...manifest, about })));
+    await this.#exclusive(id, () => writeManifest(folder, { ...manifest, about }));
   }
 
   /** Hashes every stored chunk and removes those that are wrong. Returns the names of damaged files. */
@@ -150,14 +152,25 @@ export class ModelStore {
     let done = 0;
     const files: ManifestFile[] = [];
     // First, so that what a closed tab leaves behind is listed, and can be gone on with or deleted.
-    await writeText(folder, MANIFEST, JSON.stringify(manifest));
+    await writeManifest(folder, manifest);
     for (const file of manifest.files) {
       const sha256 = await store(file, (bytes) => progress((done += bytes), total));
       files.push({ ...file, sha256 });
     }
     const known = { ...manifest, files };
-    await writeText(folder, MANIFEST, JSON.stringify(known));
+    await writeManifest(folder, known);
     return known;
+  }
+
+  /** Another tab may have brought all of it, and look at it now: without its hashes every chunk would seem damaged. */
+  async #withKnownHashes(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<ModelManifest> {
+    const stored = await this.#stored(folder);
+    if (!stored?.complete) return manifest;
+    const known = new Map(stored.manifest.files.map(({ name, sha256 }) => [name, sha256]));
+    return {
+      ...manifest,
+      files: manifest.files.map((file) => (file.sha256.length > 0 ? file : { ...file, sha256: known.get(file.name) ?? [] })),
+    };
   }
 
   async #downloadFile(
@@ -237,6 +250,7 @@ export class ModelStore {
 }
 
 const lockOf = (id: string): string => `parley-model-${id}`;
+const manifestLockOf = (folder: FileSystemDirectoryHandle): string => `parley-manifest-${folder.name}`;
 
 /** Names may hold slashes (hub ids) and anything else a file system dislikes. */
 const folderName = (id: string): string => encodeURIComponent(id);
@@ -352,22 +366,26 @@ async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes
   }
 }
 
-async function writeText(folder: FileSystemDirectoryHandle, name: string, text: string): Promise<void> {
-  await writeChunk(folder, name, new TextEncoder().encode(text));
-}
-
 async function fileOf(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
   const handle = await folder.getFileHandle(name).catch(() => undefined);
   return handle?.getFile();
 }
 
-async function readManifest(folder: FileSystemDirectoryHandle): Promise<ModelManifest | undefined> {
-  try {
-    const text = await (await fileOf(folder, MANIFEST))?.text();
-    return text ? (JSON.parse(text) as ModelManifest) : undefined;
-  } catch {
-    return undefined; // a half-written manifest is an absent model, not an error
-  }
+/** Reads wait for a tab that writes: what was opened before a write and is read after it cannot be read at all. */
+function readManifest(folder: FileSystemDirectoryHandle): Promise<ModelManifest | undefined> {
+  return navigator.locks.request(manifestLockOf(folder), { mode: 'shared' }, async () => {
+    try {
+      const text = await (await fileOf(folder, MANIFEST))?.text();
+      return text ? (JSON.parse(text) as ModelManifest) : undefined;
+    } catch {
+      return undefined; // a half-written manifest is an absent model, not an error
+    }
+  });
+}
+
+function writeManifest(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<void> {
+  const bytes = new TextEncoder().encode(JSON.stringify(manifest));
+  return navigator.locks.request(manifestLockOf(folder), () => writeChunk(folder, MANIFEST, bytes));
 }
 
 async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

@@ -1,0 +1,68 @@
+/** The origin's store of models, which tabs share, in a real private file system. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { build } from 'vite';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type * as Store from '../../web/src/models/model-store.ts';
+import { ROOT, findChromium, launchChromium } from './chromium.ts';
+import { serveFolder } from './static-server.ts';
+import type { StaticServer } from './static-server.ts';
+
+/** What the page has of model-store.ts. */
+declare const parleyStore: typeof Store;
+
+describe.skipIf(findChromium() === undefined)('two tabs and one stored model', () => {
+  let folder: string;
+  let server: StaticServer;
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'parley-store-'));
+    writeFileSync(join(folder, 'index.html'), '<!doctype html><script src="store.js"></script>');
+    writeFileSync(join(folder, 'weights.bin'), new Uint8Array(1000).fill(7));
+    const lib = {
+      entry: join(ROOT, 'web/src/models/model-store.ts'),
+      formats: ['iife' as const],
+      name: 'parleyStore',
+      fileName: () => 'store.js',
+    };
+    await build({ configFile: false, logLevel: 'error', build: { lib, outDir: folder, emptyOutDir: false } });
+    server = await serveFolder(folder);
+    browser = await launchChromium({ webgpu: false });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+    rmSync(folder, { recursive: true });
+  });
+  beforeEach(async () => {
+    server.requests.length = 0;
+    page = await (await browser.newContext()).newPage();
+    await page.goto(server.url);
+  });
+
+  test.each(['notes something of', 'downloads again'] as const)('what one %s stays whole for the other', async (what) => {
+    const found = await page.evaluate(async (what) => {
+      const { ModelStore } = parleyStore;
+      const [writer, reader] = [new ModelStore(), new ModelStore()];
+      const files = [{ name: 'weights.bin', size: 1000, url: 'weights.bin', sha256: [] }];
+      const manifest = { id: 'a/b', task: 'chat', modelType: '', source: 'address', files } as const;
+      const download = () => writer.download(manifest, new AbortController().signal, () => {});
+      await download();
+      const damaged = new Set<string>();
+      const write = async (): Promise<void> => {
+        for (let i = 0; i < 100; i++) await (what === 'downloads again' ? download() : writer.note('a/b', { contextLength: i }));
+      };
+      const read = async (): Promise<void> => {
+        for (let i = 0; i < 100; i++) for (const name of await reader.verify('a/b', () => {})) damaged.add(name);
+      };
+      await Promise.all([write(), read()]);
+      return { damaged: [...damaged], about: (await reader.get('a/b'))?.manifest.about };
+    }, what);
+    expect(found).toEqual({ damaged: [], about: what === 'downloads again' ? undefined : { contextLength: 99 } });
+    expect(server.requests.filter((path) => path === '/weights.bin').length).toBe(1);
+  });
+});
