@@ -65,4 +65,25 @@ describe.skipIf(findChromium() === undefined)('two tabs and one stored model', (
     expect(found).toEqual({ damaged: [], about: what === 'downloads again' ? undefined : { contextLength: 99 } });
     expect(server.requests.filter((path) => path === '/weights.bin').length).toBe(1);
   });
+
+  test('what one deletes and gets again never keeps the other from listing the rest', async () => {
+    const lists = await page.evaluate(async () => {
+      const { ModelStore } = parleyStore;
+      const [writer, reader] = [new ModelStore(), new ModelStore()];
+      const files = [{ name: 'weights.bin', size: 1000, url: 'weights.bin', sha256: [] }];
+      const get = (id: string): Promise<unknown> =>
+        writer.download({ id, task: 'chat', modelType: '', source: 'address', files }, new AbortController().signal, () => {});
+      await get('stays');
+      const write = async (): Promise<void> => {
+        for (let i = 0; i < 100; i++) await get('comes and goes').then(() => writer.remove('comes and goes'));
+      };
+      const seen = new Set<boolean>();
+      const read = async (): Promise<void> => {
+        for (let i = 0; i < 200; i++) seen.add((await reader.list()).some(({ manifest }) => manifest.id === 'stays'));
+      };
+      await Promise.all([write(), read()]);
+      return [...seen];
+    });
+    expect(lists).toEqual([true]);
+  });
 });

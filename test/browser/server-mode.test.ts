@@ -202,6 +202,8 @@ describe.skipIf(findChromium() === undefined)('server mode', () => {
   });
 
   test('stop reaches the server', async () => {
+    // What was read aloud before may be stopped only now.
+    await expect.poll(() => engine.status().running).toBe(0);
     const before = engine.aborted;
     engine.options = { words: Array<string>(1000).fill('x '), delay: 5 };
     await page.fill('.composer textarea', 'Go on');

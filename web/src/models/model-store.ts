@@ -368,7 +368,8 @@ async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes
 
 async function fileOf(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
   const handle = await folder.getFileHandle(name).catch(() => undefined);
-  return handle?.getFile();
+  // Another tab may have deleted it since.
+  return handle?.getFile().catch(() => undefined);
 }
 
 /** Reads wait for a tab that writes: what was opened before a write and is read after it cannot be read at all. */
