@@ -22,7 +22,7 @@ describe.skipIf(findChromium() === undefined)('two tabs and one stored model', (
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'parley-store-'));
     writeFileSync(join(folder, 'index.html'), '<!doctype html><script src="store.js"></script>');
-    writeFileSync(join(folder, 'weights.bin'), new Uint8Array(1000).fill(7));
+    for (const name of ['weights.bin', 'more.bin']) writeFileSync(join(folder, name), new Uint8Array(1000).fill(7));
     const lib = {
       entry: join(ROOT, 'web/src/models/model-store.ts'),
       formats: ['iife' as const],
@@ -85,5 +85,51 @@ describe.skipIf(findChromium() === undefined)('two tabs and one stored model', (
       return [...seen];
     });
     expect(lists).toEqual([true]);
+  });
+
+  test('both mend what is damaged, at once', async () => {
+    const found = await page.evaluate(async () => {
+      const { ModelStore } = parleyStore;
+      const stores = [new ModelStore(), new ModelStore()];
+      const files = [{ name: 'weights.bin', size: 1000, url: 'weights.bin', sha256: [] }];
+      const manifest = { id: 'a', task: 'chat', modelType: '', source: 'address', files } as const;
+      const download = (store: Store.ModelStore): Promise<unknown> => store.download(manifest, new AbortController().signal, () => {});
+      await download(stores[0]!);
+      const models = await (await navigator.storage.getDirectory()).getDirectoryHandle('models');
+      const chunk = await (await models.getDirectoryHandle('a')).getFileHandle('weights.bin.0');
+      const found = new Set<string>();
+      const mend = async (store: Store.ModelStore): Promise<void> => {
+        for (const name of await store.verify('a', () => {})) found.add(name);
+        await download(store);
+      };
+      for (let i = 0; i < 50; i++) {
+        const writer = await chunk.createWritable();
+        await writer.write(new Uint8Array(1000));
+        await writer.close();
+        await Promise.all(stores.map(mend));
+        if ((await stores[0]!.verify('a', () => {})).length > 0) found.add('still damaged');
+      }
+      return [...found];
+    });
+    expect(found).toEqual(['weights.bin']);
+  });
+
+  test('what one still downloads is not damaged for the other', async () => {
+    server.intercept = (path) => (path === '/more.bin' ? 'hang' : undefined);
+    const found = page.evaluate(async () => {
+      const { ModelStore } = parleyStore;
+      const files = ['weights.bin', 'more.bin'].map((name) => ({ name, size: 1000, url: name, sha256: [] }));
+      const manifest = { id: 'a', task: 'chat', modelType: '', source: 'address', files } as const;
+      let hasFirst = (): void => {};
+      const first = new Promise<void>((resolve) => (hasFirst = resolve));
+      const download = new ModelStore().download(manifest, new AbortController().signal, hasFirst);
+      await first;
+      const [damaged] = await Promise.all([new ModelStore().verify('a', () => {}), download]);
+      return damaged;
+    });
+    await page.waitForFunction(async () => (await navigator.locks.query()).pending!.some(({ name }) => name === 'parley-model-a'));
+    server.intercept = undefined;
+    expect(await found).toEqual([]);
+    expect(server.requests.filter((path) => path.endsWith('.bin'))).toEqual(['/weights.bin', '/more.bin']);
   });
 });

@@ -8,7 +8,18 @@ import type { FetchOptions } from './fetch-range.ts';
 import type { HubAccess } from './hub-authorization.ts';
 import { CHUNK_BYTES, chunkCount, manifestBytes } from './manifest.ts';
 import type { ManifestFile, ModelAbout, ModelManifest } from './manifest.ts';
-import { Sha256 } from './sha256.ts';
+import {
+  chunkName,
+  chunkSize,
+  digest,
+  fileOf,
+  hashOf,
+  hashOfChunk,
+  readManifest,
+  takeUp,
+  writeChunk,
+  writeManifest,
+} from './model-folder.ts';
 import { StoreError } from './store-error.ts';
 
 export interface StoredModel {
@@ -21,9 +32,6 @@ export interface StoredModel {
 export type Progress = (done: number, total: number) => void;
 
 const FOLDER = 'models';
-/** Bytes hashed at a time on the page's thread: some milliseconds. */
-const HASH_SLICE = 2 ** 18;
-const MANIFEST = 'manifest.json';
 
 /** True where the origin has a private file system (secure contexts of current browsers). */
 export function isStoreAvailable(): boolean {
@@ -63,10 +71,8 @@ export class ModelStore {
   async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress, waiting?: () => void): Promise<ModelManifest> {
     const work = async (): Promise<ModelManifest> => {
       const folder = (await this.#modelFolder(manifest.id, true))!;
-      await dropReplaced(folder, manifest);
-      return this.#fill(folder, await this.#withKnownHashes(folder, manifest), progress, (file, advance) =>
-        this.#downloadFile(folder, file, signal, advance),
-      );
+      const known = await takeUp(folder, manifest);
+      return this.#fill(folder, known, progress, (file, advance) => this.#downloadFile(folder, file, signal, advance));
     };
     try {
       return await this.#exclusive(manifest.id, work);
@@ -98,7 +104,7 @@ export class ModelStore {
     await this.#exclusive(id, () => writeManifest(folder, { ...manifest, about }));
   }
 
-  /** Hashes every stored chunk and removes those that are wrong. Returns the names of damaged files. */
+  /** Hashes every stored chunk and removes those that are wrong. Returns the names of files where any was, or is missing. */
   async verify(id: string, progress: Progress): Promise<string[]> {
     const folder = await this.#modelFolder(id, false);
     const manifest = folder && (await readManifest(folder));
@@ -107,17 +113,23 @@ export class ModelStore {
     let done = 0;
     for (const file of manifest.files) {
       for (let i = 0; i < chunkCount(file.size); i++) {
-        const name = chunkName(file.name, i);
-        const blob = await fileOf(folder, name);
-        const bytes = new Uint8Array((await blob?.arrayBuffer()) ?? []);
-        if ((await digest(bytes)) !== file.sha256[i]) {
-          damaged.add(file.name);
-          if (blob) await folder.removeEntry(name);
-        }
-        progress((done += bytes.length), manifestBytes(manifest));
+        const hash = await hashOfChunk(folder, file.name, i);
+        if ((hash === undefined || hash !== file.sha256[i]) && (await this.#dropWrong(id, folder, file.name, i))) damaged.add(file.name);
+        progress((done += chunkSize(file, i)), manifestBytes(manifest));
       }
     }
     return [...damaged];
+  }
+
+  /** Removes a chunk that is wrong, and is so yet when no other tab writes the model: one may have mended it, or have brought it just now. */
+  #dropWrong(id: string, folder: FileSystemDirectoryHandle, file: string, index: number): Promise<boolean> {
+    return navigator.locks.request(lockOf(id), async () => {
+      const known = (await readManifest(folder))?.files.find(({ name }) => name === file)?.sha256[index];
+      const hash = await hashOfChunk(folder, file, index);
+      if (hash !== undefined && hash === known) return false;
+      if (await fileOf(folder, chunkName(file, index))) await folder.removeEntry(chunkName(file, index));
+      return true;
+    });
   }
 
   /** A stored file as one Blob; undefined when the model has no such file. Throws when a chunk is missing or short. */
@@ -160,17 +172,6 @@ export class ModelStore {
     const known = { ...manifest, files };
     await writeManifest(folder, known);
     return known;
-  }
-
-  /** Another tab may have brought all of it, and look at it now: without its hashes every chunk would seem damaged. */
-  async #withKnownHashes(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<ModelManifest> {
-    const stored = await this.#stored(folder);
-    if (!stored?.complete) return manifest;
-    const known = new Map(stored.manifest.files.map(({ name, sha256 }) => [name, sha256]));
-    return {
-      ...manifest,
-      files: manifest.files.map((file) => (file.sha256.length > 0 ? file : { ...file, sha256: known.get(file.name) ?? [] })),
-    };
   }
 
   async #downloadFile(
@@ -250,25 +251,12 @@ export class ModelStore {
 }
 
 const lockOf = (id: string): string => `parley-model-${id}`;
-const manifestLockOf = (folder: FileSystemDirectoryHandle): string => `parley-manifest-${folder.name}`;
 
 /** Names may hold slashes (hub ids) and anything else a file system dislikes. */
 const folderName = (id: string): string => encodeURIComponent(id);
-const chunkName = (file: string, index: number): string => `${encodeURIComponent(file)}.${index}`;
-const chunkSize = (file: ManifestFile, index: number): number => Math.min(CHUNK_BYTES, file.size - index * CHUNK_BYTES);
 
 const notAsPublished = (file: ManifestFile): StoreError =>
   new StoreError('damaged', `${file.name} did not arrive as published (its hash differs); try again`);
-
-/** Removes what is stored of files that their publisher has replaced since. */
-async function dropReplaced(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<void> {
-  const stored = new Map((await readManifest(folder))?.files.map((file) => [file.name, file]));
-  for (const { name, size, published } of manifest.files) {
-    const before = stored.get(name);
-    if (!before || (before.size === size && before.published?.hex === published?.hex)) continue;
-    for (let i = 0; i < chunkCount(before.size); i++) await folder.removeEntry(chunkName(name, i)).catch(() => undefined);
-  }
-}
 
 /** Stores a picked file; gives the hashes of its chunks. */
 async function copyFile(
@@ -298,21 +286,6 @@ function runsOf(numbers: readonly number[]): [number, number][] {
     else runs.push([n, n + 1]);
   }
   return runs;
-}
-
-/** The whole stored file's hash as a publisher gives it, in hex. */
-async function hashOf(folder: FileSystemDirectoryHandle, file: ManifestFile, kind: 'sha256' | 'git'): Promise<string> {
-  const chunks: File[] = [];
-  for (let i = 0; i < chunkCount(file.size); i++) chunks.push((await fileOf(folder, chunkName(file.name, i)))!);
-  if (kind === 'git') {
-    // Only files of a few megabytes are in git itself.
-    const bytes = await new Blob([`blob ${file.size}\0`, ...chunks]).arrayBuffer();
-    return toHex(new Uint8Array(await crypto.subtle.digest('SHA-1', bytes)));
-  }
-  const hash = new Sha256();
-  const content = new Blob(chunks);
-  for (let at = 0; at < file.size; at += HASH_SLICE) hash.update(new Uint8Array(await content.slice(at, at + HASH_SLICE).arrayBuffer()));
-  return hash.hex();
 }
 
 /** Chunks [first, end) of a file, fetched as one range. */
@@ -349,48 +322,3 @@ async function* chunksOf(
     if (filled > 0) advance(-filled);
   }
 }
-
-async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-  const handle = await folder.getFileHandle(name, { create: true });
-  try {
-    const writer = await handle.createWritable();
-    await writer.write(bytes);
-    await writer.close();
-  } catch (error) {
-    await folder.removeEntry(name).catch(() => undefined);
-    // Chromium refuses space by an AbortError ("Failed to write data to data pipe") when it does so in the middle of a write; nobody else aborts one.
-    if (error instanceof DOMException && (error.name === 'QuotaExceededError' || error.name === 'AbortError')) {
-      throw new StoreError('quota', 'the browser gives this page no more space', { cause: error });
-    }
-    throw error;
-  }
-}
-
-async function fileOf(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
-  const handle = await folder.getFileHandle(name).catch(() => undefined);
-  // Another tab may have deleted it since.
-  return handle?.getFile().catch(() => undefined);
-}
-
-/** Reads wait for a tab that writes: what was opened before a write and is read after it cannot be read at all. */
-function readManifest(folder: FileSystemDirectoryHandle): Promise<ModelManifest | undefined> {
-  return navigator.locks.request(manifestLockOf(folder), { mode: 'shared' }, async () => {
-    try {
-      const text = await (await fileOf(folder, MANIFEST))?.text();
-      return text ? (JSON.parse(text) as ModelManifest) : undefined;
-    } catch {
-      return undefined; // a half-written manifest is an absent model, not an error
-    }
-  });
-}
-
-function writeManifest(folder: FileSystemDirectoryHandle, manifest: ModelManifest): Promise<void> {
-  const bytes = new TextEncoder().encode(JSON.stringify(manifest));
-  return navigator.locks.request(manifestLockOf(folder), () => writeChunk(folder, MANIFEST, bytes));
-}
-
-async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
-}
-
-const toHex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
