@@ -13,7 +13,7 @@ import type { StaticServer } from './static-server.ts';
 /** What the page has of model-store.ts. */
 declare const parleyStore: typeof Store;
 
-describe.skipIf(findChromium() === undefined)('two tabs and one stored model', () => {
+describe.skipIf(findChromium() === undefined)('stored models, with two tabs on them', () => {
   let folder: string;
   let server: StaticServer;
   let browser: Browser;
@@ -131,5 +131,23 @@ describe.skipIf(findChromium() === undefined)('two tabs and one stored model', (
     server.intercept = undefined;
     expect(await found).toEqual([]);
     expect(server.requests.filter((path) => path.endsWith('.bin'))).toEqual(['/weights.bin', '/more.bin']);
+  });
+
+  test('what cannot be written for want of room is as it was before', async () => {
+    const found = await page.evaluate(async () => {
+      const store = new parleyStore.ModelStore();
+      const files = [{ name: 'weights.bin', size: 1000, url: 'weights.bin', sha256: [] }];
+      const get = (id: string): Promise<unknown> =>
+        store.download({ id, task: 'chat', modelType: '', source: 'address', files }, new AbortController().signal, () => {});
+      await get('a');
+      FileSystemWritableFileStream.prototype.close = async function () {
+        await this.abort();
+        throw new DOMException('full', 'QuotaExceededError');
+      };
+      const kinds: unknown[] = [];
+      for (const work of [store.note('a', { contextLength: 1 }), get('b')]) await work.catch(({ kind }) => kinds.push(kind));
+      return { kinds, listed: (await store.list()).map(({ manifest, complete }) => [manifest.id, complete, manifest.about]) };
+    });
+    expect(found).toEqual({ kinds: ['quota', 'quota'], listed: [['a', true, undefined]] });
   });
 });

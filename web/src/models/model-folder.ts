@@ -12,12 +12,13 @@ const HASH_SLICE = 2 ** 18;
 const MANIFEST = 'manifest.json';
 
 const manifestLockOf = (folder: FileSystemDirectoryHandle): string => `parley-manifest-${folder.name}`;
+
 /** The name under which a chunk of a file lies. */
 export const chunkName = (file: string, index: number): string => `${encodeURIComponent(file)}.${index}`;
 /** Its bytes: CHUNK_BYTES, the last one's fewer. */
 export const chunkSize = (file: ManifestFile, index: number): number => Math.min(CHUNK_BYTES, file.size - index * CHUNK_BYTES);
 
-/** Writes a file that is there whole or not at all; throws StoreError('quota') where there is no room. */
+/** Writes a file. Where that fails it is as it was before; throws StoreError('quota') where there is no room. */
 export async function writeChunk(folder: FileSystemDirectoryHandle, name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
   const handle = await folder.getFileHandle(name, { create: true });
   try {
@@ -25,7 +26,8 @@ export async function writeChunk(folder: FileSystemDirectoryHandle, name: string
     await writer.write(bytes);
     await writer.close();
   } catch (error) {
-    await folder.removeEntry(name).catch(() => undefined);
+    // A new one is empty yet; what another has replaced in vain, such as a manifest, is still what it was.
+    if ((await fileOf(folder, name))?.size === 0) await folder.removeEntry(name).catch(() => undefined);
     // Chromium refuses space by an AbortError ("Failed to write data to data pipe") when it does so in the middle of a write; nobody else aborts one.
     if (error instanceof DOMException && (error.name === 'QuotaExceededError' || error.name === 'AbortError')) {
       throw new StoreError('quota', 'the browser gives this page no more space', { cause: error });
