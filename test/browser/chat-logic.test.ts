@@ -2,26 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { foldOf } from '../../web/src/chat/question.tsx';
 import { changedSampling } from '../../web/src/chat/sampling.ts';
-import { DEFAULT_SETTINGS, Settings } from '../../web/src/settings.ts';
-
-test('a tab that cannot compute uses servers and keeps what the person chose', () => {
-  const items = new Map<string, string>();
-  const storage = {
-    getItem: (key: string) => items.get(key) ?? null,
-    setItem: (key: string, text: string) => items.set(key, text),
-  } as unknown as Storage;
-  const settings = new Settings(storage);
-  settings.choose('speech', 'server');
-  settings.useServers();
-  expect(settings.where.value).toEqual({ chat: 'server', speech: 'server', transcription: 'server' });
-  // What is saved of something else takes nothing of it along.
-  settings.update('speech', { voice: 'oni' });
-  expect(new Settings(storage).where.value).toEqual({ chat: 'tab', speech: 'server', transcription: 'tab' });
-  settings.choose('chat', 'tab');
-  expect(settings.where.value).toEqual({ chat: 'tab', speech: 'server', transcription: 'server' });
-  settings.choose('chat', 'server');
-  expect(new Settings(storage).where.value.chat).toBe('server');
-});
+import { DEFAULT_SETTINGS } from '../../web/src/settings.ts';
 
 test('of the rarely used, what is not the default is said in words', () => {
   const { chat } = DEFAULT_SETTINGS;

@@ -12,7 +12,7 @@ import { samplingOf, titleOf } from '../../web/src/chat/sampling.ts';
 import { ServerGoneError, failure, isAbort, toFailure } from '../../web/src/failure.ts';
 import { CHUNK_BYTES, chunkCount } from '../../web/src/models/manifest.ts';
 import { Sha256 } from '../../web/src/models/sha256.ts';
-import { DEFAULT_SETTINGS, Settings, mergeDefaults } from '../../web/src/settings.ts';
+import { DEFAULT_SETTINGS } from '../../web/src/settings.ts';
 import { ACTION_WORDS, describeSession } from '../../web/src/state-words.ts';
 import type { SessionState } from '../../web/src/backend/session-state.ts';
 import type { Environment } from '../../web/src/environment.ts';
@@ -96,28 +96,6 @@ describe('failures', () => {
     expect(isAbort(new EngineError('aborted', 'x'))).toBe(true);
     expect(isAbort(new DOMException('x', 'AbortError'))).toBe(true);
     expect(isAbort(new EngineError('internal', 'x'))).toBe(false);
-  });
-});
-
-describe('settings', () => {
-  test('take only what has the type of the default', () => {
-    const found = { theme: 'dark', chat: { temperature: 'hot', topK: 40, unknown: 1 }, where: null };
-    const merged = mergeDefaults(DEFAULT_SETTINGS, found);
-    expect(merged.theme).toBe('dark');
-    expect(merged.chat).toEqual({ ...DEFAULT_SETTINGS.chat, topK: 40 });
-    expect(merged.where).toEqual(DEFAULT_SETTINGS.where);
-  });
-
-  test('survive a reload, and a storage that holds rubbish', () => {
-    const items = new Map<string, string>();
-    const storage = {
-      getItem: (key: string) => items.get(key) ?? null,
-      setItem: (key: string, text: string) => items.set(key, text),
-    } as unknown as Storage;
-    new Settings(storage).update('speech', { voice: 'oni' });
-    expect(new Settings(storage).value.speech.voice).toBe('oni');
-    for (const key of items.keys()) items.set(key, '{');
-    expect(new Settings(storage).value).toEqual(DEFAULT_SETTINGS);
   });
 });
 

@@ -63,7 +63,7 @@ export const DEFAULT_SETTINGS: SettingsData = {
 
 const KEY = 'parley.settings.1';
 
-/** The settings as one signal; `update` merges into one section and saves. */
+/** The settings as one signal. Each change is saved by itself, so that what other tabs have changed meanwhile stays. */
 export class Settings {
   readonly data: Signal<SettingsData>;
   /** Where each task is computed in this visit. */
@@ -77,7 +77,7 @@ export class Settings {
 
   constructor(storage: Storage | undefined) {
     this.#storage = storage;
-    this.data = signal(mergeDefaults(DEFAULT_SETTINGS, parse(storage?.getItem(KEY))));
+    this.data = signal(stored(storage));
   }
 
   get value(): SettingsData {
@@ -85,19 +85,14 @@ export class Settings {
   }
 
   set<K extends keyof SettingsData>(key: K, value: SettingsData[K]): void {
-    this.data.value = { ...this.data.peek(), [key]: value };
-    try {
-      this.#storage?.setItem(KEY, JSON.stringify(this.data.peek()));
-    } catch {
-      // A full or forbidden localStorage loses the choice at the next visit, nothing else.
-    }
+    this.#change((data) => ({ ...data, [key]: value }));
   }
 
   /** Where the person wants a task computed. */
   choose(task: ModelTask, where: Where): void {
     const { [task]: _, ...others } = this.#instead.peek();
     this.#instead.value = others;
-    this.set('where', { ...this.data.peek().where, [task]: where });
+    this.#change((data) => ({ ...data, where: { ...data.where, [task]: where } }));
   }
 
   /** The tab cannot compute: until the person chooses, servers do. */
@@ -105,13 +100,34 @@ export class Settings {
     this.#instead.value = { chat: 'server', speech: 'server', transcription: 'server' };
   }
 
-  /** Changes some fields of a section that is an object. */
+  /** Changes some fields of a section that is an object; of a field that is one itself, what is given. */
   update<K extends 'servers' | 'models' | 'chat' | 'speech' | 'transcription' | 'microphone'>(
     key: K,
     patch: Partial<SettingsData[K]>,
   ): void {
-    this.set(key, { ...this.data.peek()[key], ...patch });
+    this.#change((data) => ({ ...data, [key]: patched(data[key], patch) }));
   }
+
+  #change(edit: (data: SettingsData) => SettingsData): void {
+    this.data.value = edit(this.data.peek());
+    try {
+      this.#storage?.setItem(KEY, JSON.stringify(edit(stored(this.#storage))));
+    } catch {
+      // A full or forbidden localStorage loses the choice at the next visit, nothing else.
+    }
+  }
+}
+
+function stored(storage: Storage | undefined): SettingsData {
+  return mergeDefaults(DEFAULT_SETTINGS, parse(storage?.getItem(KEY)));
+}
+
+function patched<T extends object>(section: T, patch: Partial<T>): T {
+  const fields = Object.entries(patch).map(([key, value]) => {
+    const before = section[key as keyof T];
+    return [key, typeof value === 'object' && value !== null ? { ...before, ...value } : value];
+  });
+  return { ...section, ...Object.fromEntries(fields) };
 }
 
 function parse(text: string | null | undefined): unknown {

@@ -47,8 +47,7 @@ export class ModelChoices {
 
   /** Keeps a voice for the speech model, and for others that have it. */
   setVoice(voice: string): void {
-    const { settings } = this.#place;
-    settings.update('speech', { voice, voices: { ...settings.data.peek().speech.voices, [this.#key('speech')]: voice } });
+    this.#place.settings.update('speech', { voice, voices: { [this.#key('speech')]: voice } });
   }
 
   /** The language for the transcription model; empty = found by the model, or its only one. */
@@ -61,9 +60,7 @@ export class ModelChoices {
 
   /** Keeps a language for the transcription model, and for others that know it. */
   setLanguage(language: string): void {
-    const { settings } = this.#place;
-    const { languages } = settings.data.peek().transcription;
-    settings.update('transcription', { language, languages: { ...languages, [this.#key('transcription')]: language } });
+    this.#place.settings.update('transcription', { language, languages: { [this.#key('transcription')]: language } });
   }
 
   #isServer(task: ModelTask): boolean {
