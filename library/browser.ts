@@ -3,7 +3,7 @@ import { modelName } from '../engine/util/model-name.ts';
 import { SourceError } from '../sources/index.ts';
 import { findModel } from '../web/src/models/find-model.ts';
 import { TAB_CONFIG, tabMemory } from '../web/src/models/tab-config.ts';
-import { ModelStore, isStoreAvailable } from '../web/src/models/model-store.ts';
+import { ModelStore } from '../web/src/models/model-store.ts';
 import type { PlacedModel } from '../web/src/worker/model-files.ts';
 import { describeInWorker, loadInWorker, startOwnWorker } from './engine-worker.ts';
 import type { LoadedEngine } from './engine-worker.ts';
@@ -84,10 +84,11 @@ async function place(
   const manifest = await findModel(source, { hub: HUB, describe }, signal);
   if (manifest.task !== task) throw new SourceError('missing', `${source} is a model for ${manifest.task}, not for ${task}`);
   const { id, main, files, about } = manifest;
-  const stored = isStoreAvailable();
+  const store = new ModelStore();
+  const stored = await store.isAvailable();
   if (stored) {
     const progress = (done: number, total: number): void => options.onProgress?.({ task, state: 'fetching', done, total });
-    await new ModelStore().download(manifest, signal, progress);
+    await store.download(manifest, signal, progress);
   }
   const placed = files.map(({ name, size, url }) => ({ name, size, at: stored ? ('store' as const) : { url: url! } }));
   return { model: { id, files: placed, ...(main !== undefined && { main }) }, memoryBytes: about?.memoryBytes };

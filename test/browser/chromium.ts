@@ -1,9 +1,10 @@
 /** Starts Chromium with its software WebGPU adapter, so that browser tests run on machines without a GPU. */
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
-import type { Browser } from 'playwright-core';
+import type { Browser, BrowserContext } from 'playwright-core';
 import { chromiumEnvironment, findChromium } from '../setup-browsers.mjs';
 
 export { findChromium };
@@ -26,6 +27,16 @@ export async function launchChromium({ webgpu = true, args = [] as readonly stri
   const executablePath = findChromium()!;
   const env = chromiumEnvironment(executablePath);
   return chromium.launch({ executablePath, env, args: [...QUIET, ...(webgpu ? WEBGPU : []), ...args] });
+}
+
+/** A headless browser whose person lets pages keep nothing; `profile` is an empty folder for it. */
+export async function launchKeepingNothing(profile: string): Promise<BrowserContext> {
+  const executablePath = findChromium()!;
+  const blocked = { profile: { default_content_setting_values: { cookies: 2 } } };
+  mkdirSync(join(profile, 'Default'));
+  writeFileSync(join(profile, 'Default', 'Preferences'), JSON.stringify(blocked));
+  const env = chromiumEnvironment(executablePath);
+  return chromium.launchPersistentContext(profile, { executablePath, env, args: [...QUIET, ...WEBGPU] });
 }
 
 /**

@@ -11,9 +11,11 @@ import { App, AppContext } from './app.ts';
 import { HubToken } from './models/hub-token.ts';
 import { Shell } from './shell.tsx';
 import { Settings } from './settings.ts';
+import { siteStorage } from './storage/site-storage.ts';
 import { registerServiceWorker } from './trusted-types.ts';
 
-const app = new App(new Settings(globalThis.localStorage), new HubToken(globalThis.localStorage));
+const kept = siteStorage('localStorage');
+const app = new App(new Settings(kept), new HubToken(kept));
 render(
   <AppContext.Provider value={app}>
     <Shell />
@@ -23,12 +25,16 @@ render(
 void app.start();
 
 if (import.meta.env.PROD && 'serviceWorker' in navigator) {
-  void registerServiceWorker('./sw.js').then((registration) => {
-    const offer = (): void => {
-      // Without a controller this is the first visit, and the new worker is simply the worker.
-      if (registration.waiting && navigator.serviceWorker.controller) app.updateReady.value = registration.waiting;
-    };
-    offer();
-    registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', offer));
-  });
+  void registerServiceWorker('./sw.js').then(
+    (registration) => {
+      const offer = (): void => {
+        // Without a controller this is the first visit, and the new worker is simply the worker.
+        if (registration.waiting && navigator.serviceWorker.controller) app.updateReady.value = registration.waiting;
+      };
+      offer();
+      registration.addEventListener('updatefound', () => registration.installing?.addEventListener('statechange', offer));
+    },
+    // Where the person lets pages keep nothing: this one is not there without a network, and works.
+    () => undefined,
+  );
 }

@@ -11,7 +11,6 @@ import { failure, isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { VAD_WEIGHTS, loadedAbout, manifestBytes } from '../models/manifest.ts';
 import type { ModelManifest } from '../models/manifest.ts';
-import { isStoreAvailable } from '../models/model-store.ts';
 import { TAB_CONFIG, tabMemory } from '../models/tab-config.ts';
 import { StoreError } from '../models/store-error.ts';
 import type { ModelStore } from '../models/model-store.ts';
@@ -62,7 +61,7 @@ export class EngineSession {
       if (!loading.signal.aborted) this.state.value = state;
     };
     try {
-      const stored = store && isStoreAvailable();
+      const stored = store && (await this.#store.isAvailable());
       if (stored) await this.#fetch(manifest, loading.signal, show);
       show({ name: 'loading' });
       if (loading.signal.aborted) return;

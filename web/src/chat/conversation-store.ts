@@ -3,6 +3,7 @@ import { computed, signal } from '@preact/signals';
 import type { ReadonlySignal, Signal } from '@preact/signals';
 import type { Services } from '../services.ts';
 import { UNDO_MS } from '../storage/deletions.ts';
+import { siteStorage } from '../storage/site-storage.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
 import { newId, whyNotKept } from '../util.ts';
@@ -44,9 +45,9 @@ export class ConversationStore {
       const kept = saved.filter(({ removed }) => removed === undefined).map((data) => this.#keep(new Conversation(this.#app, this, data)));
       this.list.value = [...this.list.value, ...kept];
       for (const data of saved) if (data.removed !== undefined) this.#offerUndo(new Conversation(this.#app, this, data), data.removed);
-      const last = sessionStorage.getItem(CURRENT);
+      const last = siteStorage('sessionStorage')?.getItem(CURRENT);
       if (kept.some(({ id }) => id === last)) this.open(last!);
-      else if (kept[0] && last !== null) this.open(kept[0].id);
+      else if (kept[0] && last) this.open(kept[0].id);
     } catch (error) {
       this.#complain(error);
     }
@@ -63,7 +64,7 @@ export class ConversationStore {
 
   open(id: string): void {
     this.currentId.value = id;
-    sessionStorage.setItem(CURRENT, id);
+    siteStorage('sessionStorage')?.setItem(CURRENT, id);
   }
 
   /** Copies a conversation up to and including a message. */
@@ -76,7 +77,7 @@ export class ConversationStore {
 
   /** Applies an edit to what is stored of a conversation (`fallback` if nothing is), tells other tabs, and returns what is stored then. Never rejects. */
   async store(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
-    if (fallback.id === this.currentId.peek()) sessionStorage.setItem(CURRENT, fallback.id);
+    if (fallback.id === this.currentId.peek()) siteStorage('sessionStorage')?.setItem(CURRENT, fallback.id);
     try {
       const stored = await this.#history.edit(fallback, edit);
       this.problem.value = '';

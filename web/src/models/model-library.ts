@@ -17,6 +17,8 @@ export class ModelLibrary {
   readonly found: Signal<readonly ModelManifest[]> = signal([]);
   readonly stored: Signal<readonly StoredModel[]> = signal([]);
   readonly storage: Signal<StorageUse | undefined> = signal(undefined);
+  /** Whether this browser keeps models for this page. */
+  readonly canKeep: Signal<boolean> = signal(true);
   readonly #store: ModelStore;
 
   constructor(store: ModelStore) {
@@ -26,10 +28,8 @@ export class ModelLibrary {
   async refresh(): Promise<void> {
     if (this.index.value.length === 0) this.index.value = await fetchIndex();
     this.stored.value = await this.#store.list().catch(() => []);
-    const manager = navigator.storage as StorageManager | undefined;
-    if (!manager?.estimate) return;
-    const [{ usage = 0, quota = 0 }, persisted] = await Promise.all([manager.estimate(), manager.persisted()]);
-    this.storage.value = { usage, quota, persisted };
+    this.canKeep.value = await this.#store.isAvailable();
+    this.storage.value = await storageUse().catch(() => undefined);
   }
 
   /** Lists a model that was looked up. */
@@ -57,6 +57,14 @@ export class ModelLibrary {
   isComplete(id: string): boolean {
     return this.stored.value.some((entry) => entry.manifest.id === id && entry.complete);
   }
+}
+
+/** Undefined where the browser does not say; rejects where the person lets pages keep nothing. */
+async function storageUse(): Promise<StorageUse | undefined> {
+  const manager = navigator.storage as StorageManager | undefined;
+  if (!manager?.estimate) return undefined;
+  const [{ usage = 0, quota = 0 }, persisted] = await Promise.all([manager.estimate(), manager.persisted()]);
+  return { usage, quota, persisted };
 }
 
 async function fetchIndex(): Promise<readonly ModelManifest[]> {

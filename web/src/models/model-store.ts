@@ -33,11 +33,6 @@ export type Progress = (done: number, total: number) => void;
 
 const FOLDER = 'models';
 
-/** True where the origin has a private file system (secure contexts of current browsers). */
-export function isStoreAvailable(): boolean {
-  return typeof navigator.storage?.getDirectory === 'function';
-}
-
 /** The models of this origin; every method may throw StoreError. */
 export class ModelStore {
   readonly #access: () => HubAccess | undefined;
@@ -45,6 +40,14 @@ export class ModelStore {
   /** `access` is asked for at each download. */
   constructor(access: () => HubAccess | undefined = () => undefined) {
     this.#access = access;
+  }
+
+  /** Whether this browser keeps files for this page: not on plain http, in private windows of some browsers, or where the person forbids it. */
+  async isAvailable(): Promise<boolean> {
+    return rootFolder().then(
+      () => true,
+      () => false,
+    );
   }
 
   async list(): Promise<StoredModel[]> {
@@ -231,8 +234,7 @@ export class ModelStore {
   }
 
   async #folder(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
-    if (!isStoreAvailable()) throw new StoreError('unavailable', 'this browser keeps no files for this page');
-    const root = await navigator.storage.getDirectory();
+    const root = await rootFolder();
     return root.getDirectoryHandle(FOLDER, { create }).catch(() => undefined);
   }
 
@@ -247,6 +249,14 @@ export class ModelStore {
       if (!lock) throw new StoreError('busy', `${id} is being written, perhaps by another tab; try again when that is done`);
       return work();
     });
+  }
+}
+
+async function rootFolder(): Promise<FileSystemDirectoryHandle> {
+  try {
+    return await navigator.storage.getDirectory();
+  } catch (error) {
+    throw new StoreError('unavailable', 'this browser keeps no files for this page', { cause: error });
   }
 }
 

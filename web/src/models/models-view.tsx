@@ -58,11 +58,16 @@ function TaskModels({ task, name }: { task: ModelTask; name: string }) {
   );
 }
 
+const NOTHING_KEPT =
+  'This browser keeps nothing for this page, as in a private window or by a setting. The models that come with the page are fetched at each visit; others need a window that may store them.';
+
 function StorageLine() {
   const app = useApp();
-  const storage = app.library.storage.value;
-  if (!storage) {
-    return whyNotHere(app.environment.value) ? null : <p class="label">This browser does not say how much this page stores.</p>;
+  const { canKeep, storage: use } = app.library;
+  const storage = use.value;
+  if (!storage || !canKeep.value) {
+    const words = canKeep.value ? 'This browser does not say how much this page stores.' : NOTHING_KEPT;
+    return whyNotHere(app.environment.value) ? null : <p class="label">{words}</p>;
   }
   const askToKeep = async (): Promise<void> => {
     const granted = await navigator.storage.persist();

@@ -23,25 +23,37 @@ export class Tabs {
 
   /** Holds a job's name while `work` goes on, so that other tabs know that it lives. */
   async hold<T>(job: string, work: () => Promise<T>): Promise<T> {
-    const locks = tabLocks();
+    const locks = await tabLocks();
     // The lock manager wraps nothing: what `work` throws comes out.
     return locks ? locks.request(lockOf(job), work) : work();
   }
 
-  /** Resolves when no tab holds the job; at once where the browser gives the page no locks (plain http). */
+  /** Resolves when no tab holds the job; at once where the browser gives the page no locks. */
   async released(job: string): Promise<void> {
-    await tabLocks()?.request(lockOf(job), { mode: 'shared' }, () => undefined);
+    const locks = await tabLocks();
+    await locks?.request(lockOf(job), { mode: 'shared' }, () => undefined);
   }
 
   /** The jobs that any tab holds now. */
   async held(): Promise<ReadonlySet<string>> {
-    const { held = [] } = (await tabLocks()?.query()) ?? {};
+    const locks = await tabLocks();
+    const { held = [] } = (await locks?.query()) ?? {};
     return new Set(held.map(({ name }) => name!.replace(lockOf(''), '')));
   }
 }
 
 const lockOf = (job: string): string => `parley-job-${job}`;
 
-function tabLocks(): LockManager | undefined {
-  return (navigator as { readonly locks?: LockManager }).locks;
+let asked: Promise<LockManager | undefined> | undefined;
+
+/** Undefined on plain http, and where the person lets pages keep nothing. */
+function tabLocks(): Promise<LockManager | undefined> {
+  const { locks } = navigator as { readonly locks?: LockManager };
+  asked ??= locks
+    ? locks.query().then(
+        () => locks,
+        () => undefined,
+      )
+    : Promise.resolve(undefined);
+  return asked;
 }

@@ -2,6 +2,7 @@
 import type { Signal } from '@preact/signals';
 import { newId } from '../util.ts';
 import type { Database } from './database.ts';
+import { siteStorage } from './site-storage.ts';
 import type { Tabs } from './tabs.ts';
 
 interface KeptText {
@@ -30,8 +31,9 @@ export class TextKeeper {
     this.#database = database;
     this.#store = store;
     this.#tabs = tabs;
-    this.#tab = sessionStorage.getItem(TAB) ?? newId();
-    sessionStorage.setItem(TAB, this.#tab);
+    const storage = siteStorage('sessionStorage');
+    this.#tab = storage?.getItem(TAB) ?? newId();
+    storage?.setItem(TAB, this.#tab);
     // For as long as the tab lives, its texts are nobody else's.
     void tabs.hold(this.#tab, () => new Promise<never>(() => undefined));
     this.#found = this.#load().catch(() => new Map());
