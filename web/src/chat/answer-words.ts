@@ -9,6 +9,9 @@ const REASONS: Readonly<Record<NonNullable<AnswerStats['reason']>, string>> = {
   content_filter: 'by a filter of the server',
 };
 
+/** Whether a value from outside is one that has words here. */
+export const isReason = (value: unknown): boolean => typeof value === 'string' && Object.hasOwn(REASONS, value);
+
 /** How an answer ended; undefined where that is not known. */
 export function endWords(status: MessageStatus, { reason }: Pick<AnswerStats, 'reason'>): string | undefined {
   if (status === 'stopped') return 'by you';

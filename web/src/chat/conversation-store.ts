@@ -6,17 +6,11 @@ import { UNDO_MS } from '../storage/deletions.ts';
 import { siteStorage } from '../storage/site-storage.ts';
 import { Conversation } from './conversation.ts';
 import type { ConversationData } from './conversation-data.ts';
+import { exportFile, readExportFile } from './conversation-file.ts';
 import { newId, whyNotKept } from '../util.ts';
 import { History } from './history.ts';
 import { mark } from './record.ts';
 import type { Edit } from './record.ts';
-
-/** What an export file is. */
-interface ExportFile {
-  readonly format: 'parley-conversations';
-  readonly version: 1;
-  readonly conversations: readonly ConversationData[];
-}
 
 const CURRENT = 'parley.conversation';
 
@@ -106,22 +100,14 @@ export class ConversationStore {
 
   /** All conversations that hold something, as a JSON document. */
   export(): string {
-    const conversations = this.list.peek().filter(({ messages }) => messages.peek().length > 0);
-    const file: ExportFile = { format: 'parley-conversations', version: 1, conversations: conversations.map((entry) => entry.data()) };
-    return JSON.stringify(file, null, 1);
+    return exportFile(this.list.peek().flatMap((entry) => (entry.messages.peek().length > 0 ? [entry.data()] : [])));
   }
 
-  /** Adds the conversations of an export file; returns how many. Throws a readable Error for anything else. */
+  /** Adds the conversations of an export file; returns how many. Throws an Error for people for anything else. */
   import(text: string): number {
-    let file: Partial<ExportFile>;
-    try {
-      file = JSON.parse(text) as Partial<ExportFile>;
-    } catch {
-      throw new Error('this file is not JSON');
-    }
-    if (file.format !== 'parley-conversations' || !Array.isArray(file.conversations)) throw new Error('this is no export of conversations');
-    for (const data of file.conversations) this.#add(data);
-    return file.conversations.length;
+    const conversations = readExportFile(text);
+    for (const data of conversations) this.#add(data);
+    return conversations.length;
   }
 
   #offerUndo(conversation: Conversation, removed: number, { at = 0, wasOpen = false } = {}): void {
