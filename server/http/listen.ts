@@ -2,7 +2,7 @@
 import { STATUS_CODES, createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Server as TlsServer } from 'node:https';
-import type { RequestListener, Server } from 'node:http';
+import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TlsOptions } from '../access/tls.ts';
@@ -75,6 +75,7 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   // A body that is waited for is asked for when it is read: what is refused by its headers is never sent.
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
+  closeWaiting(server);
   const silent = trackSilent(server);
   await bind(server, port, host);
   return {
@@ -132,6 +133,27 @@ function trackSilent(server: Server | TlsServer): ReadonlyMap<string, Socket> {
   });
   server.on('request', (request) => silent.delete(endOf(request.socket)));
   return silent;
+}
+
+/**
+ * Tells the responses that wait their turn behind others of their connection that it has closed: they have no socket yet, and so Node does not. Their
+ * requests would else be computed for nobody, and wait for a reader forever.
+ */
+function closeWaiting(server: Server | TlsServer): void {
+  const waiting = new WeakMap<Socket, Set<ServerResponse>>();
+  server.on('request', ({ socket }, response) => {
+    if (response.socket !== null) return;
+    const queue = waiting.get(socket) ?? new Set();
+    if (!waiting.has(socket)) {
+      waiting.set(socket, queue);
+      socket.once('close', () => {
+        for (const one of queue) one.destroy().emit('close');
+      });
+    }
+    queue.add(response);
+    // Its turn has come, and Node tells it.
+    response.once('socket', () => queue.delete(response));
+  });
 }
 
 async function drain(server: Server | TlsServer, silent: ReadonlyMap<string, Socket>): Promise<void> {

@@ -250,6 +250,36 @@ describe('a client that goes away', () => {
     expect(engine.status().running).toBe(0);
     expect((await send(`${chat}/metrics`)).text).toMatch(/num_aborted_requests_total\{model_name="parley-chat"\} 1/);
   });
+
+  test('aborts what it sent behind a request that still runs, too', async () => {
+    const { chat, engine, lifecycle } = await startListeners({ words: Array(1000).fill('x'), delay: 20 });
+    const { hostname, port } = new URL(chat);
+    const socket = connect(Number(port), hostname);
+    const body = JSON.stringify({ ...GOOD, stream: true });
+    const request = `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    socket.write(request.repeat(3));
+    await until(() => engine.chats.length === 3 && engine.handedOut > 9);
+    socket.destroy();
+    await until(() => engine.aborted === 3);
+    await until(() => lifecycle.inFlight === 0);
+    expect((await send(`${chat}/metrics`)).text).toMatch(/num_aborted_requests_total\{model_name="parley-chat"\} 3/);
+  });
+
+  test('gets the answers to requests that it sent one behind the other', async () => {
+    const { chat, engine } = await startListeners({ delay: 5 });
+    const { hostname, port } = new URL(chat);
+    const socket = connect(Number(port), hostname);
+    let answers = '';
+    socket.on('data', (chunk) => (answers += chunk.toString()));
+    const body = JSON.stringify({ ...GOOD, stream: true });
+    const request = (last: boolean): string =>
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n${last ? 'connection: close\r\n' : ''}\r\n${body}`;
+    socket.write(request(false) + request(true));
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(answers.match(/data: \[DONE\]/g)).toHaveLength(2);
+    expect(engine.aborted).toBe(0);
+    expect((await send(`${chat}/metrics`)).text).toMatch(/num_aborted_requests_total\{model_name="parley-chat"\} 0/);
+  });
 });
 
 describe('the official client', () => {
