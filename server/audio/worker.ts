@@ -52,11 +52,13 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
     return { id, bytes: new Uint8Array() };
   }
   const encoder = encoders.get(id);
-  if (request.type === 'discard' || !encoder) {
+  if (request.type === 'discard') {
     encoder?.close?.();
     encoders.delete(id);
     return undefined;
   }
+  // Without an answer all that is asked of this worker would wait for one.
+  if (!encoder) throw new Error('the encoder ended with the worker that it was in');
   if (request.type === 'push') return { id, bytes: encoder.encode(request.samples) };
   encoders.delete(id);
   const bytes = encoder.finish();

@@ -40,3 +40,14 @@ describe('a file that breaks its decoder', () => {
     expect((await encoder.push(tone(440, 24000, 1))).length + (await encoder.finish()).bytes.length).toBeGreaterThan(1000);
   });
 });
+
+test('speech whose encoder was in a worker that died fails at once, and holds up no other', async () => {
+  pool = new CodecPool(1, { worker: new URL('../support/fragile-codec.ts', import.meta.url) });
+  const rates = { from: 24000, to: 24000 };
+  const [deadly, idle] = [await pool.open('pcm', rates), await pool.open('pcm', rates)];
+  await expect(deadly.push(new Float32Array([NaN]))).rejects.toMatchObject({ status: 500 });
+  const other = await pool.open('pcm', rates);
+  const failed = expect(idle.push(tone(440, 24000, 0.1))).rejects.toMatchObject({ status: 500, code: 'internal_error' });
+  expect((await other.push(tone(440, 24000, 0.1))).length + (await other.finish()).bytes.length).toBe(4800);
+  await failed;
+});
