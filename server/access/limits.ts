@@ -132,5 +132,7 @@ export class KeyUse {
 function duration(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms)}ms`;
   const seconds = Math.ceil(ms / 100) / 10;
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`;
+  if (seconds < 60) return `${seconds}s`;
+  const whole = Math.ceil(seconds);
+  return `${Math.floor(whole / 60)}m${whole % 60}s`;
 }

@@ -102,7 +102,7 @@ export function parseServerConfig(argv: readonly string[], env: Readonly<Record<
     adminKey,
     keys: keysOf(settings.apiKeys),
     tls: tlsOf(settings),
-    origins: { corsOrigins: settings.corsOrigin, allowedHosts: settings.allowedHosts },
+    origins: originsOf(settings),
     modelOptional,
     reasoningField,
     legacySpeech,
@@ -151,6 +151,14 @@ function tlsOf({ tlsCert: cert, tlsKey: key, tlsClientCa: clientCa }: Settings):
   if (cert === undefined || key === undefined) throw new SettingsError('TLS needs both --tls-cert and --tls-key');
   const files = { cert, key, ...defined({ clientCa }) };
   return { files, options: orRefuse(() => readTls(files, readText)) };
+}
+
+/** As browsers send them, which is how they are compared: in lower case, and an origin without a path. */
+function originsOf({ corsOrigin, allowedHosts }: Settings): OriginRules {
+  return {
+    corsOrigins: corsOrigin.map((origin) => origin.toLowerCase().replace(/\/$/, '')),
+    allowedHosts: allowedHosts.map((host) => host.toLowerCase()),
+  };
 }
 
 /** What goes wrong with a file is a mistake in the settings. */

@@ -8,6 +8,9 @@ import { FORMATS as SPEECH_FORMATS } from '../speech/schema.ts';
 import { dashed } from './remedies.ts';
 import { VOICE_ALIAS_LIST } from '../speech/voice-aliases.ts';
 
+/** Seconds, 23 days, that a timer can wait; one that is to wait for longer does not wait at all. */
+const LONGEST_WAIT = 2_000_000;
+
 /** What the server sets besides the engine (`ENGINE_SETTINGS`); a flag's name is the key with dashes. Names that SGLang has are SGLang's. */
 const SERVER_SETTINGS = defineSettings({
   preset: {
@@ -165,6 +168,7 @@ const SERVER_SETTINGS = defineSettings({
     type: 'number',
     default: 0,
     min: 0,
+    max: LONGEST_WAIT,
     group: 'Process',
     value: 'SECONDS',
     help: 'after a signal, keep serving this long with readiness off',
@@ -173,6 +177,7 @@ const SERVER_SETTINGS = defineSettings({
     type: 'number',
     default: 45,
     min: 0,
+    max: LONGEST_WAIT,
     group: 'Process',
     value: 'SECONDS',
     help: 'then let running requests take this long',

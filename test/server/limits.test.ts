@@ -100,6 +100,10 @@ describe('the use of a key', () => {
     expect(refusalOf(use)).toMatchObject({ type: 'tokens', headers: { 'retry-after': '31' } });
     at.now = 31_000;
     use.enter()();
+    // A minute has no 60 seconds beside it.
+    at.now = 31_300;
+    use.charge(61);
+    expect(use.headers()).toMatchObject({ 'x-ratelimit-reset-tokens': '2m0s' });
   });
 
   test('requests at once: a place is free when one is over, and only once', () => {

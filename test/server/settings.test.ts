@@ -120,6 +120,11 @@ describe('parseServerConfig', () => {
     expect(parseServerConfig(['--port', '0', '--speech-port', '0'], {}).listeners.map(({ port }) => port)).toEqual([0, 0, 3002]);
   });
 
+  test('hosts and origins are compared as browsers send them', () => {
+    const { origins } = parseServerConfig(['--allowed-hosts', 'AI.example', '--cors-origin', 'https://App.Example/,http://a:8080'], {});
+    expect(origins).toEqual({ allowedHosts: ['ai.example'], corsOrigins: ['https://app.example', 'http://a:8080'] });
+  });
+
   test('shows every setting but the key', () => {
     const { shown, adminKey } = parseServerConfig(['--api-key', 'sesame', '--admin-key', 'sesame oil'], {});
     expect(adminKey).toBe('sesame oil');
@@ -153,6 +158,7 @@ describe('readSettings', () => {
     [['--mem-fraction-static', '1.5'], /must be from 0.05 to 1/],
     [['--device-memory', '6GB'], /--device-memory 6GB: must be a number \(GiB, without a unit\)/],
     [['--device-memory', '6000000000'], /must be from 0.1 to 16384 \(GiB, without a unit\)/],
+    [['--drain-timeout', '3000000'], /--drain-timeout 3000000: must be from 0 to 2000000 \(seconds, without a unit\)/],
     [['--drain-delay', '5s'], /--drain-delay 5s: must be a number \(seconds, without a unit\)/],
     [['--dtype', 'int3'], /must be one of auto, f32, f16/],
     [['--legacy-speech=maybe'], /must be true or false/],
