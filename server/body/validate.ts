@@ -25,14 +25,23 @@ function typed(issue: Issue, whole: Issue | undefined): Issue {
 /** A union reports one list of issues a branch: the branch that got furthest says what is wrong. */
 function innermost(issue: Issue): Issue {
   if (issue.code !== 'invalid_union') return issue;
-  const inner = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
+  const found = issue.errors.flatMap((branch) => (branch[0] ? [innermost(branch[0])] : []));
+  const inner = found.map((candidate) => (candidate.path.length === 0 ? typed(candidate, candidate) : candidate));
   if (inner.length === 0) return unknownKind(issue);
   // Of several kinds of objects it is the one whose type was given.
   const within = inner.filter((candidate) => candidate.path.length > 0);
-  const best = within.find(({ path }) => path.at(-1) !== 'type') ?? within[0] ?? inner.find(({ code }) => code !== 'invalid_type');
+  const first = within.find(({ path }) => path.at(-1) !== 'type') ?? within[0] ?? inner.find(({ code }) => code !== 'invalid_type');
+  const best = first && within.reduce((far, other) => (isFurther(other.path, far.path) ? other : far), first);
   if (best) return { ...best, path: [...issue.path, ...best.path] };
-  const expected = inner.map((candidate) => ('expected' in candidate ? String(candidate.expected) : '?'));
-  return { ...issue, code: 'invalid_type', expected: expected.join(' or ') } as unknown as Issue;
+  const expected = new Set(inner.map((candidate) => ('expected' in candidate ? String(candidate.expected) : '?')));
+  return { ...issue, code: 'invalid_type', expected: [...expected].join(' or ') } as unknown as Issue;
+}
+
+/** Whether a path leads further into an array, or deeper into one of its elements, than another: what it has passed was right. */
+function isFurther(path: readonly PropertyKey[], than: readonly PropertyKey[]): boolean {
+  const at = path.findIndex((key, index) => key !== than[index]);
+  const [key, other] = [path[at], than[at]];
+  return typeof key === 'number' && (other === undefined || (typeof other === 'number' && key > other));
 }
 
 /** A discriminated union whose `type` is missing or names no branch. */

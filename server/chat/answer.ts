@@ -69,7 +69,10 @@ export async function wholeAnswer(sources: readonly Source[], { envelope, object
   return { ...envelope, object: objects[0], choices: finished, usage: usage.toJSON() };
 }
 
-/** The chunks of an answer as they come: beginnings, deltas, finishes, usage if asked. `undefined`: the engine has begun, and there is nothing to say yet. */
+/**
+ * The chunks of an answer as they come: beginnings, deltas, finishes, usage if asked. `undefined`: the engine has begun with every prompt, and there is nothing
+ * to say yet. Before that nothing is, as a prompt may still be refused, which is an error of its own and not an event.
+ */
 export async function* answerChunks(sources: readonly Source[], answer: Answer): AsyncGenerator<object | undefined> {
   const { envelope, objects, choices, delivery } = answer;
   const usage = new Usage();
@@ -79,18 +82,21 @@ export async function* answerChunks(sources: readonly Source[], answer: Answer):
     choices: chosen,
     ...(delivery.includeUsage && { usage: last || delivery.continuousUsage ? usage.toJSON() : null }),
   });
-  let begun = false;
+  const outstanding = new Set(sources.keys());
+  const held: object[] = [];
   for await (const { source, event } of merge(sources)) {
     usage.add(event, source);
-    if (!begun) {
-      begun = true;
+    if (outstanding.delete(source) && outstanding.size === 0) {
       yield undefined;
       for (const beginning of choices.map((choice) => choice.begin())) if (beginning) yield chunk([beginning]);
+      yield* held.splice(0);
     }
     if (event.type === 'start') continue;
     const choice = choices[source * (choices.length / sources.length) + event.index];
     if (!choice) continue;
-    yield chunk([event.type === 'delta' ? choice.take(event) : choice.end(event.reason, event.stopReason)]);
+    const next = chunk([event.type === 'delta' ? choice.take(event) : choice.end(event.reason, event.stopReason)]);
+    if (outstanding.size === 0) yield next;
+    else held.push(next);
   }
   if (delivery.includeUsage) yield chunk([], true);
 }

@@ -8,6 +8,7 @@ import { chatAnswer } from './choice.ts';
 import type { ReasoningField } from './choice.ts';
 import { describeChatBody, parseChatBody } from './schema.ts';
 import type { ChatLimits } from './schema.ts';
+import { EngineError } from '../../engine/errors.ts';
 import { EVENT_TYPE, JSON_TYPE } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { completionRoute } from './completions.ts';
@@ -45,7 +46,18 @@ function chatRoute(context: ListenerContext, limits: ChatLimits, reasoningField:
       if (call.model !== undefined) context.checkModel(call.model);
       job.note({ stream: call.stream });
       const sources = countEvents(context, job, [context.engine.chat(call.request, job.signal)]);
-      await sendAnswer(response, sources, chatAnswer(call, startAnswer(context, 'chatcmpl'), reasoningField), job);
+      const answer = chatAnswer(call, startAnswer(context, 'chatcmpl'), reasoningField);
+      await sendAnswer(response, sources, answer, job).catch((error: unknown) => {
+        throw inBody(error, call.toolPaths);
+      });
     }),
   };
+}
+
+/** An error about a tool, which the engine counts among those that it was given, with the tool's place in the body. */
+function inBody(error: unknown, toolPaths: readonly string[]): unknown {
+  const [given, index] = /^tools\[(\d+)\]/.exec((error instanceof EngineError && error.param) || '') ?? [];
+  if (!(error instanceof EngineError) || given === undefined) return error;
+  const param = toolPaths[Number(index)]! + error.param!.slice(given.length);
+  return new EngineError(error.code, error.message, { param, cause: error });
 }

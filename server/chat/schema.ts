@@ -1,7 +1,7 @@
 /** The chat request: every field the API knows is checked; what the engine cannot do is refused by name, never ignored. */
 import { z } from 'zod';
 import type { ChatMessage, ChatRequest } from '../../engine/api.ts';
-import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields } from './tools.ts';
+import { hasFunctions, responseFormatSchema, toResponseFormat, toTools, toolFields, toolPaths } from './tools.ts';
 import { invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import { DELIVERY_RULE, checkChoices, describeChoices, int, samplingFields, toDelivery, toGeneration } from './sampling-schema.ts';
 import type { Delivery } from './sampling-schema.ts';
@@ -112,6 +112,8 @@ export interface ChatCall extends Delivery {
   readonly request: ChatRequest;
   /** The request has the older form of tools, and so has the answer. */
   readonly hasFunctions: boolean;
+  /** Where each of the request's tools stands in the body. */
+  readonly toolPaths: readonly string[];
 }
 
 export interface ChatLimits {
@@ -160,7 +162,9 @@ export function parseChatBody(body: Readonly<Record<string, unknown>>, limits: C
     throw invalidValue('continue_final_message', "'continue_final_message' needs a last message of role 'assistant'");
   }
   checkChoices(fields.n ?? 1, limits.maxRunningRequests);
-  return { model: fields.model, request: toRequest(fields), hasFunctions: hasFunctions(fields), ...toDelivery(fields) };
+  const request = toRequest(fields);
+  const form = { hasFunctions: hasFunctions(fields), toolPaths: toolPaths(fields, request.tools ?? []) };
+  return { model: fields.model, request, ...form, ...toDelivery(fields) };
 }
 
 /** Fields whose meaning would be lost if they were ignored, and the values that change nothing. */

@@ -78,12 +78,23 @@ export function toResponseFormat(format: z.output<typeof responseFormatSchema> |
 /** Whether a request has functions instead of tools: its answer has one `function_call` instead of `tool_calls`. */
 export const hasFunctions = (fields: ToolFields): boolean => fields.tools === undefined && fields.functions !== undefined;
 
+/** The function definitions of a body, and the path of each in it. */
+function definitionsOf(fields: ToolFields) {
+  if (hasFunctions(fields)) return (fields.functions ?? []).map((definition, i) => ({ definition, path: `functions[${i}]` }));
+  return (fields.tools ?? []).flatMap((tool, i) => (tool.function ? [{ definition: tool.function, path: `tools[${i}]` }] : []));
+}
+
+/** Where the tools that the engine is given stand in the body: they may be some of those, or have another form there. */
+export function toolPaths(fields: ToolFields, offered: readonly ToolDefinition[]): readonly string[] {
+  const paths = new Map(definitionsOf(fields).map(({ definition, path }) => [definition.name, path]));
+  return offered.map((tool) => paths.get(tool.name)!);
+}
+
 /** Tools and choice in the current form; the older `functions` and `function_call` are translated. */
 export function toTools(fields: ToolFields): { readonly tools?: readonly ToolDefinition[]; readonly toolChoice?: Choice } {
   const isOld = hasFunctions(fields);
   const path = isOld ? 'functions' : 'tools';
-  const definitions = isOld ? (fields.functions ?? []) : (fields.tools ?? []).flatMap((tool) => (tool.function ? [tool.function] : []));
-  const tools = definitions.map(({ name, description, parameters, strict }) =>
+  const tools = definitionsOf(fields).map(({ definition: { name, description, parameters, strict } }) =>
     defined({
       name,
       description: description ?? undefined,

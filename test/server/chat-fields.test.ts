@@ -174,6 +174,7 @@ describe('a bad field', () => {
     [{ top_k: -2 }, "'top_k' must be at least -1, got -2"],
     [{ repetition_penalty: 0 }, "'repetition_penalty' must be more than 0, got 0"],
     [{ reasoning_effort: 'huge' }, `'reasoning_effort' must be one of none, minimal, low, medium, high, xhigh, max, got "huge"`],
+    [{ tools: [tool('a')], tool_choice: 1 }, "'tool_choice' must be a string or object, got number"],
     [{ tools: [tool('a')], tool_choice: 'any' }, `'tool_choice' must be one of none, auto, required, got "any"`],
     // As the Responses API has it.
     [{ tools: [tool('a')], tool_choice: { type: 'function', name: 'a' } }, "'tool_choice.function' is required"],

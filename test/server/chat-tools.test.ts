@@ -1,6 +1,7 @@
 /** Tools, formats, thoughts and log-probabilities: how they reach the engine and how they come back. */
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
 import { GOOD_CHAT as GOOD, CHAT_PATH as PATH, framesOf as frames } from '../support/chat-body.ts';
 import { postJson, startListeners } from '../support/listeners.ts';
 
@@ -58,6 +59,23 @@ describe('what shapes the answer', () => {
     const { chat, engine } = await startListeners();
     expect((await postJson(chat + PATH, { ...GOOD, ...fields })).status).toBe(200);
     expect(engine.chats[0]).toEqual({ messages: GOOD.messages, sampling: {}, ...expected });
+  });
+
+  test.each([
+    [{ tools }, 'tools[1].function.parameters'],
+    [{ functions: definitions, function_call: 'auto' }, 'functions[1].parameters'],
+  ])('a schema that the engine refuses is named where it stands: %#', async (fields, param) => {
+    const failWith = new EngineError('invalid_json_schema', 'no', { param: 'tools[1].parameters' });
+    const { chat } = await startListeners({ failAfter: 0, failWith });
+    expect((await postJson(chat + PATH, { ...GOOD, ...fields })).json.error).toMatchObject({ code: 'invalid_json_schema', param });
+  });
+
+  test('also where only some of the tools are offered', async () => {
+    const failWith = new EngineError('invalid_json_schema', 'no', { param: 'tools[0].parameters' });
+    const { chat } = await startListeners({ failAfter: 0, failWith });
+    const allowed_tools = { mode: 'required', tools: [{ type: 'function', function: { name: 'time' } }] };
+    const { json } = await postJson(chat + PATH, { ...GOOD, tools, tool_choice: { type: 'allowed_tools', allowed_tools } });
+    expect(json.error.param).toBe('tools[1].function.parameters');
   });
 
   test('older calls and their results reach the engine in the current form', async () => {

@@ -1,6 +1,7 @@
 /** POST /v1/completions: what reaches the engine and what comes back, also through the official client. */
 import OpenAI from 'openai';
 import { describe, expect, test } from 'vitest';
+import { EngineError } from '../../engine/errors.ts';
 import { postJson, startListeners, until } from '../support/listeners.ts';
 
 const PATH = '/v1/completions';
@@ -99,6 +100,19 @@ describe('a text completion', () => {
     expect(usage).toMatchObject({ prompt_tokens: 9, completion_tokens: 4 });
   });
 
+  test('is refused, and no stream, where a later prompt turns out to be too long', async () => {
+    const { chat, engine } = await startListeners({ delay: 5 });
+    const answered = engine.chat.bind(engine);
+    const refuse = async (): Promise<never> => {
+      await until(() => engine.handedOut > 2);
+      throw new EngineError('context_length_exceeded', 'too long', { param: 'prompt' });
+    };
+    engine.chat = (request, signal) =>
+      request.prompt === 'long' ? { [Symbol.asyncIterator]: () => ({ next: refuse }) } : answered(request, signal);
+    const { status, json } = await postJson(chat + PATH, { ...GOOD, prompt: ['Once', 'long'], stream: true });
+    expect([status, json.error.code]).toEqual([400, 'context_length_exceeded']);
+  });
+
   test('ends for all prompts when its client leaves', async () => {
     const { chat, engine } = await startListeners({ delay: 1e6 });
     const controller = new AbortController();
@@ -116,6 +130,9 @@ describe('a text completion', () => {
     ['no prompts', { prompt: [] }, 'invalid_value', 'prompt'],
     ['a prompt of another kind', { prompt: 5 }, 'invalid_type', 'prompt'],
     ['a broken token', { prompt: [1.5] }, 'invalid_value', 'prompt[0]'],
+    ['a number among texts', { prompt: ['a', 1] }, 'invalid_type', 'prompt[1]'],
+    ['a text among tokens', { prompt: [1, 'a'] }, 'invalid_type', 'prompt[1]'],
+    ['a text among the tokens of a prompt', { prompt: [[1], [2, 'a']] }, 'invalid_type', 'prompt[1][1]'],
     ['a suffix', { suffix: 'x' }, 'unsupported_parameter', 'suffix'],
     ['the best of more', { best_of: 3 }, 'unsupported_value', 'best_of'],
     ['six alternatives', { logprobs: 6 }, 'invalid_value', 'logprobs'],
