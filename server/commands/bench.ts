@@ -93,7 +93,7 @@ function parseCall(argv: readonly string[]): BenchCall {
   try {
     parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new UsageError((error as Error).message.split('. ')[0]);
+    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
   const { values, positionals } = parsed;
   if (positionals.length > 1) throw new UsageError(`${positionals.length} models are named; 'bench' takes one`);

@@ -1,5 +1,6 @@
 /** What the commands have in common that load a chat model themselves: options, the engine, and how they end. */
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { EngineError, resolveConfig } from '../../engine/index.ts';
 import type { EngineConfig } from '../../engine/index.ts';
 import { ownCacheFolder, resolveSource } from '../../sources/node/index.ts';
@@ -7,6 +8,7 @@ import { superviseEngine } from '../engine/supervisor.ts';
 import type { EngineSupervisor } from '../engine/supervisor.ts';
 import { createLog } from '../log.ts';
 import { inFlags } from '../settings/remedies.ts';
+import { BUNDLED } from '../setup/layout.mjs';
 import { pulling } from '../settings/pulling.ts';
 import { recommendedSampling } from '../settings/sources.ts';
 
@@ -36,10 +38,12 @@ export function numberOption(name: string, given: string, least: number, most: n
   throw new UsageError(`--${name} ${given}: expected a${whole ? ' whole' : ''} number from ${least} to ${most}`);
 }
 
-/** Where a model stands, a folder or file as it is; whatever else names one is fetched first. */
+/** Where a model stands: a folder or file as it is, here or among those that are bundled; whatever else names one is fetched first. */
 export async function modelPath(model: string): Promise<string> {
   return pulling(async (options) => {
-    if (existsSync(model) && !model.endsWith('.json')) return model;
+    const places = [model, ...(BUNDLED === undefined ? [] : [resolve(BUNDLED, model)])];
+    const here = places.find((place) => existsSync(place));
+    if (here !== undefined && !here.endsWith('.json')) return here;
     return (await resolveSource(model, options)).path;
   });
 }

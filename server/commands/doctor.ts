@@ -8,7 +8,8 @@ import { dirname } from 'node:path';
 import { formatBytes } from '../../sources/index.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import type { SourceSettings } from '../../sources/node/index.ts';
-import { FLAGS } from '../settings/flags.ts';
+import { parseServerConfig } from '../settings/config.ts';
+import { SettingsError } from '../settings/read.ts';
 import { probeAdapter } from '../setup/drivers.mjs';
 import { ROOT } from '../setup/layout.mjs';
 import { orExit, usage } from './models.ts';
@@ -44,14 +45,15 @@ export async function runDoctor(argv: readonly string[]): Promise<void> {
       'Usage: parley doctor\n\nLooks at Node, adapter, memory, ports, disk and the sources of models, and says what mends what is wrong.',
     );
   await orExit(async () => {
-    const findings = await examine(sourceSettings(process.env));
+    const { ports, problems } = portsOf(process.env);
+    const findings = [...problems, ...(await examine(sourceSettings(process.env), ports))];
     for (const line of describeFindings(findings)) process.stdout.write(`${line}\n`);
     process.exitCode = findings.some(({ state }) => state === 'wrong') ? 1 : 0;
   });
 }
 
 /** Looks at everything that can be looked at without loading a model; `ports` with the flags that choose them. */
-export async function examine(settings: SourceSettings, ports = standardPorts()): Promise<readonly Finding[]> {
+export async function examine(settings: SourceSettings, ports: readonly Port[]): Promise<readonly Finding[]> {
   const found = [
     {
       what: 'Node',
@@ -107,10 +109,23 @@ export function memory(free: number, total: number): Finding {
   };
 }
 
-const standardPorts = (): readonly (readonly [flag: string, port: number])[] =>
-  FLAGS.filter(({ name }) => /^(.+-)?port$/.test(name)).flatMap(({ name, default: port }) =>
-    typeof port === 'number' ? [[`--${name}`, port] as const] : [],
-  );
+type Port = readonly [flag: string, port: number];
+
+/** The ports that the server would listen on with the settings of the environment, or what is wrong with those. */
+export function portsOf(env: Readonly<Record<string, string | undefined>>): {
+  readonly ports: readonly Port[];
+  readonly problems: readonly Finding[];
+} {
+  try {
+    const { listeners } = parseServerConfig([], env);
+    const ports = listeners.map(({ task, port }): Port => [task === 'chat' ? '--port' : `--${task}-port`, port]);
+    // 0 is whatever is free.
+    return { ports: ports.filter(([, port]) => port > 0), problems: [] };
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return { ports: [], problems: [{ what: 'settings', state: 'wrong', found: error.message }] };
+  }
+}
 
 async function portFree(flag: string, port: number): Promise<Finding> {
   const problem = await new Promise<NodeJS.ErrnoException | undefined>((resolve) => {

@@ -1,5 +1,7 @@
 /** `parley run MODEL "prompt"`: one answer of a chat model on the terminal, or a conversation, without a server. */
 import { createInterface } from 'node:readline/promises';
+import type { Interface } from 'node:readline/promises';
+import type { ReadLineOptions } from 'node:readline';
 import { text as readAll } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 import type { ChatMessage, ChatRequest } from '../../engine/index.ts';
@@ -52,7 +54,7 @@ function parseCall(argv: readonly string[]): RunCall {
   try {
     parsed = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true });
   } catch (error) {
-    throw new UsageError((error as Error).message.split('. ')[0]);
+    throw new UsageError((error as Error).message.split(/\.\s/)[0]);
   }
   const { values, positionals } = parsed;
   const [model, prompt, ...more] = positionals;
@@ -85,30 +87,47 @@ async function answer(call: RunCall, path: string): Promise<void> {
   const engine = await startChat(model, path, { adapter, contextLength, maxRunningRequests: 1 });
   const messages: ChatMessage[] = call.system === undefined ? [] : [{ role: 'system', content: call.system }];
   try {
-    if (prompt !== undefined) await turn(engine, messages, prompt, call);
-    else await converse(engine, messages, call);
+    if (prompt === undefined) await converse(engine, messages, call);
+    else if (!(await turn(engine, messages, prompt, call))) process.exitCode = 130;
   } finally {
     await engine.close();
   }
 }
 
-async function converse(engine: EngineSupervisor, messages: ChatMessage[], call: RunCall): Promise<void> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr, prompt: '> ' });
+/** Answers line after line; `terminal`, which tests replace, is what the lines are read from. */
+export async function converse(
+  engine: Pick<EngineSupervisor, 'chat'>,
+  messages: ChatMessage[],
+  call: Pick<RunCall, 'request'>,
+  terminal: Pick<ReadLineOptions, 'input' | 'output' | 'terminal'> = { input: process.stdin, output: process.stderr },
+): Promise<void> {
+  const lines = createInterface({ ...terminal, prompt: '> ' });
+  let isOpen = true;
+  lines.once('close', () => (isOpen = false));
   lines.prompt();
   for await (const line of lines) {
     if (line.trim() === '') break;
-    await turn(engine, messages, line, call);
-    lines.prompt();
+    await turn(engine, messages, line, call, lines);
+    // A prompt of a reader that was closed meanwhile, by Ctrl-D, would wake the terminal again, and nothing would end the command.
+    if (isOpen) lines.prompt();
   }
   lines.close();
 }
 
-/** One question with its answer, which both stay in `messages`. The first Ctrl-C ends the answer. */
-async function turn(engine: EngineSupervisor, messages: ChatMessage[], prompt: string, { request }: RunCall): Promise<void> {
+/** One question with its answer, which both stay in `messages`; false where Ctrl-C ended the answer. */
+async function turn(
+  engine: Pick<EngineSupervisor, 'chat'>,
+  messages: ChatMessage[],
+  prompt: string,
+  { request }: Pick<RunCall, 'request'>,
+  lines?: Interface,
+): Promise<boolean> {
   messages.push({ role: 'user', content: prompt });
   const stop = new AbortController();
   const onSignal = (): void => stop.abort();
-  process.once('SIGINT', onSignal);
+  // Who reads the lines of a terminal gets its Ctrl-C in place of the process, and closes where nobody listens.
+  const heard = lines ? [process, lines] : [process];
+  for (const source of heard) source.once('SIGINT', onSignal);
   const started = performance.now();
   let first = 0;
   let content = '';
@@ -129,9 +148,9 @@ async function turn(engine: EngineSupervisor, messages: ChatMessage[], prompt: s
   } catch (error) {
     if (!stop.signal.aborted) throw error;
     process.stdout.write('\n');
-    process.exitCode = 130;
   } finally {
-    process.off('SIGINT', onSignal);
+    for (const source of heard) source.off('SIGINT', onSignal);
   }
   messages.push({ role: 'assistant', content });
+  return !stop.signal.aborted;
 }

@@ -4,12 +4,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { runBench } from '../../server/commands/bench.ts';
-import { describeFindings, examine, memory } from '../../server/commands/doctor.ts';
-import { runPrompt } from '../../server/commands/run.ts';
-import type { TraceEvent } from '../../engine/index.ts';
+import { describeFindings, examine, memory, portsOf } from '../../server/commands/doctor.ts';
+import { converse, runPrompt } from '../../server/commands/run.ts';
+import { modelPath } from '../../server/commands/chat-command.ts';
+import { ROOT } from '../../server/setup/layout.mjs';
+import type { ChatMessage, TraceEvent } from '../../engine/index.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 import { startParley } from '../support/run-source.ts';
 
 /** Runs `parley run`; returns its exit code and what it wrote. */
@@ -29,6 +33,38 @@ test('run takes a quantised file', async () => {
   const { code, err } = await run('test/fixtures/gguf/tiny/qwen3-Q4_K_M.gguf', 'the boat', '--temperature', '0', '--max-tokens', '4');
   expect(code).toBe(0);
   expect(err).toMatch(/tokens\/s; it ends at the number of tokens that was allowed\)\n$/);
+});
+
+test('a conversation goes on behind an answer that Ctrl-C ended, and ends behind one that Ctrl-D came into', async () => {
+  const engine = new FakeEngine({ words: Array.from({ length: 200 }, (_, i) => ` ${i}`), delay: 1 });
+  // As a terminal that is read key by key: Ctrl-C is a character there, and no signal.
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+  onTestFinished(() => write.mockRestore());
+  const messages: ChatMessage[] = [];
+  const ended = converse(engine, messages, { request: { sampling: {} } }, { input, output: output.resume(), terminal: true });
+  input.write('One\r');
+  await expect.poll(() => engine.handedOut).toBeGreaterThan(2);
+  input.write('\x03');
+  await expect.poll(() => engine.aborted).toBe(1);
+  const before = engine.handedOut;
+  input.write('Two\r');
+  await expect.poll(() => engine.handedOut).toBeGreaterThan(before + 2);
+  input.write('\x04');
+  await ended;
+  expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+  expect(messages[1]!.content!.length).toBeLessThan(messages[3]!.content!.length);
+  // A terminal that is still read keeps the command from ending.
+  expect(input.isPaused()).toBe(true);
+});
+
+test('a bundled model is found from any folder', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-elsewhere-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const before = process.cwd();
+  process.chdir(folder);
+  onTestFinished(() => process.chdir(before));
+  expect(await modelPath('models/parley-chat')).toBe(join(ROOT, 'models/parley-chat'));
 });
 
 /** What a command writes and ends with, in this process: one of its own begins with a second and a half of the processor. */
@@ -51,6 +87,7 @@ test.each([
   [['models/parley-chat', 'Hi', 'there'], /^2 prompts are given; put one into quotation marks/],
   [['models/parley-chat', 'Hi', '--top', '1'], /^Unknown option '--top'; /],
   [['--seed', '1'], /^no model is named; /],
+  [['models/parley-chat', 'Hi', '--seed', '-1'], /^Option '--seed' argument is ambiguous; /],
 ])('run %j is refused before anything is loaded', async (argv, message) => {
   const { code, out, err } = await refused(runPrompt, argv);
   expect([code, out]).toEqual([2, '']);
@@ -231,4 +268,13 @@ test('doctor says what to leave out where memory is short, below what it is abou
   const [first, second] = describeFindings([memory(5e8, 16e9)]);
   expect(first).toMatch(/^note {3}memory {2}500 MB free/);
   expect(second).toMatch(/^ +--speech-model none/);
+});
+
+test('doctor looks at the ports that the environment chooses, and says what is wrong there', () => {
+  expect(portsOf({})).toEqual({ ports: [['--port', 3000], ['--speech-port', 3001], ['--transcription-port', 3002]], problems: [] }); // prettier-ignore
+  const chosen = { PARLEY_PORT: '4000', PARLEY_SPEECH_PORT: '0', PARLEY_TRANSCRIPTION_MODEL: 'none' };
+  expect(portsOf(chosen)).toEqual({ ports: [['--port', 4000]], problems: [] });
+  const { ports, problems } = portsOf({ PARLEY_PORT: 'http' });
+  expect(ports).toEqual([]);
+  expect(problems).toEqual([{ what: 'settings', state: 'wrong', found: expect.stringMatching(/^PARLEY_PORT=http: must be /) }]);
 });
