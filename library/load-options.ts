@@ -1,6 +1,7 @@
 /** What both kinds of loading make of their options. */
-import { DEFAULT_ENGINE_CONFIG } from '../engine/config.ts';
+import { ENGINE_SETTINGS } from '../engine/config.ts';
 import type { EngineConfig } from '../engine/config.ts';
+import type { Setting } from '../engine/util/setting.ts';
 import { SourceError } from '../sources/index.ts';
 import { BadRequestError, errorClass } from './errors.ts';
 import { toApiError } from './parley.ts';
@@ -22,12 +23,42 @@ export function namedModels(options: LoadOptions): { readonly task: Task; readon
   return named;
 }
 
-/** Settings of the engine; throws for a name that it does not have. */
+/** Settings of the engine, those that are undefined as absent; throws for a name that it does not have, and for a value that a setting cannot have. */
 export function engineSettings({ engine = {} }: LoadOptions): Partial<EngineConfig> {
-  const known = Object.keys(DEFAULT_ENGINE_CONFIG);
-  const unknown = Object.keys(engine).find((name) => !known.includes(name));
-  if (unknown !== undefined) throw invalid(`engine.${unknown}`, `the engine has no setting '${unknown}'; it has ${known.join(', ')}`);
-  return engine;
+  const rows: ReadonlyMap<string, Setting> = new Map(Object.entries(ENGINE_SETTINGS));
+  const given = Object.entries(engine).filter(([, value]) => value !== undefined);
+  for (const [name, value] of given) {
+    const row = rows.get(name);
+    if (!row) throw invalid(`engine.${name}`, `the engine has no setting '${name}'; it has ${[...rows.keys()].join(', ')}`);
+    const must = mustBe(row, value);
+    if (must !== undefined) throw invalid(`engine.${name}`, `'engine.${name}' must be ${must}, got ${JSON.stringify(value)}`);
+  }
+  return Object.fromEntries(given);
+}
+
+/** What a setting's value has to be, where it is not; in the code's units, as there is no text to be read here. */
+function mustBe(row: Setting, value: unknown): string | undefined {
+  switch (row.type) {
+    case 'boolean':
+      return typeof value === 'boolean' ? undefined : 'true or false';
+    case 'string':
+      if (row.choices) return row.choices.some((choice) => choice === value) ? undefined : `one of ${row.choices.join(', ')}`;
+      return typeof value === 'string' && value !== '' ? undefined : 'a text';
+    case 'list':
+      return Array.isArray(value) && value.every((item) => typeof item === 'string') ? undefined : 'an array of texts';
+    case 'int':
+    case 'number':
+    case 'ints': {
+      const { type, words = [], min = -Infinity, max = Infinity, scale = 1 } = row;
+      const fits = (one: unknown): boolean =>
+        (type === 'number' ? Number.isFinite(one) : Number.isSafeInteger(one)) && Number(one) >= min * scale && Number(one) <= max * scale;
+      const isFit = type === 'ints' ? Array.isArray(value) && value.every(fits) : fits(value);
+      if (isFit || words.some((word) => word === value)) return undefined;
+      const kind = { int: 'an integer', number: 'a number', ints: 'an array of integers' }[type];
+      const bounds = max === Infinity ? `of at least ${min * scale}` : `from ${min * scale} to ${max * scale}`;
+      return [...words, `${kind} ${bounds}`].join(' or ');
+    }
+  }
 }
 
 const invalid = (param: string, message: string): BadRequestError =>

@@ -38,12 +38,18 @@ const MAX_RUNNING = 128;
 export function createParley(host: Host): Parley {
   const tasks = ['chat', 'speech', 'transcription'] as const;
   const infos = tasks.flatMap((task) => modelOf(host.engine(task), task) ?? []);
-  const close = (): Promise<void> => host.close();
+  const closing = new AbortController();
+  const calling = caller(closing.signal);
+  // What runs ends first: it would else fail with whatever the parts say that are taken from under it.
+  const close = (): Promise<void> => {
+    closing.abort();
+    return host.close();
+  };
   return {
-    chat: { completions: { create: createChat(host) as Parley['chat']['completions']['create'] } },
+    chat: { completions: { create: createChat(host, calling) as Parley['chat']['completions']['create'] } },
     audio: {
-      speech: { create: createSpeech(host) },
-      transcriptions: { create: createTranscription(host) as Parley['audio']['transcriptions']['create'] },
+      speech: { create: createSpeech(host, calling) },
+      transcriptions: { create: createTranscription(host, calling) as Parley['audio']['transcriptions']['create'] },
     },
     models: infos.map(({ id, task, contextLength, voices }) => ({
       id,
@@ -73,13 +79,13 @@ function served(host: Host, task: ModelInfo['task'], asked: string | undefined):
 /** Names that programs for the OpenAI API ask for, where there is one model anyway. */
 export const STANDARD_NAMES: Readonly<Record<ModelInfo['task'], readonly string[]>> = {
   chat: [],
-  speech: ['tts-1', 'tts-1-hd'],
+  speech: ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts'],
   transcription: ['whisper-1'],
 };
 
-function createChat(host: Host) {
+function createChat(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
-    calling(options, async (controller) => {
+    calling(options, async ({ controller }) => {
       const call = parseChatBody({ ...body }, { modelOptional: true, maxRunningRequests: MAX_RUNNING });
       const { engine, model } = served(host, 'chat', call.model);
       const hash = await sha256(describeBuild(engine.info(), model));
@@ -89,23 +95,24 @@ function createChat(host: Host) {
     });
 }
 
-function createSpeech(host: Host) {
+function createSpeech(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<Response> =>
-    calling(options, async (controller) => {
+    calling(options, async ({ controller, release, toError }) => {
       const { engine, model } = served(host, 'speech', undefined);
       const voices = model.voices ?? [];
       const rules = speechRules({ modelOptional: true, legacy: false, defaultFormat: host.speechFormat });
       const call = parseSpeechBody({ ...body }, { ...rules, voices, aliases: resolveVoices(VOICE_TABLE, voices) });
       served(host, 'speech', call.model);
-      const { outlet, response } = responseOutlet(controller, toApiError);
+      const { outlet, response } = responseOutlet(controller, toError);
       const spoken = speak(nameField(call, engine.synthesize(call.request, controller.signal)), call, host.encoders, outlet);
+      spoken.then(release, release);
       return await Promise.race([response, spoken.then(() => response)]);
     });
 }
 
-function createTranscription(host: Host) {
+function createTranscription(host: Host, calling: Calling) {
   return (body: Body, options?: RequestOptions): Promise<unknown> =>
-    calling(options, async (controller) => {
+    calling(options, async ({ controller }) => {
       const { file, ...fields } = body as { readonly file?: unknown };
       const form = { fields: formOf(fields), file: await bytesOf(file) };
       const call = parseTranscriptionForm(form, { modelOptional: true, task: 'transcribe' });
@@ -135,25 +142,41 @@ async function sha256(text: string): Promise<string> {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** Runs a call: tied to the caller's signal, and with errors as the API's. */
-async function calling<Answer>(
-  options: RequestOptions | undefined,
-  run: (controller: AbortController) => Promise<Answer>,
-): Promise<Answer> {
-  const controller = new AbortController();
-  const { signal } = options ?? {};
-  const abort = (): void => controller.abort();
-  if (signal?.aborted) throw new APIUserAbortError();
-  signal?.addEventListener('abort', abort, { once: true });
-  try {
-    const answer = await run(controller);
-    // What is still being read goes on hearing the signal.
-    if (!(answer instanceof Stream) && !(answer instanceof Response)) signal?.removeEventListener('abort', abort);
-    return answer;
-  } catch (error) {
-    signal?.removeEventListener('abort', abort);
-    throw controller.signal.aborted ? new APIUserAbortError() : toApiError(error);
-  }
+/** A call that runs. */
+interface Call {
+  /** Its abort ends the call. */
+  readonly controller: AbortController;
+  /** Lets go of the caller's signal, which may live for long and see many calls. */
+  release(): void;
+  /** What failed, as the caller hears it. */
+  toError(error: unknown): Error;
+}
+
+type Calling = ReturnType<typeof caller>;
+
+/** Runs calls: tied to the caller's signal and to `closing`, and with errors as the API's. */
+function caller(closing: AbortSignal) {
+  const aborted = (): Error => new APIUserAbortError(closing.aborted ? { message: 'This Parley was closed.' } : {});
+  return async <Answer>(options: RequestOptions | undefined, run: (call: Call) => Promise<Answer>): Promise<Answer> => {
+    const controller = new AbortController();
+    const signals = [closing, ...(options?.signal ? [options.signal] : [])];
+    if (signals.some((signal) => signal.aborted)) throw aborted();
+    const abort = (): void => controller.abort();
+    const release = (): void => signals.forEach((signal) => signal.removeEventListener('abort', abort));
+    for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
+    // A stream's end is an abort too.
+    controller.signal.addEventListener('abort', release, { once: true });
+    const toError = (error: unknown): Error => (controller.signal.aborted ? aborted() : toApiError(error));
+    try {
+      const answer = await run({ controller, release, toError });
+      // What is still being read goes on hearing the signals.
+      if (!(answer instanceof Stream) && !(answer instanceof Response)) release();
+      return answer;
+    } catch (error) {
+      release();
+      throw toError(error);
+    }
+  };
 }
 
 /** A stream whose first event has come, so that what fails before it is thrown where the call was made. */

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CodecPool } from '../server/audio/pool.ts';
 import { createChatApp } from '../server/chat/routes.ts';
+import { Lifecycle } from '../server/lifecycle.ts';
 import { createLineLog } from '../server/log.ts';
 import { createSpeechApp } from '../server/speech/routes.ts';
 import { createTranscriptionApp } from '../server/transcription/routes.ts';
@@ -39,9 +40,11 @@ export interface Apps {
 export async function loadApps(options: AppsOptions): Promise<Apps> {
   const { engine, config } = await start(options);
   const codec = new CodecPool();
+  const lifecycle = new Lifecycle();
   const { apiKey, corsOrigins = [], allowedHosts = [], maxUploadBytes } = options;
   const common = {
     engine,
+    lifecycle,
     modelOptional: true,
     origins: { corsOrigins, allowedHosts },
     log: createLineLog(options.log),
@@ -58,6 +61,9 @@ export async function loadApps(options: AppsOptions): Promise<Apps> {
       transcription: createTranscriptionApp({ ...common, ...named('transcription'), ...upload, modelId: transcription.id!, codec }) as App,
     }),
     close: async () => {
+      // What runs is told why it ends, which the parts that are taken from under it do not know.
+      lifecycle.state = 'draining';
+      lifecycle.abortAll();
       await Promise.all([engine.close(), codec.close()]);
     },
   };

@@ -62,7 +62,7 @@ function withSampling(task: Task, source: ModelSource, name: string): ModelSourc
 
 /** Resolves with the engine once it is ready; rejects when it gives up before. */
 async function startEngine(config: EngineConfig, { log, signal }: LoadOptions): Promise<EngineSupervisor> {
-  signal?.throwIfAborted();
+  if (signal?.aborted) throw new APIUserAbortError();
   let refuse: (error: unknown) => void = () => {};
   const refused = new Promise<never>((_, reject) => (refuse = reject));
   // Later it is heard by the calls that fail.

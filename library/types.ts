@@ -1,7 +1,7 @@
 /**
  * The public types: requests and answers as the OpenAI API has them (names and shapes of the official client, so that code moves between them), and what
- * Parley is loaded with. They stand by themselves: whoever installs the package needs no types of others. test/library/types.test.ts holds them against
- * the client's own.
+ * Parley is loaded with. They stand by themselves: whoever installs the package needs no types of others. test/fixtures/library/types.ts
+ * holds them against the client's own.
  */
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Stream } from './stream.ts';
@@ -82,6 +82,7 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams {
   stop?: string | null | string[];
   stop_token_ids?: number[] | null;
   ignore_eos?: boolean | null;
+  skip_special_tokens?: boolean | null;
   n?: number | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
@@ -94,9 +95,14 @@ export interface ChatCompletionCreateParamsBase extends SamplingParams {
   chat_template_kwargs?: Record<string, unknown> | null;
   continue_final_message?: boolean | null;
   separate_reasoning?: boolean | null;
+  /** Of use where `engine: { enablePriorityScheduling: true }` was loaded. */
+  priority?: number | null;
+  /** Cached prefixes are shared only with requests of the same salt. */
+  cache_salt?: string | null;
   stream?: boolean | null;
   stream_options?: { include_usage?: boolean; include_obfuscation?: boolean; continuous_usage_stats?: boolean } | null;
   user?: string;
+  prompt_cache_key?: string | null;
 }
 
 export interface ChatCompletionCreateParamsNonStreaming extends ChatCompletionCreateParamsBase {
@@ -193,10 +199,14 @@ export interface SpeechCreateParams {
   seed?: number | null;
   /** Hz; default: the model's. */
   sample_rate?: number | null;
+  /** `stream_format: 'audio'` by another name. */
+  stream?: boolean | null;
+  /** Taken; the models have no use for them. */
+  instructions?: string | null;
 }
 
-/** A recording: a File or Blob, a Response with one, or its bytes. */
-export type Uploadable = Blob | Response | Uint8Array | ArrayBuffer;
+/** A recording: a File or Blob, a Response with one, its bytes, or a stream of them such as that of a file in Node. */
+export type Uploadable = Blob | Response | Uint8Array | ArrayBuffer | AsyncIterable<Uint8Array>;
 
 export type AudioResponseFormat = 'json' | 'text' | 'srt' | 'verbose_json' | 'vtt';
 
@@ -209,6 +219,8 @@ export interface TranscriptionCreateParamsBase {
   temperature?: number;
   timestamp_granularities?: ('word' | 'segment')[];
   include?: 'logprobs'[];
+  /** Whether audio without speech is left out; default true. */
+  vad_filter?: boolean | null;
   chunking_strategy?: 'auto' | { type: 'server_vad'; prefix_padding_ms?: number; silence_duration_ms?: number; threshold?: number } | null;
   stream?: boolean | null;
 }
@@ -249,6 +261,9 @@ export interface TranscriptionVerbose {
   language: string;
   duration: number;
   text: string;
+  /** What was heard, and its probability, where the request named no language. */
+  detected_language?: string;
+  language_probability?: number;
   segments?: TranscriptionSegment[];
   words?: { word: string; start: number; end: number }[];
   usage: { type: 'duration'; seconds: number };

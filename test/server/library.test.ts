@@ -1,13 +1,21 @@
 /** The library's calls give what the listeners answer, and fail as the OpenAI client does: both over the same fake engine. */
+import { getEventListeners, once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { writeWav } from '../../engine/audio/wav.ts';
+import { DEFAULT_ENGINE_CONFIG } from '../../engine/config.ts';
 import { EngineError } from '../../engine/errors.ts';
 import { APIError, APIUserAbortError, BadRequestError, InternalServerError, NotFoundError } from '../../library/errors.ts';
+import { engineSettings } from '../../library/load-options.ts';
+import { Parley as loadInNode } from '../../library/node.ts';
 import { createParley } from '../../library/parley.ts';
+import { loadApps } from '../../library/server.ts';
 import { TAB_ENCODERS, decodeSound } from '../../library/tab-audio.ts';
 import type { ChatCompletionChunk, ChatCompletionCreateParamsBase, Parley } from '../../library/types.ts';
 import { CodecPool } from '../../server/audio/pool.ts';
 import { Blocks } from '../../server/body/blocks.ts';
+import { parseServerConfig } from '../../server/settings/config.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import type { FakeOptions } from '../support/fake-engine.ts';
 import { startListeners } from '../support/listeners.ts';
@@ -201,6 +209,46 @@ describe('an end before the end', () => {
     expect(count).toBeLessThan(words.length);
   });
 
+  test('the signal ends speech that is being read with APIUserAbortError', async () => {
+    const { parley, engine } = start({ delay: 1 }, 'page');
+    const controller = new AbortController();
+    const body = { input: 'A long text. '.repeat(100), voice: 'nona', response_format: 'pcm', stream_format: 'audio' } as const;
+    const reader = (await parley.audio.speech.create(body, { signal: controller.signal })).body!.getReader();
+    await reader.read();
+    controller.abort();
+    const rest = async (): Promise<void> => {
+      while (!(await reader.read()).done);
+    };
+    await expect(rest()).rejects.toBeInstanceOf(APIUserAbortError);
+    await expect.poll(() => engine.aborted).toBe(1);
+  });
+
+  test('a signal that outlives its calls is let go by each', async () => {
+    const { parley } = start({}, 'page');
+    const { signal } = new AbortController();
+    for await (const _ of await parley.chat.completions.create({ messages: MESSAGES, stream: true }, { signal }));
+    await parley.chat.completions.create({ messages: MESSAGES }, { signal });
+    await (await parley.audio.speech.create(VOICE, { signal })).arrayBuffer();
+    await parley.audio.transcriptions.create({ file: SECOND }, { signal });
+    await expect.poll(() => getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test('closing ends what runs, and calls after it say so', async () => {
+    const { parley, engine } = start({ words, delay: 1 });
+    const whole = parley.chat.completions.create({ messages: MESSAGES });
+    const refused = expect(whole).rejects.toThrow(new APIUserAbortError({ message: 'This Parley was closed.' }));
+    const stream = await parley.chat.completions.create({ messages: MESSAGES, stream: true });
+    let count = 0;
+    for await (const _ of stream) if (++count === 3) await parley.close();
+    expect(count).toBeLessThan(words.length);
+    await refused;
+    await expect.poll(() => engine.aborted).toBe(2);
+    await expect(parley.audio.speech.create(VOICE)).rejects.toMatchObject({
+      name: 'APIUserAbortError',
+      message: 'This Parley was closed.',
+    });
+  });
+
   test('a reader of speech that leaves ends the speaking', async () => {
     const { parley, engine } = start({ delay: 1 }, 'page');
     const said = await parley.audio.speech.create({
@@ -216,6 +264,39 @@ describe('an end before the end', () => {
   });
 });
 
+describe('loading', () => {
+  test.each([
+    [{ contextLength: -1 }, "'engine.contextLength' must be an integer of at least 16, got -1"],
+    [{ contextLength: '4096' }, '\'engine.contextLength\' must be an integer of at least 16, got "4096"'],
+    [{ kvCacheDtype: 'int7' }, '\'engine.kvCacheDtype\' must be one of auto, f32, f16, int8, got "int7"'],
+    [{ chunkedPrefillSize: 1 }, "'engine.chunkedPrefillSize' must be auto or an integer of at least 16, got 1"],
+    [{ ppSplit: [0, 3] }, "'engine.ppSplit' must be auto or an array of integers of at least 1, got [0,3]"],
+    [{ autotune: 'yes' }, '\'engine.autotune\' must be true or false, got "yes"'],
+    [{ adapters: 'llvmpipe' }, '\'engine.adapters\' must be an array of texts, got "llvmpipe"'],
+    [{ pages: 1 }, "the engine has no setting 'pages'; it has "],
+  ])('refuses the setting %j by its name', (engine, message) => {
+    expect(() => engineSettings({ chat: 'a', engine })).toThrow(`400 ${message}`);
+  });
+
+  test('takes every setting that the engine has, those without a default too', () => {
+    const engine = { adapter: 'llvmpipe', deviceMemory: 2 ** 30, ppSplit: [2, 1], adapters: ['a', 'b'], chunkedPrefillSize: 'auto' };
+    expect(engineSettings({ chat: 'a', engine: { ...engine, contextLength: undefined } })).toEqual(engine);
+    expect(engineSettings({ chat: 'a', engine: DEFAULT_ENGINE_CONFIG as unknown as Record<string, unknown> })).toEqual(
+      DEFAULT_ENGINE_CONFIG,
+    );
+  });
+
+  test('that was given up before it began ends as a call does', async () => {
+    await expect(loadInNode.load({ chat: 'models/parley-chat', signal: AbortSignal.abort() })).rejects.toBeInstanceOf(APIUserAbortError);
+  });
+});
+
+test('models answer to the names that the listeners take', async () => {
+  const { parley } = start({}, 'page');
+  for (const model of parseServerConfig([], {}).listeners.find(({ task }) => task === 'speech')!.aliases)
+    expect((await parley.audio.speech.create({ ...VOICE, model })).status).toBe(200);
+});
+
 test('a stream can be read twice, and sent on as lines', async () => {
   const { parley } = start();
   const [left, right] = (await parley.chat.completions.create({ messages: MESSAGES, stream: true })).tee();
@@ -228,4 +309,30 @@ test('a stream can be read twice, and sent on as lines', async () => {
       .split('\n')
       .map((line) => stable(JSON.parse(line) as object)),
   ).toEqual(chunks.map(stable));
+});
+
+test('closing the apps ends what they answer with 503 shutting_down, in a stream too', async () => {
+  const apps = await loadApps({ chat: 'models/parley-chat' });
+  const server = createServer(apps.chat).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/chat/completions`;
+  const body = { messages: MESSAGES, max_tokens: 1500, ignore_eos: true };
+  const stream = await post(url, { ...body, stream: true });
+  const whole = post(url, body);
+  const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  let closing: Promise<void> | undefined;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    text += next.value;
+    if (text.includes('"content":" ')) closing ??= apps.close();
+  }
+  await closing;
+  expect(text).toContain('"code":"shutting_down"');
+  const answer = await whole;
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+  expect(await answer.json()).toMatchObject({ error: { code: 'shutting_down' } });
 });
