@@ -7,6 +7,7 @@ import type { Decoded } from './upload/decode.ts';
 import { TemporaryFolder } from './temporary-folder.ts';
 import type { Blocks } from '../body/blocks.ts';
 import { HttpError } from '../http/errors.ts';
+import { abortErrorOf } from '../../engine/errors.ts';
 import { startWorker } from '../tsx.ts';
 
 /** Longest time that a worker may go without an answer or a sign of progress. */
@@ -41,8 +42,11 @@ export class CodecPool {
     this.#encoders = threads();
   }
 
-  /** Decodes into a file that is there until it is discarded; takes the bytes over. Rejects with the HttpError to answer. */
-  async decode(file: Blocks): Promise<DecodedFile> {
+  /**
+   * Decodes into a file that is there until it is discarded; takes the bytes over. Rejects with the HttpError to answer, or with why the signal was
+   * aborted, once nothing is decoded any more.
+   */
+  async decode(file: Blocks, signal?: AbortSignal): Promise<DecodedFile> {
     const path = this.#files.newPath();
     const blocks = file.take();
     try {
@@ -50,6 +54,7 @@ export class CodecPool {
       const reply = await leastBusy(this.#decoders).ask(
         request,
         blocks.map(({ buffer }) => buffer),
+        signal,
       );
       if (!('samples' in reply)) throw new TypeError('the codec worker answered something else');
       const { samples, warnings } = reply;
@@ -130,11 +135,17 @@ class CodecThread {
     return this.#waiting.length + this.sessions;
   }
 
-  async ask(request: CodecRequest, transfer: readonly ArrayBuffer[] = []): Promise<CodecReply> {
+  /** `signal` is for decodings: nothing else that is asked for takes long, and a worker with encoders must not end. */
+  async ask(request: CodecRequest, transfer: readonly ArrayBuffer[] = [], signal?: AbortSignal): Promise<CodecReply> {
+    if (signal?.aborted) throw abortErrorOf(signal);
+    let forget: (() => void) | undefined;
     const reply = await new Promise<CodecReply>((resolve, reject) => {
-      this.#waiting.push({ request, transfer, resolve, reject });
+      const waiting = { request, transfer, resolve, reject };
+      forget = () => void this.#forget(waiting, signal!);
+      signal?.addEventListener('abort', forget, { once: true });
+      this.#waiting.push(waiting);
       if (this.#waiting.length === 1) this.#sendFirst();
-    });
+    }).finally(() => signal?.removeEventListener('abort', forget!));
     if (!('error' in reply)) return reply;
     const { status, code, message, headers, param, stack } = reply.error;
     const cause = stack === undefined ? undefined : Object.assign(new Error(message), { stack });
@@ -150,6 +161,23 @@ class CodecThread {
     this.#closed = true;
     await this.#worker?.terminate();
     for (const { reject } of this.#waiting.splice(0)) reject(new HttpError(503, 'shutting_down', 'the server is shutting down'));
+  }
+
+  /** Whoever asked has gone. A file may take minutes, in which those behind it would wait, so the worker that is at it ends, and the next has another. */
+  async #forget(waiting: Waiting, signal: AbortSignal): Promise<void> {
+    const at = this.#waiting.indexOf(waiting);
+    if (at < 0) return;
+    this.#waiting.splice(at, 1);
+    if (at === 0) {
+      const worker = this.#worker;
+      this.#worker = undefined;
+      // What it still says is about what nobody waits for.
+      worker?.removeAllListeners().on('error', () => {});
+      if (!this.#closed) this.#sendFirst();
+      // It writes the file until then.
+      await worker?.terminate();
+    }
+    waiting.reject(abortErrorOf(signal));
   }
 
   #sendFirst(): void {

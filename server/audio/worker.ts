@@ -6,7 +6,7 @@ import type { Decoded } from './upload/decode.ts';
 import { createSampleEncoder } from './encoders.ts';
 import type { SampleEncoding } from './encoders.ts';
 import type { Rates, SampleEncoder } from './pcm.ts';
-import { toHttpError } from '../http/errors.ts';
+import { HttpError, toHttpError } from '../http/errors.ts';
 
 /** `id` names a decoding, or an encoder from `open` to `finish` or `discard`. Every message but `discard` is answered once, in order. */
 export type CodecRequest =
@@ -57,8 +57,8 @@ async function answer(request: CodecRequest): Promise<CodecReply | undefined> {
     encoders.delete(id);
     return undefined;
   }
-  // Without an answer all that is asked of this worker would wait for one.
-  if (!encoder) throw new Error('the encoder ended with the worker that it was in');
+  // The worker that had it died, and this one took its place.
+  if (!encoder) throw new HttpError(500, 'internal_error', 'the audio codec failed', { headers: { 'x-should-retry': 'false' } });
   if (request.type === 'push') return { id, bytes: encoder.encode(request.samples) };
   encoders.delete(id);
   const bytes = encoder.finish();

@@ -46,7 +46,7 @@ export function createTranscriptionApp(options: TranscriptionAppOptions): Expres
           warn(response, call.warnings);
           job.enter('unpack');
           await upload.hear(decodedBytes(call.file), job.signal);
-          const { samples, warnings, discard } = await options.codec.decode(call.file);
+          const { samples, warnings, discard } = await options.codec.decode(call.file, job.signal);
           try {
             upload.settle(sampleBytes(samples));
             warn(response, warnings);

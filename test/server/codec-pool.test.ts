@@ -51,3 +51,19 @@ test('speech whose encoder was in a worker that died fails at once, and holds up
   expect((await other.push(tone(440, 24000, 0.1))).length + (await other.finish()).bytes.length).toBe(4800);
   await failed;
 });
+
+describe('a file that nobody waits for any more', () => {
+  test.each([1, 2])('holds up nobody: of %i that are given up, none is decoded to its end', async (count) => {
+    // The worker would have two minutes for each.
+    pool = new CodecPool(1, { worker: new URL('../support/fragile-codec.ts', import.meta.url) });
+    await (await pool.decode(good())).discard();
+    const gone = new AbortController();
+    const given = Array.from({ length: count }, () => pool.decode(upload(Buffer.from('HANG'.padEnd(64))), gone.signal));
+    const behind = pool.decode(good(), new AbortController().signal);
+    gone.abort();
+    await Promise.all(given.map((one) => expect(one).rejects.toMatchObject({ code: 'aborted' })));
+    expect((await behind).samples.length).toBe(8000);
+    await (await behind).discard();
+    await expect(pool.decode(good(), gone.signal)).rejects.toMatchObject({ code: 'aborted' });
+  });
+});
