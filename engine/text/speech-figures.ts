@@ -37,8 +37,9 @@ function amounts(text: string): string {
   return text
     .replace(/\bUS\$(\d[\d,]*(?:\.\d+)?)/g, '$1 US dollars')
     .replace(/\$(\d[\d,]*)(?= (?:bill|note|coin|fine|fee|ticket)s?\b)/g, '$1 dollar')
-    .replace(/([$£€])(\d[\d,]*)\s?[-–]\s?\1?(?=\d)/g, (all, sign: string, from: string) =>
-      all.trimEnd().endsWith(sign) ? `${sign}${from} to ${sign}` : `${from} to ${sign}`,
+    .replace(/([$£€]\d[\d,.]*\s?(?:thousand|million|billion|trillion|[kKmMbB]n?))\s?[-–]\s?(?=[$£€]\d)/g, '$1 to ')
+    .replace(/([$£€])(\d[\d,]*(?:\.\d+)?)\s?[-–]\s?\1?(?=\d)/g, (all, sign: string, from: string) =>
+      all.trimEnd().endsWith(sign) || /\.\d\d$/.test(from) ? `${sign}${from} to ${sign}` : `${from} to ${sign}`,
     )
     .replace(/(\d+(?:\.\d+)?)\s?€(?!\d)/g, '€$1')
     .replace(/(\d+)\s?¢/g, (_, count: string) => `${count} ${count === '1' ? 'cent' : 'cents'}`);

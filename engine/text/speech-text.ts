@@ -33,6 +33,15 @@ const CURRENCIES: ReadonlyMap<string, readonly [string, string, string, string]>
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 const DECADES = ['', 'tens', 'twenties', 'thirties', 'forties', 'fifties', 'sixties', 'seventies', 'eighties', 'nineties'];
 
+/** Behind an hour these go on with its sentence: days, dates and time zones. */
+const AFTER_HOUR =
+  '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\\b|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\\.? \\d|Eastern|Central|Mountain|Pacific|[A-Z]{2}';
+/** am and pm. Behind a.m. and p.m. a point is theirs, unless a sentence begins after it; behind the others it ends one. */
+const HALF_DAY = `([aApP])(?:[mM]\\b|\\.[mM]\\b(?:\\.(?!\\s+["“]?(?!${AFTER_HOUR})[A-Z]))?)`;
+/** Of a century, or of somebody's life; the second of two too. Others are seconds. */
+const SHORT_DECADE =
+  /(?<=\b(?:the|early|late|mid|my|your|his|her|its|our|their)[\s-](?:'?[2-9]0s,? (?:and|or|to) )?|\b(?:twen|thir|for|fif|six|seven|eigh|nine)ties,? (?:and|or|to) )'?([2-9])0s\b|'([2-9])0s\b/g;
+
 /**
  * Spells out what a phonemizer would stumble over: titles, money, times, dates, years, ranges, decimals, units, symbols. Whole
  * numbers stay digits (espeak-ng reads them). Punctuation that shapes the voice stays.
@@ -43,7 +52,7 @@ export function normalizeText(text: string): string {
   t = addresses(t);
   // U.S. and the like; the last point also ends the text where it ends it.
   t = t.replace(
-    /\b(?:[A-Z][a-z]?\.){2,}/g,
+    /\b(?!(?<=\d\s?)[AP]\.M\.)(?:[A-Z][a-z]?\.){2,}/g,
     (letters, at: number) => letters.replace(/\./g, '') + (at + letters.length >= t.trimEnd().length ? '.' : ''),
   );
   t = t.replace(
@@ -54,13 +63,13 @@ export function normalizeText(text: string): string {
   t = t.replace(/(?:\+?\b1[-. ])?(?:\(\d{3}\) ?|\b\d{3}[-.])?\b\d{3}[-.]\d{4}\b/g, phone);
   t = t.replace(/([$£€¥₹₩])\s?(\d[\d,]*)(?:\.(\d+))?(\s?(?:thousand|million|billion|trillion)\b|[kKmMbB]n?\b)?/g, money);
   t = t.replace(/(?<![\d/.])([1-9])\/([2-9]|10)(?![\d/])/g, fraction).replace(/\b(\d)'\s?(\d{1,2})(?:"|'')/g, '$1 foot $2');
-  t = t.replace(/\b(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?:\s?([ap])\.?m\b\.?)?/gi, clock);
-  t = t.replace(/\b(\d{1,2})\s?([ap])\.?m\b\.?/gi, (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
+  t = t.replace(new RegExp(`\\b(\\d{1,2}):([0-5]\\d)(?::([0-5]\\d))?(?:\\s?${HALF_DAY})?`, 'g'), clock);
+  t = t.replace(new RegExp(`\\b(\\d{1,2})\\s?${HALF_DAY}`, 'g'), (_, h: string, half: string) => `${h} ${half.toUpperCase()}M`);
   t = t.replace(/(?<=[AP]M)\s?[-–]\s?(?=\d)/g, ' to ');
   t = t.replace(/(?<![\d.])(1[1-9]\d|20\d)0s\b/g, decade);
-  t = t.replace(/(?<=\b(?:the|early|late|mid)[\s-])'?([2-9])0s\b|'([2-9])0s\b/g, (_, a?: string, b?: string) => DECADES[Number(a ?? b)]!);
+  t = t.replace(SHORT_DECADE, (_, a?: string, b?: string) => DECADES[Number(a ?? b)]!);
   t = t.replace(/(\d),(?=\d{3}\b)/g, '$1');
-  t = t.replace(/(\d)\s?[-–]\s?(?=[$£€¥]?\d)|(?<=o'clock)()\s?[-–]\s?(?=\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
+  t = t.replace(/(\d%?)\s?[-–]\s?(?=[$£€¥]?\d)|(?<=o'clock)()\s?[-–]\s?(?=\d)/g, '$1 to ').replace(/(^|[\s(])[-−](?=\d)/g, '$1minus ');
   t = units(t);
   t = t.replace(/(?<![\d.])(1[1-9]\d\d|20[1-9]\d)(?![\d.]*\d)/g, year);
   t = t.replace(/(?<!\d)\d*(?:\.\d+)+/g, decimal);
@@ -166,11 +175,15 @@ const MARKS: Readonly<Record<string, string>> = {
   '.': 'dot', '/': 'slash', '@': 'at', '?': 'question mark', '=': 'equals', '&': 'and', ':': 'colon', '_': 'underscore', '-': 'dash',
 }; // prettier-ignore
 
+/** The point of a unit that is cut short goes with it, inside a sentence. */
 function units(text: string): string {
   let t = text;
   for (const [symbol, one, many] of UNITS) {
     const escaped = symbol.replace(/[/°.]/g, '\\$&');
-    t = t.replace(new RegExp(`(?<!\\d)(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])`, 'g'), (_, n: string) => `${n} ${plural(n, one, many)}`);
+    t = t.replace(
+      new RegExp(`(?<!\\d)(\\d+(?:\\.\\d+)?)\\s?${escaped}(?![\\w'/])(?:\\.(?=\\s+[a-z]))?`, 'g'),
+      (_, n: string) => `${n} ${plural(n, one, many)}`,
+    );
   }
   return t;
 }
