@@ -37,6 +37,9 @@ const MAX_CHUNKS = 1_000;
 /** Writers that cannot seek leave a placeholder: 0, or a number near 2^31 or 2^32 (sox: 0x7ffff000 and up; ffmpeg, OpenAI: 0xffffffff). */
 export const isPlaceholder = (size: number): boolean => size === 0 || (size >= 0x7fff_f000 && size <= 0x7fff_ffff) || size >= 0xffff_f000;
 
+/** What RF64 says of a size that stands in 64 bits elsewhere. */
+const LONG = 0xffff_ffff;
+
 const invalid = (message: string): EngineError => new EngineError('invalid_audio', message);
 
 /** Whether the bytes begin as a WAV file does (RIFF, or RF64 for files beyond 4 GiB). */
@@ -86,6 +89,7 @@ export interface WavData {
 export function findWavData(bytes: FileBytes): WavData {
   if (!isWav(bytes.subarray(0, 12))) throw invalid('the file does not begin with a RIFF/WAVE header');
   let format: Pick<WavData, 'format' | 'size'> | undefined;
+  let longSize: number | undefined;
   let chunks = 0;
   for (let at = 12; at + 8 <= bytes.length;) {
     if (++chunks > MAX_CHUNKS) throw invalid(`the WAV file has more than ${MAX_CHUNKS} chunks before its samples`);
@@ -95,9 +99,11 @@ export function findWavData(bytes: FileBytes): WavData {
     const body = at + 8;
     if (id === 'data') {
       if (!format) throw invalid('the WAV file has its data chunk before its fmt chunk');
-      return { ...format, from: body, declared: size };
+      return { ...format, from: body, declared: size === LONG ? (longSize ?? size) : size };
     }
     if (body + size > bytes.length) throw invalid(`the WAV file ends inside its '${id}' chunk (${size} bytes declared)`);
+    // Of RF64: the sizes of the file and of its data in 64 bits. Other chunks may follow the data.
+    if (id === 'ds64' && size >= 16) longSize = Number(viewOf(bytes.subarray(body + 8, body + 16)).getBigUint64(0, true));
     if (id === 'fmt ') format = { format: viewOf(bytes.subarray(body, body + Math.min(size, FORMAT_BYTES))), size: checkedSize(size) };
     at = body + size + (size & 1);
   }

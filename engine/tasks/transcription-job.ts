@@ -43,9 +43,9 @@ export interface Window {
   readonly job: Job;
   /** Names, with the token's position, the random numbers of sampling. */
   readonly seed: number;
-  /** First sample in what is heard of the audio, and how many there are. */
+  /** First sample in what is heard of the audio, and how many there are; once its end is heard again in a window of its own, how many before that. */
   readonly start: number;
-  readonly length: number;
+  length: number;
   /** They themselves, while the window has a slot or is next. */
   samples: Float32Array | undefined;
   /** How often what follows its last closed segment may still be heard again. */
@@ -150,6 +150,8 @@ export function settle(window: Window, model: Model): Window | undefined {
   if (isSilent(left, sampleRate)) return undefined;
   const after = newWindow(job, window.seed, { start: start + from, length: left.length }, seeks - 1);
   after.samples = left;
+  // What is heard again there has words of its own: attention may place the last ones of this window behind their beginning.
+  window.length = from;
   job.windows.splice(job.windows.indexOf(window) + 1, 0, after);
   return after;
 }

@@ -163,8 +163,18 @@ function parseGranularities(values: readonly string[]): readonly Granularity[] {
 
 /** The English name of a language's code in lower case, as OpenAI writes it. */
 export function englishName(code: string): string {
-  return (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
+  return OWN_NAMES[code] ?? (LANGUAGE_NAMES.of(code) ?? code).toLowerCase();
 }
+
+/** Where OpenAI's name is not the one that Unicode has. */
+const OWN_NAMES: Readonly<Record<string, string>> = { bn: 'bengali', mi: 'maori', my: 'myanmar', nn: 'nynorsk', tl: 'tagalog' };
+
+/** Names that OpenAI's code takes beside those, and Unicode's. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['bangla', 'bn'], ['māori', 'mi'], ['burmese', 'my'], ['norwegian nynorsk', 'nn'], ['filipino', 'tl'], ['valencian', 'ca'], ['flemish', 'nl'],
+  ['haitian', 'ht'], ['letzeburgesch', 'lb'], ['pushto', 'ps'], ['panjabi', 'pa'], ['moldavian', 'ro'], ['moldovan', 'ro'], ['sinhalese', 'si'],
+  ['castilian', 'es'], ['mandarin', 'zh'],
+]); // prettier-ignore
 
 const LANGUAGE_NAMES = new Intl.DisplayNames('en', { type: 'language' });
 
@@ -173,7 +183,8 @@ function parseLanguage(language: string | undefined): string | undefined {
   if (language === undefined || language === '') return undefined;
   const wanted = language.trim().toLowerCase();
   const code = wanted.split(/[-_]/)[0];
-  const found = LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted);
+  const found =
+    LANGUAGES.find((known) => known === code) ?? LANGUAGES.find((known) => englishName(known) === wanted) ?? OTHER_NAMES.get(wanted);
   if (found === undefined)
     throw invalidValue('language', `'language' must be an ISO 639-1 code such as 'en', got '${language.slice(0, 40)}'`);
   return found;

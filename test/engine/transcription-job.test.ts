@@ -76,6 +76,22 @@ describe('a transcription', () => {
     expect(events.at(-1)).toMatchObject({ type: 'finish', text: 'w1 w2 w3 w4 w9', outputTokens: 8 + 4 + 3 });
   });
 
+  test('times no word of a window behind the beginning of what is heard again', async () => {
+    const job = await jobOf(loud(20), { timestamps: 'word' });
+    const [first] = job.windows as [Window];
+    // The attention says 6.4 s for the end of the segment that the model says to end at 6 s.
+    first.boundaries = [0, 0, 5.8, 6.2, 6.4, 6.4, 7];
+    const rest = (await hear(first, [at(0), 1, 2, at(6), at(6), 3]))!;
+    rest.boundaries = [0, 0, 1, 1];
+    await hear(rest, [at(0), 4, at(1)]);
+    const words = (await drain(job)).flatMap((event) => (event.type === 'segment' ? (event.segment.words ?? []) : []));
+    expect(words.map(({ text, start, end }) => [text, start, end])).toEqual([
+      [' w1', 0, 5.8],
+      [' w2', 5.8, 6],
+      [' w4', 6, 7],
+    ]);
+  });
+
   test('leaves a rest alone that is silent, and a window that holds no speech', async () => {
     const samples = loud(20);
     samples.fill(0, 12 * RATE);

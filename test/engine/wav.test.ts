@@ -73,6 +73,21 @@ describe('parseWav', () => {
     expect(parseWav(wavFile(new Float32Array(10), { encoding: 's16', sampleRate: 16000, extraChunks })).frames).toBe(10);
   });
 
+  test('reads of RF64 what its sizes of 64 bits say, and not the chunks behind the data', () => {
+    const sizes = Buffer.alloc(28);
+    sizes.writeBigUInt64LE(6n, 8);
+    const extraChunks = [{ id: 'ds64', bytes: sizes }];
+    const file = Buffer.concat([
+      wavFile([0.25, 0.5, -0.5], { encoding: 's16', sampleRate: 16000, extraChunks, declaredSize: 0xffff_ffff }),
+      Buffer.from('axml\x08\0\0\0<m>h</m>'),
+    ]);
+    file.write('RF64');
+    expect(parseWav(file)).toMatchObject({ frames: 3, missingBytes: 0 });
+    sizes.writeBigUInt64LE(2n ** 33n, 8);
+    const long = Buffer.from(wavFile([0.25], { encoding: 's16', sampleRate: 16000, extraChunks, declaredSize: 0xffff_ffff }));
+    expect(parseWav(long).frames).toBe(1);
+  });
+
   test('reads what lies at an odd offset in a larger buffer', () => {
     const samples = tone(440, 8000, 0.01);
     const file = wavFile(samples, { encoding: 'f64', sampleRate: 8000 });

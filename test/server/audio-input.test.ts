@@ -47,6 +47,8 @@ const SHAPES: Readonly<Record<string, { readonly seconds?: number; readonly befo
   'aifc-8000-little.aifc': { seconds: 0.5 },
   'aifc-22050-float.aifc': { seconds: 0.1 },
   'caf-16000-16.caf': { seconds: 0.5 },
+  'mov-44100-24-stereo.mov': { seconds: 0.1 },
+  'mov-16000-float.mov': { seconds: 0.2 },
   'caf-alac.caf': { seconds: 0.5 },
   'aifc-8000-mulaw.aifc': { seconds: 0.5 },
   'wav-8000-mulaw-stereo.wav': { seconds: 0.5 },

@@ -111,6 +111,33 @@ describe('a recorder that cannot go back', () => {
   });
 });
 
+describe('PCM of a QuickTime film', () => {
+  const NAME = 'mov-16000-float.mov';
+  /** The film with the bytes of its samples the other way round, and `enda` that says so or does not. */
+  const turned = (says: boolean): Buffer => {
+    const file = Buffer.from(read(NAME));
+    const from = file.indexOf('mdat') + 4;
+    file.subarray(from, from + file.readUInt32BE(from - 8) - 8).swap32();
+    file.writeUInt16BE(says ? 1 : 0, file.indexOf('enda') + 4);
+    return file;
+  };
+
+  test('has its highest byte first, unless it says that the lowest is', () => {
+    const found = heard(read(NAME));
+    expect(likeness(found, clip.subarray(0, found.length))).toBeGreaterThan(0.99);
+    expect(heard(turned(true))).toEqual(found);
+    expect(heard(turned(false))).not.toEqual(found);
+  });
+
+  test('is refused where the description has no room for what the reader wants to know', () => {
+    const file = Buffer.from(read(NAME));
+    const at = file.indexOf('fl32') - 4;
+    // Its boxes do not count: the description ends behind its own fields.
+    file.writeUInt32BE(52, at);
+    expect(() => heard(file)).toThrow('the sound in the MP4 file is PCM with the highest byte first, described in a way that is not read');
+  });
+});
+
 describe('what no reader takes is refused with what is read', () => {
   /** An FLV file with one tag of sound. */
   const flv = (...tag: readonly number[]): Uint8Array =>

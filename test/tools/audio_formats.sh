@@ -55,6 +55,8 @@ make wav-48000-one-silent.wav 0.2 -af 'pan=stereo|c0=c0|c1=0*c0' -ar 48000
 make wav-16000-rf64.wav 0.2 -ar 16000 -rf64 always
 make ogg-vorbis-5.1.ogg 2.1 -c:a libvorbis -ar 48000 -ac 6 -q:a 0
 make mov-aac-44100.mov 2.1 -c:a aac -ar 44100 -b:a 32k
+make mov-44100-24-stereo.mov 0.1 -ar 44100 -ac 2 -c:a pcm_s24be
+make mov-16000-float.mov 0.2 -ar 16000 -c:a pcm_f32be
 # What telephone systems and recorders keep.
 make wav-8000-adpcm-ms.wav 2.1 -ar 8000 -c:a adpcm_ms
 make wav-22050-adpcm-ima-stereo.wav 0.5 -ar 22050 -ac 2 -c:a adpcm_ima_wav

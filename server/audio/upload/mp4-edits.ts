@@ -13,7 +13,7 @@ const ALL: Presentation = { skip: 0 };
 /** Boxes looked at in one box; real files have a few dozen. */
 const MAX_BOXES = 1_000;
 
-interface Box {
+export interface Box {
   readonly type: string;
   /** Its content. */
   readonly from: number;
@@ -22,10 +22,9 @@ interface Box {
 
 /** The presentation of the first sound track; everything where the file does not say, or not rightly. */
 export function presentationOf(bytes: FileBytes): Presentation {
-  const moov = find(bytes, { type: '', from: 0, to: bytes.length }, 'moov');
-  const mvhd = moov && find(bytes, moov, 'mvhd');
-  if (!moov || !mvhd) return ALL;
-  const track = boxes(bytes, moov).find((box) => box.type === 'trak' && isSound(bytes, box));
+  const mvhd = find(bytes, whole(bytes), 'moov', 'mvhd');
+  if (!mvhd) return ALL;
+  const track = soundTrack(bytes);
   const mdhd = track && find(bytes, track, 'mdia', 'mdhd');
   const elst = track && find(bytes, track, 'edts', 'elst');
   if (!mdhd || !elst) return ALL;
@@ -34,6 +33,14 @@ export function presentationOf(bytes: FileBytes): Presentation {
   if (!edit || !(movieScale > 0) || !(mediaScale > 0)) return ALL;
   const length = edit.duration / movieScale;
   return { skip: edit.mediaTime / mediaScale, ...(length > 0 && { length }) };
+}
+
+const whole = (bytes: FileBytes): Box => ({ type: '', from: 0, to: bytes.length });
+
+/** The first of the tracks with sound. */
+export function soundTrack(bytes: FileBytes): Box | undefined {
+  const moov = find(bytes, whole(bytes), 'moov');
+  return moov && boxes(bytes, moov).find((box) => box.type === 'trak' && isSound(bytes, box));
 }
 
 function isSound(bytes: FileBytes, track: Box): boolean {
@@ -62,7 +69,7 @@ function timescaleOf(bytes: FileBytes, { from, to }: Box): number {
 }
 
 /** The first box of each type in turn, one inside the other. */
-function find(bytes: FileBytes, parent: Box, ...types: readonly string[]): Box | undefined {
+export function find(bytes: FileBytes, parent: Box, ...types: readonly string[]): Box | undefined {
   return types.reduce<Box | undefined>((box, type) => box && boxes(bytes, box).find((child) => child.type === type), parent);
 }
 

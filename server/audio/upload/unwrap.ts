@@ -6,6 +6,7 @@ import { findWavData, isPlaceholder, wavTag } from '../../../engine/audio/wav.ts
 import type { FileBytes, WavData } from '../../../engine/audio/wav.ts';
 import { flvSound } from './flv.ts';
 import { aiffHead, wavHead } from './heads.ts';
+import { withByteOrder } from './mov-pcm.ts';
 import type { FileFormat } from './sniff.ts';
 
 /** `wav` = samples as they lie in a WAV file; `gsm` = blocks of GSM 06.10; `packed` = what the codecs find in a file of this format. */
@@ -29,7 +30,14 @@ export function soundOf(format: FileFormat, bytes: FileBytes): Sound {
   if (format === 'W64') return wavSound(w64AsWav(bytes));
   if (format === 'AU') return { kind: 'packed', format: 'AIFF', bytes: auAsAiff(bytes) };
   if (format === 'FLV') return flashSound(bytes);
+  if (format === 'MP4') return { kind: 'packed', format, bytes: filmOf(bytes) };
   return { kind: 'packed', format, bytes };
+}
+
+function filmOf(bytes: FileBytes): FileBytes {
+  const film = withByteOrder(bytes);
+  if (film) return film;
+  throw new UnreadError('the sound in the MP4 file is PCM with the highest byte first, described in a way that is not read');
 }
 
 function flashSound(bytes: FileBytes): Sound {
