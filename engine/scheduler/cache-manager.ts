@@ -52,7 +52,12 @@ export class CacheManager {
 
   /** Tokens of a waiting sequence whose keys and values are cached; its last token is always computed, to get logits. */
   cachedTokens(sequence: Sequence): number {
-    return this.#prefixes?.peek(sequence.tokens, sequence.salt, sequence.tokens.length - 1) ?? 0;
+    return this.#prefixes?.peek(sequence.tokens, sequence.salt, this.#shareable(sequence)) ?? 0;
+  }
+
+  /** Tokens of a waiting sequence that may come from the cache. Where pages are of prompts alone, what it has answered may stand there as another's prompt. */
+  #shareable({ tokens, numPrompt }: Sequence): number {
+    return Math.min(tokens.length - 1, this.#promptsOnly ? numPrompt : Infinity);
   }
 
   /**
@@ -61,7 +66,7 @@ export class CacheManager {
    */
   admit(sequence: Sequence, reserve: number | undefined): boolean {
     if (this.#table.numFreeRows === 0) return false;
-    const match = this.#prefixes?.match(sequence.tokens, sequence.salt, sequence.tokens.length - 1);
+    const match = this.#prefixes?.match(sequence.tokens, sequence.salt, this.#shareable(sequence));
     // Locked before counting: what it needs itself must not count as room.
     if (match) this.#prefixes!.lock(match.node);
     const needed = ceilDiv(sequence.length, this.pageSize) - (match?.pages.length ?? 0);

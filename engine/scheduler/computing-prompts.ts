@@ -15,7 +15,8 @@ export class ComputingPrompts {
   readonly #tree: RadixCache;
 
   constructor(running: readonly Sequence[], { pageSize, maxRunning, hasStates }: ComputingOptions) {
-    this.#slots = hasStates ? new PagePool(maxRunning) : undefined;
+    // Of those that run, and of as many that take their places in this step.
+    this.#slots = hasStates ? new PagePool(2 * maxRunning) : undefined;
     this.#tree = new RadixCache(pageSize, this.#slots);
     for (const sequence of running) if (sequence.published * pageSize + pageSize <= sequence.numPrompt) this.add(sequence);
   }

@@ -121,7 +121,7 @@ export class Scheduler {
       if (item.count > 1) prefills.push(item);
       else decodes.push(item);
     }
-    this.#schedulePrompts(prefills, budget);
+    this.#schedulePrompts(decodes, prefills, budget);
     // Retracting may have taken pages of a sequence that was scheduled before.
     const live = (item: BatchItem): boolean => item.sequence.status === 'running';
     const placed = (item: BatchItem): BatchItem => (this.#states ? { ...item, state: this.#cache.useState(item) } : item);
@@ -133,7 +133,7 @@ export class Scheduler {
       // What follows a guess counts only once the guess was right.
       sequence.computed += count - drafts.length;
       sequence.again = Math.max(0, sequence.again - count);
-      sequence.hasSampled ||= samples > 0;
+      sequence.hasSampled = samples > 0;
       sequence.pending += samples > 0 ? 1 : 0;
       sequence.verifying = drafts.length > 0;
       sequence.inFlight++;
@@ -239,7 +239,7 @@ export class Scheduler {
   }
 
   /** Fills the step up to `budget` tokens with chunks of prompts: of running sequences first, then of waiting ones that can be admitted. */
-  #schedulePrompts(prefills: BatchItem[], budget: number): void {
+  #schedulePrompts(decodes: readonly BatchItem[], prefills: BatchItem[], budget: number): void {
     // A long prompt leaves a part of every step to the prompts behind it, which may be short.
     const share = this.#queues.waiting.length > 0 ? Math.ceil(budget * LONGEST_SHARE) : budget;
     const prefill = (sequence: Sequence, most = budget): void => {
@@ -255,9 +255,11 @@ export class Scheduler {
     const candidates = budget > 0 ? this.#queues.candidates() : [];
     if (candidates.length === 0) return;
     const computing = this.#computing();
+    // One that has lost its place in this step, with an item in it, would come back to other pages than the item has.
+    const scheduled = new Set([...decodes, ...prefills].map(({ sequence }) => sequence));
     for (const sequence of candidates) {
       if (budget === 0) break;
-      if (sequence.paused) continue;
+      if (sequence.paused || scheduled.has(sequence)) continue;
       if (computing && computing.shared(sequence) - this.#cache.cachedTokens(sequence) >= WORTH_WAITING) continue;
       if (!this.#queues.admit(sequence)) break;
       computing?.add(sequence);

@@ -2,13 +2,16 @@ import type { ChatEvent, TokenLogprob } from '../api.ts';
 import type { TokenLogprobs } from '../runner/logit-processors.ts';
 import { Detokenizer, StopMatcher } from '../text/detokenizer.ts';
 import type { GrammarMatcher } from '../text/grammar.ts';
-import { HarmonyParser } from '../text/harmony.ts';
+import { HARMONY_ENDS, HarmonyParser } from '../text/harmony.ts';
 import type { HarmonyOptions } from '../text/harmony.ts';
 import { OutputParser } from '../text/output-parser.ts';
 import type { AnswerParser, OutputEvent, OutputParserOptions } from '../text/output-parser.ts';
 import type { Tokenizer } from '../text/tokenizer.ts';
 
 type Delta = Extract<ChatEvent, { type: 'delta' }>;
+
+/** Of tokens, which may begin with U+FEFF. */
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** How an answer's text is taken apart. */
 export type ParserOptions = OutputParserOptions | { readonly harmony: HarmonyOptions };
@@ -19,6 +22,8 @@ export interface ChoiceOptions {
   readonly skipSpecialTokens: boolean;
   readonly parser: ParserOptions;
   readonly matcher: GrammarMatcher | undefined;
+  /** The tokens that the answer goes on from, where it is no text of its own. */
+  readonly before?: readonly number[] | undefined;
 }
 
 /** One choice's way from tokens to what its client sees: characters, stop strings, reasoning, tool calls. */
@@ -29,11 +34,13 @@ export class ChatChoice {
   readonly #detokenizer: Detokenizer;
   readonly #stops: StopMatcher;
   readonly #parser: AnswerParser;
+  /** Tokens that close the message that they end an answer with. */
+  readonly #closing: ReadonlySet<unknown>;
   /** Tokens, and their log-probabilities, whose text has not been sent: parts of a character or of a possible stop string. */
   #unsent = 0;
   #logprobs: NonNullable<Delta['logprobs']>[number][] = [];
 
-  constructor(tokenizer: Tokenizer, { index, stop, skipSpecialTokens, parser, matcher }: ChoiceOptions) {
+  constructor(tokenizer: Tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }: ChoiceOptions) {
     this.index = index;
     this.matcher = matcher;
     this.#tokenizer = tokenizer;
@@ -41,9 +48,10 @@ export class ChatChoice {
     const skips = skipSpecialTokens && !('harmony' in parser);
     const read = 'harmony' in parser ? [] : (parser.tokens ?? []);
     const keep = new Set(read.map((spelling) => tokenizer.tokenId(spelling)));
-    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips, keep }));
+    this.#detokenizer = new Detokenizer((ids) => tokenizer.decode(ids, { skipSpecialTokens: skips, keep }), before);
     this.#stops = new StopMatcher(stop);
     this.#parser = 'harmony' in parser ? new HarmonyParser(parser.harmony) : new OutputParser(parser);
+    this.#closing = new Set('harmony' in parser ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : []);
   }
 
   /** Whether the answer called tools. */
@@ -67,7 +75,7 @@ export class ChatChoice {
     const events = this.#parser.push(whole);
     const done = this.#parser.done === true;
     const ended = last || stop !== undefined || done;
-    if (ended) events.push(...this.#parser.finish());
+    if (ended) events.push(...this.#parser.finish(silent && this.#closing.has(token)));
     const deltas = events.map((event) => this.#delta(event));
     // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
     if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
@@ -91,11 +99,11 @@ export class ChatChoice {
   }
 
   #describe(token: number, { logprob, top }: TokenLogprobs): NonNullable<Delta['logprobs']>[number] {
-    const spell = (id: number, value: number): TokenLogprob => ({
-      token: this.#tokenizer.decode([id], { skipSpecialTokens: false }),
-      bytes: [...this.#tokenizer.bytes(id)],
-      logprob: value,
-    });
+    const spell = (id: number, value: number): TokenLogprob => {
+      // Decoded by itself, a token of SentencePiece has lost the space that it begins with.
+      const bytes = this.#tokenizer.bytes(id);
+      return { token: UTF8.decode(bytes), bytes: [...bytes], logprob: value };
+    };
     return { ...spell(token, logprob), top: top.map((other) => spell(other.token, other.logprob)) };
   }
 }

@@ -160,16 +160,23 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const sampling = resolveSampling(request, this.#parts, constraint !== undefined);
     const choices = new Map<Sequence, ChatChoice>();
     const parser = parserOptions(request, prompt, this.#parts.template, constraint);
+    const before = request.prompt !== undefined || request.continueFinalMessage === true ? promptTokens : undefined;
     const matchers = await this.#startMatchers(constraint, request.n ?? 1);
     for (const [index, matcher] of matchers.entries()) {
       const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       sequence.mask = matcher?.mask;
       const { stop = [], skipSpecialTokens = true } = request;
-      choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher }));
+      choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }));
     }
     const job: Job = { request, events, choices, started: false, unfinished: choices.size, paused: false };
-    scheduler.add([...choices.keys()]);
+    try {
+      scheduler.add([...choices.keys()]);
+    } catch (error) {
+      // The queue is full: nobody else knows of them.
+      for (const matcher of matchers) matcher?.dispose();
+      throw error;
+    }
     for (const sequence of choices.keys()) this.#jobs.set(sequence, job);
     return job;
   }
@@ -256,9 +263,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
     this.#parts.scheduler.complete(batch, tokens, (sequence, token, row) => this.#take(sequence, token, logprobs?.[row]), guesses);
   }
 
-  /** A request starts with its first step. */
-  #announce({ prefills }: Batch): void {
-    for (const { sequence } of prefills) {
+  /** A request starts with its first step: that of one whose last token alone is not cached may be a decode. */
+  #announce({ decodes, prefills }: Batch): void {
+    for (const { sequence } of [...decodes, ...prefills]) {
       const job = this.#jobs.get(sequence);
       if (!job || job.started) continue;
       job.started = true;
@@ -280,7 +287,14 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const allowed = choice.matcher?.accept(token) ?? true;
     const ended = stopped || !allowed || choice.matcher?.terminated === true || (this.#parts.eos.has(token) && !request.ignoreEos);
     const last = ended || sequence.tokens.length - sequence.numPrompt >= sequence.maxTokens;
-    const { deltas, stop, done } = choice.take(token, { silent: ended, last, logprobs });
+    let taken: ReturnType<ChatChoice['take']>;
+    try {
+      taken = choice.take(token, { silent: ended, last, logprobs });
+    } catch (error) {
+      // What one answer says must not end the others, as a step that fails does.
+      return this.#failJob(job, 'its text could not be read', error);
+    }
+    const { deltas, stop, done } = taken;
     for (const delta of deltas) events.push(delta);
     if (events.length > READ_AHEAD * job.choices.size) this.#setPaused(job, true);
     const reason = choice.calledTools ? 'tool_calls' : 'stop';
@@ -301,8 +315,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     const failed = (error: unknown): void => {
       const job = this.#jobs.get(sequence);
       if (!job) return;
-      job.events.fail(new EngineError('internal', `the answer's grammar failed: ${String(error)}`, { cause: error }));
-      for (const other of job.choices.keys()) this.#drop(other);
+      this.#failJob(job, 'its grammar failed', error);
       this.#wake();
     };
     const ready = matcher
@@ -312,6 +325,12 @@ export class ChatEngine implements TaskOperations<'chat'> {
         if (this.#masks.delete(sequence)) this.#wake();
       });
     this.#masks.set(sequence, ready);
+  }
+
+  /** Ends one request with an error of ours. */
+  #failJob(job: Job, what: string, error: unknown): void {
+    job.events.fail(new EngineError('internal', `the answer cannot be given: ${what} (${String(error)})`, { cause: error }));
+    for (const other of job.choices.keys()) this.#drop(other);
   }
 
   /** Masks are computed elsewhere while steps run: what has not come in time is not waited for. */

@@ -73,13 +73,22 @@ function renderPrompt(template: ChatTemplate, request: ChatRequest): string {
       template.knowsTools && { tools: tools.map((tool) => asOpenAi(template.isHarmony ? { description: '', ...tool } : tool)) }),
     ...(tools.length > 0 && template.takesXmlTools && { xml_tools: tools.map(asText) }),
   };
-  if (!request.continueFinalMessage)
-    return template.render(messages, variables) + (template.isHarmony ? harmonyOpening(request, template) : '');
-  if (messages.at(-1)?.role !== 'assistant') {
+  if (request.continueFinalMessage && messages.at(-1)?.role !== 'assistant') {
     const param = { param: 'continueFinalMessage' };
     throw new EngineError('invalid_request', "the message to be continued must be the last one, of role 'assistant'", param);
   }
-  return template.renderOpen(messages, variables);
+  if (request.continueFinalMessage) return withoutOpenThoughts(template.renderOpen(messages, variables), request, template);
+  const text = withoutOpenThoughts(template.render(messages, variables), request, template);
+  return text + (template.isHarmony ? harmonyOpening(request, template) : '');
+}
+
+/** A prompt that begins the model's thoughts ends them where a grammar holds all of the answer: that has none, and would be taken for one. */
+function withoutOpenThoughts(prompt: string, request: ChatRequest, template: ChatTemplate): string {
+  const { thoughts } = template;
+  if (!thoughts || !prompt.trimEnd().endsWith(thoughts.open)) return prompt;
+  const constraint = constraintOf(request, template);
+  // As templates write it that are told not to think.
+  return constraint && constraint.type !== 'text_and_calls' ? `${prompt.trimEnd()}\n\n${thoughts.close}\n\n` : prompt;
 }
 
 /** The header of the only message that an answer has which is held to a grammar. */
@@ -144,14 +153,16 @@ export function resolveSampling(
   };
 }
 
+/** Each token once, as the device wants it: keys may spell one in several ways, such as 7 and 07. */
 function readBias(bias: Readonly<Record<string, number>>, vocabulary: number): (readonly [number, number])[] {
-  return Object.entries(bias).map(([key, value]) => {
+  const read = Object.entries(bias).map(([key, value]) => {
     const token = Number(key);
     if (!Number.isInteger(token) || token < 0 || token >= vocabulary) {
       throw new EngineError('invalid_request', `a bias is given for token ${key}; this model has tokens 0 to ${vocabulary - 1}`, { param: 'sampling.logitBias' }); // prettier-ignore
     }
     return [token, value] as const;
   });
+  return [...new Map(read)];
 }
 
 /** Of strict tools that need not be called: a grammar of more takes longer than it is worth (40 tools of ten properties, 24,000: 3 s with 151,665 tokens). */
@@ -198,7 +209,8 @@ export function parserOptions(
   const tools = offered.map(({ name }) => name);
   const separate = request.separateReasoning !== false;
   // What a grammar holds has no messages of its own.
-  if (isHarmony && !constraint) return { harmony: { prompt, separate, tools } };
+  if (isHarmony && !constraint)
+    return { harmony: { prompt, separate, tools, ...(request.parallelToolCalls === false && { single: true }) } };
   const reasoning = thoughts && separate ? { opened: prompt.trimEnd().endsWith(thoughts.open), tags: thoughts } : undefined;
   const held = !forced && request.responseFormat !== undefined;
   return {
@@ -207,6 +219,7 @@ export function parserOptions(
     tokens: [...(tools.length > 0 ? form.tokens : []), ...(thoughts?.tokens ?? [])],
     forced,
     held,
+    continued: request.continueFinalMessage === true,
     single: request.parallelToolCalls === false,
   };
 }

@@ -14,9 +14,23 @@ export class Detokenizer {
   #ids: number[] = [];
   /** ids[0..settled) are context whose text has been given out. */
   #settled = 0;
+  /** Tokens since the text ends within a character; those before may have had no text. */
+  #partial = 0;
 
-  constructor(decode: (ids: readonly number[]) => string) {
+  /** `before`: the tokens of a text that this one goes on from. Without them it begins as a text does: SentencePiece leaves out the space in front of its first word. */
+  constructor(decode: (ids: readonly number[]) => string, before: readonly number[] = []) {
     this.#decode = decode;
+    this.#ids = this.#lastCharacter(before);
+    this.#settled = this.#ids.length;
+  }
+
+  /** The last tokens that end with a whole character; none where there is none. */
+  #lastCharacter(ids: readonly number[]): number[] {
+    for (let count = 1; count <= Math.min(ids.length, MAX_PENDING); count++) {
+      const last = ids.slice(-count);
+      if (!this.#decode(last).endsWith(REPLACEMENT)) return last;
+    }
+    return [];
   }
 
   /** Text that a token completes; '' while it may be part of a character. */
@@ -24,8 +38,7 @@ export class Detokenizer {
     this.#ids.push(id);
     const settledText = this.#decode(this.#ids.slice(0, this.#settled));
     const text = this.#decode(this.#ids);
-    const pending = this.#ids.length - this.#settled;
-    if (text.length <= settledText.length || (text.endsWith(REPLACEMENT) && pending < MAX_PENDING)) return '';
+    if (text.length <= settledText.length || (text.endsWith(REPLACEMENT) && ++this.#partial < MAX_PENDING)) return '';
     return this.#settle(text.slice(settledText.length));
   }
 
@@ -38,6 +51,7 @@ export class Detokenizer {
   #settle(text: string): string {
     this.#ids = this.#ids.slice(this.#settled);
     this.#settled = this.#ids.length;
+    this.#partial = 0;
     return text;
   }
 }

@@ -37,6 +37,8 @@ export interface HarmonyOptions {
   readonly separate: boolean;
   /** Names of the tools offered. */
   readonly tools: readonly string[];
+  /** One call ends the answer. */
+  readonly single?: boolean;
 }
 
 /** Whether a chat template writes Harmony. */
@@ -47,6 +49,7 @@ export function isHarmony(template: string): boolean {
 export class HarmonyParser implements AnswerParser {
   readonly #separate: boolean;
   readonly #tools: ReadonlySet<string>;
+  readonly #single: boolean;
   /** What the message under way is; undefined in a header and between messages. */
   #kind: 'content' | 'reasoning' | 'arguments' | undefined;
   /** Text not yet given away: a header, or what may be the beginning of a tag. */
@@ -58,8 +61,9 @@ export class HarmonyParser implements AnswerParser {
   #spoke = false;
   readonly #spoken = new Set<string>();
 
-  constructor({ prompt, separate, tools }: HarmonyOptions) {
+  constructor({ prompt, separate, tools, single = false }: HarmonyOptions) {
     this.#separate = separate;
+    this.#single = single;
     this.#tools = new Set(tools);
     const header = prompt.slice(prompt.lastIndexOf(START));
     if (header.startsWith(START) && header.includes(MESSAGE)) this.#open(header.slice(0, header.indexOf(MESSAGE)), []);
@@ -69,18 +73,23 @@ export class HarmonyParser implements AnswerParser {
     return this.#calls;
   }
 
+  /** The one call that is wanted is there, whole. */
+  get done(): boolean {
+    return this.#single && this.#calls > 0 && this.#kind !== 'arguments';
+  }
+
   push(text: string): OutputEvent[] {
     const events: OutputEvent[] = [];
     this.#held += text;
-    while (this.#kind ? this.#stepMessage(this.#kind, events) : this.#stepHeader(events));
+    while (!this.done && (this.#kind ? this.#stepMessage(this.#kind, events) : this.#stepHeader(events)));
     return merge(events);
   }
 
-  /** A header that was cut says nothing; of a message that was, what may have been a tag is text. */
-  finish(): OutputEvent[] {
+  /** A header that was cut says nothing; of a message that was, what may have been a tag is text. One that is closed is whole. */
+  finish(closed = false): OutputEvent[] {
     const events: OutputEvent[] = [];
     if (this.#kind) this.#emit(events, this.#kind, this.#held);
-    if (this.#kind === 'arguments') this.#say(events, 'arguments', this.#scan.cut());
+    if (this.#kind === 'arguments') this.#end(events, closed);
     this.#held = '';
     return merge(events);
   }
@@ -109,11 +118,16 @@ export class HarmonyParser implements AnswerParser {
     this.#held = this.#held.slice(end);
     if (!found) return false;
     if (found.tag !== START && found.tag !== CHANNEL) this.#held = this.#held.slice(found.tag.length);
-    if (kind === 'arguments') this.#say(events, kind, this.#scan.close());
-    // A tool without parameters may be called without a word; a client parses what it gets.
-    if (kind === 'arguments' && !this.#spoke) this.#emit(events, kind, '{}');
+    if (kind === 'arguments') this.#end(events, true);
     this.#kind = undefined;
     return true;
+  }
+
+  /** The end of a call's arguments: what is missing of those that are whole, or what is held of those that were cut. */
+  #end(events: OutputEvent[], closed: boolean): void {
+    this.#say(events, 'arguments', closed ? this.#scan.close() : this.#scan.cut());
+    // A tool without parameters may be called without a word; a client parses what it gets.
+    if (closed && !this.#spoke) this.#emit(events, 'arguments', '{}');
   }
 
   /** Begins the message of a header. */

@@ -23,8 +23,8 @@ export interface AnswerParser {
   readonly done?: boolean;
   /** The next piece of the answer. */
   push(text: string): OutputEvent[];
-  /** The end of the answer. */
-  finish(): OutputEvent[];
+  /** The end of the answer. `closed`: by a token that ends a message, and that is none of the text. */
+  finish(closed?: boolean): OutputEvent[];
 }
 
 export interface OutputParserOptions {
@@ -40,6 +40,8 @@ export interface OutputParserOptions {
   readonly forced?: boolean | undefined;
   /** The answer is calls or JSON, which may say what looks like a call: it begins with one or has none. */
   readonly held?: boolean | undefined;
+  /** The answer goes on from a text: white space in front of it is its own. */
+  readonly continued?: boolean | undefined;
   /** One call ends the answer. */
   readonly single?: boolean | undefined;
   /** Special tokens that are read here, and so must be part of the text. */
@@ -92,7 +94,7 @@ export class OutputParser implements AnswerParser {
   #isOver = false;
 
   constructor(options: OutputParserOptions) {
-    const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, single = false } = options;
+    const { reasoning, tools, parameters = [], form = HERMES, forced = false, held = false, continued = false, single = false } = options;
     this.#thoughts = reasoning && (reasoning.tags ?? THINK);
     this.#form = form;
     this.#tools = tools && new Map(tools.map((name, i) => [name, parameters[i]]));
@@ -100,7 +102,7 @@ export class OutputParser implements AnswerParser {
     this.#isHeld = held;
     this.#single = single;
     this.#state = reasoning?.opened ? 'reasoning' : 'content';
-    this.#trim = reasoning !== undefined;
+    this.#trim = reasoning !== undefined && (reasoning.opened || !continued);
     this.#beginContent();
   }
 

@@ -83,8 +83,10 @@ export class Tokenizer {
       const shown = ids.filter((id) => keep!.has(id) || !this.#isHidden(id));
       return this.decode(shown, { skipSpecialTokens: false });
     }
-    if (ids.length === 0) return '';
-    return this.#tokenizer.decode([...ids], { skip_special_tokens: skipSpecialTokens, clean_up_tokenization_spaces: false });
+    // Checkpoints pad their vocabulary: the library has the unknown token for what nothing spells, or stumbles where there is none.
+    const spelled = ids.filter((id) => this.#tokenizer.id_to_token(id) !== undefined);
+    if (spelled.length === 0) return '';
+    return this.#tokenizer.decode(spelled, { skip_special_tokens: skipSpecialTokens, clean_up_tokenization_spaces: false });
   }
 
   #isHidden(id: number): boolean {

@@ -1,6 +1,6 @@
 /** What happens around a chat step: requests that go while masks are computed, and steps that fail. */
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -9,6 +9,7 @@ import type { PlatformWorker } from '../../engine/platform/platform.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
+import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { testDevice } from '../support/device.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
@@ -72,6 +73,23 @@ test('a step of a chat that fails ends the request, and the engine says that it 
   failing(device);
   await expect(tokensOf(engine, plain)).rejects.toMatchObject({ code: 'device_lost' });
   expect(await engine.lost).toContain('x is not a function');
+});
+
+test('a text that cannot be read ends its own request, with all choices; others are answered, and so is the next', async () => {
+  const { engine } = await load();
+  const BAD = 300;
+  const { decode } = Tokenizer.prototype;
+  const spy = vi.spyOn(Tokenizer.prototype, 'decode').mockImplementation(function (this: Tokenizer, ids, options) {
+    if (ids.includes(BAD)) throw new TypeError('x is not a function');
+    return decode.call(this, ids, options);
+  });
+  onTestFinished(() => spy.mockRestore());
+  const bad = { ...plain, n: 2, sampling: { temperature: 0, logitBias: { [BAD]: 100 } } };
+  const [failed, answered] = await Promise.allSettled([tokensOf(engine, bad), tokensOf(engine, { ...plain, maxTokens: 8 })]);
+  expect(failed).toMatchObject({ reason: { code: 'internal', message: expect.stringContaining('x is not a function') as string } });
+  expect(answered).toMatchObject({ value: 8 });
+  expect(await tokensOf(engine, plain)).toBe(3);
+  expect(engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
 });
 
 test('a step of a transcription that fails does the same', async () => {

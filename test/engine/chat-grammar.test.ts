@@ -1,7 +1,7 @@
 /** Constrained answers, drawn at random from what their masks allow, and what becomes of the others when a grammar is slow, hostile or fails. No GPU. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { ChatRequest, ModelInfo } from '../../engine/api.ts';
 import { BlockTable } from '../../engine/cache/block-table.ts';
 import { PagePool } from '../../engine/cache/page-pool.ts';
@@ -62,7 +62,10 @@ function runner(): ChatRunner {
 const URL_OF_WORKER = new URL('../../engine/text/grammar-worker.ts', import.meta.url);
 
 /** The bundled chat model's engine, all but the model. */
-async function load(startWorker = (): PlatformWorker => createNodePlatform().startGrammarWorker!(URL_OF_WORKER)): Promise<ChatEngine> {
+async function load(
+  startWorker = (): PlatformWorker => createNodePlatform().startGrammarWorker!(URL_OF_WORKER),
+  others: Partial<ChatParts> = {},
+): Promise<ChatEngine> {
   const platform = createNodePlatform({ log: () => undefined });
   const folder = await openModelFolder(platform, FOLDER);
   const tokenizer = await Tokenizer.load(folder);
@@ -84,6 +87,7 @@ async function load(startWorker = (): PlatformWorker => createNodePlatform().sta
     grammars: new Grammars(startWorker, () => vocabulary),
     overlap: true,
     priorities: false,
+    ...others,
   };
   return new ChatEngine({ id: 'fake', task: 'chat' } as ModelInfo, parts);
 }
@@ -172,4 +176,98 @@ describe('grammars of a chat engine', () => {
       await engine.close();
     }
   });
+
+  test('a request that the queue has no room for leaves no matcher behind', async () => {
+    const open = new Set<number>();
+    const counted = (): PlatformWorker => {
+      const thread = worker(() => undefined);
+      const post = (message: unknown): void => {
+        const call = message as GrammarCall;
+        if (call.type === 'open') open.add(call.matcher);
+        if (call.type === 'close') open.delete(call.matcher);
+        thread.post(call);
+      };
+      return { ...thread, post };
+    };
+    const engine = await load(counted);
+    try {
+      // 8 run, and 8 wait.
+      const leaving = new AbortController();
+      const results = Array.from({ length: 9 }, () => text(engine, { ...held({ type: 'string' }), n: 2 }, leaving.signal));
+      const refused = await Promise.race(results.map((result) => result.catch((error: unknown) => error)));
+      expect(refused).toMatchObject({ code: 'queue_full' });
+      expect(open.size).toBe(16);
+      leaving.abort();
+      await Promise.allSettled(results);
+      expect(open.size).toBe(0);
+    } finally {
+      await engine.close();
+    }
+  });
+
+  test('an answer that is all held has no thoughts, also where the prompt begins them', async () => {
+    const hasToken = (token: string): boolean => ['<think>', '</think>'].includes(token);
+    const template = new ChatTemplate('{{ tools }}{% for message in messages %}{{ message.content }}{% endfor %}<think>\n', {}, hasToken);
+    const engine = await load(undefined, { template });
+    const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'], additionalProperties: false };
+    const tools = [{ name: 'ping', parameters: schema }];
+    const ask = async (options: Partial<ChatRequest>) => {
+      const answer = { text: '', thoughts: '', calls: '' };
+      for await (const event of engine.chat({ ...plain(200), ...options }, new AbortController().signal)) {
+        if (event.type !== 'delta') continue;
+        answer.text += event.text;
+        answer.thoughts += event.reasoning ?? '';
+        answer.calls += (event.toolCalls ?? []).map(({ name = '', arguments: piece = '' }) => name + piece).join('');
+      }
+      return answer;
+    };
+    try {
+      const json = await ask({ responseFormat: { type: 'json_schema', schema } });
+      expect(JSON.parse(json.text)).toEqual({ ok: expect.any(Boolean) as boolean });
+      expect(json).toMatchObject({ thoughts: '', calls: '' });
+      const called = await ask({ tools, toolChoice: 'required', parallelToolCalls: false });
+      expect(called).toEqual({ text: '', thoughts: '', calls: expect.stringMatching(/^ping\{"ok": (true|false)\}$/) as string });
+      // Other answers begin with the thoughts.
+      expect(await ask({})).toMatchObject({ text: '', thoughts: expect.stringMatching(/\w/) as string });
+    } finally {
+      await engine.close();
+    }
+  });
+});
+
+test('a request whose prompt is cached but for its last token starts as any other, also where it waits for a page', async () => {
+  const pool = new PagePool(6);
+  const limits = { pageSize: 16, maxRunning: 4, prefillChunk: 256, maxQueued: 8, prefixCache: true };
+  let hold: Promise<void> | undefined;
+  let submitted = (): void => {};
+  const held = (batch: Batch): StepResult => {
+    const tokens = Uint32Array.from(batch.sampled, () => 300);
+    const until = hold;
+    submitted();
+    return { tokens: async () => (await until, tokens) };
+  };
+  const engine = await load(undefined, { pool, scheduler: new Scheduler(pool, new BlockTable(4, 6), limits), runner: { run: held } });
+  const ask = async (prompt: readonly number[], maxTokens: number, signal = new AbortController().signal): Promise<string[]> => {
+    const types: string[] = [];
+    for await (const { type } of engine.chat({ messages: [], prompt, sampling: {}, maxTokens, ignoreEos: true }, signal)) types.push(type);
+    return types;
+  };
+  const from = (first: number, count: number): number[] => Array.from({ length: count }, (_, i) => first + i);
+  try {
+    await ask([...from(400, 16), 500], 1);
+    // All other pages are those of one that has left, as long as its step is under way.
+    let release = (): void => {};
+    hold = new Promise((resolve) => (release = resolve));
+    const leaving = new AbortController();
+    submitted = () => setTimeout(() => leaving.abort(), 1);
+    await expect(ask(from(700, 74), 5, leaving.signal)).rejects.toMatchObject({ code: 'aborted' });
+    hold = undefined;
+    submitted = () => {};
+    const waiting = ask([...from(400, 16), 501], 2);
+    await vi.waitFor(() => expect(engine.status()).toMatchObject({ waiting: 1 }));
+    release();
+    expect(await waiting).toEqual(['start', 'delta', 'delta', 'finish']);
+  } finally {
+    await engine.close();
+  }
 });

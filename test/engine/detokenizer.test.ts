@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createNodePlatform } from '../../engine/platform/node.ts';
+import { ChatChoice } from '../../engine/tasks/chat-choice.ts';
 import { Detokenizer, StopMatcher } from '../../engine/text/detokenizer.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { createRng } from '../../engine/util/rng.ts';
@@ -47,6 +48,14 @@ describe('Detokenizer', () => {
     expect(deltas(ids)).toEqual([...new Array<string>(ids.length - 1).fill(''), '🦊', '']);
   });
 
+  test('a character is whole behind any number of tokens without text', () => {
+    const hidden = new Array<number>(20).fill(2);
+    for (const text of ['🦊', '東', 'é']) {
+      const parts = deltas([...tokenizer.encode('a'), ...hidden, ...tokenizer.encode(text), ...hidden, ...tokenizer.encode(text)]);
+      expect(parts.filter((part) => part !== '')).toEqual(['a', text, text]);
+    }
+  });
+
   test('broken bytes are given out as U+FFFD, at the latest when the answer ends', () => {
     const first = tokenizer.encode('🦊')[0]!;
     expect(deltas([first]).join('')).toBe('\ufffd');
@@ -60,6 +69,52 @@ describe('Detokenizer', () => {
       const ids = Array.from({ length: 40 }, () => rng.integer(4096));
       expect(deltas(ids).join('')).toBe(tokenizer.decode(ids));
     }
+  });
+});
+
+describe('a text that goes on from another', () => {
+  const LLAMA = join(fileURLToPath(new URL('../fixtures/gguf/tiny/', import.meta.url)), 'llama-F16.gguf');
+
+  test.each(['Once upon a', 'the 🦊', 'a', 'the '])('keeps the space between words behind %j', async (text) => {
+    // SentencePiece leaves out the space that a text begins with.
+    const pieces = await Tokenizer.load(await openModelFolder(createNodePlatform(), LLAMA));
+    const [the] = pieces.encode('a the', { addSpecialTokens: false }).slice(-1);
+    const decode = (ids: readonly number[]): string => pieces.decode(ids);
+    const before = pieces.encode(text, { addSpecialTokens: true });
+    expect(new Detokenizer(decode).push(the!)).toBe('the');
+    expect(new Detokenizer(decode, before).push(the!)).toBe(' the');
+    expect(text + new Detokenizer(decode, before).push(the!)).toBe(decode([...before, the!]));
+  });
+
+  test('begins with whole characters where the other ends within one', () => {
+    const fox = tokenizer.encode('🦊');
+    const detokenizer = new Detokenizer((ids) => tokenizer.decode(ids), fox.slice(0, 2));
+    expect(
+      tokenizer
+        .encode(' ok')
+        .map((id) => detokenizer.push(id))
+        .join(''),
+    ).toBe(' ok');
+  });
+
+  test('tokens that nothing spells have no text: checkpoints pad their vocabulary', async () => {
+    const pieces = await Tokenizer.load(await openModelFolder(createNodePlatform(), LLAMA));
+    const padding = pieces.vocabulary.tokens.length;
+    const ids = pieces.encode('the boat', { addSpecialTokens: false });
+    for (const skipSpecialTokens of [true, false]) {
+      expect(pieces.decode([padding], { skipSpecialTokens })).toBe('');
+      expect(pieces.decode([padding, ...ids, padding + 1], { skipSpecialTokens })).toBe('the boat');
+    }
+  });
+
+  test('log-probabilities name a token with the space that it has', async () => {
+    const pieces = await Tokenizer.load(await openModelFolder(createNodePlatform(), LLAMA));
+    const [the] = pieces.encode('a the', { addSpecialTokens: false }).slice(-1);
+    const choice = new ChatChoice(pieces, { index: 0, stop: [], skipSpecialTokens: true, parser: {}, matcher: undefined });
+    const logprobs = { logprob: -1, top: [{ token: the!, logprob: -1 }] };
+    const [delta] = choice.take(the!, { silent: false, last: true, logprobs }).deltas;
+    const named = { token: ' the', bytes: [...new TextEncoder().encode(' the')], logprob: -1 };
+    expect(delta).toMatchObject({ text: 'the', logprobs: [{ ...named, top: [named] }] });
   });
 });
 

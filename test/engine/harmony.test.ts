@@ -144,6 +144,7 @@ test('an answer that is held to a grammar has its header written for it, and no 
     tokens: HERMES.tokens,
     forced: true,
     held: false,
+    continued: false,
     single: false,
   });
 });
@@ -156,10 +157,22 @@ test('earlier reasoning goes to the template, beside a call only where there is 
   expect((await understood({ messages: [USER, turn('I look.')] })).text).toContain(`<|channel|>analysis<|message|>I look.<|end|>${called}`);
 });
 
+test('one call ends an answer that is to have no more', async () => {
+  const { options } = await understood({ tools: [WEATHER], parallelToolCalls: false });
+  expect(options).toMatchObject({ harmony: { single: true } });
+  const one = '<|channel|>commentary to=functions.weather<|message|>{"a": 1}<|end|>';
+  const text = `${ANALYSIS}<|start|>assistant${one}<|start|>assistant${one}`;
+  for (const pieces of [[text], Array.from(text)]) {
+    const { calls, content } = parse(pieces, { ...TOOLS, single: true });
+    expect({ calls, content }).toEqual({ calls: [{ name: 'weather', arguments: '{"a": 1}' }], content: '' });
+    expect(parse(pieces, TOOLS).calls).toHaveLength(2);
+  }
+});
+
 test('tags are special tokens, and are read all the same', () => {
   const words = ['<|channel|>', 'analysis', '<|message|>', 'Hm', '<|end|>', '<|start|>', 'assistant', 'final', 'Yes'];
   const decode = (ids: readonly number[], { skipSpecialTokens = true } = {}): string => ids.map((id) => (skipSpecialTokens && words[id]!.startsWith('<|') ? '' : words[id]!)).join(''); // prettier-ignore
-  const tokenizer = { decode } as unknown as Tokenizer;
+  const tokenizer = { decode, tokenId: () => undefined } as unknown as Tokenizer;
   const parser = { harmony: { prompt: '<|start|>assistant', separate: true, tools: [] } };
   const choice = new ChatChoice(tokenizer, { index: 0, stop: [], skipSpecialTokens: true, parser, matcher: undefined });
   const answer = [0, 1, 2, 3, 4, 5, 6, 0, 7, 2, 8];
@@ -170,4 +183,31 @@ test('tags are special tokens, and are read all the same', () => {
   expect(deltas.map(({ text }) => text).join('')).toBe('Yes');
   // Every token is counted once.
   expect(deltas.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(answer.length);
+});
+
+describe('the token that closes a call', () => {
+  const words = ['<|call|>', '<|return|>', ' to=functions.time', '<|message|>', '{', '"a": 1', '}'];
+  const tokenizer = { decode: (ids: readonly number[]) => ids.map((id) => words[id]!).join(''), tokenId: (word: string) => words.indexOf(word) } as unknown as Tokenizer; // prettier-ignore
+  /** The arguments of an answer that a token ends, or the limit of tokens. */
+  function called(tokens: readonly number[], end?: number): string {
+    const parser = { harmony: { prompt: '<|start|>assistant', separate: true, tools: ['time'] } };
+    const choice = new ChatChoice(tokenizer, { index: 0, stop: [], skipSpecialTokens: true, parser, matcher: undefined });
+    const answer = [2, 3, ...tokens, ...(end === undefined ? [] : [end])];
+    const deltas = answer.flatMap((token, i) => {
+      const last = i === answer.length - 1;
+      return choice.take(token, { silent: last && end !== undefined, last, logprobs: undefined }).deltas;
+    });
+    return deltas.flatMap(({ toolCalls = [] }) => toolCalls.map((call) => ('arguments' in call ? call.arguments : ''))).join('');
+  }
+
+  test.each([0, 1])('ends the answer, so that nobody reads it, and what it closes is whole all the same', (end) => {
+    expect(called([4, 5, 6], end)).toBe('{"a": 1}');
+    expect(called([4, 5], end)).toBe('{"a": 1}');
+    expect(called([], end)).toBe('{}');
+  });
+
+  test('is missing where the answer was cut', () => {
+    expect(called([4, 5])).toBe('{"a": 1');
+    expect(called([])).toBe('');
+  });
 });

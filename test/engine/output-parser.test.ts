@@ -131,6 +131,16 @@ describe('output parser', () => {
     for (const pieces of [[both], [...both]]) expect(parse(pieces, options)).toEqual(BOTH);
   });
 
+  test('an answer that goes on from a text keeps the white space in front of it', () => {
+    const reasoning = { opened: false };
+    expect(parse([' jumped', ' over'], { reasoning }).content).toBe('jumped over');
+    expect(parse([' jumped', ' over'], { reasoning, continued: true }).content).toBe(' jumped over');
+    expect(parse(['\nHm.\n</think>\n\nYes'], { reasoning: { opened: true }, continued: true })).toMatchObject({
+      content: 'Yes',
+      reasoning: 'Hm.\n',
+    });
+  });
+
   test('one call ends an answer that is to have no more', () => {
     const options = { ...TOOLS, single: true };
     for (const text of [`Well.\n${call('weather', perth)}\n${call('time', '{}')}`, `${call('weather', perth)} and more`]) {

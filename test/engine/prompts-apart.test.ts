@@ -44,6 +44,20 @@ describe('prompts apart', () => {
     expect(items.map(({ start, count, samples }) => [start, count, samples])).toEqual([[0, 6, 1], [4, 2, 0], [6, expect.any(Number) as number, 1]]); // prettier-ignore
   });
 
+  test('a sequence that lost its place takes nothing of its answer from one whose prompt says the same', async () => {
+    const rig = new Rig({ ...on, maxRunning: 2, preemptionThreshold: 0 });
+    const low = rig.ranked(0, 6, 30);
+    rig.scheduler.add([low]);
+    for (let i = 0; i < 14; i++) await rig.step();
+    const turn = rig.continued(low, 14, 2);
+    rig.scheduler.add([turn]);
+    for (let i = 0; i < 4; i++) await rig.step();
+    const high = [rig.ranked(1, 5, 3), rig.ranked(1, 5, 3)];
+    rig.scheduler.add(high);
+    await rig.drain();
+    expectDone(rig, [low, turn, ...high]);
+  });
+
   test('an answer that is computed again comes before the prompts of a step', async () => {
     const rig = new Rig({ ...on, maxRunning: 2, preemptionThreshold: 0, prefillChunk: 12 });
     const [low, other] = [rig.ranked(0, 6, 12), rig.ranked(2, 6, 10)];

@@ -36,6 +36,12 @@ test('a request overrides each number by itself', () => {
   expect(resolve({ temperature: 0, topK: -1 })).toMatchObject({ temperature: 0, topK: 0 });
 });
 
+test('a token has one bias, however often and in whatever way it is named', () => {
+  const model = { samplingDefaults: samplingDefaults({}, 'model'), vocabulary: 10, eos: new Set<number>() };
+  const { logits } = resolveSampling({ messages: [], sampling: { logitBias: { 7: 100, 3: 1, '07': -100 } } }, model, false);
+  expect(logits?.bias).toEqual([[3, 1], [7, -100]]); // prettier-ignore
+});
+
 test('tokens that stop an answer must exist', () => {
   const model = { samplingDefaults: samplingDefaults({}, 'model'), vocabulary: 10, eos: new Set<number>() };
   const resolve = (stopTokenIds: readonly number[]) => () => resolveSampling({ messages: [], sampling: {}, stopTokenIds }, model, false);

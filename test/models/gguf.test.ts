@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { ChatRequest } from '../../engine/api.ts';
 import { resolveConfig } from '../../engine/config.ts';
 import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -157,4 +158,26 @@ test('200 mutated files are loaded, or refused with one line that names the file
   expect(refused).toBeGreaterThan(100);
   // The others are loaded, each with its buffers.
   expect(most - before).toBeLessThan(512 * 2 ** 20);
+});
+
+test('what goes on from a text begins with the space that it has, a new answer does not', async () => {
+  const engine = await ChatEngine.load(
+    device,
+    platform,
+    { path: join(FOLDER, 'llama-F16.gguf') },
+    resolveConfig({ maxRunningRequests: 1 }),
+  );
+  onTestFinished(() => engine.close());
+  const [the] = (await engine.tokenize({ prompt: 'a the' })).slice(-1);
+  const ask = async (request: Partial<ChatRequest>): Promise<string> => {
+    let text = '';
+    const whole = { messages: [], sampling: { temperature: 0, logitBias: { [the!]: 100 } }, maxTokens: 2, ...request };
+    for await (const event of engine.chat(whole, new AbortController().signal)) if (event.type === 'delta') text += event.text;
+    return text;
+  };
+  const turn = [{ role: 'user', content: 'Hi' }, { role: 'assistant', content: 'Once upon a' }] as const; // prettier-ignore
+  expect(await ask({ prompt: 'Once upon a' })).toBe(' the the');
+  expect(await ask({ prompt: await engine.tokenize({ prompt: 'Once upon a' }) })).toBe(' the the');
+  expect(await ask({ messages: turn, continueFinalMessage: true })).toBe(' the the');
+  expect(await ask({ messages: turn.slice(0, 1) })).toBe('the the');
 });
