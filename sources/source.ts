@@ -138,10 +138,12 @@ function parseUrl(text: string): HubSource | UrlSource {
 
 /** An address of the hub's site is a model there, so that it is cached, checked and found as one. */
 function hubAddress(text: string, url: URL, refuse: (why: string) => SourceError): HubSource {
-  const parts = url.pathname
-    .split('/')
-    .filter((part) => part !== '')
-    .map((part) => decodeURIComponent(part));
+  let parts: string[];
+  try {
+    parts = url.pathname.split('/').flatMap((part) => decodeURIComponent(part) || []);
+  } catch {
+    throw refuse('this is no address: after a % stand two hexadecimal digits');
+  }
   const [owner, name, view, revision, ...path] = parts;
   if (owner === undefined || name === undefined || !['resolve', 'blob', 'tree', 'raw', undefined].includes(view))
     throw refuse('this is no address of a model on the hub');

@@ -2,7 +2,7 @@
 import { readFile, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { chooseFiles } from '../choose.ts';
-import type { ModelFormat } from '../choose.ts';
+import type { ModelFormat, RepoFile } from '../choose.ts';
 import { SourceError } from '../errors.ts';
 import { parseRecipe, recipeOf } from '../recipe.ts';
 import { recommendedModel } from '../recommended.ts';
@@ -163,10 +163,24 @@ async function removeHub(text: string, source: HubSource, cache: string): Promis
   else {
     const model = await findCached(repo, source);
     if (!model) throw notHere(text, cache);
-    for (const { path } of model.files) await rm(join(repo.snapshot(commit), ...path.split('/')), { force: true });
+    const shared = sharedFiles(found, model.files);
+    for (const { path } of model.files) if (!shared.has(path)) await rm(join(repo.snapshot(commit), ...path.split('/')), { force: true });
   }
   await removeUnused(repo);
   return before - (await folderBytes(repo.folder));
+}
+
+/** What other weights that are here need too, such as the voices of Kokoro beside each of its ONNX files. */
+function sharedFiles(here: readonly RepoFile[], removed: readonly { readonly path: string }[]): ReadonlySet<string> {
+  const paths = new Set(removed.map(({ path }) => path));
+  const needed = here.flatMap(({ path }): readonly RepoFile[] => {
+    try {
+      return paths.has(path) ? [] : chooseFiles(here, path).files;
+    } catch {
+      return []; // no file of weights, or not all of it
+    }
+  });
+  return new Set(needed.map(({ path }) => path));
 }
 
 /** Removes commits without files, the names of commits that are gone, and contents that no commit has any more. */

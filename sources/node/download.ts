@@ -102,9 +102,10 @@ async function fetchPieces(job: FileJob, part: PartFile, downloads: Downloads, p
   const real = errors.find((error) => !(error instanceof NoRanges));
   if (real !== undefined) throw real;
   if (errors.length === 0) return;
-  // From the first missing byte to the end, over one connection.
-  const first = missingPieces(part.done, job.size, job.size)[0]!;
-  await downloads.connection(() => fetchPiece(job, part, [first[0], job.size], downloads, true));
+  // Over one connection, and all of it, which comes anyway: a server that has ranges sends the whole file where it is another one than before.
+  downloads.onBytes(-part.bytes);
+  part.forget();
+  await downloads.connection(() => fetchPiece(job, part, [0, job.size], downloads, true));
 }
 
 /** Fetches [from, to), as often as it takes while each try brings something. */

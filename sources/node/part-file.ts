@@ -61,6 +61,11 @@ export class PartFile {
     return rangeBytes(this.#done);
   }
 
+  /** What is here counts no longer. */
+  forget(): void {
+    this.#done = [];
+  }
+
   /** Writes bytes at a position; they count once they are written. */
   async write(position: number, bytes: Uint8Array): Promise<void> {
     try {

@@ -227,4 +227,18 @@ describe('the caches and where they are', () => {
     expect(existsSync(bench.folder)).toBe(false);
     expect((await failure(removeCached('a/b', settings))).kind).toBe('missing');
   });
+
+  test('removes of a file what no other file that is here needs', async () => {
+    const names = ['config.json', 'onnx/model_fp16.onnx', 'onnx/model_quantized.onnx', 'voices/af.bin'];
+    bench.hub.commit(new Map(names.map((name) => [name, distinctBytes(1000, name)])));
+    const pull = (file: string) => bench.pull(`${ID}:onnx/${file}.onnx`);
+    const first = await pull('model_fp16');
+    await pull('model_quantized');
+    const settings = sourceSettings(bench.env());
+    expect(await removeCached(`${ID}:onnx/model_fp16.onnx`, settings)).toBe(1000);
+    expect(existsSync(first.path)).toBe(false);
+    expect((await pull('model_quantized')).fetched).toBe(0);
+    expect(await removeCached(`${ID}:onnx/model_quantized.onnx`, settings)).toBeGreaterThanOrEqual(3000);
+    expect(existsSync(bench.folder)).toBe(false);
+  });
 });

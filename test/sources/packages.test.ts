@@ -256,6 +256,29 @@ describe('an address', () => {
     expect((await pull(source)).fetched).toBe(0);
     server.close();
   });
+
+  test('that gets another file of the same size meanwhile gives that one, no mixture', async () => {
+    const contents = ['a', 'b'].map((letter) => Buffer.alloc(4000, letter));
+    let answers = 0;
+    const server = createServer((request, response) => {
+      // The size, and half of the file; then it is another one.
+      const version = answers++ < 3 ? 0 : 1;
+      const etag = `"${version}"`;
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+      const isRange = from !== undefined && (request.headers['if-range'] ?? etag) === etag;
+      response.writeHead(isRange ? 206 : 200, { etag, ...(isRange && { 'content-range': `bytes ${from}-${to}/4000` }) });
+      response.end(isRange ? contents[version]!.subarray(Number(from), Number(to) + 1) : contents[version]);
+    }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const source = `http://127.0.0.1:${(server.address() as AddressInfo).port}/m.gguf`;
+    const seen: number[] = [];
+    const onProgress = ({ step, done }: { readonly step: string; readonly done: number }): void =>
+      void (step === 'fetching' && seen.push(done));
+    const { path } = await pull(source, { onProgress, tuning: { ...TUNING, pieceBytes: 1000, connections: 1 } });
+    expect(readFileSync(path).equals(contents[1]!)).toBe(true);
+    expect(seen.at(-1)).toBe(4000);
+    server.close();
+  });
 });
 
 /** Asks for the smallest thing that needs the registry. */

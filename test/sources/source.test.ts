@@ -86,6 +86,7 @@ test.each([
   ['https://example.org/..%2fm.gguf', /no name of a file/],
   ['https://huggingface.co/datasets/a/b/c', /no address of a model/],
   ['https://huggingface.co/a/b/resolve/main/..%2f..%2fx', /leads out/],
+  ['https://huggingface.co/a/b/resolve/main/100%.gguf', /no address: after a %/],
 ])('refuses %j', (text, message) => {
   expect(() => parseSource(text)).toThrow(SourceError);
   expect(() => parseSource(text)).toThrow(message);
