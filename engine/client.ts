@@ -10,9 +10,9 @@ import { Caller } from './util/rpc.ts';
 /** A proxy of the engine at the other end of a port. Usable once `ready` has resolved. */
 export type EngineClient = EngineConnection & Operations;
 
-/** The proxy of the engine that `serveEngine` serves at the other end of `port`. */
-export function connectEngine(port: MessagePortLike): EngineClient {
-  const connection = new EngineConnection(port);
+/** The proxy of the engine that `serveEngine` serves at the other end of `port`; `goneWords` are what its calls say once that is gone. */
+export function connectEngine(port: MessagePortLike, goneWords = 'the engine is gone; it is being restarted'): EngineClient {
+  const connection = new EngineConnection(port, goneWords);
   return Object.assign(connection, connection.caller.methods);
 }
 
@@ -24,6 +24,7 @@ class EngineConnection {
   lastHeard = performance.now();
   readonly caller: Caller<typeof OPERATIONS>;
   readonly #post: (message: ClientMessage) => void;
+  readonly #goneWords: string;
   readonly #closed: Promise<void>;
   #info: EngineInfo | undefined;
   #status = EMPTY_STATUS;
@@ -31,7 +32,8 @@ class EngineConnection {
   #ready!: { resolve: () => void; reject: (error: EngineError) => void };
   #resolveClosed!: () => void;
 
-  constructor(port: MessagePortLike) {
+  constructor(port: MessagePortLike, goneWords: string) {
+    this.#goneWords = goneWords;
     this.#post = (message) => port.post(message);
     this.caller = new Caller(OPERATIONS, this.#post);
     this.ready = new Promise((resolve, reject) => (this.#ready = { resolve, reject }));
@@ -43,7 +45,7 @@ class EngineConnection {
   }
 
   info(): EngineInfo {
-    if (!this.#info) throw this.#isClosed ? lost() : new EngineError('device_lost', 'the engine is still loading');
+    if (!this.#info) throw this.#isClosed ? this.#lost() : new EngineError('device_lost', 'the engine is still loading');
     return this.#info;
   }
 
@@ -71,10 +73,12 @@ class EngineConnection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#status = { ...this.#status, state: 'lost', pending: false, running: 0, waiting: 0 };
-    this.#ready.reject(lost());
-    this.caller.fail(lost());
+    this.#ready.reject(this.#lost());
+    this.caller.fail(this.#lost());
     this.#resolveClosed();
   }
-}
 
-const lost = (): EngineError => new EngineError('device_lost', 'the engine is gone; it is being restarted');
+  #lost(): EngineError {
+    return new EngineError('device_lost', this.#goneWords);
+  }
+}

@@ -90,7 +90,7 @@ export async function loadInWorker(
     if (message.type === 'log') log?.(message.line);
     else if (message.type === 'lost') end();
   });
-  const client = connectEngine(messagePort(port1, closed));
+  const client = connectEngine(messagePort(port1, closed), 'the engine in this page stopped; load the model again');
   worker.postMessage({ ...load, type: 'load', port: port2 } satisfies LoadMessage, [port2]);
   const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }));
   aborted.catch(() => {});

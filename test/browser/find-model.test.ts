@@ -1,7 +1,7 @@
 /** Models that a person names or picks, before anything of them is fetched or copied: what they are, or in one sentence why they are refused. Without a browser. */
 import { readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { resolveConfig } from '../../engine/config.ts';
 import { createBrowserPlatform } from '../../engine/platform/browser.ts';
 import { describeModel } from '../../engine/tasks/describe-model.ts';
@@ -9,7 +9,11 @@ import { findModel } from '../../web/src/models/find-model.ts';
 import type { Finder } from '../../web/src/models/find-model.ts';
 import type { HubAccess } from '../../web/src/models/hub-authorization.ts';
 import { requireFit } from '../../web/src/models/fit.ts';
-import type { ModelManifest } from '../../web/src/models/manifest.ts';
+import { AddWork } from '../../web/src/models/add-work.ts';
+import type { ManifestFile, ModelManifest } from '../../web/src/models/manifest.ts';
+import { ModelLibrary } from '../../web/src/models/model-library.ts';
+import { ModelStore } from '../../web/src/models/model-store.ts';
+import type { RecommendedPlace } from '../../web/src/models/recommended-work.ts';
 import { describeFolder, describeGguf, pickedFiles } from '../../web/src/models/picked-model.ts';
 import type { PickedModel } from '../../web/src/models/picked-model.ts';
 import { modelFiles, modelPath } from '../../web/src/worker/model-files.ts';
@@ -242,4 +246,35 @@ describe('files of the person', () => {
     const picked = Object.entries(files).map(([name, text]) => file(`mine/${name}`, text));
     await expect(describeFolder(pickedFiles(picked), readHeaders, signal)).rejects.toThrow(message);
   });
+});
+
+test('an address whose file has the name of a model that is here is not taken for that one', async () => {
+  const library = new ModelLibrary(new ModelStore());
+  const file = (url: string): ManifestFile => ({ name: 'tiny.gguf', size: 5, url, sha256: [] });
+  const manifest: ModelManifest = {
+    id: 'tiny',
+    task: 'chat',
+    modelType: 'llama',
+    source: 'address',
+    files: [file('https://a.example/tiny.gguf')],
+  };
+  library.stored.value = [{ manifest, bytes: 5, complete: true }];
+  const describe = async () => ({ id: 'tiny', task: 'chat', architecture: 'llama', weightBytes: 5 }) as const;
+  const adding = new AddWork({ library, finder: { hub: 'https://hub.example', describe } } as unknown as RecommendedPlace);
+  vi.stubGlobal('navigator', {});
+  vi.stubGlobal('fetch', async () => new Response(null, { headers: { 'content-length': '5' } }));
+  try {
+    await adding.lookUp('https://a.example/tiny.gguf');
+    expect([adding.note.value, library.found.value]).toEqual(['tiny is in the list below already', []]);
+    await adding.lookUp('https://b.example/tiny.gguf');
+    expect(adding.problem.value?.message).toBe('another tiny is in the list below: delete that one to have this one');
+    library.stored.value = [];
+    await adding.lookUp('https://b.example/tiny.gguf');
+    expect([adding.note.value, library.manifest('tiny')?.files[0]?.url]).toEqual([
+      'tiny has 5 B to download; it is listed below',
+      'https://b.example/tiny.gguf',
+    ]);
+  } finally {
+    vi.unstubAllGlobals();
+  }
 });

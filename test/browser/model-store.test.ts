@@ -150,4 +150,39 @@ describe.skipIf(findChromium() === undefined)('stored models, with two tabs on t
     });
     expect(found).toEqual({ kinds: ['quota', 'quota'], listed: [['a', true, undefined]] });
   });
+
+  test('a download that is stopped can be deleted at once, and does not come back', async () => {
+    server.intercept = (path) => (path === '/more.bin' ? 'hang' : undefined);
+    const found = await page.evaluate(async () => {
+      const store = new parleyStore.ModelStore();
+      const files = ['weights.bin', 'more.bin'].map((name) => ({ name, size: 1000, url: name, sha256: [] }));
+      const manifest = { id: 'a', task: 'chat', modelType: '', source: 'address', files } as const;
+      const stop = new AbortController();
+      let hasFirst = (): void => {};
+      const first = new Promise<void>((resolve) => (hasFirst = resolve));
+      const failed: unknown[] = [];
+      const download = (): Promise<unknown> => store.download(manifest, stop.signal, hasFirst).catch(({ name }) => failed.push(name));
+      const begun = download();
+      await first;
+      stop.abort();
+      await store.remove('a');
+      await Promise.all([begun, download()]);
+      return { failed, listed: (await store.list()).length };
+    });
+    server.intercept = undefined;
+    expect(found).toEqual({ failed: ['AbortError', 'AbortError'], listed: 0 });
+  });
+
+  test('what another tab downloads is not deleted, and the person is told', async () => {
+    const message = await page.evaluate(async () => {
+      const store = new parleyStore.ModelStore();
+      let release = (): void => {};
+      void navigator.locks.request('parley-model-a', () => new Promise<void>((resolve) => (release = resolve)));
+      const message = await store.remove('a').catch((error: Error) => error.message);
+      release();
+      await store.remove('a');
+      return message;
+    });
+    expect(message).toBe('a is being written, perhaps by another tab; try again when that is done');
+  });
 });

@@ -103,7 +103,9 @@ describe('the voice', () => {
 });
 
 describe('a preset', () => {
-  const placeWith = (hub: string): { readonly recommended: RecommendedWork; readonly settings: Settings } => {
+  const placeWith = (
+    hub: string,
+  ): { readonly recommended: RecommendedWork; readonly settings: Settings; readonly library: ModelLibrary } => {
     const settings = new Settings(undefined);
     const store = new ModelStore();
     const library = new ModelLibrary(store);
@@ -117,7 +119,7 @@ describe('a preset', () => {
     const describe = (): never => {
       throw new Error('nothing was found');
     };
-    return { recommended: new RecommendedWork({ works, library, settings, finder: { hub, describe } }), settings };
+    return { recommended: new RecommendedWork({ works, library, settings, finder: { hub, describe } }), settings, library };
   };
   const before = { chat: 'parley-chat', speech: 'parley-speech', transcription: 'parley-transcribe' };
 
@@ -129,6 +131,21 @@ describe('a preset', () => {
     await recommended.getPreset('small');
     expect(recommended.note.value).toBe('the preset small takes 374 MB, and this browser gives this page 100 MB more');
     expect(settings.value.models).toEqual(before);
+    vi.unstubAllGlobals();
+  });
+
+  test('that was paused needs room for what is missing yet', async () => {
+    vi.stubGlobal('navigator', {
+      storage: { estimate: () => Promise.resolve({ quota: 2e9, usage: 1.7e9 }), persisted: () => Promise.resolve(false) },
+      locks: { request: () => Promise.reject(new Error('here the download begins')) },
+    });
+    const { recommended, library } = placeWith('http://127.0.0.1:9');
+    const files = [{ name: 'm.gguf', size: 105e6, sha256: [] }];
+    const manifest = { id: 'SmolLM2-135M-Instruct', task: 'chat', modelType: 'llama', source: 'hub', files } as const;
+    library.stored.value = [{ manifest, bytes: 100e6, complete: false }];
+    await recommended.getPreset('small');
+    // 274 of 374 MB, and there are 300.
+    expect(recommended.note.value).toBe('SmolLM2-135M-Instruct: here the download begins');
     vi.unstubAllGlobals();
   });
 

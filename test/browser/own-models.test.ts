@@ -305,4 +305,52 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
     // Random weights: that there is an answer is all that can be said of it.
     await page.locator('.message').nth(1).locator('.markdown', { hasText: /\S/ }).waitFor();
   });
+
+  test('what is deleted while it is checked does not come back', async () => {
+    await store();
+    await page.evaluate(() => {
+      const { digest } = crypto.subtle;
+      crypto.subtle.digest = async (...args) => {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        return digest.apply(crypto.subtle, args);
+      };
+    });
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'transcription', 'checking');
+    await model.getByText('Delete').click();
+    await isStored('no');
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 2500)));
+    expect(await storedFiles()).toEqual([]);
+    await isStored('no');
+  });
+
+  test('after a preset its model answers, not the one that was loaded before', async () => {
+    model = page.locator('[data-model="parley-chat"]');
+    await model.getByText('Load', { exact: true }).click();
+    await waitForState(page, 'chat', 'ready');
+    // The preset's models are here: copies of a bundled one under their names.
+    await page.evaluate(async () => {
+      const models = await (await navigator.storage.getDirectory()).getDirectoryHandle('models');
+      const from = await models.getDirectoryHandle('parley-chat');
+      for (const id of ['SmolLM2-135M-Instruct', 'Kokoro-82M-int8', 'whisper-base']) {
+        const to = await models.getDirectoryHandle(id, { create: true });
+        for await (const [name, handle] of from as unknown as AsyncIterable<[string, FileSystemFileHandle]>) {
+          const file = await handle.getFile();
+          const content = name === 'manifest.json' ? JSON.stringify({ ...JSON.parse(await file.text()), id, source: 'hub' }) : file;
+          const writer = await (await to.getFileHandle(name, { create: true })).createWritable();
+          await writer.write(content);
+          await writer.close();
+        }
+      }
+    });
+    await model.getByText('Verify').click();
+    await page.getByRole('button', { name: 'Use these: preset small' }).click();
+    await page.getByText('The models of small are those of chat').waitFor();
+    await page.locator('nav').getByText('Chat').click();
+    await page.waitForSelector('main.chat');
+    expect(await page.locator('.place').innerText()).toMatch(/^SmolLM2-135M-Instruct in this tab/);
+    await ask(page, 'What is the capital of France?');
+    await page.locator('nav').getByText('Models').click();
+    expect(await page.locator('[data-model="SmolLM2-135M-Instruct"] .state').innerText()).toBe('loaded');
+  });
 });

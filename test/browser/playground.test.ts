@@ -301,6 +301,31 @@ describe.skipIf(findChromium() === undefined)('the playground in Chromium', () =
     expect(await page.locator('.message.assistant .markdown').first().innerText()).toMatch(/Paris/);
   });
 
+  test('a GPU that is lost just when the model is there is lost', async () => {
+    const page = await openPage(context, server.url);
+    // What the page notes of the model once it is loaded takes as long as this test wants.
+    await page.evaluate(() => {
+      const { request } = LockManager.prototype as unknown as { request(...args: unknown[]): Promise<unknown> };
+      const isLoading = (): boolean => document.querySelector('.rail .state[data-task="chat"][data-state="loading"]') !== null;
+      LockManager.prototype.request = async function (this: LockManager, ...args: unknown[]) {
+        if (isLoading()) await new Promise<void>((resolve) => Object.assign(globalThis, { goOn: resolve }));
+        return request.apply(this, args);
+      };
+    });
+    await page.locator('.notice').getByText('Load the model').click();
+    await page.waitForFunction(() => 'goOn' in globalThis);
+    const crash: CDPSession = await browser.newBrowserCDPSession();
+    crash.send('Browser.crashGpuProcess').catch(() => undefined);
+    await waitForState(page, 'chat', 'lost');
+    await page.evaluate(() => (globalThis as unknown as { goOn(): void }).goOn());
+    await page
+      .locator('.rail .state[data-task="chat"]')
+      .and(page.locator('[data-state="ready"]'))
+      .waitFor({ timeout: 2000 })
+      .catch(() => undefined);
+    await waitForState(page, 'chat', 'lost');
+  });
+
   test('markup in an answer is text, and its links are harmless', async () => {
     const page = await openPage(context, server.url);
     const text =

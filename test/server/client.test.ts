@@ -210,6 +210,15 @@ describe('status and the end', () => {
     expect(client.status().state).toBe('lost');
   });
 
+  test('where nobody starts it again, nobody says so', async () => {
+    const { port1 } = new MessageChannel();
+    const port = portOf(port1);
+    const client = connectEngine(port, 'the engine in this tab stopped');
+    port.close();
+    port1.close();
+    await expect(client.ready).rejects.toMatchObject({ code: 'device_lost', message: 'the engine in this tab stopped' });
+  });
+
   test('close() aborts what runs and closes the engine', async () => {
     const { client, engine } = await connectFake({ delay: 10_000 });
     const running = collect(client.chat(CHAT, never)).catch((error: unknown) => error);

@@ -158,7 +158,9 @@ export class App implements Services {
       return this.remote;
     }
     const session = this.sessions[task];
-    let loading = this.#loads.get(task) ?? (session.state.peek().name === 'ready' ? undefined : this.load(task));
+    // What is loaded may be another than what was chosen since, with a preset.
+    const isReady = session.state.peek().name === 'ready' && session.model.peek() === this.settings.data.peek().models[task];
+    let loading = this.#loads.get(task) ?? (isReady ? undefined : this.load(task));
     // The person may have chosen another model meanwhile.
     for (; loading; loading = this.#loads.get(task)) await orAborted(loading, signal);
     const state = session.state.peek();

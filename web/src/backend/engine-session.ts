@@ -67,7 +67,8 @@ export class EngineSession {
       if (loading.signal.aborted) return;
       const info = await this.#start(manifest, stored);
       if (stored) await this.#remember(manifest, info);
-      show({ name: 'ready', info });
+      // It may have been lost meanwhile, which was said then.
+      if (this.#client) show({ name: 'ready', info });
     } catch (error) {
       if (loading.signal.aborted) return;
       this.#stopWorker();
@@ -129,7 +130,7 @@ export class EngineSession {
       else if (message.type === 'lost') this.#lose();
     });
     void closed.then(end);
-    const client = connectEngine(messagePort(port1, closed));
+    const client = connectEngine(messagePort(port1, closed), 'the engine in this tab stopped');
     this.#client = client;
     const model = { ...placedModel(manifest, stored), task: manifest.task };
     const vad = manifest.task === 'transcription' && { vad: new URL(VAD_WEIGHTS, document.baseURI).href };

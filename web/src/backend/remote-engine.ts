@@ -56,9 +56,10 @@ export class RemoteEngine implements TaskEngine {
   }
 
   async *chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatEvent> {
-    const model = await this.model('chat', signal);
-    const body = { ...chatBody(model, request), stream_options: { include_usage: true } };
-    const response = await this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
+    const response = await this.#asModel('chat', signal, (model) => {
+      const body = { ...chatBody(model, request), stream_options: { include_usage: true } };
+      return this.#post('chat', '/chat/completions', JSON.stringify(body), signal, 'application/json');
+    });
     try {
       yield* chatEvents(sseData(response));
     } catch (error) {
@@ -67,15 +68,10 @@ export class RemoteEngine implements TaskEngine {
   }
 
   async *synthesize({ text, voice, speed, seed }: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
-    const body = {
-      model: await this.model('speech', signal),
-      input: text,
-      voice,
-      response_format: 'wav',
-      speed: speed ?? 1,
-      ...(seed !== undefined && { seed }),
-    };
-    const response = await this.#post('speech', '/audio/speech', JSON.stringify(body), signal, 'application/json');
+    const spoken = { input: text, voice, response_format: 'wav', speed: speed ?? 1, ...(seed !== undefined && { seed }) };
+    const response = await this.#asModel('speech', signal, (model) =>
+      this.#post('speech', '/audio/speech', JSON.stringify({ model, ...spoken }), signal, 'application/json'),
+    );
     const bytes = await response.arrayBuffer().catch((error: unknown) => {
       throw this.#interrupted('speech', error, signal);
     });
@@ -125,22 +121,41 @@ export class RemoteEngine implements TaskEngine {
   ): Promise<{ text: string; language?: string; segments?: { start: number; end: number; text: string }[] }> {
     const form = new FormData();
     form.set('file', new Blob([writeWav(samples, ASR_RATE) as Uint8Array<ArrayBuffer>], { type: 'audio/wav' }), 'audio.wav');
-    form.set('model', await this.model('transcription', signal));
     form.set('response_format', format);
     if (language) form.set('language', language);
     if (prompt) form.set('prompt', prompt);
     if (temperature !== undefined) form.set('temperature', String(temperature));
-    const response = await this.#post('transcription', '/audio/transcriptions', form, signal);
+    const response = await this.#asModel('transcription', signal, (model) => {
+      form.set('model', model);
+      return this.#post('transcription', '/audio/transcriptions', form, signal);
+    });
     return response.json().catch((error: unknown) => {
       throw this.#interrupted('transcription', error, signal);
     }) as Promise<{ text: string }>;
   }
 
+  /** Asks for the served model by its name; where that is not known there any more, the server has come back with another one, which is asked for then. */
+  async #asModel(task: ModelTask, signal: AbortSignal, ask: (model: string) => Promise<Response>): Promise<Response> {
+    const known = this.#models.get(task);
+    try {
+      return await ask(known ?? (await this.#firstModel(task, signal)));
+    } catch (error) {
+      if (known === undefined || !(error instanceof EngineError) || this.#models.has(task)) throw error;
+      return ask(await this.#firstModel(task, signal));
+    }
+  }
+
   async #firstModel(task: ModelTask, signal?: AbortSignal): Promise<string> {
     const init = signal ? { signal } : {};
     const response = await this.#fetch(task, '/models', init);
-    const { data } = (await response.json()) as { data: ListedModel[] };
-    const [model] = data;
+    const listed = (await response.json().catch((error: unknown) => {
+      if (signal?.aborted) throw new EngineError('aborted', 'stopped', { cause: error });
+    })) as { readonly data?: unknown } | null | undefined;
+    if (!Array.isArray(listed?.data)) {
+      const server = this.#options.servers[task];
+      throw new EngineError('unsupported', `${server} answers, but not with a list of models: is this the address of the API, as in http://localhost:3000/v1?`); // prettier-ignore
+    }
+    const [model] = listed.data as readonly (ListedModel | undefined)[];
     if (model?.id === undefined)
       throw new EngineError('unsupported', `the ${task} server at ${this.#options.servers[task]} serves no model`);
     const voices = task === 'speech' ? await this.#voices(init) : undefined;
@@ -188,6 +203,8 @@ export class RemoteEngine implements TaskEngine {
       throw new ServerGoneError(await explainUnreachable(url, init.signal ?? null), { cause: error });
     }
     if (response.ok) return response;
+    // The name, as a rule: the server was started again with another model.
+    if (response.status === 404) this.#models.delete(task);
     throw await serverError(response);
   }
 }

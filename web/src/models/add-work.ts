@@ -1,12 +1,14 @@
 /** Adding a model by what a person has: it is looked at first. Goes on while another view is open. */
 import { signal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
+import { SourceError } from '../../../sources/index.ts';
 import { isAbort, toFailure } from '../failure.ts';
 import type { Failure } from '../failure.ts';
 import { formatBytes } from '../util.ts';
 import { findModel } from './find-model.ts';
 import { requireFit, roomHere } from './fit.ts';
 import { manifestBytes } from './manifest.ts';
+import type { ModelManifest } from './manifest.ts';
 import { describeFolder, describeGguf } from './picked-model.ts';
 import type { RecommendedPlace } from './recommended-work.ts';
 
@@ -25,9 +27,14 @@ export class AddWork {
   /** Looks a model up and lists it, with its size: nothing is fetched before the person says so there. */
   lookUp(text: string): Promise<void> {
     return this.#look(async (signal) => {
-      const manifest = await findModel(text, this.#place.finder, signal);
+      const { library, finder } = this.#place;
+      const manifest = await findModel(text, finder, signal);
+      const { id } = manifest;
+      const here = [...library.index.peek(), ...library.stored.peek().map((stored) => stored.manifest)].find((model) => model.id === id);
+      if (here && addresses(here) === addresses(manifest)) return `${id} is in the list below already`;
+      if (here) throw new SourceError('refused', `another ${id} is in the list below: delete that one to have this one`);
       requireFit(manifest, await roomHere());
-      this.#place.library.add(manifest);
+      library.add(manifest);
       return `${manifest.id} has ${formatBytes(manifestBytes(manifest))} to download; it is listed below`;
     });
   }
@@ -70,3 +77,6 @@ export class AddWork {
     if (this.looking.peek() === abort) this.looking.value = undefined;
   }
 }
+
+/** Where a model's files come from: of a hub with the commit. */
+const addresses = ({ files }: ModelManifest): string => files.map(({ url }) => url).join('\n');

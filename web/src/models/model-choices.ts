@@ -34,8 +34,10 @@ export class ModelChoices {
     const { library, remote, sessions } = this.#place;
     if (this.#isServer(task)) return remote.abouts.value[task];
     const state = sessions[task].state.value;
-    const loaded = state.name === 'ready' ? state.info.models.find((model) => model.task === task) : undefined;
-    return loaded ? loadedAbout(loaded) : library.manifest(this.name(task)!)?.about;
+    const name = this.name(task)!;
+    // Another one may be loaded yet.
+    const loaded = state.name === 'ready' ? state.info.models.find((model) => model.task === task && model.id === name) : undefined;
+    return loaded ? loadedAbout(loaded) : library.manifest(name)?.about;
   }
 
   /** The voice for the speech model. */

@@ -32,6 +32,8 @@ export interface StoredModel {
 export type Progress = (done: number, total: number) => void;
 
 const FOLDER = 'models';
+/** How long a deletion waits for who writes the model, ms: a download that was just stopped, or a tab that notes something, ends sooner. */
+const MOMENT = 1000;
 
 /** The models of this origin; every method may throw StoreError. */
 export class ModelStore {
@@ -73,6 +75,8 @@ export class ModelStore {
    */
   async download(manifest: ModelManifest, signal: AbortSignal, progress: Progress, waiting?: () => void): Promise<ModelManifest> {
     const work = async (): Promise<ModelManifest> => {
+      // What is stopped may be deleted already, and begins nothing anew.
+      signal.throwIfAborted();
       const folder = (await this.#modelFolder(manifest.id, true))!;
       const known = await takeUp(folder, manifest);
       return this.#fill(folder, known, progress, (file, advance) => this.#downloadFile(folder, file, signal, advance));
@@ -102,9 +106,12 @@ export class ModelStore {
   /** Notes what a stored model is found to be once it is loaded. */
   async note(id: string, about: ModelAbout): Promise<void> {
     const folder = await this.#modelFolder(id, false);
-    const manifest = folder && (await readManifest(folder));
-    if (!folder || !manifest || JSON.stringify(manifest.about) === JSON.stringify(about)) return;
-    await this.#exclusive(id, () => writeManifest(folder, { ...manifest, about }));
+    if (!folder || JSON.stringify((await readManifest(folder))?.about) === JSON.stringify(about)) return;
+    await this.#exclusive(id, async () => {
+      // As it is now: another tab may have got the model anew, or deleted it, since.
+      const manifest = await readManifest(folder);
+      if (manifest) await writeManifest(folder, { ...manifest, about });
+    });
   }
 
   /** Hashes every stored chunk and removes those that are wrong. Returns the names of files where any was, or is missing. */
@@ -150,10 +157,11 @@ export class ModelStore {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#exclusive(id, async () => {
+    const work = async (): Promise<void> => {
       const folder = await this.#folder(false);
       await folder?.removeEntry(folderName(id), { recursive: true }).catch(() => undefined);
-    });
+    };
+    await this.#exclusive(id, work, { signal: AbortSignal.timeout(MOMENT) });
   }
 
   /** Stores every file of a manifest by `store`, which gives the hashes of its chunks. */
@@ -243,11 +251,17 @@ export class ModelStore {
     return models?.getDirectoryHandle(folderName(id), { create }).catch(() => undefined);
   }
 
-  /** One tab writes a model at a time. */
-  async #exclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
-    return navigator.locks.request(lockOf(id), { ifAvailable: true }, async (lock) => {
-      if (!lock) throw new StoreError('busy', `${id} is being written, perhaps by another tab; try again when that is done`);
+  /** One tab writes a model at a time; throws StoreError('busy') where another does, or does so yet when the signal says that it was waited for long enough. */
+  async #exclusive<T>(id: string, work: () => Promise<T>, wait: LockOptions = { ifAvailable: true }): Promise<T> {
+    const busy = (): StoreError => new StoreError('busy', `${id} is being written, perhaps by another tab; try again when that is done`);
+    let isHeld = false;
+    const held = navigator.locks.request(lockOf(id), wait, async (lock) => {
+      if (!lock) throw busy();
+      isHeld = true;
       return work();
+    });
+    return held.catch((error: unknown) => {
+      throw wait.signal?.aborted && !isHeld ? busy() : error;
     });
   }
 }

@@ -7,6 +7,7 @@ import type { Settings } from '../settings.ts';
 import { findModel } from './find-model.ts';
 import type { Finder } from './find-model.ts';
 import { requireFit, roomHere } from './fit.ts';
+import { manifestBytes } from './manifest.ts';
 import type { ModelManifest } from './manifest.ts';
 import type { ModelLibrary } from './model-library.ts';
 import type { ModelWork, ModelWorks } from './model-work.ts';
@@ -28,6 +29,12 @@ export function pageSource({ sources }: RecommendedModel): string {
 export function pageBytes(model: RecommendedModel): number | undefined {
   const from = pageSource(model);
   return model.sources.find((source) => source.from === from)?.bytes ?? downloadBytes(model);
+}
+
+/** Bytes that have yet to come; of a download that was paused some are here. */
+export function lacking(model: RecommendedModel, library: ModelLibrary): number {
+  const stored = library.stored.value.find(({ manifest }) => manifest.id === model.id);
+  return stored ? manifestBytes(stored.manifest) - stored.bytes : (pageBytes(model) ?? 0);
 }
 
 /** About what it takes of a device in a tab, which computes as little at once as a server on a software adapter. */
@@ -84,8 +91,9 @@ export class RecommendedWork {
 
   /** What is missing of several models, and what they need when all are loaded. */
   #together(name: string, models: readonly RecommendedModel[]): Pick<ModelManifest, 'id' | 'files' | 'about'> {
-    const missing = models.filter(({ id }) => !this.#place.library.isComplete(id));
-    const files = missing.map((model) => ({ name: model.id, size: pageBytes(model) ?? 0, sha256: [] }));
+    const { library } = this.#place;
+    const missing = models.filter(({ id }) => !library.isComplete(id));
+    const files = missing.map((model) => ({ name: model.id, size: lacking(model, library), sha256: [] }));
     return { id: `the preset ${name}`, files, about: { memoryBytes: models.reduce((sum, model) => sum + tabBytes(model), 0) } };
   }
 

@@ -4,7 +4,7 @@ import type { RecommendedModel } from '../../../sources/index.ts';
 import { useApp } from '../app.ts';
 import { ModelItem, WorkBar, WorkLine } from './model-item.tsx';
 import { TokenButton, hostOf } from './hub-access.tsx';
-import { pageBytes, pageSource, tabBytes } from './recommended-work.ts';
+import { lacking, pageBytes, pageSource, tabBytes } from './recommended-work.ts';
 import { formatBytes } from '../util.ts';
 
 /** A recommended model: as any other once it was looked up, before with what the table says of it. */
@@ -80,7 +80,7 @@ export function Presets() {
         {Object.entries(PRESETS).map(([name, preset]) => {
           const models = presetModels(preset);
           const missing = models.filter(({ id }) => !library.isComplete(id));
-          const bytes = missing.reduce((sum, model) => sum + (pageBytes(model) ?? 0), 0);
+          const bytes = missing.reduce((sum, model) => sum + lacking(model, library), 0);
           const memory = models.reduce((sum, model) => sum + tabBytes(model), 0);
           const what = missing.length === 0 ? 'Use these' : `Download ${formatBytes(bytes)}`;
           return (
