@@ -149,6 +149,33 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await expect.poll(() => first.inputValue('main textarea')).toBe('A text to be spoken.');
   });
 
+  test('what was typed at the last visit and is sent now does not come back in the next conversation', async () => {
+    const page = await openPage(context, url);
+    await page.fill('.composer textarea', 'half a thought');
+    await stored(page, 'texts', 1);
+    await page.reload();
+    await expect.poll(() => page.inputValue('.composer textarea')).toBe('half a thought');
+    await page.press('.composer textarea', 'Enter');
+    await page.waitForSelector('.message.assistant[data-status="done"]');
+    await page.getByText('New conversation').click();
+    await page.waitForSelector('.welcome');
+    expect(await page.inputValue('.composer textarea')).toBe('');
+  });
+
+  test('a duplicated tab types into texts of its own', async () => {
+    const first = await openPage(context, url);
+    await first.fill('.composer textarea', 'half a thought');
+    await stored(first, 'texts', 1);
+    // Opened by the page, it gets a copy of the session storage, as a duplicate does.
+    const [second] = await Promise.all([context.waitForEvent('page'), first.evaluate(() => void window.open(location.href))]);
+    await second.waitForSelector('.rail .state');
+    await second.fill('.composer textarea', 'another one');
+    await stored(first, 'texts', 2);
+    for (const page of [first, second]) await page.reload();
+    await expect.poll(() => first.inputValue('.composer textarea')).toBe('half a thought');
+    await expect.poll(() => second.inputValue('.composer textarea')).toBe('another one');
+  });
+
   test('takes are made while another view is open, and kept with their sound', async () => {
     const page = await openPage(context, url, 'speak');
     await page.waitForSelector('main.speak');
@@ -256,6 +283,28 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     expect([await undo(first).count(), await undo(second).count()]).toEqual([0, 0]);
   });
 
+  test('so does a take that another tab deletes while it is made: it does not come back by itself', async () => {
+    const now = Date.now();
+    await context.clock.install({ time: now });
+    const [first, second] = [await openPage(context, url, 'speak'), await openPage(context, url, 'speak')];
+    // Long enough that it would still be made when the deletion can no longer be undone.
+    engine.options = { delays: [0, 4000] };
+    const { aborted } = engine;
+    await first.fill('main textarea', 'One. Two. Three.');
+    await first.locator('main form button').click();
+    await second.waitForSelector('.take[data-status="making"]');
+    await second.locator('.take').getByText('Delete').click();
+    const undo = (page: Page) => page.locator('.rail').getByRole('button', { name: /^Undo/ });
+    await undo(first).waitFor();
+    expect(await first.locator('.take').count()).toBe(0);
+    await first.getByText('Speak', { exact: true }).last().waitFor();
+    for (const page of [first, second]) await page.clock.runFor(11_000);
+    for (const page of [first, second]) await undo(page).waitFor({ state: 'detached' });
+    await stored(first, 'take', 0);
+    expect(engine.aborted).toBe(aborted + 1);
+    expect([await first.locator('.take').count(), await second.locator('.take').count()]).toEqual([0, 0]);
+  });
+
   test('what a full browser does not keep is said above the composer, also on a phone, and no longer once it does', async () => {
     const page = await openPage(context, url);
     await page.setViewportSize({ width: 360, height: 740 });
@@ -269,6 +318,28 @@ describe.skipIf(findChromium() === undefined)('work is kept', () => {
     await page.locator('.composer [role="alert"]').waitFor({ state: 'detached' });
     await page.reload();
     await expect.poll(() => questions(page)).toEqual(['Not kept', 'Kept']);
+  });
+
+  test('a turn that was refused in the middle of a conversation stays, and is kept with the next', async () => {
+    await context.addInitScript(() => {
+      const put = IDBObjectStore.prototype.put;
+      IDBObjectStore.prototype.put = function (value: unknown) {
+        if ('isFull' in globalThis) throw new DOMException('', 'QuotaExceededError');
+        return put.call(this, value);
+      };
+    });
+    const page = await openPage(context, url);
+    await ask(page, 'One?');
+    await page.evaluate(() => Object.assign(globalThis, { isFull: true }));
+    await ask(page, 'Two?');
+    await page.locator('.composer [role="alert"]').waitFor();
+    await page.evaluate(() => Reflect.deleteProperty(globalThis, 'isFull'));
+    await ask(page, 'Three?');
+    expect(engine.chats.at(-1)!.messages.map(({ content }) => content)).toEqual(['One?', 'Hello there!', 'Two?', 'Hello there!', 'Three?']);
+    await expect.poll(() => questions(page)).toEqual(['One?', 'Two?', 'Three?']);
+    await page.reload();
+    await expect.poll(() => questions(page)).toEqual(['One?', 'Two?', 'Three?']);
+    expect(await answers(page)).toHaveLength(3);
   });
 
   test('what a browser refuses to keep at once is said with its reason', async () => {

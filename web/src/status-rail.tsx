@@ -34,6 +34,8 @@ export function StatusRail() {
         <button
           class="plain"
           onClick={() => {
+            // Another tab has taken it: it is in charge here too, and there is nothing to wait for.
+            if (update.state !== 'installed') return location.reload();
             navigator.serviceWorker.addEventListener('controllerchange', () => location.reload(), { once: true });
             update.postMessage('take-over');
           }}

@@ -7,58 +7,79 @@ import workletUrl from './capture-worklet.ts?worker&url';
 export const CAPTURE_RATE = 16000;
 const KEPT_LEVELS = 400;
 
+/** What one recording holds open. */
+interface Recording {
+  readonly stream: MediaStream;
+  readonly context: AudioContext;
+  /** What it has heard. */
+  readonly blocks: Float32Array[];
+}
+
 /** Opens at `start`, is closed by `stop`; tracks are ended so that the browser's recording mark goes out. */
 export class Microphone {
   /** Loudness 0..1 of the latest blocks of 20 ms. */
   readonly levels = signal<readonly number[]>([]);
   readonly seconds = signal(0);
-  #stream: MediaStream | undefined;
-  #context: AudioContext | undefined;
-  #blocks: Float32Array[] = [];
+  #recording: Recording | undefined;
+  /** Aborted by what ends an opening that goes on: the browser may be asking the person for as long as they like. */
+  #opening = new AbortController();
 
-  /** Throws an Error whose message tells the person what is wrong. */
+  /**
+   * Throws an Error whose message tells the person what is wrong, and an AbortError when `stop` or another start comes before it is open: then nothing is
+   * left open.
+   */
   async start(constraints: SettingsData['microphone']): Promise<void> {
     const devices = navigator.mediaDevices as MediaDevices | undefined;
     if (!devices) throw new Error('Browsers give the microphone only to pages on https or localhost; this address is neither.');
-    this.#blocks = [];
+    void this.stop();
+    const { signal } = this.#opening;
     this.levels.value = [];
     this.seconds.value = 0;
     // The browser resamples to this rate; one that cannot gives its own, and stop() converts. Made before the microphone opens, so
     // that the first syllable has somewhere to go.
-    this.#context = await openContext();
-    await this.#context.audioWorklet.addModule(workletUrl);
+    const context = openContext();
+    let stream: MediaStream | undefined;
     try {
-      this.#stream = await devices.getUserMedia({ audio: { channelCount: 1, ...constraints } });
+      await context.audioWorklet.addModule(workletUrl);
+      signal.throwIfAborted();
+      stream = await devices.getUserMedia({ audio: { channelCount: 1, ...constraints } });
+      signal.throwIfAborted();
     } catch (error) {
-      await this.stop();
+      await close(context, stream);
+      signal.throwIfAborted();
       throw new Error(explain(error), { cause: error });
     }
-    const source = this.#context.createMediaStreamSource(this.#stream);
-    const capture = new AudioWorkletNode(this.#context, 'capture', { numberOfOutputs: 0 });
-    capture.port.onmessage = ({ data }: MessageEvent<Float32Array>) => this.#take(data);
+    const blocks: Float32Array[] = [];
+    this.#recording = { stream, context, blocks };
+    const source = context.createMediaStreamSource(stream);
+    const capture = new AudioWorkletNode(context, 'capture', { numberOfOutputs: 0 });
+    capture.port.onmessage = ({ data }: MessageEvent<Float32Array>) => {
+      blocks.push(data);
+      this.#show(data, context.sampleRate);
+    };
     source.connect(capture);
   }
 
   /** Closes the microphone; returns what it heard at 16 kHz. */
   async stop(): Promise<Float32Array> {
-    const rate = this.#context?.sampleRate ?? CAPTURE_RATE;
-    for (const track of this.#stream?.getTracks() ?? []) track.stop();
-    await this.#context?.close();
-    this.#context = undefined;
-    this.#stream = undefined;
-    const samples = new Float32Array(this.#blocks.reduce((sum, block) => sum + block.length, 0));
+    this.#opening.abort();
+    this.#opening = new AbortController();
+    const recording = this.#recording;
+    this.#recording = undefined;
+    if (!recording) return new Float32Array(0);
+    const { context, stream, blocks } = recording;
+    await close(context, stream);
+    const samples = new Float32Array(blocks.reduce((sum, block) => sum + block.length, 0));
     let at = 0;
-    for (const block of this.#blocks) {
+    for (const block of blocks) {
       samples.set(block, at);
       at += block.length;
     }
-    this.#blocks = [];
-    return resample(samples, rate, CAPTURE_RATE);
+    return resample(samples, context.sampleRate, CAPTURE_RATE);
   }
 
-  #take(block: Float32Array): void {
-    this.#blocks.push(block);
-    this.seconds.value += block.length / (this.#context?.sampleRate ?? CAPTURE_RATE);
+  #show(block: Float32Array, rate: number): void {
+    this.seconds.value += block.length / rate;
     const levels: number[] = [];
     const size = 320;
     for (let at = 0; at + size <= block.length; at += size) levels.push(Math.min(1, 4 * rms(block.subarray(at, at + size))));
@@ -66,7 +87,12 @@ export class Microphone {
   }
 }
 
-async function openContext(): Promise<AudioContext> {
+async function close(context: AudioContext, stream: MediaStream | undefined): Promise<void> {
+  for (const track of stream?.getTracks() ?? []) track.stop();
+  await context.close();
+}
+
+function openContext(): AudioContext {
   try {
     return new AudioContext({ sampleRate: CAPTURE_RATE });
   } catch {

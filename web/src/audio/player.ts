@@ -34,6 +34,8 @@ export class Player {
   #ended = true;
   #frame = 0;
   #drained: (() => void) | undefined;
+  /** Counts what is asked of it. */
+  #asked = 0;
 
   /** Call in a click or key handler: makes sound possible later. */
   unlock(rate = this.#rate): void {
@@ -77,6 +79,12 @@ export class Player {
     this.finish();
   }
 
+  /** For a sound that has to be read before it can be loaded: the function says whether nothing else has been asked of the player since. */
+  ask(): () => boolean {
+    const asked = ++this.#asked;
+    return () => asked === this.#asked;
+  }
+
   /** Plays from `seconds` on. */
   playFrom(seconds: number): void {
     this.pause();
@@ -87,6 +95,7 @@ export class Player {
   }
 
   pause(): void {
+    this.#asked++;
     cancelAnimationFrame(this.#frame);
     if (this.#context && this.#gain && this.#scheduled.length > 0) {
       const now = this.#context.currentTime;

@@ -69,8 +69,11 @@ export class ConversationStore {
     this.#add({ ...data, title: `${data.title} (branch)`, created: now, updated: now, messages });
   }
 
-  /** Applies an edit to what is stored of a conversation (`fallback` if nothing is), tells other tabs, and returns what is stored then. Never rejects. */
-  async store(fallback: ConversationData, edit: Edit): Promise<ConversationData> {
+  /**
+   * Applies an edit to what is stored of a conversation (`fallback` if nothing is), tells other tabs, and returns what is stored then; undefined where
+   * the browser refused. Never rejects.
+   */
+  async store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined> {
     if (fallback.id === this.currentId.peek()) siteStorage('sessionStorage')?.setItem(CURRENT, fallback.id);
     try {
       const stored = await this.#history.edit(fallback, edit);
@@ -79,7 +82,7 @@ export class ConversationStore {
       return stored;
     } catch (error) {
       this.#complain(error);
-      return edit(fallback);
+      return undefined;
     }
   }
 

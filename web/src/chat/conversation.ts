@@ -64,8 +64,8 @@ export type AnswerListener = (event: { readonly type: 'text'; readonly text: str
 
 /** Where changes of a conversation are kept. */
 export interface EditStore {
-  /** Applies a change to what is stored of it, or to `fallback` where nothing is; gives what is stored then. */
-  store(fallback: ConversationData, edit: Edit): Promise<ConversationData>;
+  /** Applies a change to what is stored of it, or to `fallback` where nothing is; gives what is stored then, undefined where the browser refused. */
+  store(fallback: ConversationData, edit: Edit): Promise<ConversationData | undefined>;
 }
 
 /** ms between two savings of an answer that is being written. */
@@ -87,6 +87,8 @@ export class Conversation {
   readonly #store: EditStore;
   #stored: ConversationData;
   readonly #pending = new Set<Edit>();
+  /** Of these, the ones that the browser refused to keep, oldest first: they are stored with the next. */
+  #refused: readonly Edit[] = [];
   /** Answers that this tab is writing: here it knows more than the store. */
   readonly #own = new Map<string, Message>();
   /** Answers that another tab is writing. */
@@ -170,8 +172,13 @@ export class Conversation {
     this.#pending.add(dated);
     this.#show();
     return async () => {
-      this.#stored = await this.#store.store(this.#stored, dated);
-      this.#pending.delete(dated);
+      const edits = [...this.#refused, dated];
+      this.#refused = [];
+      const stored = await this.#store.store(this.#stored, chain(...edits));
+      if (stored) {
+        this.#stored = stored;
+        for (const kept of edits) this.#pending.delete(kept);
+      } else this.#refused = [...edits, ...this.#refused];
       this.#show();
     };
   }
@@ -267,7 +274,8 @@ export class Conversation {
           pacer.add(event.text);
           listener?.({ type: 'text', text: event.text });
         }
-        if (performance.now() - saved < SAVE_EVERY) continue;
+        // What was refused is kept with the next change: each state of an answer would be one more.
+        if (performance.now() - saved < SAVE_EVERY || this.#refused.length > 0) continue;
         saved = performance.now();
         void this.change(update({ ...message.data(), text: pacer.text, ...(thoughts.text !== '' && { thoughts: thoughts.text }) }));
       }

@@ -28,6 +28,7 @@ export class SpeechWork {
       isRunning: ({ status }) => status === 'making',
       revive: (data, isAlive) => new Take(data.status === 'making' && !isAlive ? { ...data, status: 'stopped' } : data),
       labelOf: ({ voice }) => `take of ${voice}`,
+      leave: (take) => this.#leave(take),
     });
     app.work.texts.keep(() => 'speak', this.text);
   }
@@ -37,6 +38,8 @@ export class SpeechWork {
     const { speed, seed } = this.#app.settings.data.peek().speech;
     const { voice } = this.#app.choices;
     this.player.unlock();
+    // What was heard before has no button any more: the player belongs to this take.
+    this.player.pause();
     this.#abort = new AbortController();
     const { signal } = this.#abort;
     const take = new Take(emptyTake(newId(), this.text.peek().trim(), voice, speed), new Float32Array(0));
@@ -56,20 +59,25 @@ export class SpeechWork {
 
   /** Plays a take from a place, seconds. */
   async play(take: Take, seconds: number): Promise<void> {
-    this.player.unlock(take.rate);
-    const samples = await take.sound(this.#app);
-    if (this.currentId.peek() !== take.id) this.player.load(samples, take.rate);
+    if (this.currentId.peek() !== take.id) this.player.clear();
     this.currentId.value = take.id;
+    this.player.unlock(take.rate);
+    const isWanted = this.player.ask();
+    const samples = await take.sound(this.#app);
+    if (!isWanted()) return;
+    if (this.player.duration.peek() === 0) this.player.load(samples, take.rate);
     this.player.playFrom(seconds);
   }
 
   remove(take: Take): void {
-    if (this.making.peek() === take) this.#abort.abort();
-    if (this.currentId.peek() === take.id) {
-      this.player.clear();
-      this.currentId.value = '';
-    }
     this.takes.remove(take);
+  }
+
+  #leave(take: Take): void {
+    if (this.making.peek() === take) this.#abort.abort();
+    if (this.currentId.peek() !== take.id) return;
+    this.player.clear();
+    this.currentId.value = '';
   }
 
   /** The player hears a take only while it is not playing another one. */

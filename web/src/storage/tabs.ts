@@ -28,6 +28,16 @@ export class Tabs {
     return locks ? locks.request(lockOf(job), work) : work();
   }
 
+  /** Holds a name for as long as this page lives; false when another tab goes on holding it. A page that is loaded again gets it from the one before. */
+  async claim(name: string): Promise<boolean> {
+    const locks = await tabLocks();
+    if (!locks) return true;
+    return new Promise((resolve) => {
+      const hold = (): Promise<never> => (resolve(true), new Promise<never>(() => undefined));
+      locks.request(lockOf(name), { signal: AbortSignal.timeout(CLAIM_MS) }, hold).catch(() => resolve(false));
+    });
+  }
+
   /** Resolves when no tab holds the job; at once where the browser gives the page no locks. */
   async released(job: string): Promise<void> {
     const locks = await tabLocks();
@@ -41,6 +51,9 @@ export class Tabs {
     return new Set(held.map(({ name }) => name!.replace(lockOf(''), '')));
   }
 }
+
+/** ms in which the page before this one has surely gone. */
+const CLAIM_MS = 1000;
 
 const lockOf = (job: string): string => `parley-job-${job}`;
 

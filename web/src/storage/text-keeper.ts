@@ -22,8 +22,8 @@ export class TextKeeper {
   readonly #database: Database;
   readonly #store: string;
   readonly #tabs: Tabs;
-  readonly #tab: string;
-  readonly #found: Promise<ReadonlyMap<string, string>>;
+  readonly #tab: Promise<string>;
+  readonly #found: Promise<Map<string, string>>;
   readonly #unsaved = new Map<string, string | undefined>();
   #saving = false;
 
@@ -31,11 +31,7 @@ export class TextKeeper {
     this.#database = database;
     this.#store = store;
     this.#tabs = tabs;
-    const storage = siteStorage('sessionStorage');
-    this.#tab = storage?.getItem(TAB) ?? newId();
-    storage?.setItem(TAB, this.#tab);
-    // For as long as the tab lives, its texts are nobody else's.
-    void tabs.hold(this.#tab, () => new Promise<never>(() => undefined));
+    this.#tab = this.#claim();
     this.#found = this.#load().catch(() => new Map());
   }
 
@@ -49,17 +45,34 @@ export class TextKeeper {
       text.subscribe((value) => {
         if (value === last) return;
         last = value;
+        // What was found is old now: a conversation that is made later must not begin with it.
+        found.delete(key());
         void this.#save(key(), value === initial ? undefined : value);
       });
     });
   }
 
+  /**
+   * The name of this tab, which stays over a reload; for as long as the tab lives, its texts are nobody else's. A duplicated tab finds the name of the
+   * first one in its storage, and takes one of its own.
+   */
+  async #claim(): Promise<string> {
+    const storage = siteStorage('sessionStorage');
+    const before = storage?.getItem(TAB);
+    if (before && (await this.#tabs.claim(before))) return before;
+    const tab = newId();
+    storage?.setItem(TAB, tab);
+    await this.#tabs.claim(tab);
+    return tab;
+  }
+
   /** By key: this tab's own texts, else the newest of a tab that is gone. */
-  async #load(): Promise<ReadonlyMap<string, string>> {
+  async #load(): Promise<Map<string, string>> {
+    const here = await this.#tab;
     const texts = await this.#database.all<KeptText>(this.#store);
     const alive = await this.#tabs.held();
-    const mine = texts.filter(({ tab }) => tab === this.#tab || !alive.has(tab)).sort((a, b) => a.time - b.time);
-    const [others, own] = [mine.filter(({ tab }) => tab !== this.#tab), mine.filter(({ tab }) => tab === this.#tab)];
+    const mine = texts.filter(({ tab }) => tab === here || !alive.has(tab)).sort((a, b) => a.time - b.time);
+    const [others, own] = [mine.filter(({ tab }) => tab !== here), mine.filter(({ tab }) => tab === here)];
     for (const { key, tab, time } of others) if (Date.now() - time > LONGEST_MS) void this.#write({ key, tab }, undefined);
     return new Map([...others, ...own].map(({ key, text }) => [key, text]));
   }
@@ -72,7 +85,7 @@ export class TextKeeper {
     for (const [next, value] of this.#unsaved) {
       this.#unsaved.delete(next);
       // Where nothing can be kept, the person has been told of the work itself.
-      await this.#write({ key: next, tab: this.#tab }, value).catch(() => undefined);
+      await this.#write({ key: next, tab: await this.#tab }, value).catch(() => undefined);
     }
     this.#saving = false;
   }

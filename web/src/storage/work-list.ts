@@ -25,6 +25,8 @@ interface Options<Data extends WorkData, Item extends WorkItem<Data>> {
   /** Makes an item of what is stored. `isAlive`: some tab works on it; a running one that nobody works on has stopped. */
   readonly revive: (data: Data, isAlive: boolean) => Item;
   readonly labelOf: (item: Item) => string;
+  /** Ends what goes on with an item that is taken away: its job, and its sound. */
+  readonly leave: (item: Item) => void;
 }
 
 export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
@@ -32,7 +34,9 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
   readonly #place: WorkPlace;
   readonly #options: Options<Data, Item>;
   /** Items whose job runs in this tab: here it knows more than the store. */
-  readonly #own = new Set<string>();
+  readonly #own = new Map<string, Item>();
+  /** Deleted for good: what their jobs still store must not bring them back. */
+  readonly #purged = new Set<string>();
   readonly #followed = new Set<string>();
 
   constructor(place: WorkPlace, options: Options<Data, Item>) {
@@ -58,22 +62,23 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
     const { work, tabs } = this.#place;
     this.#insert(item);
     await tabs.hold(item.id, async () => {
-      this.#own.add(item.id);
+      this.#own.set(item.id, item);
       await work.put(this.#options.kind, item.data());
       await job();
-      await work.put(this.#options.kind, item.data());
+      if (!this.#purged.has(item.id)) await work.put(this.#options.kind, item.data());
       this.#own.delete(item.id);
     });
   }
 
   /** Stores how far a job has come. */
   save(item: Item): void {
-    void this.#place.work.put(this.#options.kind, item.data());
+    if (!this.#purged.has(item.id)) void this.#place.work.put(this.#options.kind, item.data());
   }
 
   /** Deletes an item; for some seconds that can be undone. */
   remove(item: Item): void {
     const removed = Date.now();
+    this.#options.leave(item);
     this.#drop(item.id);
     void this.#mark(item, removed);
     this.#offerUndo(item, removed);
@@ -86,7 +91,10 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
       this.#insert(item);
       void this.#mark(item, undefined);
     };
-    const purge = (): void => void work.remove(this.#options.kind, id);
+    const purge = (): void => {
+      this.#purged.add(id);
+      void work.remove(this.#options.kind, id);
+    };
     // What an earlier visit deleted may be over the time already.
     if (Date.now() >= removed + UNDO_MS) purge();
     else deletions.offer({ id, label: this.#options.labelOf(item), undo, purge }, removed);
@@ -99,16 +107,24 @@ export class WorkList<Data extends WorkData, Item extends WorkItem<Data>> {
   }
 
   async #reload(id: string): Promise<void> {
-    if (this.#own.has(id)) return;
     const data = await this.#place.work.get<Data>(this.#options.kind, id);
+    const own = this.#own.get(id);
     const shown = this.#items.peek().find((item) => item.id === id);
     if (data && data.removed === undefined) {
       this.#place.deletions.forget(id);
-      await this.#show(data);
-    } else {
-      this.#drop(id);
-      if (shown && data?.removed !== undefined) this.#offerUndo(shown, data.removed);
+      if (!own) await this.#show(data);
+      else if (!shown) this.#insert(own);
+      return;
     }
+    if (!data) {
+      this.#purged.add(id);
+      this.#place.deletions.forget(id);
+    }
+    if (!shown) return;
+    // Somebody may be making or hearing it here: that stops, as an answer does.
+    this.#options.leave(shown);
+    this.#drop(id);
+    if (data?.removed !== undefined) this.#offerUndo(shown, data.removed);
   }
 
   async #show(data: Data): Promise<void> {

@@ -24,6 +24,8 @@ export class WorkStore {
   /** Set when the browser refuses to keep work. */
   readonly problem = signal('');
   readonly texts: TextKeeper;
+  /** Owners of sounds of which a piece is missing; as long as there are any, the problem is not over. */
+  readonly #cut = new Set<string>();
   readonly #tabs: Tabs;
   readonly #database = new Database({
     name: 'parley-work',
@@ -64,9 +66,14 @@ export class WorkStore {
     this.#tabs.tell({ kind, id: fallback.id });
   }
 
-  /** Stores piece `index` of a sound. */
+  /** Stores piece `index` of a sound. After one that could not be kept none is: it would be heard in the place of the missing one. */
   async putSound(owner: string, index: number, samples: Float32Array): Promise<void> {
-    await this.#write([SOUNDS], (use) => use(SOUNDS).put(samples, [owner, index]));
+    if (this.#cut.has(owner)) return;
+    await this.#write(
+      [SOUNDS],
+      (use) => use(SOUNDS).put(samples, [owner, index]),
+      () => this.#cut.add(owner),
+    );
   }
 
   /** The pieces of a sound, joined; empty when nothing is stored. */
@@ -80,6 +87,7 @@ export class WorkStore {
 
   /** Deletes a record with its sound. */
   async remove(kind: WorkKind, id: string): Promise<void> {
+    this.#cut.delete(id);
     await this.#write([kind, SOUNDS], (use) => {
       use(kind).delete(id);
       use(SOUNDS).delete(piecesOf(id));
@@ -90,9 +98,15 @@ export class WorkStore {
   async #write(
     stores: readonly string[],
     act: (use: (store: string) => IDBObjectStore, step: (work: () => void) => void) => void,
+    refused?: () => void,
   ): Promise<void> {
-    const writing = this.#database.run(stores, 'readwrite', (use, _give, step) => act(use, step)).then(() => (this.problem.value = ''));
-    await this.#guard(writing, undefined);
+    const writing = this.#database.run(stores, 'readwrite', (use, _give, step) => act(use, step));
+    const kept = await this.#guard(
+      writing.then(() => true),
+      false,
+    );
+    if (!kept) refused?.();
+    else if (this.#cut.size === 0) this.problem.value = '';
   }
 
   async #guard<T>(work: Promise<T>, otherwise: T): Promise<T> {

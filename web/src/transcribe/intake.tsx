@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { Microphone } from '../audio/microphone.ts';
 import { useIsReady } from '../engine-notice.tsx';
+import { isAbort } from '../failure.ts';
 import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
 import { formatTime } from '../util.ts';
@@ -35,7 +36,8 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
       await microphone.start(app.settings.data.peek().microphone);
       recording.value = true;
     } catch (error) {
-      problem.value = error instanceof Error ? error.message : String(error);
+      // The view was left, or the button pressed again, before it was open.
+      if (!isAbort(error)) problem.value = error instanceof Error ? error.message : String(error);
     }
   };
   return (

@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import { decodeAudio } from '../audio/decode.ts';
 import type { DecodedSound } from '../audio/decode.ts';
+import { orAborted } from '../util.ts';
 
 export class Reading {
   readonly name: string;
@@ -13,7 +14,9 @@ export class Reading {
 
   constructor(file: File) {
     this.name = file.name;
-    this.sound = decodeAudio(file, { signal: this.#abort.signal, onProgress: (done) => (this.done.value = done) });
+    const { signal } = this.#abort;
+    // The browser's own decoders go on after `cancel`; nobody has to wait for them.
+    this.sound = orAborted(decodeAudio(file, { signal, onProgress: (done) => (this.done.value = done) }), signal);
   }
 
   cancel(): void {

@@ -92,9 +92,11 @@ function ResultActions({ transcript, player }: Props) {
     <div class="row">
       <button onClick={() => (playing ? player.pause() : play())}>{playing ? 'Pause' : 'Play'}</button>
       {transcript.status.value === 'hearing' ? (
-        <button class="running" onClick={() => transcript.stop()}>
-          Stop
-        </button>
+        transcript.isHere && (
+          <button class="running" onClick={() => transcript.stop()}>
+            Stop
+          </button>
+        )
       ) : (
         <button onClick={() => void app.transcription.run(transcript)}>Again</button>
       )}
@@ -121,7 +123,7 @@ function ResultActions({ transcript, player }: Props) {
 function describe(transcript: Transcript): string {
   const status = transcript.status.value;
   const duration = transcript.duration.value;
-  if (status === 'hearing') return 'transcribing';
+  if (status === 'hearing') return transcript.isHere ? 'transcribing' : 'transcribing in another tab';
   if (status === 'done') return `${duration.toFixed(1)} s of sound in ${transcript.work.value.toFixed(1)} s`;
   return status === 'idle' ? '' : status;
 }

@@ -70,6 +70,11 @@ export class Transcript {
     return this.#samples;
   }
 
+  /** Whether this tab has heard it, or does: another tab's run is not stopped from here. */
+  get isHere(): boolean {
+    return this.#abort !== undefined;
+  }
+
   /** Hears the recording, and tells when there is more of its text; a run in progress is replaced. Never rejects. */
   async run(app: Services, changed: () => void): Promise<void> {
     this.stop();
@@ -83,6 +88,7 @@ export class Transcript {
       this.failure.value = undefined;
       this.status.value = 'hearing';
     });
+    changed();
     app.announcer.say('Transcribing');
     try {
       const samples = await this.sound(app);

@@ -38,6 +38,7 @@ export class TranscriptionWork {
       isRunning: ({ status }) => status === 'hearing',
       revive: (data, isAlive) => new Transcript(data.status === 'hearing' && !isAlive ? { ...data, status: 'stopped' } : data),
       labelOf: ({ name }) => `transcript of ${name}`,
+      leave: (transcript) => this.#leave(transcript),
     });
   }
 
@@ -84,20 +85,25 @@ export class TranscriptionWork {
 
   /** Plays the open recording from a place, seconds. */
   async play(transcript: Transcript, seconds: number): Promise<void> {
-    this.player.unlock(CAPTURE_RATE);
-    const samples = await transcript.sound(this.#app);
-    if (this.#loaded !== transcript.id) this.player.load(samples, CAPTURE_RATE);
+    if (this.#loaded !== transcript.id) this.player.clear();
     this.#loaded = transcript.id;
+    this.player.unlock(CAPTURE_RATE);
+    const isWanted = this.player.ask();
+    const samples = await transcript.sound(this.#app);
+    if (!isWanted()) return;
+    if (this.player.duration.peek() === 0) this.player.load(samples, CAPTURE_RATE);
     this.player.playFrom(seconds);
   }
 
   remove(transcript: Transcript): void {
-    transcript.stop();
-    if (this.#loaded === transcript.id) {
-      this.player.clear();
-      this.#loaded = '';
-    }
     this.transcripts.remove(transcript);
+  }
+
+  #leave(transcript: Transcript): void {
+    transcript.stop();
+    if (this.#loaded !== transcript.id) return;
+    this.player.clear();
+    this.#loaded = '';
   }
 
   /** Stores a recording a piece at a time: each is copied on this thread. */

@@ -53,24 +53,27 @@ export class VoiceLoop {
       await this.#opening;
       if (this.phase.peek() === 'starting') this.phase.value = 'listening';
     } catch (error) {
-      this.#fail(error);
+      // Whoever has stopped it goes on as they like.
+      if (!isAbort(error)) this.#fail(error);
     }
   }
 
   /** Closes the microphone and answers what was said. */
   async finish(conversation: Conversation): Promise<void> {
     if (this.phase.peek() !== 'starting' && this.phase.peek() !== 'listening') return;
+    const { signal } = this.#abort;
     await this.#opening?.catch(() => undefined);
+    // It may not have opened, have been stopped, or be finished by another press.
+    if (signal.aborted || this.phase.peek() !== 'listening') return;
+    this.phase.value = 'transcribing';
     const samples = await this.#microphone.stop();
-    if (this.problem.peek() !== '') return;
+    if (signal.aborted) return;
     if (samples.length < SHORTEST_RECORDING * CAPTURE_RATE || rms(samples) < SILENCE) {
       this.phase.value = 'idle';
       this.problem.value = 'Nothing was heard. Hold the button while you talk.';
       return;
     }
-    const { signal } = this.#abort;
     try {
-      this.phase.value = 'transcribing';
       const text = await this.#transcribe(samples, signal);
       if (signal.aborted) return;
       if (text === '') {
@@ -159,17 +162,17 @@ export class VoiceLoop {
           } else if (event.type === 'audio') this.player.append(event.samples);
         }
       }
-      this.player.finish();
-      if (started) await this.player.drained();
     } catch (error) {
       if (!isAbort(error) && !signal.aborted)
         this.problem.value = `It cannot be spoken: ${error instanceof Error ? error.message : String(error)}`;
-    } finally {
-      if (!signal.aborted) {
-        this.phase.value = 'idle';
-        this.speakingId.value = '';
-      }
     }
+    if (signal.aborted) return;
+    // Also after a failure: what has been made is heard, and the player would wait for more for ever.
+    this.player.finish();
+    if (started) await this.player.drained();
+    if (signal.aborted) return;
+    this.phase.value = 'idle';
+    this.speakingId.value = '';
   }
 
   #fail(error: unknown): void {

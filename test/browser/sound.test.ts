@@ -1,0 +1,221 @@
+/** What goes on with sound around the engine: microphone, player, what is kept. Against the listeners, with an engine as slow as a test wants. */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { CodecPool } from '../../server/audio/pool.ts';
+import { listen } from '../../server/http/listen.ts';
+import type { Listener } from '../../server/http/listen.ts';
+import { createSpeechApp } from '../../server/speech/routes.ts';
+import { createTranscriptionApp } from '../../server/transcription/routes.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
+import { wavFile } from '../support/wav-file.ts';
+import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { ask, openPage } from './playground.ts';
+
+/** What the page under test notes of its media. */
+interface Media {
+  /** How often it has asked for the microphone. */
+  asked: number;
+  readonly streams: MediaStream[];
+  readonly contexts: AudioContext[];
+  /** Ends the browser's question whether the page may have the microphone. */
+  allow: () => void;
+}
+
+const RATE = 16000;
+const tone = (seconds: number, sampleRate = RATE): Buffer => {
+  const samples = Float32Array.from({ length: sampleRate * seconds }, (_, i) => 0.3 * Math.sin(i / 20));
+  return Buffer.from(wavFile(samples, { encoding: 's16', sampleRate }));
+};
+
+describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
+  const engine = new FakeEngine();
+  const codec = new CodecPool();
+  const listeners: Listener[] = [];
+  let browser: Browser;
+  let context: BrowserContext;
+  let url: string;
+
+  beforeAll(async () => {
+    const host = { host: '127.0.0.1', port: 0 };
+    const staticFolder = buildPlayground('sound');
+    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
+    listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
+    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
+    url = `http://127.0.0.1:${listeners[0]!.port}/`;
+    browser = await launchChromium({ webgpu: false, args: ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream'] });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    for (const listener of listeners) listener.destroy();
+    await codec.close();
+  });
+  beforeEach(async () => {
+    engine.options = {};
+    context = await browser.newContext();
+    const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}/v1`);
+    const where = { chat: 'server', speech: 'server', transcription: 'server' };
+    const settings = JSON.stringify({ where, servers: { chat, speech, transcription } });
+    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
+    await context.addInitScript(() => {
+      const media: Media = { asked: 0, streams: [], contexts: [], allow: () => undefined };
+      const allowed = new Promise<void>((resolve) => (media.allow = resolve));
+      const get = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+      navigator.mediaDevices.getUserMedia = async (constraints) => {
+        media.asked++;
+        await allowed;
+        const stream = await get(constraints);
+        media.streams.push(stream);
+        return stream;
+      };
+      const Context = AudioContext;
+      const Noted = class extends Context {
+        constructor(options?: AudioContextOptions) {
+          super(options);
+          media.contexts.push(this);
+        }
+      };
+      Object.assign(globalThis, { media, AudioContext: Noted });
+    });
+  });
+  afterEach(async () => {
+    await context.close();
+  });
+
+  const show = async (page: Page, route: string): Promise<void> => {
+    await page.evaluate((hash) => (location.hash = hash), `#/${route}`);
+    await page.waitForSelector(`main.${route}`);
+  };
+  /** The browser asks the person now. */
+  const asked = async (page: Page): Promise<void> => {
+    await page.waitForFunction(() => (globalThis as unknown as { media: Media }).media.asked > 0);
+  };
+  const allow = (page: Page): Promise<void> => page.evaluate(() => (globalThis as unknown as { media: Media }).media.allow());
+  /** States of every track and every context at the microphone's rate. */
+  const open = (page: Page): Promise<string[]> =>
+    page.evaluate(() => {
+      const { streams, contexts } = (globalThis as unknown as { media: Media }).media;
+      const tracks = streams.flatMap((stream) => stream.getTracks().map(({ readyState }) => `track ${readyState}`));
+      return [...tracks, ...contexts.filter(({ sampleRate }) => sampleRate === 16000).map(({ state }) => `context ${state}`)];
+    });
+
+  test('a microphone that is stopped while the browser still asks is closed as soon as it opens', async () => {
+    const page = await openPage(context, url);
+    await page.locator('.talk').click();
+    await page.getByText('Opening the microphone').waitFor();
+    await asked(page);
+    await page.keyboard.press('Escape');
+    await allow(page);
+    await expect.poll(() => open(page)).toEqual(['track ended', 'context closed']);
+    expect(await page.locator('.voice-strip').count()).toBe(0);
+  });
+
+  test('so is that of a recording whose view is left, and one that is asked for twice is open once', async () => {
+    const page = await openPage(context, url, 'transcribe');
+    await page.getByText('Record', { exact: true }).click();
+    await asked(page);
+    await show(page, 'device');
+    await allow(page);
+    await expect.poll(() => open(page)).toEqual(['track ended', 'context closed']);
+    await page.reload();
+    await show(page, 'transcribe');
+    await page.getByText('Record', { exact: true }).dblclick();
+    await allow(page);
+    await page.getByText('Stop recording, 0:01').click();
+    await page.waitForSelector('.transcript');
+    await expect.poll(async () => new Set(await open(page))).toEqual(new Set(['track ended', 'context closed']));
+    expect(await page.locator('.intake .failure').count()).toBe(0);
+  });
+
+  test('a server that fails in the middle of an answer that is spoken leaves no player that waits for the rest', async () => {
+    const page = await openPage(context, url);
+    engine.options = { words: ['This is the first sentence. ', 'This is the second one.'] };
+    await ask(page, 'Hi');
+    engine.options = {};
+    let asked = 0;
+    await page.route('**/audio/speech', (route) => (asked++ === 0 ? route.continue() : route.abort()));
+    await page.locator('.message.assistant').getByText('Speak', { exact: true }).click();
+    await page.getByText('It cannot be spoken').waitFor();
+    await show(page, 'models');
+    await page.getByText('Stop the sound').waitFor({ state: 'detached', timeout: 10_000 });
+  });
+
+  test('of two takes that are to be played the last one is heard, however long the first takes to read', async () => {
+    const page = await openPage(context, url, 'speak');
+    const body = tone(8, 24000);
+    const answer = { status: 200, headers: { 'access-control-allow-origin': '*' }, contentType: 'audio/wav', body };
+    await context.route('**/audio/speech', (route) => route.fulfill(answer));
+    for (const [count, text] of ['Slow.', 'Quick.'].entries()) {
+      await page.fill('main textarea', text);
+      await page.locator('main form button').click();
+      await expect.poll(() => page.locator('.take[data-status="done"]').count()).toBe(count + 1);
+    }
+    // The first reading of a sound lasts for a second.
+    await context.addInitScript(() => {
+      const { getAll } = IDBObjectStore.prototype;
+      let isFirst = true;
+      IDBObjectStore.prototype.getAll = function (...query) {
+        const end = performance.now() + 1000;
+        const linger = (): void => void (performance.now() < end && (this.get(['nobody', 0]).onsuccess = linger));
+        if (this.name === 'sounds' && isFirst) {
+          isFirst = false;
+          linger();
+        }
+        return getAll.apply(this, query);
+      };
+    });
+    await page.reload();
+    const [quick, slow] = [page.locator('.take').nth(0), page.locator('.take').nth(1)];
+    await slow.getByText('Play', { exact: true }).click();
+    await quick.getByText('Play', { exact: true }).click();
+    await quick.getByText('Pause', { exact: true }).waitFor();
+    await page.waitForTimeout(1500);
+    expect([await quick.getByText('Pause', { exact: true }).count(), await slow.getByText('Pause', { exact: true }).count()]).toEqual([
+      1, 0,
+    ]);
+  });
+
+  test('reading a file ends with Cancel, though the browser goes on decoding it', async () => {
+    await context.addInitScript(() => {
+      OfflineAudioContext.prototype.decodeAudioData = () => new Promise(() => undefined);
+    });
+    const page = await openPage(context, url, 'transcribe');
+    await page.locator('.intake input').setInputFiles({ name: 'x.mp3', mimeType: 'audio/mpeg', buffer: Buffer.from('ID3') });
+    await page.getByText('Cancel', { exact: true }).click();
+    await page.getByText('Cancel', { exact: true }).waitFor({ state: 'detached' });
+    expect(await page.locator('.stack > .failure').count()).toBe(0);
+  });
+
+  test('of a recording that cannot be kept whole its beginning is kept, and it is said', async () => {
+    await context.addInitScript(() => {
+      const { put } = IDBObjectStore.prototype;
+      IDBObjectStore.prototype.put = function (value: unknown, key?: IDBValidKey) {
+        if (Array.isArray(key) && key[1] === 1) throw new DOMException('', 'QuotaExceededError');
+        return put.call(this, value, ...(key === undefined ? [] : [key]));
+      };
+    });
+    const page = await openPage(context, url, 'transcribe');
+    await page.locator('.intake input').setInputFiles({ name: 'long.wav', mimeType: 'audio/wav', buffer: tone(150) });
+    await page.waitForSelector('.transcript[data-status="done"]');
+    await page.getByText('This cannot be kept for the next visit').waitFor();
+    await page.reload();
+    await page.waitForSelector('.transcript[data-status="done"]');
+    engine.transcriptions.length = 0;
+    await page.getByText('Again', { exact: true }).click();
+    // The first minute, after the silence that asks the server for its format; the last half minute is not put in the place of the second.
+    const heard = (): number => engine.transcriptions.slice(1).reduce((sum, { samples }) => sum + samples.length, 0);
+    await expect.poll(heard, { timeout: 30_000 }).toBe(60 * RATE);
+  });
+
+  test('a recording that another tab hears is shown as that, and not offered to be stopped or heard again here', async () => {
+    const [first, second] = [await openPage(context, url, 'transcribe'), await openPage(context, url, 'transcribe')];
+    engine.options = { delay: 500 };
+    await first.locator('.intake input').setInputFiles({ name: 'two.wav', mimeType: 'audio/wav', buffer: tone(2) });
+    await second.getByText('transcribing in another tab').waitFor();
+    const buttons = (page: Page): Promise<string[]> => page.locator('.transcript > .row').last().locator('button').allInnerTexts();
+    expect(await buttons(second)).toEqual(['Play', 'Delete']);
+    expect(await buttons(first)).toEqual(['Play', 'Stop', 'Delete']);
+    await second.waitForSelector('.transcript[data-status="done"]');
+    expect(await buttons(second)).toContain('Again');
+  });
+});
