@@ -2,19 +2,32 @@
 
 const MONTHS = 'January February March April May June July August September October November December'.split(' ');
 
-/** Dates with slashes, fractions, amounts of money, arithmetic, and digits that are read one by one. */
+/** Dates in figures, thousands in groups, fractions, amounts of money, arithmetic, and digits that are read one by one. */
 export function figures(text: string): string {
-  return digitByDigit(amounts(fractions(dates(text))))
+  return digitByDigit(amounts(fractions(dates(joined(text)))))
     .replace(/(?<=\d)\s—\s(?=\d+(?:\.\d+)?\s*=)/g, ' minus ')
     .replace(/\bv(?=\d+\.\d)/g, 'version ');
 }
 
-/** 3/14/2023, and where that is no month 14/3/2023. */
+/** 10 000: thousands that stand apart. */
+function joined(text: string): string {
+  return text.replace(
+    /(?<![\d.,]|\d )(\d{1,3})((?: 000)+)(?![\d.,]\d| ?\d)/g,
+    (_, first: string, rest: string) => first + rest.replaceAll(' ', ''),
+  );
+}
+
+/** 3/14/2023, with hyphens too, and where that is no month 14/3/2023. With points the day comes first wherever it can: 14.3.2023. */
 function dates(text: string): string {
-  return text.replace(/(?<![\d/])(\d{1,2})\/(\d{1,2})\/(\d{4})(?![\d/])/g, (all, a: string, b: string, year: string) => {
-    const [month, day] = Number(a) <= 12 ? [Number(a), Number(b)] : [Number(b), Number(a)];
-    return month < 1 || month > 12 || day < 1 || day > 31 ? all : `${MONTHS[month - 1]} ${day}, ${year}`;
-  });
+  const named = (all: string, month: number, day: number, year: string): string =>
+    month < 1 || month > 12 || day < 1 || day > 31 ? all : `${MONTHS[month - 1]} ${day}, ${year}`;
+  return text
+    .replace(/(?<![\d/-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?![\d/-])/g, (all, a: string, _, b: string, year: string) =>
+      Number(a) <= 12 ? named(all, Number(a), Number(b), year) : named(all, Number(b), Number(a), year),
+    )
+    .replace(/(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d{2})(?![\d]|\.\d)/g, (all, a: string, b: string, year: string) =>
+      Number(b) <= 12 ? named(all, Number(b), Number(a), year) : named(all, Number(a), Number(b), year),
+    );
 }
 
 /** Mixed numbers and the characters of fractions; 24/7 and the like are no fractions. */

@@ -56,6 +56,10 @@ export function normalizeText(text: string): string {
     (letters, at: number) => letters.replace(/\./g, '') + (at + letters.length >= t.trimEnd().length ? '.' : ''),
   );
   t = t.replace(
+    /\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::00(?:\.\d+)?|(:\d\d)(?:\.\d+)?)?(Z\b|[+-]\d\d:?\d\d\b)?/g,
+    (_, day: string, minutes: string, seconds = '', zone = '') => `${day}, ${minutes}${seconds}${timeZone(zone)}`,
+  );
+  t = t.replace(
     /\b(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\b/g,
     (_, y: string, m: string, d: string) => `${MONTHS[Number(m) - 1]} ${Number(d)}, ${y}`,
   );
@@ -129,6 +133,13 @@ function money(_: string, symbol: string, whole: string, fraction: string | unde
 function clock(_: string, hour: string, minute: string, second: string | undefined, half: string | undefined): string {
   const minutes = minute === '00' ? (half || second ? '' : " o'clock") : ` ${minute.replace(/^0/, 'oh ')}`;
   return `${Number(hour)}${minutes}${second ? ` and ${Number(second)} seconds` : ''}${half ? ` ${half.toUpperCase()}M` : ''}`;
+}
+
+/** Of a time as computers write it: Z, +02:00. */
+function timeZone(zone: string): string {
+  const [, sign, hours, minutes] = /^([+-])(\d\d):?(\d\d)$/.exec(zone) ?? [];
+  if (sign === undefined) return zone && ' UTC';
+  return ` UTC ${sign === '+' ? 'plus' : 'minus'} ${Number(hours)}${minutes === '00' ? '' : ` ${minutes}`}`;
 }
 
 function year(digits: string): string {
