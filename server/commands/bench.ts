@@ -129,7 +129,7 @@ function randomModel(
     return undefined;
   }
   if (positionals.length > 0) throw new UsageError(`--random and ${positionals[0]}: 'bench' takes one model`);
-  const shape = RANDOM_SHAPES[random];
+  const shape = Object.hasOwn(RANDOM_SHAPES, random) ? RANDOM_SHAPES[random] : undefined;
   if (!shape) throw new UsageError(`--random ${random}: expected one of ${Object.keys(RANDOM_SHAPES).join(', ')}`);
   const type = (quantization ?? 'f16').toLowerCase();
   if (!RANDOM_TYPES.has(type))

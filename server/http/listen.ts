@@ -64,7 +64,9 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   server.maxConnections = maxConnections;
   if (log) warnOfRefused(server, log);
   server.maxHeadersCount = MAX_HEADERS;
-  server.on('clientError', answerBrokenRequest);
+  const isAnswering = trackAnswers(server);
+  // Behind a request whose answer has begun nothing else may be written.
+  server.on('clientError', (error, socket) => (isAnswering(socket) ? socket.destroy() : answerBrokenRequest(error, socket as Socket)));
   // Nobody listens: Node would close the connection without a word.
   server.on('connect', (_request, socket) =>
     answerRaw(
@@ -133,6 +135,17 @@ function trackSilent(server: Server | TlsServer): ReadonlyMap<string, Socket> {
   });
   server.on('request', (request) => silent.delete(endOf(request.socket)));
   return silent;
+}
+
+/** Whether a connection is being sent an answer. */
+function trackAnswers(server: Server | TlsServer): (socket: Duplex) => boolean {
+  const answers = new WeakMap<Duplex, Set<ServerResponse>>();
+  server.on('request', ({ socket }, response) => {
+    const running = answers.get(socket) ?? new Set();
+    answers.set(socket, running.add(response));
+    response.once('close', () => running.delete(response));
+  });
+  return (socket) => [...(answers.get(socket) ?? [])].some(({ headersSent }) => headersSent);
 }
 
 /**

@@ -265,6 +265,25 @@ describe('a client that goes away', () => {
     expect((await send(`${chat}/metrics`)).text).toMatch(/num_aborted_requests_total\{model_name="parley-chat"\} 3/);
   });
 
+  test('is sent nothing in the middle of an answer where it goes on with what is no request', async () => {
+    const { chat, engine } = await startListeners({ words: Array(1000).fill('x'), delay: 20 });
+    const { hostname, port } = new URL(chat);
+    const socket = connect(Number(port), hostname);
+    let answer = '';
+    socket.on('data', (chunk) => {
+      if (answer === '') socket.write('no request\r\n\r\n');
+      answer += chunk.toString();
+    });
+    const body = JSON.stringify({ ...GOOD, stream: true });
+    socket.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(answer).toContain('HTTP/1.1 200 OK');
+    expect(answer).not.toContain('HTTP/1.1 400');
+    await until(() => engine.aborted === 1);
+  });
+
   test('gets the answers to requests that it sent one behind the other', async () => {
     const { chat, engine } = await startListeners({ delay: 5 });
     const { hostname, port } = new URL(chat);

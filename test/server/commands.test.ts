@@ -195,6 +195,7 @@ test('bench makes the weights of a shape by itself', async () => {
 
 test('bench refuses what is no number, and more than a model', async () => {
   for (const [argv, message] of [
+    [['--random', 'constructor'], /^--random constructor: expected one of llama-tiny, /],
     [['--random', 'llama-9b'], /^--random llama-9b: expected one of llama-tiny, llama-0\.5b, /],
     [['--random', 'llama-8b', '--quantization', 'q4'], /^--quantization q4: expected one of f32, f16, bf16, q4_0, /],
     [['--random', 'llama-8b', '--layers', '33'], /^--layers 33: expected a whole number from 1 to 32; /],
