@@ -78,7 +78,11 @@ function Transfer() {
           type="file"
           accept=".json,application/json"
           class="hidden"
-          onChange={(event) => void importFile(event.currentTarget.files?.[0])}
+          onChange={(event) => {
+            void importFile(event.currentTarget.files?.[0]);
+            // So that the same file, mended, can be chosen again.
+            event.currentTarget.value = '';
+          }}
         />
       </label>
       <span class="label" role="status">

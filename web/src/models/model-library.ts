@@ -20,12 +20,18 @@ export class ModelLibrary {
   /** Whether this browser keeps models for this page. */
   readonly canKeep: Signal<boolean> = signal(true);
   readonly #store: ModelStore;
+  #refreshing = Promise.resolve();
 
   constructor(store: ModelStore) {
     this.#store = store;
   }
 
-  async refresh(): Promise<void> {
+  /** One after the other: a slow one would else list what has been deleted since. */
+  refresh(): Promise<void> {
+    return (this.#refreshing = this.#refreshing.then(() => this.#refresh()));
+  }
+
+  async #refresh(): Promise<void> {
     if (this.index.value.length === 0) this.index.value = await fetchIndex();
     this.stored.value = await this.#store.list().catch(() => []);
     this.canKeep.value = await this.#store.isAvailable();
