@@ -68,21 +68,22 @@ export async function runServer(argv: readonly string[], env: NodeJS.ProcessEnv,
   print(describeStart(config, parts.supervisor.info(), parts.ports(), (performance.now() - started) / 1000));
 }
 
-/** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. */
+/** Reads the files of keys and certificates again; what is wrong with one is logged, and what it had before stays. Neither waits for the other. */
 function renew({ keys, tls }: ServerConfig, log: Logger, parts: Parts): void {
-  try {
-    if (keys) parts.keys?.replace(readKeys(keys.path, readText));
-    if (tls) {
-      const renewed = readTls(tls.files, readText);
-      for (const listener of parts.listeners) listener.renewTls(renewed);
+  const take = (what: string, read: () => void): void => {
+    try {
+      read();
+      log.warn(`the files of ${what} were read again`);
+    } catch (error) {
+      log.error({ why: error instanceof Error ? error.message : String(error) }, `a file of ${what} is not taken; the one before stays`);
     }
-    log.warn('the files of keys and certificates were read again');
-  } catch (error) {
-    log.error(
-      { why: error instanceof Error ? error.message : String(error) },
-      'a file of keys or certificates is not taken; the one before stays',
-    );
-  }
+  };
+  if (keys) take('keys', () => parts.keys?.replace(readKeys(keys.path, readText)));
+  if (!tls) return;
+  take('certificates', () => {
+    const renewed = readTls(tls.files, readText);
+    for (const listener of parts.listeners) listener.renewTls(renewed);
+  });
 }
 
 const print = (text: string): void => void process.stdout.write(`${text}\n`);

@@ -2,7 +2,8 @@
  * The image's health check: exits with 0 when every listener answers /health with 200, else with 1 and a line for each that does not.
  * It knows listeners and ports from the environment, or from its arguments: `node healthcheck.mjs 3000 3001`.
  */
-import { get } from 'node:http';
+import { get as getPlain } from 'node:http';
+import { get as getSecure } from 'node:https';
 
 const TIMEOUT_MS = 4_000;
 const LISTENERS = [
@@ -11,6 +12,8 @@ const LISTENERS = [
   ['PARLEY_TRANSCRIPTION_PORT', 'PARLEY_TRANSCRIPTION_MODEL', 3002],
 ];
 
+/** The certificate is for those who call by its name; whether it is the right one is not asked here. */
+const get = process.env.PARLEY_TLS_CERT === undefined ? getPlain : getSecure;
 const given = process.argv.slice(2);
 const ports =
   given.length > 0
@@ -24,7 +27,8 @@ process.exitCode = problems.some((problem) => problem !== undefined) ? 1 : 0;
 /** Why a port is not healthy; undefined where it is. */
 function problemOf(port) {
   return new Promise((resolve) => {
-    const request = get({ host: '127.0.0.1', port, path: '/health', timeout: TIMEOUT_MS, agent: false }, (response) => {
+    const address = { host: '127.0.0.1', port, path: '/health' };
+    const request = get({ ...address, timeout: TIMEOUT_MS, agent: false, rejectUnauthorized: false }, (response) => {
       response.resume();
       response.on('end', () => resolve(response.statusCode === 200 ? undefined : `port ${port}: /health answers ${response.statusCode}`));
     });

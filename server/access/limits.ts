@@ -27,10 +27,10 @@ class Bucket {
     return this.#limit;
   }
 
-  /** Another limit; what was used stays used. */
+  /** Another limit. Under a higher one what was used stays used; under a lower one what is left stays, as far as it goes: nothing is owed by that. */
   change(limit: number, now: number): void {
     this.level(now);
-    this.#level += limit - this.#limit;
+    this.#level = limit > this.#limit ? this.#level + limit - this.#limit : Math.min(this.#level, limit);
     this.#limit = limit;
   }
 

@@ -1,4 +1,5 @@
 /** TLS by files: --tls-cert, --tls-key and, where clients must show a certificate, --tls-client-ca. */
+import { X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 
 /** Paths of PEM files. */
@@ -23,7 +24,10 @@ export interface TlsOptions {
 export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) => string): TlsOptions {
   const text = (flag: string, path: string): string => {
     try {
-      return read(path);
+      const pem = read(path);
+      // Node leaves an empty one out: nobody gets a connection, or of signers, whoever has a certificate of any public authority does.
+      if (pem.trim() === '') throw new Error('it is empty');
+      return pem;
     } catch (error) {
       throw new Error(`--${flag} ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
@@ -31,7 +35,7 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
   const options: TlsOptions = {
     cert: text('tls-cert', cert),
     key: text('tls-key', key),
-    ...(clientCa !== undefined && { ca: text('tls-client-ca', clientCa) }),
+    ...(clientCa !== undefined && { ca: signers(clientCa, text('tls-client-ca', clientCa)) }),
     requestCert: clientCa !== undefined,
     rejectUnauthorized: clientCa !== undefined,
     minVersion: 'TLSv1.2',
@@ -42,4 +46,22 @@ export function readTls({ cert, key, clientCa }: TlsFiles, read: (path: string) 
     throw new Error(`--tls-cert ${cert} and --tls-key ${key} cannot be used together: ${error instanceof Error ? error.message : String(error)}`, { cause: error }); // prettier-ignore
   }
   return options;
+}
+
+/**
+ * The certificates of a file of signers; throws where there is none, or one is broken. Node says nothing of either: where the text is no certificate
+ * it lets nobody in.
+ */
+function signers(path: string, pem: string): string {
+  const begun = pem.match(/-----BEGIN [^-]*CERTIFICATE-----/g) ?? [];
+  const whole = pem.match(/-----BEGIN ([^-]*CERTIFICATE)-----[^-]*-----END \1-----/g) ?? [];
+  if (begun.length === 0) throw new Error(`--tls-client-ca ${path}: there is no certificate in it (PEM)`);
+  for (let i = 0; i < begun.length; i++) {
+    try {
+      new X509Certificate(whole[i] ?? '');
+    } catch (cause) {
+      throw new Error(`--tls-client-ca ${path}: certificate ${i + 1} of ${begun.length} cannot be read`, { cause });
+    }
+  }
+  return pem;
 }

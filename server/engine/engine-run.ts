@@ -83,7 +83,8 @@ export class EngineRun {
       this.isReady = false;
       this.#watchdog.stop();
     });
-    child.send(start, () => {});
+    // Without a file left to open (EMFILE) there is no process, and nothing to send it by.
+    if (child.connected) child.send(start, () => {});
   }
 
   /** Milliseconds since it got ready; 0 if it never did. */

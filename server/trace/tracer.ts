@@ -41,10 +41,19 @@ export interface TracerOptions {
 export function createTracer(env: Readonly<Record<string, string | undefined>>, log: Logger): OtlpTracer {
   const pairs = (env['OTEL_EXPORTER_OTLP_HEADERS'] ?? '').split(',').flatMap((pair) => {
     const [, name, value] = /^\s*([^=\s]+)\s*=(.*)$/.exec(pair) ?? [];
-    return name === undefined ? [] : [[name, decodeURIComponent(value!.trim())] as const];
+    return name === undefined ? [] : [[name, decoded(value!.trim())] as const];
   });
   const endpoint = (env['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? '').replace(/\/+$/, '');
   return new OtlpTracer({ endpoint, headers: Object.fromEntries(pairs), serviceName: env['OTEL_SERVICE_NAME'] ?? 'parley', log });
+}
+
+/** A value that is no percent-encoding stands for itself. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
 }
 
 export class OtlpTracer implements Tracer {

@@ -3,11 +3,15 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { readTls } from '../../server/access/tls.ts';
+import { createChatApp } from '../../server/chat/routes.ts';
+import { listen } from '../../server/http/listen.ts';
 import { FLAGS } from '../../server/settings/flags.ts';
 import { helpText, readSettings } from '../../server/settings/read.ts';
 import { sourceSettings } from '../../sources/node/index.ts';
 import { GOOD, NAMES, ROUTES } from '../support/each-listener.ts';
+import { FakeEngine } from '../support/fake-engine.ts';
 import { postForm, postJson, send, startListeners } from '../support/listeners.ts';
 import type { Started } from '../support/listeners.ts';
 
@@ -193,6 +197,15 @@ describe('the image', () => {
     const environment = { PARLEY_PORT: chatPort!, PARLEY_SPEECH_PORT: speechPort!, PARLEY_TRANSCRIPTION_PORT: transcriptionPort! };
     const answer = await run('image/healthcheck.mjs', [], { ...environment, PARLEY_SPEECH_MODEL: 'none' });
     expect(answer).toEqual({ code: 1, text: lines.join('') });
+  });
+
+  test('is healthy with HTTPS too', async () => {
+    const [cert, key] = ['server.pem', 'server.key'].map((name) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname);
+    const tls = readTls({ cert: cert!, key: key! }, (path) => readFileSync(path, 'utf8'));
+    const listener = await listen(createChatApp({ engine: new FakeEngine(), modelId: 'parley-chat' }), { host: '127.0.0.1', port: 0, tls });
+    onTestFinished(() => listener.destroy());
+    const environment = { PARLEY_TLS_CERT: cert!, PARLEY_TLS_KEY: key! };
+    expect(await run('image/healthcheck.mjs', [String(listener.port)], environment)).toEqual({ code: 0, text: '' });
   });
 });
 

@@ -127,6 +127,16 @@ describe('the use of a key', () => {
     alice.enter();
     expect(refusalOf(alice).headers).toMatchObject({ 'x-ratelimit-limit-requests': '3' });
   });
+
+  test('a lower limit holds from now on: what was used under the higher one is not owed', () => {
+    const at = { now: 0 };
+    const use = new KeyUse({ ...row, requestsPerMinute: 6000 }, () => at.now);
+    for (let i = 0; i < 3000; i++) use.enter()();
+    use.allow({ ...row, requestsPerMinute: 60 });
+    expect(use.headers()).toMatchObject({ 'x-ratelimit-limit-requests': '60', 'x-ratelimit-remaining-requests': '60' });
+    for (let i = 0; i < 60; i++) use.enter()();
+    expect(refusalOf(use).headers).toMatchObject({ 'retry-after': '1' });
+  });
 });
 
 describe('the listeners', () => {

@@ -1,10 +1,15 @@
 /** The whole server as a process (with a fake engine in its engine process): start, drain, signals, exit codes. */
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync, readdirSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { JSON_TYPE, postJson, send } from '../support/listeners.ts';
+import { JSON_TYPE, postJson, send, until } from '../support/listeners.ts';
+import { TSX_ARGV } from '../../server/tsx.ts';
 import { spawnAt, whenReady } from '../support/server-process.ts';
 import type { Running, Spawned } from '../support/server-process.ts';
 
@@ -193,4 +198,36 @@ test('a bug in the engine is a 500 to the client and a stack in the log', async 
   const text = lines.join('\n');
   expect(text).toMatch(/"source":"engine","msg":"engine bug in chat: TypeError: x is not a function\\n +at /);
   expect(text).toContain(String(headers['x-request-id']));
+});
+
+test.skipIf(!existsSync('/dev/full'))('a log that cannot be written, as on a full disk, ends nothing and holds up nothing', async () => {
+  const full = openSync('/dev/full', 'w');
+  const argv = ['--port=0', '--speech-model=none', '--transcription-model=none', '--host=127.0.0.1', '--log-requests'];
+  const child = spawn(process.execPath, [...TSX_ARGV, fileURLToPath(FAKE), ...argv], { stdio: ['ignore', 'pipe', full] });
+  closeSync(full);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit');
+  let url = '';
+  for await (const line of createInterface(child.stdout!)) {
+    url ||= /^chat\s+(\S+)/.exec(line)?.[1] ?? '';
+    if (line.startsWith('ready after')) break;
+  }
+  for (let i = 0; i < 3; i++) expect((await postJson(`${url}/chat/completions`, CHAT)).status).toBe(200);
+  child.kill('SIGTERM');
+  expect(await exit).toEqual([0, null]);
+});
+
+const HAS_PRLIMIT = process.platform === 'linux' && spawnSync('prlimit', ['--version']).status === 0;
+
+test.skipIf(!HAS_PRLIMIT)('an engine that dies while no file can be opened is started again later; the listeners stay', async () => {
+  const { child, lines, urls } = await startServer();
+  const limit = (files: number) => execFileSync('prlimit', ['--pid', String(child.pid), `--nofile=${files}:`]);
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ');
+  const engine = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('engine-process'));
+  limit(readdirSync(`/proc/${child.pid}/fd`).length - 8);
+  process.kill(Number(engine), 'SIGKILL');
+  await until(() => lines.some((line) => line.includes('could not be run')) || child.exitCode !== null);
+  expect(child.exitCode).toBe(null);
+  limit(1024);
+  await expect.poll(async () => (await send(`${urls['chat']}/health`)).status, { timeout: 60_000 }).toBe(200);
 });

@@ -63,6 +63,23 @@ test('with a list of signers lets in clients with a certificate of theirs only',
   expect((await ask(listener.port, '/health', { cert: read(cert), key: read(key) })).status).toBe(200);
 });
 
+test('a file that is empty, cut off or no certificate is refused: Node would let in whom any public authority signed, or nobody', () => {
+  const good = read(fixture('ca.pem'));
+  const files = { ...filesOf('server'), clientCa: 'ca' };
+  const withSigners = (text: string) => () => readTls(files, (path) => (path === 'ca' ? text : read(path)));
+  expect(withSigners('\n')).toThrow(/^--tls-client-ca ca: it is empty$/);
+  expect(withSigners('nothing')).toThrow(/^--tls-client-ca ca: there is no certificate in it \(PEM\)$/);
+  expect(withSigners(good.slice(0, 300))).toThrow(/^--tls-client-ca ca: certificate 1 of 1 cannot be read$/);
+  expect(withSigners(`${good}${good.slice(0, 300)}`)).toThrow(/^--tls-client-ca ca: certificate 2 of 2 cannot be read$/);
+  expect(withSigners(`A comment\r\n${good.replaceAll('\n', '\r\n')}${good}`)().ca).toContain('A comment');
+  for (const [flag, empty] of [
+    ['cert', files.cert],
+    ['key', files.key],
+  ] as const)
+    // prettier-ignore
+    expect(() => readTls(files, (path) => (path === empty ? '' : good))).toThrow(`--tls-${flag} ${empty}: it is empty`);
+});
+
 test('a drain lets an answer end, closes what is idle, and what has never asked', async () => {
   const engine = new FakeEngine({ delay: 1e6 });
   const listener = await serve(engine);
@@ -119,9 +136,16 @@ test('SIGHUP reads keys and certificates again; a broken file changes nothing', 
   await renewed('were read again');
   expect(await models('new')).toMatchObject({ status: 200, subject: 'renewed' });
   expect((await models('old')).status).toBe(401);
+  // Neither waits until the other is mended.
+  put('server', 'none');
   writeFileSync(keys, '{');
+  await renewed('were read again');
+  expect(lines.filter((line) => line.includes('a file of keys is not taken'))).toHaveLength(1);
+  expect(await models('new')).toMatchObject({ status: 200, subject: 'server' });
+  put('renewed', 'newest');
+  writeFileSync(cert, '');
   await renewed('is not taken');
-  expect((await models('new')).status).toBe(200);
+  expect(await models('newest')).toMatchObject({ status: 200, subject: 'server' });
   child.kill('SIGTERM');
   expect(await spawned.exit).toBe(0);
 });

@@ -121,3 +121,12 @@ test('a collector that is not there holds nothing up', async () => {
   expect((await postJson(chat + ROUTES.chat, GOOD)).status).toBe(200);
   await expect.poll(() => tracer.flush()).toBeUndefined();
 });
+
+test('a header of the collector that is no percent-encoding is sent as it is, and ends nothing', async () => {
+  const { got, endpoint } = await collector();
+  const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'x-key=100%' };
+  const tracer = createTracer(environment, createLog('silent'));
+  const { chat } = await startListeners({}, { tracer });
+  await postJson(chat + ROUTES.chat, GOOD);
+  await expect.poll(async () => (await tracer.flush(), got.map(({ key }) => key))).toEqual(['100%']);
+});
