@@ -2,6 +2,7 @@
  * The numbers that say how a token is chosen, each one row of one table. Derived from it: SamplingParams, the HTTP fields and their ranges, the defaults,
  * the words of the GPU's row (ops/sampling-row.ts), the cuts of a split vocabulary and the playground's sliders.
  */
+import { EngineError } from './errors.ts';
 
 /** A control of the playground; its range may be narrower than the field's. */
 interface SamplingControl {
@@ -221,7 +222,16 @@ export function samplingDefaults(
     const value = policy === 'model' && configured ? generation[wire] : undefined;
     return typeof value === 'number' ? value : ((isSaid ? undefined : unsaid) ?? SAMPLING[name].default);
   });
-  return policy === 'model' && file['do_sample'] === false ? { ...numbers, temperature: 0 } : numbers;
+  const used = policy === 'model' && file['do_sample'] === false ? { ...numbers, temperature: 0 } : numbers;
+  for (const name of names) expectAboveMin(name, used[name]);
+  return used;
+}
+
+/** Throws for a number that means nothing, such as a penalty that divides by 0. Files may go beyond what requests may at most. */
+function expectAboveMin(name: SamplingName, value: number): void {
+  const { wire, min, aboveMin }: SamplingField = SAMPLING[name];
+  if (aboveMin ? value > min : value >= min) return;
+  throw new EngineError('invalid_model', `generation_config.json: ${wire} is ${value}, expected ${aboveMin ? `more than ${min}` : `at least ${min}`}`); // prettier-ignore
 }
 
 const numbersOf = (file: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>

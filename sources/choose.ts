@@ -101,10 +101,10 @@ function safetensorsOf(files: readonly RepoFile[]): RepoFile[] {
   return others.length === 1 ? others : [];
 }
 
-/** Files of one ending; not projectors of images and not statistics of quantisation, and of a split file the first. */
+/** Files of one ending; not projectors of images (mmproj-f16.gguf, m.mmproj-f16.gguf) and not statistics of quantisation, and of a split file the first. */
 function modelsOf(files: readonly RepoFile[], ending: string): RepoFile[] {
   return files
-    .filter(({ path }) => path.toLowerCase().endsWith(ending) && !/(^|\/)(mmproj|imatrix)|imatrix\.gguf$/i.test(path))
+    .filter(({ path }) => path.toLowerCase().endsWith(ending) && !/mmproj[^/]*$|(^|\/)(mmproj|imatrix)|imatrix\.gguf$/i.test(path))
     .filter(({ path }) => Number(SHARD.exec(path)?.[2] ?? 1) === 1)
     .sort((a, b) => compareNatural(a.path, b.path));
 }

@@ -193,6 +193,7 @@ async function loadChat(
 ): Promise<LoadedChat> {
   const { id, path, format } = folder;
   const generation = await folder.json('generation_config.json', { optional: true });
+  const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
   const tokenizer = await Tokenizer.load(folder, shape.vocabulary);
   const template = await ChatTemplate.load(folder, tokenizer);
   const loaded = await load();
@@ -207,7 +208,6 @@ async function loadChat(
   });
   platform.log(`${id}: memory ${describeMemory(memory)}; context ${context}, ${limits.maxRunning} sequences, prefill chunks of ${limits.prefillChunk}`); // prettier-ignore
   const { vocabulary } = shape;
-  const sampling = samplingDefaults(generation, config.samplingDefaults, source.sampling);
   const info: ModelInfo = { id, task: 'chat', architecture: String(model.configJson['model_type']), ...(format !== undefined && { format }), parameters, weightBytes, contextLength: context, ownContextLength: shape.maxPositions, memory, sampling: shownDefaults(sampling), numerics: limits.promptsApart ? 'fast' : 'invariant', ...(loaded.ranks && { ranks: loaded.ranks }) }; // prettier-ignore
   const ends = template.isHarmony ? HARMONY_ENDS.map((end) => tokenizer.tokenId(end)) : [];
   const eos = new Set([...shape.eosTokenIds, ...tokenIds(generation['eos_token_id']), ...tokenIds(ends)]);

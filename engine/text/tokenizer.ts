@@ -31,6 +31,8 @@ export class Tokenizer {
   readonly #size: number;
   #vocabulary: Vocabulary | undefined;
   #longest: number | undefined;
+  /** Of a model of pieces with scores that spells by bytes what no piece spells: the library has the unknown token for that. */
+  readonly #bytes: readonly number[] | undefined;
   /** Ids of special tokens. */
   #hidden: ReadonlySet<number> | undefined;
 
@@ -39,6 +41,7 @@ export class Tokenizer {
     this.#tokenizer = tokenizer;
     this.#json = json;
     this.config = config;
+    this.#bytes = byteTokens(tokenizer, json);
   }
 
   /**
@@ -48,7 +51,7 @@ export class Tokenizer {
   static async load(folder: ModelFolder, size = Infinity): Promise<Tokenizer> {
     const path = folder.where(FILE);
     const json = await readTokenizerFile(folder);
-    const config = await folder.json('tokenizer_config.json', { optional: true });
+    const config = await readConfig(folder);
     const largest = largestId(json);
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
@@ -71,10 +74,18 @@ export class Tokenizer {
    * for tokens that the model does not have.
    */
   encode(text: string, { addSpecialTokens = false }: { addSpecialTokens?: boolean } = {}): number[] {
-    const { ids } = this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens });
+    const { ids: found, tokens } = this.#tokenizer.encode(text, { add_special_tokens: addSpecialTokens });
+    const ids = this.#bytes ? found.flatMap((id, i) => this.#spelledByBytes(id, tokens[i]!) ?? [id]) : found;
     const unknown = ids.find((id) => id >= this.#size);
     if (unknown === undefined) return ids;
     throw new EngineError('invalid_request', `the text spells the token ${describe(this.vocabulary.tokens[unknown])} (id ${unknown}); this model has tokens 0 to ${this.#size - 1}`); // prettier-ignore
+  }
+
+  /** The tokens of the bytes of a text that no piece spells; undefined of one that a token spells. */
+  #spelledByBytes(id: number, text: string): number[] | undefined {
+    const { model } = this.#tokenizer;
+    if (id !== model?.unk_token_id || model?.tokens_to_ids.has(text)) return undefined;
+    return Array.from(new TextEncoder().encode(text), (byte) => this.#bytes![byte]!);
   }
 
   /** Text of token ids, without special tokens but for those in `keep`; bytes that are not UTF-8 become U+FFFD. */
@@ -126,6 +137,22 @@ export class Tokenizer {
     const content = isObject(token) ? token['content'] : token;
     return typeof content === 'string' ? content : undefined;
   }
+}
+
+/** tokenizer_config.json; where it does not name the tokens that templates write, special_tokens_map.json does, as older checkpoints have them. */
+async function readConfig(folder: ModelFolder): Promise<TokenizerConfig> {
+  const config = await folder.json('tokenizer_config.json', { optional: true });
+  if ('bos_token' in config && 'eos_token' in config) return config;
+  const { bos_token, eos_token } = await folder.json('special_tokens_map.json', { optional: true });
+  return { ...(bos_token !== undefined && { bos_token }), ...(eos_token !== undefined && { eos_token }), ...config };
+}
+
+/** The tokens of the 256 bytes, of a Unigram model that has `byte_fallback` and all of them. */
+function byteTokens(tokenizer: HuggingFaceTokenizer, { model }: Json): readonly number[] | undefined {
+  const { vocab, byte_fallback: falls } = model as Json;
+  if (!Array.isArray(vocab) || falls !== true) return undefined;
+  const ids = Array.from({ length: 256 }, (_, byte) => tokenizer.token_to_id(`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`));
+  return ids.every((id) => id !== undefined) ? ids : undefined;
 }
 
 /** An entry of tokenizer.json's `added_tokens`, as far as we read it. */

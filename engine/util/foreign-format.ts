@@ -16,7 +16,7 @@ interface Format {
 /** By the file's name; the first that fits. */
 const FORMATS: readonly Format[] = [
   {
-    pattern: /^(?!(.*[\\/])?mmproj)(?!.*imatrix).*\.gguf$/i,
+    pattern: /^(?!.*mmproj[^\\/]*$)(?!.*imatrix).*\.gguf$/i,
     what: 'is a GGUF file',
     advice: 'give the file itself, not the folder that it is in',
   },
@@ -46,8 +46,13 @@ const MAGIC: readonly (readonly [readonly number[], string])[] = [
   [[0x80, 0x02], '.pth'],
 ];
 
+/** "version ": what git has in the place of a large file that it did not fetch begins with it. */
+const LFS_POINTER = [0x76, 0x65, 0x72, 0x73, 0x69, 0x6f, 0x6e, 0x20];
+
 /** What a model file in a folder is and what to do, in one clause about it ("is a GGUF file, …"); undefined for what is not known. `head` are its first bytes. */
 export function describeForeignFile(name: string, head: Uint8Array = new Uint8Array()): string | undefined {
+  if (LFS_POINTER.every((byte, i) => head[i] === byte))
+    return "is a pointer of Git LFS, not the file itself; fetch that with 'git lfs pull'";
   const magic = MAGIC.find(([bytes]) => bytes.every((byte, i) => head[i] === byte))?.[1];
   const format = FORMATS.find(({ pattern }) => pattern.test(magic ?? name));
   return format && `${format.what}; ${format.advice}`;
@@ -56,7 +61,11 @@ export function describeForeignFile(name: string, head: Uint8Array = new Uint8Ar
 /** The same for a file that is named itself, where only a folder is read. */
 export function describeLoneFile(name: string, head: Uint8Array): string | undefined {
   const isGguf = MAGIC.some(([bytes, format]) => format === '.gguf' && bytes.every((byte, i) => head[i] === byte));
-  return isGguf ? 'is a GGUF file, which is read as a chat model only' : describeForeignFile(name, head);
+  if (isGguf) return 'is a GGUF file, which is read as a chat model only';
+  const found = describeForeignFile(name, head);
+  // It is the file itself that was given, and another format that has opened nothing.
+  const isNamedSo = /\.gguf$/i.test(name) && found === describeForeignFile(name);
+  return isNamedSo ? 'is named like a GGUF file and is none: it does not begin with "GGUF"; fetch it again' : found;
 }
 
 /** The same for the names in a folder without safetensors; `what` in front of the first file of a format that is known. */

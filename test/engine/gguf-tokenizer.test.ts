@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
 import { PRE_TOKENIZERS } from '../../engine/weights/gguf/pre-tokenizers.ts';
 import type { Stored } from '../support/gguf-file.ts';
-import { TOKENS, open, refusal, text, u32, withMetadata } from '../support/tiny-gguf.ts';
+import { TOKENS, open, refusal, text, tiny, u32, withMetadata } from '../support/tiny-gguf.ts';
 
 describe('tokenizers', () => {
   const tokenizerOf = async (more: Record<string, Stored | undefined> = {}): Promise<Tokenizer> =>
@@ -77,6 +77,25 @@ describe('tokenizers', () => {
     expect(tokenizer.decode(tokenizer.encode('ab abc é'))).toBe('ab abc é');
     const plain = await tokenizerOf({ ...metadata, 'tokenizer.ggml.add_space_prefix': { type: 'bool', value: false } });
     expect(spell(plain, 'ab')).toEqual(['ab']);
+  });
+
+  test("Phi-3's tokens take the white space behind them, which files do not say", async () => {
+    const pieces = ['<unk>', '<s>', '<|endoftext|>', '<|user|>', '<|end|>', '<0x0A>', '▁', 'a', 'b', '▁a', 'ab', '▁ab'];
+    const metadata: Record<string, Stored> = {
+      'tokenizer.ggml.model': text('llama'),
+      'tokenizer.ggml.tokens': { type: 'strings', value: pieces },
+      'tokenizer.ggml.scores': { type: 'f32s', value: pieces.map((_, id) => -id) },
+      'tokenizer.ggml.token_type': { type: 'i32s', value: [2, 3, 3, 4, 3, 6, ...pieces.slice(6).map(() => 1)] },
+      'tokenizer.ggml.bos_token_id': u32(1),
+      'tokenizer.ggml.eos_token_id': u32(2),
+      'tokenizer.ggml.unknown_token_id': u32(0),
+    };
+    const prompt = '<|user|>\nab<|end|>\n<s>\nab';
+    expect(spell(await tokenizerOf(metadata), prompt).slice(0, 5)).toEqual(['<|user|>', '▁', '<0x0A>', 'ab', '<|end|>']);
+    const keys = Object.entries(tiny().metadata).filter(([key]) => key.startsWith('llama.'));
+    const phi3 = Object.fromEntries(keys.map(([key, value]) => [key.replace('llama.', 'phi3.'), value]));
+    const tokenizer = await tokenizerOf({ ...phi3, ...metadata, 'general.architecture': text('phi3') });
+    expect(spell(tokenizer, prompt)).toEqual(['<|user|>', '▁ab', '<|end|>', '<s>', '▁', '<0x0A>', 'ab']);
   });
 
   test('pieces with merges: in the order of the file, across spaces, bytes for what has no piece', async () => {

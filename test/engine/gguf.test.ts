@@ -314,6 +314,7 @@ describe('parts', () => {
     write(split(0, names.slice(0, 4)), part(1), path);
     write(split(1, names.slice(4)), part(2), path);
     write(new Uint8Array(), 'mmproj-Big-f16.gguf', path);
+    write(new Uint8Array(), 'Big.mmproj-Q8_0.gguf', path);
     write(new Uint8Array(), 'README.md', path);
     expect(await (await openModelFolder(platform, path, 'x')).json('config.json')).toMatchObject({ model_type: 'llama' });
     const lone = await openModelFolder(platform, join(write(tiny()), '..'), 'lone');

@@ -46,6 +46,9 @@ async function refusal(promise: Promise<unknown>): Promise<string> {
   return message;
 }
 
+/** What git leaves of a large file that it did not fetch. */
+const LFS_POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n';
+
 test.each([
   ['tiny.Q4_1.gguf', 'GGUF\x03', /is not a GGUF file that can be read: it ends within its header, at byte 5/],
   ['weights', 'GGUF\x03', /is not a GGUF file that can be read/],
@@ -61,6 +64,8 @@ test.each([
   ],
   ['weights.bin', 'xx', /weights in a format that is not read/],
   ['model.safetensors', '\x08\0\0\0\0\0\0\0', /is a single file; give the folder that holds it/],
+  ['page.gguf', '<!DOCTYPE html>', /page.gguf is named like a GGUF file and is none: it does not begin with "GGUF"; fetch it again$/],
+  ['lfs.gguf', LFS_POINTER, /lfs.gguf is a pointer of Git LFS, not the file itself; fetch that with 'git lfs pull'$/],
   ['notes.txt', 'hello', /is no folder; a checkpoint is a folder with config.json/],
 ])('the file %s is named', async (name, text, message) => {
   const path = folder({ [name]: text });
@@ -72,6 +77,10 @@ test.each([
 test.each([
   [{ 'tiny.gguf': 'GGUF', 'small.gguf': 'GGUF' }, /config.json; (tiny|small).gguf is a GGUF file; give the file itself/],
   [{ 'mmproj-F16.gguf': 'GGUF' }, /config.json; mmproj-F16.gguf belongs to a language model and is none .*; give the model's own file$/],
+  [
+    { 'm.mmproj-f16.gguf': 'GGUF' },
+    /config.json; m.mmproj-f16.gguf belongs to a language model and is none .*; give the model's own file$/,
+  ],
   [{ 'model.onnx': '' }, /model.onnx is an ONNX model/],
   [{ 'pytorch_model.bin': '' }, /pytorch_model.bin holds pickled PyTorch weights/],
 ])('a folder without config.json, but with %o', async (files, message) => {
@@ -162,6 +171,34 @@ test("a text's tokens are checked against the model's", async () => {
   const tokenizer = await Tokenizer.load(at(path), 20);
   expect(tokenizer.encode('3 4')).toEqual([3, 4]);
   expect(() => tokenizer.encode('3 <far> 4')).toThrow('the text spells the token "<far>" (id 25); this model has tokens 0 to 19');
+});
+
+test('tokens that tokenizer_config.json does not name are those of special_tokens_map.json', async () => {
+  const map = { bos_token: '<1>', eos_token: { content: '<2>', lstrip: false } };
+  const path = folder({ 'special_tokens_map.json': JSON.stringify(map) });
+  writeNumberTokenizer(path, 20);
+  const rendered = async (config: Json): Promise<string> => {
+    writeFileSync(join(path, 'tokenizer_config.json'), JSON.stringify({ ...config, chat_template: '{{ bos_token }}|{{ eos_token }}' }));
+    return (await ChatTemplate.load(at(path), await Tokenizer.load(at(path)))).render([{ role: 'user', content: 'Hi' }]);
+  };
+  expect(await rendered({})).toBe('<1>|<2>');
+  expect(await rendered({ bos_token: null, eos_token: '<3>' })).toBe('|<3>');
+  expect(await rendered({ eos_token: '<3>' })).toBe('<1>|<3>');
+});
+
+test('what no piece of a Unigram model spells is spelled by tokens of bytes, where it has them', async () => {
+  const spelled = ['<unk>', '▁', '▁ab', 'c'].map((piece, id) => [piece, -id]);
+  const bytes = Array.from({ length: 256 }, (_, byte) => [`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`, -20]);
+  const idsOf = async (vocab: readonly unknown[], byte_fallback: boolean): Promise<number[]> => {
+    const model = { type: 'Unigram', unk_id: 0, vocab, byte_fallback };
+    const parts = { added_tokens: [], normalizer: null, pre_tokenizer: { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always', split: true } }; // prettier-ignore
+    const json = JSON.stringify({ ...parts, post_processor: null, decoder: { type: 'Fuse' }, model });
+    return (await Tokenizer.load(at(folder({ 'tokenizer.json': json })))).encode('ab éxc');
+  };
+  // As PyPI `tokenizers` has it.
+  expect(await idsOf([...spelled, ...bytes], true)).toEqual([2, 1, 4 + 0xc3, 4 + 0xa9, 4 + 0x78, 3]);
+  expect(await idsOf([...spelled, ...bytes], false)).toEqual([2, 1, 0, 3]);
+  expect(await idsOf(spelled, true)).toEqual([2, 1, 0, 3]);
 });
 
 test.each([

@@ -89,6 +89,7 @@ test.each([
   ['tensors that overlap', fileBytes({ a: entry('F32', [4], [0, 16]), b: entry('F32', [3], [10, 22]) }), /its tensors overlap at byte/],
   ['a gap between tensors', fileBytes({ a: entry('F32', [3], [0, 12]), b }), /its tensors leave a gap at byte/],
   ['bytes that belong to no tensor', fileBytes({ a: entry('F32', [4], [0, 16]) }), /its tensors end at byte/],
+  ['a pointer', new TextEncoder().encode('version https://git-lfs.github.com/spec/v1\n'), /is a pointer of Git LFS, not the file itself/],
   ['a GGUF file', new TextEncoder().encode('GGUF\x03\0\0\0\0\0\0\0'), /is a GGUF file; give the file itself/],
   ['a pickled file', new TextEncoder().encode('PK\x03\x04 and so on'), /pickled PyTorch weights.*safetensors.torch.save_file/],
 ])('refuses %s with the reason', async (_, bytes, message) => {

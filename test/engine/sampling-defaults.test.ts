@@ -49,3 +49,17 @@ test('tokens that stop an answer must exist', () => {
   const message = "'stop_token_ids' names token 10; this model has tokens 0 to 9";
   expect(resolve([9, 10])).toThrow(expect.objectContaining({ code: 'invalid_request', param: 'stopTokenIds', message }));
 });
+
+test.each([
+  [{ repetition_penalty: 0 }, 'generation_config.json: repetition_penalty is 0, expected more than 0'],
+  [{ temperature: -1 }, 'generation_config.json: temperature is -1, expected at least 0'],
+  [{ temperature: 1, top_p: -0.5 }, 'generation_config.json: top_p is -0.5, expected at least 0'],
+])('numbers that mean nothing are refused: %o', (generation, message) => {
+  expect(() => samplingDefaults(generation, 'model')).toThrow(message);
+  expect(shownDefaults(samplingDefaults(generation, 'openai'))).toEqual({ temperature: 1 });
+});
+
+test('a temperature of a file that does not draw is not looked at, and one beyond what requests may is', () => {
+  expect(samplingDefaults({ do_sample: false, temperature: -1 }, 'model').temperature).toBe(0);
+  expect(samplingDefaults({ temperature: 5, top_k: -1 }, 'model')).toMatchObject({ temperature: 5, topK: -1 });
+});

@@ -12,6 +12,8 @@ const chosen = (names: string, select?: string): { readonly format: string; read
 
 const LLAMA = 'config.json generation_config.json tokenizer.json tokenizer_config.json';
 const GGUF = 'README.md m-Q2_K.gguf m-Q4_K_M.gguf m-Q4_K_S.gguf m-Q8_0.gguf mmproj-f16.gguf m.imatrix.gguf config.json';
+/** As mradermacher names projectors, with few quantisations. */
+const PROJECTORS = 'm.i1-IQ3_M.gguf m.i1-Q6_K.gguf m.mmproj-f16.gguf m.mmproj-Q8_0.gguf';
 const SPLIT = 'BF16/m-BF16-00001-of-00002.gguf BF16/m-BF16-00002-of-00002.gguf m-UD-Q4_K_XL.gguf m-IQ4_XS.gguf';
 
 test.each([
@@ -42,6 +44,9 @@ test.each([
   [GGUF, 'm-Q2_K.gguf', 'm-Q2_K.gguf'],
   ['m-Q8_0.gguf m-Q5_0.gguf', undefined, 'm-Q8_0.gguf'],
   ['m.gguf', undefined, 'm.gguf'],
+  [PROJECTORS, undefined, 'm.i1-IQ3_M.gguf'],
+  [PROJECTORS, 'Q6_K', 'm.i1-Q6_K.gguf'],
+  [PROJECTORS, 'm.mmproj-f16.gguf', 'm.mmproj-f16.gguf'],
   [SPLIT, 'UD-Q4_K_XL', 'm-UD-Q4_K_XL.gguf'],
   [SPLIT, 'IQ4_XS', 'm-IQ4_XS.gguf'],
 ])('one GGUF file of %s for %s', (names, select, file) => {
@@ -89,4 +94,8 @@ test('what cannot be chosen is said, with what there is', () => {
   expect(() => chosen('model-00001-of-00003.safetensors model-00003-of-00003.safetensors model.safetensors.index.json')).toThrow(
     'lacks part 2 of 3',
   );
+});
+
+test('a projector is no quantisation of its model', () => {
+  expect(() => chosen(PROJECTORS, 'f16')).toThrow('has no file and no quantisation "f16"; there are m.i1-IQ3_M.gguf, m.i1-Q6_K.gguf');
 });

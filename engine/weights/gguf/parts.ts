@@ -44,7 +44,7 @@ export async function readModel(platform: Platform, path: string): Promise<GgufM
 }
 
 /** Files beside a model's that are no language models: projectors of images, statistics of quantisation. */
-const NO_MODEL = /^mmproj|imatrix/i;
+const NO_MODEL = /mmproj|imatrix/i;
 
 /** The file that a folder with these names stands for: its only GGUF file, or the first part of its only split one, where there are no other weights. */
 export function loneGguf(names: readonly string[]): string | undefined {

@@ -24,10 +24,12 @@ export function tokenizerOf(metadata: Metadata): Json {
   const vocabulary = readVocabulary(metadata);
   const { addBos, parts } = pipelineOf(metadata, vocabulary);
   const { tokens, kinds } = vocabulary;
+  const takesSpace = isPhi3(metadata);
   const added = tokens.flatMap((content, id) => {
     const special = kinds[id] === KIND.control || kinds[id] === KIND.unknown;
+    const rstrip = takesSpace && !PLAIN_IN_PHI3.has(content);
     return special || kinds[id] === KIND.added
-      ? [{ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special }]
+      ? [{ id, content, single_word: false, lstrip: false, rstrip, normalized: false, special }]
       : [];
   });
   return {
@@ -39,6 +41,17 @@ export function tokenizerOf(metadata: Metadata): Json {
     ...parts,
   };
 }
+
+/**
+ * The tokens of Phi-3 and 3.5 take the space and the lines behind them, which its template writes and the model never saw. No key says so: llama.cpp knows these models
+ * by their names (src/llama-vocab.cpp), which files of others change; they are the only ones of this architecture with pieces.
+ */
+function isPhi3(metadata: Metadata): boolean {
+  return metadata.text('general.architecture') === 'phi3' && metadata.text('tokenizer.ggml.model') === 'llama';
+}
+
+/** Those that take none. */
+const PLAIN_IN_PHI3: ReadonlySet<string> = new Set(['<unk>', '<s>', '<|endoftext|>']);
 
 /** tokenizer_config.json: the template, and the tokens that templates may write. */
 export function tokenizerConfigOf(metadata: Metadata): Json {
