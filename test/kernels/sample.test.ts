@@ -17,7 +17,7 @@ import { createRng } from '../../engine/util/rng.ts';
 import type { Rng } from '../../engine/util/rng.ts';
 import * as reference from '../reference/sample.ts';
 import { testDevice } from '../support/device.ts';
-import { describeKernels, randomTensor } from '../support/kernel-case.ts';
+import { describeKernels, randomTensor, runCase } from '../support/kernel-case.ts';
 import type { KernelCase } from '../support/kernel-case.ts';
 
 const { GREEDY, SETTINGS } = reference;
@@ -255,6 +255,13 @@ describe('sampling', () => {
     const together = await draws(logits, many);
     for (const i of [0, 13, 39]) expect((await draws(logits, [many[i]!]))[0]).toBe(together[i]);
     expect(new Set(together).size).toBeGreaterThan(25);
+  });
+
+  test("needs no zeros in workgroup memory, which Dawn's fast toggles leave as the workgroup before left it", async () => {
+    const bare = await testDevice({ disable: ['software'] }, { toggles: 'fast' });
+    for (const vocabulary of [5121, 9000]) await runCase(bare, sampleCase(vocabulary, vocabulary, [...SETTINGS, ...SETTINGS]));
+    expect(bare.errors).toEqual([]);
+    bare.close();
   });
 
   test('on a GPU a row of a large vocabulary draws alone what it draws among others, in two dispatches if greedy, and in four', async () => {
