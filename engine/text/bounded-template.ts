@@ -1,5 +1,6 @@
 /** Jinja with a budget: a template runs on the thread that serves everybody, and neither it nor what a request feeds it may hold that for long. */
 import { Environment, Interpreter, Template } from '@huggingface/jinja';
+import { pythonText } from './python-text.ts';
 
 type Node = Parameters<Interpreter['evaluate']>[0];
 type Value = ReturnType<Interpreter['evaluate']>;
@@ -29,7 +30,8 @@ export class BoundedTemplate {
 
   /** Throws what the parser throws. */
   constructor(source: string, steps = RENDER_STEPS) {
-    this.#template = new Template(source);
+    // Jinja reads a file from Windows as any other.
+    this.#template = new Template(source.replace(/\r\n?/g, '\n'));
     this.#steps = steps;
   }
 
@@ -108,6 +110,8 @@ class BoundedInterpreter extends Interpreter {
   readonly #budget: Budget;
   /** Nodes whose value is walked by the node around them, and what an element of it costs then. */
   readonly #walked = new Map<Node, number>();
+  /** Nodes whose values a loop goes through. */
+  readonly #looped = new Set<Node>();
 
   constructor(environment: Environment, budget: Budget) {
     super(environment);
@@ -117,16 +121,42 @@ class BoundedInterpreter extends Interpreter {
   override evaluate(node: Node, environment: Environment): Value {
     this.#budget.spend(1);
     this.#note(node);
-    const value = super.evaluate(node, environment);
+    const value = this.#asPython(node, environment) ?? super.evaluate(node, environment);
     const perElement = this.#walked.get(node);
     if (perElement !== undefined || !FREE.has(node?.type) || isSlice(node)) this.#budget.spendOn(value, perElement);
     return value;
   }
 
+  /** The value where Python's Jinja, which templates are written for, has one and the library another or an error; undefined elsewhere. */
+  #asPython(node: Node, environment: Environment): Value | undefined {
+    if (this.#looped.has(node)) return this.#elements(super.evaluate(node, environment), environment);
+    if (node?.type === 'FilterExpression' && (part(node, 'filter') as { readonly value?: unknown }).value === 'string') {
+      return this.#literal(pythonText(this.evaluate(part(node, 'operand'), environment)), environment);
+    }
+    if (node?.type !== 'BinaryExpression' || (part(node, 'operator') as { readonly value?: unknown }).value !== '~') return undefined;
+    const texts = ['left', 'right'].map((side) => pythonText(this.evaluate(part(node, side), environment)));
+    return this.#literal(texts.join(''), environment);
+  }
+
+  /** Nothing where there is no such variable, and the characters of a text. */
+  #elements(value: Value, environment: Environment): Value {
+    if (value.type !== 'UndefinedValue' && value.type !== 'StringValue') return value;
+    const characters = value.type === 'StringValue' ? [...(value.value as string)] : [];
+    const literals = characters.map((character) => ({ type: 'StringLiteral', value: character }));
+    return super.evaluate({ type: 'ArrayLiteral', value: literals } as unknown as Node, environment);
+  }
+
+  /** The library does not export its values. */
+  #literal(text: string, environment: Environment): Value {
+    return super.evaluate({ type: 'StringLiteral', value: text } as unknown as Node, environment);
+  }
+
   #note(node: Node): void {
     if (node?.type === 'For') {
       const iterable = part(node, 'iterable');
-      this.#walked.set(iterable?.type === 'SelectExpression' ? part(iterable, 'lhs') : iterable, ROUND);
+      const looped = iterable?.type === 'SelectExpression' ? part(iterable, 'lhs') : iterable;
+      this.#walked.set(looped, ROUND);
+      this.#looped.add(looped);
     } else if (node?.type === 'BinaryExpression') {
       this.#walked.set(part(node, 'left'), 1 / ELEMENTS).set(part(node, 'right'), 1 / ELEMENTS);
     } else if (node?.type === 'FilterExpression') {

@@ -3,7 +3,7 @@
  * numbers within bounds as constants, in whose place the grammar then gets rules of number-grammar.ts (the library cannot bound numbers).
  */
 import type { NumberRange } from './number-grammar.ts';
-import { anchoredPattern, escapedPattern } from './schema-pattern.ts';
+import { FORMAT_PATTERNS, anchoredPattern, escapedPattern } from './schema-pattern.ts';
 import { EXCLUSIVE, NUMERIC, OF_TYPE, ONE_SCHEMA, SCHEMA_LIST, SCHEMA_MAP, isNote, lookUp, typesOf } from './schema-keywords.ts';
 import type { Keywords } from './schema-keywords.ts';
 
@@ -59,9 +59,14 @@ class Rewriting {
     if (typeof schema !== 'object' || schema === null) return schema;
     const keywords = new Map(Object.entries(schema));
     const entries = [...keywords].filter(([keyword]) => !isNote(keyword, keywords) && keyword !== 'nullable');
-    const own = Object.fromEntries(entries.map(([keyword, value]) => [keyword, this.#value(keyword, value)]));
+    const own = Object.fromEntries(entries.map(([keyword, value]) => this.#entry(keyword, typed(keyword, value, keywords))));
     const bounded = this.#withNumbers({ ...implied(keywords), ...own }, keywords);
     return keywords.get('nullable') === true ? withNull(bounded, typesOf(keywords)) : bounded;
+  }
+
+  #entry(keyword: string, value: unknown): readonly [keyword: string, value: unknown] {
+    const pattern = keyword === 'format' ? FORMAT_PATTERNS.get(value) : undefined;
+    return pattern === undefined ? [keyword, this.#value(keyword, value)] : ['pattern', wholePattern(pattern)];
   }
 
   #value(keyword: string, value: unknown): unknown {
@@ -99,6 +104,16 @@ class Rewriting {
     const others = types.filter((type) => type !== 'number' && type !== 'integer');
     return others.length === 0 ? number : { anyOf: [{ ...free, type: others }, number] };
   }
+}
+
+/** Alternatives that name no type are of the type beside them, which the library does not read there. */
+function typed(keyword: string, value: unknown, keywords: Keywords): unknown {
+  if (keyword === 'prefixItems' || !SCHEMA_LIST.has(keyword) || !keywords.has('type')) return value;
+  const says = ['type', 'enum', 'const', ...EXCLUSIVE];
+  return (value as readonly unknown[]).map((item) => {
+    if (item === true) return { type: keywords.get('type') };
+    return says.some((name) => Object.hasOwn(item as Json, name)) ? item : { type: keywords.get('type'), ...(item as Json) };
+  });
 }
 
 const wholePattern = (pattern: string): string => escapedPattern(anchoredPattern(pattern));

@@ -23,6 +23,9 @@ export function checkPattern(pattern: unknown, keyword: string, refuse: Refuse):
       keyword,
       "look-around, back references, \\b and \\p cannot be enforced; characters, classes, groups, '|', repeats, and '^' and '$' at the ends can",
     );
+  const terms = (pattern.match(TERM) ?? []).filter((term) => !STRUCTURE.test(term));
+  const nothing = terms.find((term) => without(spansOf(term), [SURROGATES]).length === 0);
+  if (nothing !== undefined) refuse(keyword, `${nothing} takes no character`);
   const inside = alternativesOf(pattern).flatMap(({ terms }) => terms);
   if (inside.includes('^') || inside.includes('$'))
     refuse(keyword, "'^' and '$' can be enforced at the ends of a pattern and of its alternatives");
@@ -58,8 +61,15 @@ const DECIMAL = '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$';
 const DECIMAL_WITHOUT_LOOKING = '^[+-]?(?:\\d+\\.?\\d*|\\.\\d+)$';
 
 /** What stands for a character, or several, in a regular expression; everything else is structure. */
-const TERM = /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
+const TERM =
+  /\[(?:\\[^]|[^\]\\])*\]|\\(?:x[\da-fA-F]{2}|u\{[\da-fA-F]+\}|u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[\da-fA-F]{4}|c[a-zA-Z]|[^])|\(\?:|\{\d+(?:,\d*)?\}|[^]/gu;
 const STRUCTURE = /^(?:[\^$()|?*+]|\(\?:|\{.+)$/;
+
+/** Formats whose rules in the library (0.1.27) take a quotation mark as it is, and bytes that are no characters. */
+export const FORMAT_PATTERNS: ReadonlyMap<unknown, string> = new Map([
+  ['json-pointer', '^(?:/(?:[^~/]|~[01])*)*$'],
+  ['relative-json-pointer', '^(?:0|[1-9]\\d*)(?:#|(?:/(?:[^~/]|~[01])*)*)$'],
+]);
 
 const ANYTHING = '[\\s\\S]*';
 
@@ -100,6 +110,8 @@ export function anchoredPattern(pattern: string): string {
 /** Characters from the first code point to the last. */
 type Span = readonly [first: number, last: number];
 const LAST = 0x10ffff;
+/** Halves of a pair, which are no characters. */
+const SURROGATES: Span = [0xd800, 0xdfff];
 const SETS: Readonly<Record<string, readonly Span[]>> = {
   d: [[0x30, 0x39]],
   w: [[0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]],
@@ -119,7 +131,8 @@ export function escapedPattern(pattern: string): string {
     const spans = spansOf(term);
     const escaped = without(spans, without([[0, LAST]], ESCAPED)).flatMap(charactersOf);
     const isPlain = escaped.length === 0 && spans.every(([first, last]) => last < 0x80 || first === last);
-    if (isPlain && !term.startsWith('[')) return term;
+    // The library does not know each way to spell one.
+    if (isPlain && !term.startsWith('[')) return spans[0]![0] < 0x80 ? term : String.fromCodePoint(spans[0]![0]);
     return `(?:${[...plainParts(without(spans, ESCAPED)), ...escapes(escaped)].join('|')})`;
   });
 }
@@ -198,6 +211,8 @@ const CONTROL: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r
 /** Code point of a term that is one character. */
 function codeOf(term: string): number {
   if (term.length === 1 || !term.startsWith('\\')) return term.codePointAt(0)!;
+  const pair = /^\\u(....)\\u(....)$/.exec(term);
+  if (pair) return String.fromCharCode(parseInt(pair[1]!, 16), parseInt(pair[2]!, 16)).codePointAt(0)!;
   const hex = /^\\(?:x|u\{?)([\da-fA-F]{2,})/.exec(term)?.[1];
   if (hex !== undefined) return parseInt(hex, 16);
   if (/^\\c./.test(term)) return term.charCodeAt(2) % 32;

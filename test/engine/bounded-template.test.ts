@@ -35,6 +35,21 @@ test('it renders what the library renders, with its globals', () => {
   expect(() => new BoundedTemplate("{{ raise_exception('no') }}").render({})).toThrow('no');
 });
 
+test.each([
+  ['nothing', '{{ none | string }}', 'None'],
+  ['nothing in a text', '{{ "<default>" ~ none ~ "</default>" }}', '<default>None</default>'],
+  ['a variable that is not there', '{{ "a" ~ missing ~ (missing | string) }}', 'a'],
+  ['a truth', '{{ true | string }}{{ false ~ "" }}', 'TrueFalse'],
+  ['a list', `{{ ['string', "it's", none, 1.5] | string }}`, `['string', "it's", None, 1.5]`],
+  ['an object', `{{ {'a': {'b': 'x\\ny'}} | string }}`, `{'a': {'b': 'x\\ny'}}`],
+  ['a text and a number', '{{ "a" | string }}{{ "b" ~ 1 }}', 'ab1'],
+  ['a loop over nothing', '{% for x in missing %}{{ x }}{% endfor %}{% for x in missing if x %}{{ x }}{% endfor %}.', '.'],
+  ['a loop over a text', "{% for x in 'ab' %}[{{ x }}{{ x['type'] == 'image' }}]{% endfor %}", '[afalse][bfalse]'],
+  ['lines that end as in Windows', 'a\r\n{% if true %}\r\nb\r\n{% endif %}\r\n', 'a\nb\n'],
+])('%s is what it is in Python', (_, source, expected) => {
+  expect(new BoundedTemplate(source).render({})).toBe(expected);
+});
+
 test("a conversation that is too long for the budget is the caller's to shorten", () => {
   const template = new ChatTemplate('{% for m in messages %}{% for c in messages %}{{ c.role }}{% endfor %}{% endfor %}');
   const messages = Array.from({ length: 3000 }, () => ({ role: 'user', content: 'x' }) as const);

@@ -203,6 +203,7 @@ describe('grammar', () => {
     ['a length, not the format beside it', { type: 'string', format: 'date', maxLength: 3 }, '"abc"', '"2026-01-31"'],
     ['a format with a length of at least one', { type: 'string', format: 'date', minLength: 1 }, '"2026-01-31"', '"soon"'],
     ['a length beside a format that an empty text has', { type: 'string', format: 'json-pointer', minLength: 1 }, '"/a"', '""'],
+    ['a pointer whose quotation mark ends no text', { type: 'string', format: 'json-pointer' }, '"/a\\"b/~0"', '"/a"b"'],
     ['types beside formats of OpenAPI', { type: 'integer', format: 'int64' }, '-12', '"x"'],
     ['an encoding by its pattern', { type: 'string', format: 'base64', contentEncoding: 'base64', pattern: '^$|^(?:[a-zA-Z\\d+/]{4})*$' }, '""', '"aGk"'], // prettier-ignore
     ['each alternative whole', { type: 'string', pattern: '^a+$|^b+$' }, '"bb"', '"ab"'],
@@ -255,7 +256,7 @@ describe('grammar', () => {
   };
   // What is accepted is what the pattern takes, as JSON writes it: never a quotation mark, backslash or control character as it is.
   test.each([
-    '^.+$', '^[^x]*$', '^[^-x]*$', '^[^x-]*$', '^a\\sb$', '^[\\s\\d]+$', '^\\D{1,3}$', '^"a"$', '^\\\\d$', '^a[\\x00-\\x7f]b$', '^[!-~]+$', '^(?:"|x)+$', '^[\\w"]+$', '^a\\\\"?$', '^\\u0022x$', '^[а-яё]+$', '^[^а-я]$', '^[éa-c\\u2000-\\u200a]+$', '^[\\u{10000}-\\u{10ffff}]$', '^[€-\\uffff]+$', '^é+$',
+    '^.+$', '^[^x]*$', '^[^-x]*$', '^[^x-]*$', '^a\\sb$', '^[\\s\\d]+$', '^\\D{1,3}$', '^"a"$', '^\\\\d$', '^a[\\x00-\\x7f]b$', '^[!-~]+$', '^(?:"|x)+$', '^[\\w"]+$', '^a\\\\"?$', '^\\u0022x$', '^[а-яё]+$', '^[^а-я]$', '^[éa-c\\u2000-\\u200a]+$', '^[\\u{10000}-\\u{10ffff}]$', '^[€-\\uffff]+$', '^é+$', '^[\\ud83d\\ude00-\\u{1f64f}]$', '^\\uD83D\\uDE00$', '^\\u{1F600}$',
     '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$',
   ])('a pattern is matched with what its JSON says: %s', async (pattern) => {
     const constraint = schema({ type: 'string', pattern });

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { findSchemaProblem } from '../../engine/text/json-schema.ts';
+import { normalizeSchema } from '../../engine/text/schema-normal.ts';
+
+// The grammar took nothing for it, and went on behind it.
+test.each(['^[]$', 'a[]?', '^\\ud83d$', '^[\\ud83c-\\udbff]$'])('a pattern with what takes no character is refused: %s', (pattern) => {
+  expect(findSchemaProblem({ type: 'string', pattern })).toMatchObject({
+    keyword: 'pattern',
+    message: expect.stringMatching(/takes no character/),
+  });
+});
+
+test.each(['^[^\\ud800-\\udfff]$', '^[a\\ud83d]$', '^\\ud83d\\ude00$', '^[^]$'])(
+  'one with halves of characters beside others is not: %s',
+  (pattern) => {
+    expect(findSchemaProblem({ type: 'string', pattern })).toBeUndefined();
+  },
+);
+
+// The grammar took any value for the first alternative.
+test('alternatives without a type are of the one beside them', () => {
+  const { schema } = normalizeSchema({
+    type: 'string',
+    anyOf: [{ description: 'free' }, true, { enum: ['x'] }, { type: 'string', maxLength: 2 }],
+  });
+  expect(JSON.parse(schema)).toEqual({
+    type: 'string',
+    anyOf: [{ type: 'string' }, { type: 'string' }, { enum: ['x'] }, { type: 'string', maxLength: 2 }],
+  });
+});
