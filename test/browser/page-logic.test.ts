@@ -257,6 +257,7 @@ describe('chat settings', () => {
   test('a title is the beginning of the first line', () => {
     expect(titleOf('  short\nmore')).toBe('short');
     expect(titleOf('x'.repeat(100))).toHaveLength(48);
+    expect(titleOf(`${'x'.repeat(46)}🙂🙂`)).not.toMatch(/\p{Surrogate}/u);
   });
 });
 

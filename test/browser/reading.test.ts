@@ -121,6 +121,38 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     await page.emulateMedia({ media: 'screen' });
   });
 
+  test('what scrolls on the screen is whole on paper: long lines of code and wide tables', async () => {
+    const columns = Array.from({ length: 14 }, (_, i) => `Column${i}`);
+    const answer = await answered(`\`\`\`\n${'word '.repeat(60)}\n\`\`\`\n\n| ${columns.join(' | ')} |\n|${'---|'.repeat(14)}\n`);
+    await page.setViewportSize({ width: 794, height: 1123 });
+    await page.emulateMedia({ media: 'print' });
+    const cut = await answer.locator('pre, .scroll').evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth));
+    expect(cut).toEqual([0, 0]);
+    await page.emulateMedia({ media: 'screen' });
+  });
+
+  test('each Undo is in sight, however many there are and however long the names', async () => {
+    for (const question of ['x'.repeat(48), 'One question more, of a length that is not unusual', 'Why is it so?']) {
+      await page.locator('.conversations > button').first().click();
+      await answered('Hello.', question);
+    }
+    for (let i = 0; i < 3; i++)
+      await page
+        .locator('.conversations')
+        .getByRole('button', { name: /^Delete/ })
+        .first()
+        .click();
+    const undo = page.locator('.undo button');
+    expect(await undo.count()).toBeGreaterThan(2);
+    await undo.last().evaluate((button) => (button.parentElement!.querySelector('.name')!.textContent = 'a name '.repeat(60)));
+    for (const width of [390, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const boxes = await undo.evaluateAll((all) => all.map((one) => one.getBoundingClientRect()));
+      for (const { left, right, bottom } of boxes) expect(left >= 0 && right <= width && bottom <= 800).toBe(true);
+    }
+    while ((await undo.count()) > 0) await undo.first().click();
+  });
+
   test('a phone on its side shows more of the conversation than of the page around it', async () => {
     await answered('Hello.');
     await page.setViewportSize({ width: 740, height: 360 });
@@ -197,6 +229,14 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
       .evaluateAll((inputs) => inputs.map((input) => getComputedStyle(input).appearance));
     expect(new Set(sliders)).toEqual(new Set(['auto']));
     await page.emulateMedia({ forcedColors: 'none' });
+  });
+
+  test('Enter that ends the composing of a word chooses no command', async () => {
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Find a command' });
+    await field.dispatchEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true });
+    expect(await field.isVisible()).toBe(true);
+    await page.keyboard.press('Escape');
   });
 
   test('the list of commands follows the arrow keys, for eyes and for screen readers, and says when nothing is found', async () => {

@@ -13,7 +13,7 @@ const modelOf = (body: unknown): string | undefined =>
       : undefined;
 
 /** An engine of listeners that answer by `answer`; every request's path and model are noted. */
-function engineOf(answer: (path: string, model: string | undefined) => Response) {
+function engineOf(answer: (path: string, model: string | undefined) => Response, address = 'http://x/v1') {
   const asked: string[] = [];
   vi.stubGlobal('fetch', async (url: string, { body }: RequestInit = {}) => {
     const path = url.replace('http://x/v1', '');
@@ -21,9 +21,13 @@ function engineOf(answer: (path: string, model: string | undefined) => Response)
     asked.push(model === undefined ? path : `${path} ${model}`);
     return answer(path, model);
   });
-  const servers = { chat: 'http://x/v1', speech: 'http://x/v1', transcription: 'http://x/v1' };
+  const servers = { chat: address, speech: address, transcription: address };
   return { engine: new RemoteEngine({ servers, apiKey: '' }), asked };
 }
+
+const all = async (events: AsyncIterable<unknown>): Promise<void> => {
+  for await (const event of events) void event;
+};
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -38,10 +42,6 @@ describe('a server that was started again with another model', () => {
     if (model !== served) return Response.json(unknown, { status: 404 });
     return path === '/chat/completions' ? new Response(words) : Response.json({ text: 'heard' });
   };
-  const all = async (events: AsyncIterable<unknown>): Promise<void> => {
-    for await (const event of events) void event;
-  };
-
   test('is asked for that one', async () => {
     served = 'old';
     const { engine, asked } = engineOf(answer);
@@ -81,4 +81,45 @@ test.each([
     code: 'unsupported',
     message: expect.stringMatching(/^http:\/\/x\/v1 answers, but not with a list of models: is this the address of the API/),
   });
+});
+
+describe('what other servers say', () => {
+  const ask = async (answer: Response, address = 'http://x/v1'): Promise<unknown> => {
+    const { engine } = engineOf((path) => (path === '/models' ? Response.json({ data: [{ id: 'm' }] }) : answer), address);
+    const asked = engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, signal);
+    return all(asked).catch((error: unknown) => (error as Error).message);
+  };
+
+  test('of a refusal is told, in whatever form it comes', async () => {
+    expect(await ask(Response.json(null, { status: 500, statusText: 'Oh no' }))).toBe('The server refused: Oh no (HTTP 500)');
+    expect(await ask(Response.json({ error: 'more memory' }, { status: 400 }))).toBe('The server refused: more memory (HTTP 400)');
+    expect(await ask(new Response('data: {"error":"boom"}\n\n'))).toBe('The server stopped: boom');
+  });
+
+  test('instead of a transcript is no transcript', async () => {
+    for (const answer of [null, {}]) {
+      const { engine } = engineOf((path) => Response.json(path === '/models' ? { data: [{ id: 'm' }] } : answer));
+      const heard = all(engine.transcribe({ samples: new Float32Array(16000) }, signal));
+      await expect(heard).rejects.toThrow('http://x/v1 answers, but not with a transcript.');
+    }
+  });
+});
+
+test.each(['localhost:3000/v1', '127.0.0.1:3000/v1', 'v1'])('nothing is sent to %s, which is no web address', async (address) => {
+  const { engine, asked } = engineOf(() => Response.json({ data: [{ id: 'm' }] }), address);
+  const answer = all(engine.chat({ messages: [{ role: 'user', content: 'x' }], sampling: {} }, signal));
+  await expect(answer).rejects.toThrow(`${address} is no web address. One looks like http://localhost:3000/v1.`);
+  expect(asked).toEqual([]);
+});
+
+test('a page that is isolated, and not told of servers that do not allow it, says what may be', async () => {
+  vi.stubGlobal('crossOriginIsolated', true);
+  vi.stubGlobal('navigator', { onLine: true });
+  vi.stubGlobal('location', { origin: 'http://page', hostname: 'page' });
+  const { engine } = engineOf(() => {
+    throw new TypeError('Failed to fetch');
+  });
+  await expect(engine.model('chat')).rejects.toThrow(
+    'Nothing answers at http://x (no port given), or it does not allow this page (CORS: start it with --cors-origin http://page), or',
+  );
 });

@@ -84,7 +84,7 @@ function Undo() {
     <span role="status" class="undo">
       {deletions.list.value.map((deletion) => (
         <span key={deletion.id}>
-          Deleted “{deletion.label}”.{' '}
+          Deleted “<span class="name">{deletion.label}</span>”.{' '}
           <button class="plain" aria-label={`Undo: bring back ${deletion.label}`} onClick={() => deletions.undo(deletion)}>
             Undo
           </button>

@@ -1,6 +1,7 @@
 /** Chooses, for one task, between this tab and a server; shows the server's address and a curl line for it. */
 import { useSignal } from '@preact/signals';
 import { useApp } from './app.ts';
+import { isWebAddress } from './backend/servers.ts';
 import type { ModelTask } from './models/manifest.ts';
 import type { Where } from './settings.ts';
 import { whyNotHere } from './state-words.ts';
@@ -34,10 +35,10 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
               type="url"
               value={servers[task]}
               placeholder={app.guessedServers.value[task]}
-              aria-invalid={!URL.canParse(app.server(task))}
+              aria-invalid={!isWebAddress(app.server(task))}
               onChange={(event) => app.settings.update('servers', { [task]: event.currentTarget.value.trim() })}
             />
-            {!URL.canParse(app.server(task)) && <span class="label">This is no web address. One looks like http://localhost:3000/v1.</span>}
+            {!isWebAddress(app.server(task)) && <span class="label">This is no web address. One looks like http://localhost:3000/v1.</span>}
           </label>
           <label class="field">
             <span class="label">API key, if it wants one</span>

@@ -17,6 +17,7 @@ import type { EngineErrorCode } from '../../../engine/errors.ts';
 import { samplingToWire } from '../../../engine/sampling.ts';
 import { ServerGoneError } from '../failure.ts';
 import type { ModelAbout, ModelTask } from '../models/manifest.ts';
+import { isLoopback, isWebAddress } from './servers.ts';
 import { sseData } from './sse.ts';
 
 /** What a view computes with: the tab's engine or the listeners. */
@@ -129,9 +130,11 @@ export class RemoteEngine implements TaskEngine {
       form.set('model', model);
       return this.#post('transcription', '/audio/transcriptions', form, signal);
     });
-    return response.json().catch((error: unknown) => {
+    const answer = (await response.json().catch((error: unknown) => {
       throw this.#interrupted('transcription', error, signal);
-    }) as Promise<{ text: string }>;
+    })) as { readonly text?: unknown } | null;
+    if (typeof answer?.text === 'string') return answer as { text: string };
+    throw new EngineError('unsupported', `${this.#options.servers.transcription} answers, but not with a transcript.`);
   }
 
   /** Asks for the served model by its name; where that is not known there any more, the server has come back with another one, which is asked for then. */
@@ -193,6 +196,9 @@ export class RemoteEngine implements TaskEngine {
   async #fetch(task: ModelTask, path: string, init: RequestInit): Promise<Response> {
     const { servers, apiKey } = this.#options;
     const headers = { ...(init.headers as Record<string, string>), ...(apiKey !== '' && { authorization: `Bearer ${apiKey}` }) };
+    // As a relative address, it would lead the question and the key to the server of the page.
+    if (!isWebAddress(servers[task]))
+      throw new ServerGoneError(`${servers[task]} is no web address. One looks like http://localhost:3000/v1.`);
     const url = servers[task].replace(/\/$/, '') + path;
     let response: Response;
     try {
@@ -244,22 +250,38 @@ export function chatBody(model: string, { messages, sampling, maxTokens, stop }:
 /** Why fetch failed is hidden from pages; this asks what can be asked. */
 async function explainUnreachable(url: string, signal: AbortSignal | null): Promise<string> {
   const { origin, hostname, port } = new URL(url);
-  if (!navigator.onLine && hostname !== location.hostname) return `This device is offline, so ${origin} cannot be reached.`;
+  // What is on this machine needs no network.
+  if (!navigator.onLine && hostname !== location.hostname && !isLoopback(hostname))
+    return `This device is offline, so ${origin} cannot be reached.`;
   if (origin === location.origin) return `The server at ${origin} does not answer. Is it still running?`;
   const silent = await fetch(url, { mode: 'no-cors', signal }).then(
     () => false,
     () => true,
   );
   if (!silent) return `${origin} answers, but does not allow this page (CORS): start it with --cors-origin ${location.origin}.`;
-  return `Nothing answers at ${origin}${port ? '' : ' (no port given)'}, or the browser does not let this page reach it.`;
+  // An isolated page is not told of a server that answers and allows it nothing: that looks like silence.
+  const cors = globalThis.crossOriginIsolated
+    ? `it does not allow this page (CORS: start it with --cors-origin ${location.origin}), or `
+    : '';
+  return `Nothing answers at ${origin}${port ? '' : ' (no port given)'}, or ${cors}the browser does not let this page reach it.`;
 }
 
 async function serverError(response: Response): Promise<EngineError> {
-  const body = (await response.json().catch(() => ({}))) as { error?: { message?: string; code?: string; param?: string } };
-  const { message, code, param } = body.error ?? {};
+  const body = (await response.json().catch(() => null)) as { readonly error?: ServerError | string | null } | null;
+  const { message, code, param } = errorOf(body?.error);
   const text = `${message ?? response.statusText} (HTTP ${response.status}${code ? `, ${code}` : ''})`;
   return new EngineError(codeOf(response.status, code), `The server refused: ${text}`, param ? { param } : {});
 }
+
+interface ServerError {
+  readonly message?: string;
+  readonly code?: string;
+  readonly param?: string;
+}
+
+/** Some servers give the sentence alone. */
+const errorOf = (error: ServerError | string | null | undefined): ServerError =>
+  typeof error === 'string' ? { message: error } : (error ?? {});
 
 /** What of a refusal decides which way out this page offers; other servers than Parley's use codes of their own. */
 function codeOf(status: number, code: string | undefined): EngineErrorCode {
@@ -280,7 +302,7 @@ interface ChatChunk {
     readonly completion_tokens: number;
     readonly prompt_tokens_details?: { readonly cached_tokens?: number };
   } | null;
-  readonly error?: { readonly message: string };
+  readonly error?: ServerError | string;
 }
 
 /** Turns the stream's chunks into the engine's events. Token counts come at the end, so `start` comes without them and `finish` is last. */
@@ -295,7 +317,7 @@ async function* chatEvents(data: AsyncIterable<string>): AsyncGenerator<ChatEven
       break;
     }
     const chunk = JSON.parse(line) as ChatChunk;
-    if (chunk.error) throw new EngineError('internal', `The server stopped: ${chunk.error.message}`);
+    if (chunk.error) throw new EngineError('internal', `The server stopped: ${errorOf(chunk.error).message ?? 'it does not say why'}`);
     usage = chunk.usage ?? usage;
     for (const { index, delta, finish_reason } of chunk.choices ?? []) {
       reason = finish_reason ?? reason;

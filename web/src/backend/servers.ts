@@ -12,5 +12,10 @@ export function guessServers(href: string, served: boolean): Readonly<Record<Mod
   return { chat: served ? new URL('/v1', href).href : base('chat'), speech: base('speech'), transcription: base('transcription') };
 }
 
+/** Whether requests can go there: `localhost:3000/v1` is an address too, but of a protocol called localhost. */
+export const isWebAddress = (text: string): boolean => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol);
+
 /** Loopback pages keep their own spelling of it, because listeners may bind one family only. */
-const localName = (hostname: string): string => (/^(localhost|127\.|\[::1\])/.test(hostname) ? hostname : 'localhost');
+const localName = (hostname: string): string => (isLoopback(hostname) ? hostname : 'localhost');
+
+export const isLoopback = (hostname: string): boolean => /^(localhost|127\.|\[::1\])/.test(hostname);

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useApp } from '../app.ts';
+import { isWebAddress } from '../backend/servers.ts';
 import { Markdown } from '../ui/markdown.tsx';
 import { formatCount } from '../util.ts';
 import type { Message } from './conversation.ts';
@@ -13,7 +14,7 @@ export function AnswerBody({ message }: { message: Message }) {
   const app = useApp();
   const status = message.status.value;
   const isServer = app.settings.where.value.chat === 'server';
-  const server = URL.canParse(app.server('chat')) ? new URL(app.server('chat')).host : 'the server';
+  const server = isWebAddress(app.server('chat')) ? new URL(app.server('chat')).host : 'the server';
   const isLoading = !isServer && app.sessions.chat.state.value.name !== 'ready';
   return (
     <>

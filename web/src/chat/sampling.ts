@@ -37,5 +37,11 @@ export function samplingOf({ seed, maxTokens, stop, ...numbers }: SettingsData['
 /** The first words of the first question. */
 export function titleOf(text: string): string {
   const line = text.trim().split('\n')[0]!;
-  return line.length <= 48 ? line : `${line.slice(0, 47).trimEnd()}…`;
+  // Not in the middle of a character.
+  return line.length <= 48
+    ? line
+    : `${line
+        .slice(0, 47)
+        .replace(/[\ud800-\udbff]$/, '')
+        .trimEnd()}…`;
 }

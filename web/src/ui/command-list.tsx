@@ -103,6 +103,8 @@ function Commands({ onChosen }: { onChosen: () => void }) {
     command?.run();
   };
   const onKeyDown = (event: KeyboardEvent): void => {
+    // The keys belong to what composes letters.
+    if (event.isComposing) return;
     if (event.key === 'ArrowDown') chosen.value = Math.max(0, Math.min(found.length - 1, chosen.value + 1));
     else if (event.key === 'ArrowUp') chosen.value = Math.max(0, chosen.value - 1);
     else if (event.key === 'Enter') run(found[chosen.value]);
