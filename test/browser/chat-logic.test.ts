@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { foldOf } from '../../web/src/chat/question.tsx';
 import { changedSampling } from '../../web/src/chat/sampling.ts';
 import { DEFAULT_SETTINGS } from '../../web/src/settings.ts';
+import { directionOf } from '../../web/src/ui/direction.ts';
 
 test('of the rarely used, what is not the default is said in words', () => {
   const { chat } = DEFAULT_SETTINGS;
@@ -34,4 +35,15 @@ describe('a question', () => {
     const odd = `x${smiles}`;
     expect(odd.slice(0, foldOf(odd))).not.toMatch(half);
   });
+});
+
+test('a field runs by its paragraphs, and a long text as its first letter', () => {
+  expect(directionOf('שלום')).toBe('auto');
+  const long = 'word '.repeat(5000);
+  expect([directionOf(long), directionOf(`"1. שלום ${long}`), directionOf(`مرحبا ${long}`), directionOf('1'.repeat(30_000))]).toEqual([
+    'ltr',
+    'rtl',
+    'rtl',
+    'ltr',
+  ]);
 });

@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { ModelPlace } from '../model-place.tsx';
+import { directBeforePaste, directionOf } from '../ui/direction.ts';
 import { Trace } from '../ui/trace.tsx';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import type { Conversation } from './conversation.ts';
@@ -22,6 +23,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
     area.current!.focus({ preventScroll: true });
     // What an earlier visit left unsent comes when it has been read.
     return conversation.draft.subscribe((text) => {
+      area.current!.dir = directionOf(text);
       if (area.current!.value !== text) area.current!.value = text;
       fit(area.current!);
     });
@@ -52,11 +54,11 @@ export function Composer({ conversation, voice, onSend }: Props) {
       <textarea
         ref={area}
         rows={1}
-        dir="auto"
         data-focus-home
         aria-label="Message"
         aria-describedby="chat-place"
         placeholder="Write a message"
+        onPaste={directBeforePaste}
         onInput={(event) => (conversation.draft.value = event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { EngineNotice, useIsReady } from '../engine-notice.tsx';
 import { ModelPlace } from '../model-place.tsx';
+import { directBeforePaste, directionOf } from '../ui/direction.ts';
 import { useEscape } from '../ui/escape.ts';
 import { NumberField, TextField } from '../ui/fields.tsx';
 import { formatCount } from '../util.ts';
@@ -79,11 +80,12 @@ function SpeakForm({ text, making, onMake, onStop }: FormProps) {
           </span>
         </span>
         <textarea
-          dir="auto"
+          dir={directionOf(text.value)}
           rows={6}
           aria-label="Text"
           aria-invalid={isTooLong}
           value={text}
+          onPaste={directBeforePaste}
           onInput={(event) => (text.value = event.currentTarget.value)}
         />
       </label>
