@@ -96,7 +96,8 @@ function Commands({ onChosen }: { onChosen: () => void }) {
   const field = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLUListElement>(null);
   useLayoutEffect(() => field.current!.focus(), []);
-  useEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
+  // Before it is painted, so that the chosen one is never out of sight.
+  useLayoutEffect(() => list.current!.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest' }), [chosen.value]);
   const found = commandsOf(useApp()).filter(({ name }) => name.toLowerCase().includes(query.value.toLowerCase()));
   const run = (command: Command | undefined): void => {
     onChosen();
