@@ -308,18 +308,31 @@ describe.skipIf(findChromium() === undefined)('own models', () => {
 
   test('what is deleted while it is checked does not come back', async () => {
     await store();
+    // The check stands still until it is let go; then it ends by asking whether another tab writes the model.
     await page.evaluate(() => {
       const { digest } = crypto.subtle;
+      const request = navigator.locks.request.bind(navigator.locks) as (...args: unknown[]) => Promise<unknown>;
+      const check = { letGo: (): void => {}, asked: 0 };
+      const going = new Promise<void>((resolve) => (check.letGo = resolve));
       crypto.subtle.digest = async (...args) => {
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        await going;
         return digest.apply(crypto.subtle, args);
       };
+      navigator.locks.request = async (...args: unknown[]): Promise<never> => {
+        try {
+          return (await request(...args)) as never;
+        } finally {
+          if ((args[1] as LockOptions).ifAvailable) check.asked++;
+        }
+      };
+      Object.assign(globalThis, { check });
     });
     await model.getByText('Load', { exact: true }).click();
     await waitForState(page, 'transcription', 'checking');
     await model.getByText('Delete').click();
     await isStored('no');
-    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 2500)));
+    await page.evaluate(() => (globalThis as unknown as { check: { letGo(): void } }).check.letGo());
+    await page.waitForFunction(() => (globalThis as unknown as { check: { asked: number } }).check.asked > 0);
     expect(await storedFiles()).toEqual([]);
     await isStored('no');
   });

@@ -150,26 +150,31 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
       await page.locator('main form button').click();
       await expect.poll(() => page.locator('.take[data-status="done"]').count()).toBe(count + 1);
     }
-    // The first reading of a sound lasts for a second.
+    // The first reading of a sound lasts until it is let go.
     await context.addInitScript(() => {
       const { getAll } = IDBObjectStore.prototype;
+      const reading = { isHeld: true, isOver: false };
       let isFirst = true;
       IDBObjectStore.prototype.getAll = function (...query) {
-        const end = performance.now() + 1000;
-        const linger = (): void => void (performance.now() < end && (this.get(['nobody', 0]).onsuccess = linger));
+        const linger = (): void => void (reading.isHeld && (this.get(['nobody', 0]).onsuccess = linger));
         if (this.name === 'sounds' && isFirst) {
           isFirst = false;
           linger();
+          this.transaction.addEventListener('complete', () => (reading.isOver = true));
         }
         return getAll.apply(this, query);
       };
+      Object.assign(globalThis, { reading });
     });
     await page.reload();
     const [quick, slow] = [page.locator('.take').nth(0), page.locator('.take').nth(1)];
     await slow.getByText('Play', { exact: true }).click();
     await quick.getByText('Play', { exact: true }).click();
     await quick.getByText('Pause', { exact: true }).waitFor();
-    await page.waitForTimeout(1500);
+    await page.evaluate(() => ((globalThis as unknown as { reading: { isHeld: boolean } }).reading.isHeld = false));
+    await page.waitForFunction(() => (globalThis as unknown as { reading: { isOver: boolean } }).reading.isOver);
+    // What is played then is shown with the next frame.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
     expect([await quick.getByText('Pause', { exact: true }).count(), await slow.getByText('Pause', { exact: true }).count()]).toEqual([
       1, 0,
     ]);

@@ -259,7 +259,7 @@ test('a request whose prompt is cached but for its last token starts as any othe
     let release = (): void => {};
     hold = new Promise((resolve) => (release = resolve));
     const leaving = new AbortController();
-    submitted = () => setTimeout(() => leaving.abort(), 1);
+    submitted = () => void setImmediate(() => leaving.abort());
     await expect(ask(from(700, 74), 5, leaving.signal)).rejects.toMatchObject({ code: 'aborted' });
     hold = undefined;
     submitted = () => {};
