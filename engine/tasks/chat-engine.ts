@@ -265,7 +265,11 @@ export class ChatEngine implements TaskOperations<'chat'> {
 
   /** A request starts with its first step: that of one whose last token alone is not cached may be a decode. */
   #announce({ decodes, prefills }: Batch): void {
-    for (const { sequence } of [...decodes, ...prefills]) {
+    for (const items of [decodes, prefills]) this.#begin(items);
+  }
+
+  #begin(items: Batch['decodes']): void {
+    for (const { sequence } of items) {
       const job = this.#jobs.get(sequence);
       if (!job || job.started) continue;
       job.started = true;
