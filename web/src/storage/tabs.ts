@@ -7,6 +7,8 @@ export interface Change {
 }
 
 export class Tabs {
+  /** Undefined on plain http, and where the person lets pages keep nothing. */
+  readonly #locks = usableLocks();
   readonly #channel = typeof BroadcastChannel === 'undefined' ? undefined : new BroadcastChannel('parley');
 
   /** Tells the other tabs. */
@@ -23,14 +25,14 @@ export class Tabs {
 
   /** Holds a job's name while `work` goes on, so that other tabs know that it lives. */
   async hold<T>(job: string, work: () => Promise<T>): Promise<T> {
-    const locks = await tabLocks();
+    const locks = await this.#locks;
     // The lock manager wraps nothing: what `work` throws comes out.
     return locks ? locks.request(lockOf(job), work) : work();
   }
 
   /** Holds a name for as long as this page lives; false when another tab goes on holding it. A page that is loaded again gets it from the one before. */
   async claim(name: string): Promise<boolean> {
-    const locks = await tabLocks();
+    const locks = await this.#locks;
     if (!locks) return true;
     return new Promise((resolve) => {
       const hold = (): Promise<never> => (resolve(true), new Promise<never>(() => undefined));
@@ -40,13 +42,13 @@ export class Tabs {
 
   /** Resolves when no tab holds the job; at once where the browser gives the page no locks. */
   async released(job: string): Promise<void> {
-    const locks = await tabLocks();
+    const locks = await this.#locks;
     await locks?.request(lockOf(job), { mode: 'shared' }, () => undefined);
   }
 
   /** The jobs that any tab holds now. */
   async held(): Promise<ReadonlySet<string>> {
-    const locks = await tabLocks();
+    const locks = await this.#locks;
     const { held = [] } = (await locks?.query()) ?? {};
     return new Set(held.map(({ name }) => name!.replace(lockOf(''), '')));
   }
@@ -57,16 +59,10 @@ const CLAIM_MS = 1000;
 
 const lockOf = (job: string): string => `parley-job-${job}`;
 
-let asked: Promise<LockManager | undefined> | undefined;
-
-/** Undefined on plain http, and where the person lets pages keep nothing. */
-function tabLocks(): Promise<LockManager | undefined> {
+async function usableLocks(): Promise<LockManager | undefined> {
   const { locks } = navigator as { readonly locks?: LockManager };
-  asked ??= locks
-    ? locks.query().then(
-        () => locks,
-        () => undefined,
-      )
-    : Promise.resolve(undefined);
-  return asked;
+  return locks?.query().then(
+    () => locks,
+    () => undefined,
+  );
 }
