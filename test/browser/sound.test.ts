@@ -1,15 +1,11 @@
 /** What goes on with sound around the engine: microphone, player, what is kept. Against the listeners, with an engine as slow as a test wants. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createChatApp } from '../../server/chat/routes.ts';
-import { CodecPool } from '../../server/audio/pool.ts';
-import { listen } from '../../server/http/listen.ts';
-import type { Listener } from '../../server/http/listen.ts';
-import { createSpeechApp } from '../../server/speech/routes.ts';
-import { createTranscriptionApp } from '../../server/transcription/routes.ts';
 import { FakeEngine } from '../support/fake-engine.ts';
 import { wavFile } from '../support/wav-file.ts';
-import { buildPlayground, findChromium, launchChromium } from './chromium.ts';
+import { findChromium, launchChromium } from './chromium.ts';
+import { startFakeServers } from './fake-servers.ts';
+import type { FakeServers } from './fake-servers.ts';
 import { ask, openPage } from './playground.ts';
 
 /** What the page under test notes of its media. */
@@ -30,33 +26,23 @@ const tone = (seconds: number, sampleRate = RATE): Buffer => {
 
 describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
   const engine = new FakeEngine();
-  const codec = new CodecPool();
-  const listeners: Listener[] = [];
+  let servers: FakeServers;
   let browser: Browser;
   let context: BrowserContext;
   let url: string;
 
   beforeAll(async () => {
-    const host = { host: '127.0.0.1', port: 0 };
-    const staticFolder = buildPlayground('sound');
-    listeners.push(await listen(createChatApp({ engine, modelId: 'parley-chat', staticFolder }), host));
-    listeners.push(await listen(createSpeechApp({ engine, modelId: 'tts-1', codec }), host));
-    listeners.push(await listen(createTranscriptionApp({ engine, modelId: 'parley-transcribe', codec }), host));
-    url = `http://127.0.0.1:${listeners[0]!.port}/`;
+    servers = await startFakeServers('sound', engine);
+    url = servers.url;
     browser = await launchChromium({ webgpu: false, args: ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream'] });
   });
   afterAll(async () => {
     await browser?.close();
-    for (const listener of listeners) listener.destroy();
-    await codec.close();
+    await servers?.close();
   });
   beforeEach(async () => {
     engine.options = {};
-    context = await browser.newContext();
-    const [chat, speech, transcription] = listeners.map(({ port }) => `http://127.0.0.1:${port}/v1`);
-    const where = { chat: 'server', speech: 'server', transcription: 'server' };
-    const settings = JSON.stringify({ where, servers: { chat, speech, transcription } });
-    await context.addInitScript((text) => localStorage.setItem('parley.settings.1', text), settings);
+    context = await servers.context(browser);
     await context.addInitScript(() => {
       const media: Media = { asked: 0, streams: [], contexts: [], allow: () => undefined };
       const allowed = new Promise<void>((resolve) => (media.allow = resolve));
