@@ -26,12 +26,14 @@ export interface Choice {
 
 /** Small files that the readers of one format or another look for, in the repository's root. */
 const COMPANIONS =
-  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|normalizer|chat_template|phoneme_rules|voices)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
+  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|vocabulary|preprocessor_config|processor_config|normalizer|chat_template|phoneme_rules|voices)\.json$|^(merges|vocab|vocabulary)\.txt$|^chat_template\.jinja$/;
 const VOICES = /^voices\/[^/]+\.(pt|bin|npz|safetensors|json)$|^voices[^/]*\.(bin|npz|safetensors)$/;
 const SHARD = /^(.*)-(\d{5})-of-(\d{5})\.(safetensors|gguf)$/;
 const LARGEST_COMPANION = 64 * 2 ** 20;
 /** Without a word from the user: what llama.cpp and Ollama take, then what is nearest to it. */
 const PREFERRED = ['Q4_K_M', 'Q4_K_S', 'Q4_0', 'Q4_1', 'Q5_K_M', 'Q8_0', 'F16', 'BF16'];
+/** Quantisations that are refused when they are here, and so taken only where there is nothing else. */
+const NOT_READ = /(^|[-._/])(UD-)?(IQ[123]_\w+|TQ[12]_\w+|NVFP4)(?=[-./]|$)/i;
 
 /** Chooses from a repository's files; throws SourceError('missing') that says what there is instead. */
 export function chooseFiles(files: readonly RepoFile[], select?: string): Choice {
@@ -120,7 +122,7 @@ function preferred(models: readonly RepoFile[]): RepoFile {
     const found = models.find(({ path }) => hasTag(path, tag));
     if (found) return found;
   }
-  return models[0]!;
+  return models.find(({ path }) => !NOT_READ.test(path)) ?? models[0]!;
 }
 
 function chooseNamed(files: readonly RepoFile[], select: string): Choice {
@@ -152,7 +154,9 @@ function whole(format: ModelFormat, files: readonly RepoFile[], first: RepoFile)
   if (format === 'onnx') return { format, files: withData(files, first), main: first.path };
   if (!shard) return { format, files: [first], main: first.path };
   const parts = complete(files.filter(({ path }) => SHARD.exec(path)?.[1] === shard[1] && SHARD.exec(path)?.[3] === shard[3]));
-  return { format, files: parts, main: parts[0]!.path };
+  // Only of GGUF each part says of which model it is.
+  const index = format === 'gguf' ? [] : files.filter(({ path }) => path === `${shard[1]}.${format}.index.json`);
+  return { format, files: [...parts, ...index], main: parts[0]!.path };
 }
 
 const withData = (files: readonly RepoFile[], graph: RepoFile): RepoFile[] => [

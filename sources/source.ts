@@ -55,6 +55,8 @@ export function parseSource(text: string): Source {
   if (registry !== undefined) return parsePackage(text, registry as PackageSource['registry'], rest);
   if (/^https?:\/\//i.test(text)) return parseUrl(text);
   const [, hub] = /^(?:hf:(?:\/\/)?|(?:www\.)?huggingface\.co\/|hf\.co\/)(.+)$/.exec(text) ?? [];
+  // As browsers show an address, without https.
+  if (hub !== undefined && /^[^/]+\/[^/]+\/(\w+\/|$)/.test(hub)) return parseUrl(`https://huggingface.co/${hub}`);
   if (hub !== undefined) return parseHub(text, hub);
   if (isPath(text)) return { kind: 'path', path: text };
   return parseHub(text, text);

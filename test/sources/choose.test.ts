@@ -32,6 +32,11 @@ test.each([
     'config.json merges.txt vocab.json normalizer.json preprocessor_config.json model.safetensors model.fp32.safetensors flax_model.msgpack',
     'config.json merges.txt model.safetensors normalizer.json preprocessor_config.json vocab.json',
   ],
+  [
+    'Whisper as transformers 5 writes it',
+    'README.md config.json generation_config.json model.safetensors processor_config.json tokenizer.json tokenizer_config.json training_args.bin',
+    'config.json generation_config.json model.safetensors processor_config.json tokenizer.json tokenizer_config.json',
+  ],
   ['safetensors before GGUF', 'config.json model.safetensors m-Q4_K_M.gguf', 'config.json model.safetensors'],
 ])('%s', (_, names, files) => {
   expect(chosen(names)).toEqual({ format: 'safetensors', main: undefined, files });
@@ -44,13 +49,20 @@ test.each([
   [GGUF, 'm-Q2_K.gguf', 'm-Q2_K.gguf'],
   ['m-Q8_0.gguf m-Q5_0.gguf', undefined, 'm-Q8_0.gguf'],
   ['m.gguf', undefined, 'm.gguf'],
-  [PROJECTORS, undefined, 'm.i1-IQ3_M.gguf'],
+  [PROJECTORS, undefined, 'm.i1-Q6_K.gguf'],
+  ['m-UD-IQ1_S.gguf m-IQ2_XXS.gguf m-TQ1_0.gguf m-Q3_K_S.gguf', undefined, 'm-Q3_K_S.gguf'],
+  ['m-IQ3_M.gguf', undefined, 'm-IQ3_M.gguf'],
   [PROJECTORS, 'Q6_K', 'm.i1-Q6_K.gguf'],
   [PROJECTORS, 'm.mmproj-f16.gguf', 'm.mmproj-f16.gguf'],
   [SPLIT, 'UD-Q4_K_XL', 'm-UD-Q4_K_XL.gguf'],
   [SPLIT, 'IQ4_XS', 'm-IQ4_XS.gguf'],
 ])('one GGUF file of %s for %s', (names, select, file) => {
   expect(chosen(names, select)).toEqual({ format: 'gguf', main: file, files: file });
+});
+
+test('a shard that is named stands for all, with the index by which they are read', () => {
+  const files = 'config.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json';
+  expect(chosen(files, 'model-00001-of-00002.safetensors').files).toBe(files);
 });
 
 test('a split GGUF is all of its parts, the first of which stands for it', () => {
