@@ -22,10 +22,13 @@ function isOfText(name: string, hasHead: boolean): boolean {
   return !OTHER_PARTS.test(name) && (hasHead || !GUESSING_HEAD.test(name));
 }
 
-/** config.json of the text part; the file itself where it is of a text model alone. */
+/**
+ * config.json of the text part; the file itself where it is of a text model alone. What ends an answer is the whole model's to say first: its text part often has
+ * the default of its class (transformers, GenerationConfig.from_model_config).
+ */
 export function textConfig(json: Json): Json {
   const text = json['text_config'];
-  return isObject(text) ? { ...json, ...text } : json;
+  return isObject(text) ? { ...json, ...text, eos_token_id: json['eos_token_id'] ?? text['eos_token_id'] } : json;
 }
 
 /** A loader of the text part's weights under the names that a text model's have. */

@@ -13,6 +13,8 @@ import type { PlainMessage } from './tool-messages.ts';
 import type { Tokenizer } from './tokenizer.ts';
 
 const FILE = 'chat_template.jinja';
+/** Of the processor of a model that also sees, whose tokenizer may have none (Mistral Small 3.1). */
+const PROCESSORS = 'chat_template.json';
 /** Stands behind a text that the model is to go on with: private characters, which no template writes or trims. */
 const OPEN_END = '\u{f8fe}\u{f8ff}\u{f8fe}';
 
@@ -53,9 +55,12 @@ export class ChatTemplate {
     }
   }
 
-  /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several). */
+  /** Takes chat_template.jinja of the folder, or chat_template of tokenizer_config.json (the one named `default` of several), or else of chat_template.json. */
   static async load(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate> {
-    const source = (await folder.has(FILE)) ? await folder.text(FILE) : configuredTemplate(tokenizer.config.chat_template);
+    const source = (await folder.has(FILE))
+      ? await folder.text(FILE)
+      : (configuredTemplate('tokenizer_config.json', tokenizer.config.chat_template) ??
+        configuredTemplate(PROCESSORS, (await folder.json(PROCESSORS, { optional: true }))['chat_template']));
     const variables = { bos_token: tokenizer.special('bos_token') ?? '', eos_token: tokenizer.special('eos_token') ?? '' };
     const template = new ChatTemplate(source, variables, (token) => tokenizer.tokenId(token) !== undefined);
     template.#tryOut();
@@ -141,13 +146,13 @@ export class ChatTemplate {
   }
 }
 
-/** chat_template of tokenizer_config.json: a text, or several by name. */
-function configuredTemplate(configured: unknown): string | undefined {
+/** chat_template of a JSON file: a text, or several by name. */
+function configuredTemplate(file: string, configured: unknown): string | undefined {
   if (configured === undefined || configured === null) return undefined;
   const named = Array.isArray(configured) ? configured.filter(isObject) : [];
   const source = typeof configured === 'string' ? configured : (named.find(({ name }) => name === 'default') ?? named[0])?.['template'];
   if (typeof source === 'string') return source;
-  throw new EngineError('invalid_model', `tokenizer_config.json: chat_template is ${describe(configured)}, expected a text, or a list of { name, template }`); // prettier-ignore
+  throw new EngineError('invalid_model', `${file}: chat_template is ${describe(configured)}, expected a text, or a list of { name, template }`); // prettier-ignore
 }
 
 /** The text of a message, its parts joined. */

@@ -29,6 +29,24 @@ describe('tokenizers', () => {
     expect(spell(await tokenizerOf({ 'tokenizer.ggml.pre': text('llama-bpe') }), 'a', true)).toEqual(['<|start|>', 'a']);
   });
 
+  test.each([
+    ['and its template does not', '{{ messages }}', true, '{{ bos_token }}{{ messages }}'],
+    ['and so does its template', '{{ bos_token }}{{ messages }}', true, '{{ bos_token }}{{ messages }}'],
+    ['and its template spells it', '<|start|>{{ messages }}', true, '<|start|>{{ messages }}'],
+    ['not at all', '{{ messages }}', false, '{{ messages }}'],
+  ])('a prompt begins with BOS where the file says that texts do, %s', async (_, template, adds, expected) => {
+    const tokenizer = await tokenizerOf({
+      'tokenizer.ggml.add_bos_token': { type: 'bool', value: adds },
+      'tokenizer.chat_template': text(template),
+    });
+    expect(tokenizer.config.chat_template).toBe(expected);
+  });
+
+  test('a base model stays without a template', async () => {
+    const more = { 'tokenizer.ggml.pre': text('llama-bpe'), 'tokenizer.chat_template': undefined };
+    expect((await tokenizerOf(more)).config.chat_template).toBeNull();
+  });
+
   test.each([...PRE_TOKENIZERS.keys()])('pre-tokenizer %s loses nothing', async (name) => {
     const tokenizer = await tokenizerOf({ 'tokenizer.ggml.pre': text(name) });
     const input = 'ab  abc\n\n 1234 abc\nab 5  ';

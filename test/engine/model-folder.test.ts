@@ -186,6 +186,18 @@ test('tokens that tokenizer_config.json does not name are those of special_token
   expect(await rendered({ eos_token: '<3>' })).toBe('<1>|<3>');
 });
 
+test("a tokenizer without a template takes that of the model's processor", async () => {
+  const path = folder({ 'chat_template.json': JSON.stringify({ chat_template: 'processor' }) });
+  writeNumberTokenizer(path, 20);
+  const rendered = async (): Promise<string> =>
+    (await ChatTemplate.load(at(path), await Tokenizer.load(at(path)))).render([{ role: 'user', content: 'Hi' }]);
+  expect(await rendered()).toBe('processor');
+  writeFileSync(join(path, 'tokenizer_config.json'), JSON.stringify({ chat_template: 'tokenizer' }));
+  expect(await rendered()).toBe('tokenizer');
+  writeFileSync(join(path, 'chat_template.jinja'), 'file');
+  expect(await rendered()).toBe('file');
+});
+
 test('what no piece of a Unigram model spells is spelled by tokens of bytes, where it has them', async () => {
   const spelled = ['<unk>', '▁', '▁ab', 'c'].map((piece, id) => [piece, -id]);
   const bytes = Array.from({ length: 256 }, (_, byte) => [`<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`, -20]);

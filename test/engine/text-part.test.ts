@@ -48,5 +48,9 @@ test('a text part says of itself what the whole says otherwise', () => {
     hidden_size: 8,
     text_config: { model_type: 'gemma3_text', hidden_size: 8 },
   });
+  // As transformers writes it again: the text part with the default of its class.
+  const ends = { eos_token_id: [1, 106], text_config: { model_type: 'gemma3_text', eos_token_id: 1 } };
+  expect(textConfig({ model_type: 'gemma3', ...ends })).toMatchObject({ model_type: 'gemma3_text', eos_token_id: [1, 106] });
+  expect(textConfig({ model_type: 'gemma3', text_config: { eos_token_id: 1 } })).toMatchObject({ eos_token_id: 1 });
   expect(textConfig({ model_type: 'gemma2' })).toEqual({ model_type: 'gemma2' });
 });

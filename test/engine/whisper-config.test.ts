@@ -1,5 +1,11 @@
-import { describe, expect, test } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { parseWhisperConfig, parseWhisperTokens, transcriptPrompt, windowFrames } from '../../engine/models/whisper/config.ts';
+import { readWhisperFolder } from '../../engine/models/whisper/load.ts';
+import { createNodePlatform } from '../../engine/platform/node.ts';
+import { huggingFaceFolder } from '../../engine/weights/hugging-face-folder.ts';
 
 /** Special tokens of OpenAI's multilingual vocabulary (51,865) and of the English-only one (51,864), as far as they matter. */
 function specials(end: number): ReadonlyMap<string, number> {
@@ -14,6 +20,32 @@ const CONFIG = {
   activation_function: 'gelu', scale_embedding: false,
 }; // prettier-ignore
 const PREPROCESSOR = { feature_size: 80, sampling_rate: 16000, n_fft: 400, hop_length: 160 };
+
+describe('readWhisperFolder', () => {
+  const read = async (files: Readonly<Record<string, unknown>>): ReturnType<typeof readWhisperFolder> => {
+    const path = mkdtempSync(join(tmpdir(), 'parley-'));
+    onTestFinished(() => rmSync(path, { recursive: true }));
+    const all = { 'config.json': { ...CONFIG, decoder_start_token_id: 50258, eos_token_id: 50257 }, ...files };
+    for (const [name, json] of Object.entries(all)) writeFileSync(join(path, name), JSON.stringify(json));
+    return readWhisperFolder(huggingFaceFolder({ platform: createNodePlatform(), path, id: 'model' }));
+  };
+
+  test('finds the extractor in a file of its own, or in the one of a whole processor', async () => {
+    const own = await read({ 'preprocessor_config.json': PREPROCESSOR });
+    // WhisperProcessor.save_pretrained of transformers 5 writes no other.
+    const whole = await read({ 'processor_config.json': { feature_extractor: PREPROCESSOR, processor_class: 'WhisperProcessor' } });
+    expect(whole).toEqual(own);
+  });
+
+  test('names the file that is wrong, or missing', async () => {
+    await expect(read({ 'processor_config.json': { feature_extractor: { ...PREPROCESSOR, feature_size: 128 } } })).rejects.toThrow(
+      'processor_config.json: feature_size 128, config.json wants 80',
+    );
+    await expect(read({ 'processor_config.json': { processor_class: 'WhisperProcessor' } })).rejects.toThrow(
+      /file not found: .*preprocessor_config.json/,
+    );
+  });
+});
 
 describe('parseWhisperConfig', () => {
   test('reads the sizes of a public checkpoint', () => {

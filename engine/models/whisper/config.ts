@@ -5,7 +5,7 @@ import { describe } from '../../util/json.ts';
 import type { Json } from '../../util/json.ts';
 import { alignUp } from '../../util/math.ts';
 
-/** Sizes of a Whisper checkpoint, from config.json and preprocessor_config.json. */
+/** Sizes of a Whisper checkpoint, from config.json and preprocessor_config.json (or processor_config.json). */
 export interface WhisperConfig {
   readonly vocabulary: number;
   readonly channels: number;
@@ -78,8 +78,8 @@ const AUDIO = {
   feature_size: { most: 512, step: 1 },
 } as const;
 
-/** Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. */
-export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperConfig {
+/** Reads the sizes; throws EngineError('invalid_model') naming the field that is missing or not supported. `file` is where `preprocessor` stands. */
+export function parseWhisperConfig(config: Json, preprocessor: Json, file = 'preprocessor_config.json'): WhisperConfig {
   const size = (json: Json, file: string, name: string): number => {
     const value = json[name];
     if (!Number.isInteger(value) || (value as number) <= 0) {
@@ -89,13 +89,10 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
   };
   const model = (name: string): number => size(config, 'config.json', name);
   const audio = (name: keyof typeof AUDIO): number => {
-    const value = size(preprocessor, 'preprocessor_config.json', name);
+    const value = size(preprocessor, file, name);
     const { most, step } = AUDIO[name];
     if (value <= most && value % step === 0) return value;
-    throw new EngineError(
-      'invalid_model',
-      `preprocessor_config.json: ${name} is ${value}, expected a multiple of ${step} of at most ${most}`,
-    );
+    throw new EngineError('invalid_model', `${file}: ${name} is ${value}, expected a multiple of ${step} of at most ${most}`);
   };
   const activation = ACTIVATIONS.get(config['activation_function']);
   if (!activation)
@@ -117,10 +114,7 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
     mels: model('num_mel_bins'),
   };
   if (audio('feature_size') !== mel.mels) {
-    throw new EngineError(
-      'invalid_model',
-      `preprocessor_config.json: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`,
-    );
+    throw new EngineError('invalid_model', `${file}: feature_size ${audio('feature_size')}, config.json wants ${mel.mels}`);
   }
   const frames = 2 * sourcePositions;
   return {
@@ -133,7 +127,7 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
     activation,
     mel,
     frames,
-    windows: parseWindows(preprocessor, mel, frames),
+    windows: parseWindows(preprocessor, file, mel, frames),
   };
 }
 
@@ -141,11 +135,11 @@ export function parseWhisperConfig(config: Json, preprocessor: Json): WhisperCon
  * Keys of our own beside the published ones: `window_seconds` is the longest window, `window_padding_seconds` the silence that is encoded after one,
  * `window_denoise_db` how far noise that lasts is taken down.
  */
-function parseWindows(preprocessor: Json, { sampleRate, hop }: MelSettings, longest: number): WindowSettings {
+function parseWindows(preprocessor: Json, file: string, { sampleRate, hop }: MelSettings, longest: number): WindowSettings {
   const number = (name: string, least: number, most: number): number | undefined => {
     const value = preprocessor[name];
     if (value === undefined || (typeof value === 'number' && value >= least && value <= most)) return value;
-    throw new EngineError('invalid_model', `preprocessor_config.json: ${name} is ${describe(value)}, expected ${least} to ${most}`);
+    throw new EngineError('invalid_model', `${file}: ${name} is ${describe(value)}, expected ${least} to ${most}`);
   };
   const seconds = (longest * hop) / sampleRate;
   const samples = Math.round((number('window_seconds', 1, seconds) ?? seconds) * sampleRate);

@@ -4,6 +4,8 @@ import { expectFamily } from '../../model-types.ts';
 import { createLogMel } from '../../ops/spectral.ts';
 import type { LogMel } from '../../ops/spectral.ts';
 import { readTokenizerFile } from '../../text/tokenizer.ts';
+import { isObject } from '../../util/json.ts';
+import type { Json } from '../../util/json.ts';
 import { withWeights } from '../../weights/model-folder.ts';
 import type { ModelFolder } from '../../weights/model-folder.ts';
 import { WeightLoader } from '../weight-loader.ts';
@@ -32,7 +34,7 @@ export type WhisperShape = Pick<WhisperModel, 'config' | 'tokens' | 'alignmentHe
 export async function readWhisperFolder(folder: ModelFolder): Promise<WhisperShape> {
   const json = await folder.json('config.json');
   expectFamily(json, 'transcription');
-  const config = parseWhisperConfig(json, await folder.json('preprocessor_config.json'));
+  const config = parseWhisperConfig(json, ...(await readPreprocessor(folder)));
   const generation = await folder.json('generation_config.json', { optional: true });
   const added = (await folder.has('tokenizer.json')) ? (await readTokenizerFile(folder)).added_tokens : [];
   const names = new Map(added.map(({ id, content }) => [content, id]));
@@ -40,7 +42,16 @@ export async function readWhisperFolder(folder: ModelFolder): Promise<WhisperSha
   return { config, tokens, alignmentHeads: alignmentHeads(generation, config.decoder) };
 }
 
-/** Loads a model folder: config.json, preprocessor_config.json, safetensors, and, if there, generation_config.json and tokenizer.json. */
+/** How sound becomes mel frames: in a file of its own, or, as transformers 5 writes a processor, in the one of all its parts. */
+async function readPreprocessor(folder: ModelFolder): Promise<readonly [extractor: Json, file: string]> {
+  const extractor = (await folder.has(PREPROCESSOR)) ? undefined : (await folder.json(PROCESSOR, { optional: true }))['feature_extractor'];
+  return isObject(extractor) ? [extractor, PROCESSOR] : [await folder.json(PREPROCESSOR), PREPROCESSOR];
+}
+
+const PREPROCESSOR = 'preprocessor_config.json';
+const PROCESSOR = 'processor_config.json';
+
+/** Loads a model folder: config.json, preprocessor_config.json (or processor_config.json), safetensors, and, if there, generation_config.json and tokenizer.json. */
 export async function loadWhisperModel(device: Device, folder: ModelFolder, storage: WeightStorage): Promise<WhisperModel> {
   const shape = await readWhisperFolder(folder);
   const { config } = shape;

@@ -6,14 +6,8 @@ import type { PreTokenizer } from './pre-tokenizers.ts';
 import { KIND, expectLength, readVocabulary } from './vocabulary.ts';
 import type { GgufVocabulary } from './vocabulary.ts';
 
-/** What one kind of tokenizer says of itself. */
-interface Pipeline {
-  readonly addBos: boolean;
-  readonly parts: Json;
-}
-
-/** By `tokenizer.ggml.model`. */
-const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabulary) => Pipeline> = new Map([
+/** What one kind of tokenizer says of itself, by `tokenizer.ggml.model`. */
+const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabulary) => Json> = new Map([
   ['gpt2', byteLevel],
   ['llama', sentencePiece],
   ['gemma4', gemma],
@@ -22,7 +16,7 @@ const PIPELINES: ReadonlyMap<string, (metadata: Metadata, vocabulary: GgufVocabu
 /** tokenizer.json; throws EngineError('invalid_model') that says what is missing, wrong or not known. */
 export function tokenizerOf(metadata: Metadata): Json {
   const vocabulary = readVocabulary(metadata);
-  const { addBos, parts } = pipelineOf(metadata, vocabulary);
+  const pipeline = pipelineOf(metadata, vocabulary);
   const { tokens, kinds } = vocabulary;
   const takesSpace = isPhi3(metadata);
   const added = tokens.flatMap((content, id) => {
@@ -37,8 +31,8 @@ export function tokenizerOf(metadata: Metadata): Json {
     truncation: null,
     padding: null,
     added_tokens: added,
-    post_processor: framing(metadata, vocabulary, addBos),
-    ...parts,
+    post_processor: framing(metadata, vocabulary),
+    ...pipeline,
   };
 }
 
@@ -55,7 +49,8 @@ const PLAIN_IN_PHI3: ReadonlySet<string> = new Set(['<unk>', '<s>', '<|endoftext
 
 /** tokenizer_config.json: the template, and the tokens that templates may write. */
 export function tokenizerConfigOf(metadata: Metadata): Json {
-  const { tokens, bos, ends, unknown } = readVocabulary(metadata);
+  const vocabulary = readVocabulary(metadata);
+  const { tokens, bos, ends, unknown } = vocabulary;
   const spelled = (id: number | undefined): string | null => (id === undefined ? null : tokens[id]!);
   return {
     tokenizer_class: 'PreTrainedTokenizerFast',
@@ -63,8 +58,24 @@ export function tokenizerConfigOf(metadata: Metadata): Json {
     bos_token: spelled(bos),
     eos_token: spelled(ends[0]),
     unk_token: spelled(unknown),
-    chat_template: metadata.text('tokenizer.chat_template') ?? null,
+    chat_template: templateOf(metadata, vocabulary),
   };
+}
+
+/**
+ * llama.cpp begins a rendered prompt with BOS where texts begin with it, whether the template writes one or not (common/chat.cpp), and exporters take it out of
+ * templates for that (unsloth, fix_tokenizer_bos_token). Here what the template writes is all.
+ */
+function templateOf(metadata: Metadata, { tokens, bos }: GgufVocabulary): string | null {
+  const template = metadata.text('tokenizer.chat_template') ?? null;
+  if (template === null || bos === undefined || !addsBos(metadata)) return template;
+  return template.includes('bos_token') || template.includes(tokens[bos]!) ? template : `{{ bos_token }}${template}`;
+}
+
+/** Whether texts begin with BOS: as the file says, or else as llama.cpp has it for the kind of tokenizer. */
+function addsBos(metadata: Metadata): boolean {
+  const isByteLevel = metadata.text('tokenizer.ggml.model') === 'gpt2';
+  return metadata.flag('tokenizer.ggml.add_bos_token') ?? (!isByteLevel || preTokenizerOf(metadata).addBos === true);
 }
 
 /** generation_config.json: a file says nothing of sampling, but which tokens end an answer. */
@@ -73,7 +84,7 @@ export function generationOf(metadata: Metadata): Json {
   return { bos_token_id: bos ?? null, eos_token_id: [...ends] };
 }
 
-function pipelineOf(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+function pipelineOf(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   const model = metadata.text('tokenizer.ggml.model') ?? metadata.refuse('tokenizer.ggml.model is missing: it has no tokenizer');
   const pipeline = PIPELINES.get(model);
   if (!pipeline) metadata.refuse(`its tokenizer is ${JSON.stringify(model)}; tokenizers ${[...PIPELINES.keys()].join(', ')} are read`);
@@ -81,8 +92,8 @@ function pipelineOf(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
 }
 
 /** Texts that are given special tokens begin with BOS, end with EOS, or neither, as the file says. */
-function framing(metadata: Metadata, { tokens, bos, ends }: GgufVocabulary, addBos: boolean): Json | null {
-  const first = (metadata.flag('tokenizer.ggml.add_bos_token') ?? addBos) ? bos : undefined;
+function framing(metadata: Metadata, { tokens, bos, ends }: GgufVocabulary): Json | null {
+  const first = addsBos(metadata) ? bos : undefined;
   const last = metadata.flag('tokenizer.ggml.add_eos_token') ? ends[0] : undefined;
   const frame = (id: number | undefined): readonly Json[] => (id === undefined ? [] : [{ SpecialToken: { id: tokens[id], type_id: 0 } }]);
   const framed = [...frame(first), { Sequence: { id: 'A', type_id: 0 } }, ...frame(last)];
@@ -105,9 +116,13 @@ function idsOf({ tokens, kinds }: GgufVocabulary): Readonly<Record<string, numbe
 
 const BPE = { type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: null, end_of_word_suffix: null, fuse_unk: false, byte_fallback: false, ignore_merges: false }; // prettier-ignore
 
-function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+function preTokenizerOf(metadata: Metadata): PreTokenizer {
   const name = metadata.text('tokenizer.ggml.pre') ?? 'default';
-  const pre: PreTokenizer = PRE_TOKENIZERS.get(name) ?? metadata.refuse(`its pre-tokenizer is ${JSON.stringify(name)} (tokenizer.ggml.pre); known are ${[...PRE_TOKENIZERS.keys()].join(', ')}`); // prettier-ignore
+  return PRE_TOKENIZERS.get(name) ?? metadata.refuse(`its pre-tokenizer is ${JSON.stringify(name)} (tokenizer.ggml.pre); known are ${[...PRE_TOKENIZERS.keys()].join(', ')}`); // prettier-ignore
+}
+
+function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Json {
+  const pre = preTokenizerOf(metadata);
   const splits = pre.patterns.map((pattern) => ({ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }));
   const bytes = {
     type: 'ByteLevel',
@@ -116,13 +131,10 @@ function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
     use_regex: false,
   };
   return {
-    addBos: pre.addBos ?? false,
-    parts: {
-      normalizer: pre.composed ? { type: 'NFC' } : null,
-      pre_tokenizer: { type: 'Sequence', pretokenizers: [...splits, bytes] },
-      decoder: bytes,
-      model: { ...BPE, ignore_merges: pre.ignoreMerges ?? false, vocab: idsOf(vocabulary), merges: givenMerges(metadata) },
-    },
+    normalizer: pre.composed ? { type: 'NFC' } : null,
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [...splits, bytes] },
+    decoder: bytes,
+    model: { ...BPE, ignore_merges: pre.ignoreMerges ?? false, vocab: idsOf(vocabulary), merges: givenMerges(metadata) },
   };
 }
 
@@ -138,7 +150,7 @@ function givenMerges(metadata: Metadata): readonly (readonly [string, string])[]
 /** SentencePiece's mark of a space. */
 const SPACE = '\u2581';
 
-function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   const scores = metadata.numbers('tokenizer.ggml.scores') ?? metadata.refuse('tokenizer.ggml.scores is missing');
   expectLength(metadata, 'tokenizer.ggml.scores', scores.length, vocabulary.tokens.length);
   const nan = scores.findIndex((score) => Number.isNaN(score));
@@ -147,24 +159,21 @@ function sentencePiece(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline
 }
 
 /** Gemma 4's: the same, with merges as the file lists them. */
-function gemma(metadata: Metadata, vocabulary: GgufVocabulary): Pipeline {
+function gemma(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   return pieces(vocabulary, metadata.flag('tokenizer.ggml.add_space_prefix') ?? false, givenMerges(metadata));
 }
 
 /** Pieces of texts whose spaces are marked; what no piece spells is spelled by tokens of bytes. */
-function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly (readonly [string, string])[]): Pipeline {
+function pieces(vocabulary: GgufVocabulary, prefixed: boolean, merges: readonly (readonly [string, string])[]): Json {
   const mark = { type: 'Replace', pattern: { String: ' ' }, content: SPACE };
   const unmark = { type: 'Replace', pattern: { String: SPACE }, content: ' ' };
   const strip = { type: 'Strip', content: ' ', start: 1, stop: 0 };
   const { tokens, unknown } = vocabulary;
   return {
-    addBos: true,
-    parts: {
-      normalizer: { type: 'Sequence', normalizers: [...(prefixed ? [{ type: 'Prepend', prepend: SPACE }] : []), mark] },
-      pre_tokenizer: null,
-      decoder: { type: 'Sequence', decoders: [unmark, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(prefixed ? [strip] : [])] },
-      model: { ...BPE, unk_token: unknown === undefined ? null : tokens[unknown], fuse_unk: true, byte_fallback: true, vocab: idsOf(vocabulary), merges }, // prettier-ignore
-    },
+    normalizer: { type: 'Sequence', normalizers: [...(prefixed ? [{ type: 'Prepend', prepend: SPACE }] : []), mark] },
+    pre_tokenizer: null,
+    decoder: { type: 'Sequence', decoders: [unmark, { type: 'ByteFallback' }, { type: 'Fuse' }, ...(prefixed ? [strip] : [])] },
+    model: { ...BPE, unk_token: unknown === undefined ? null : tokens[unknown], fuse_unk: true, byte_fallback: true, vocab: idsOf(vocabulary), merges }, // prettier-ignore
   };
 }
 
