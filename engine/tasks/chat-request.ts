@@ -5,6 +5,7 @@ import { CUT_NAMES, PENALTY_NAMES, samplingNumbers } from '../sampling.ts';
 import type { CutName, PenaltyName, SamplingDefaults } from '../sampling.ts';
 import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
+import { textOf } from '../text/chat-template.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
 import { GRAMMAR_LIMITS, refuseMalformed, refuseUnsupported } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
@@ -106,10 +107,13 @@ const asText = ({ strict: _, ...tool }: ToolDefinition): string => JSON.stringif
 function withTools(messages: readonly ChatMessage[], tools: readonly ToolDefinition[], template: ChatTemplate): readonly ChatMessage[] {
   if (!template.knowsTools) return withToolPrompt(messages, tools);
   if (!template.takesToolsInMessage) return messages;
-  const isFirst = messages[0]?.role === 'system';
+  const isFirst = isInstruction(messages[0]);
   const system = isFirst ? messages[0]! : { role: 'system' as const, content: 'You are a helpful assistant with some tools.' };
   return [{ ...system, tools: `[${tools.map(asText).join(',')}]` } as ChatMessage, ...messages.slice(isFirst ? 1 : 0)];
 }
+
+/** A message of the newer role is a system message to most templates. */
+const isInstruction = (message: ChatMessage | undefined): boolean => message?.role === 'system' || message?.role === 'developer';
 
 /** The Hermes form, which the output parser reads and most models with tools were trained on. */
 function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDefinition[]): ChatMessage[] {
@@ -121,8 +125,9 @@ function withToolPrompt(messages: readonly ChatMessage[], tools: readonly ToolDe
     'To call one, answer with <tool_call>{"name": <name>, "arguments": <arguments as a JSON object>}</tool_call>',
   ].join('\n');
   const [first, ...rest] = messages;
-  if (first?.role !== 'system' || typeof first.content !== 'string') return [{ role: 'system', content: text }, ...messages];
-  return [{ ...first, content: `${first.content}\n\n${text}` }, ...rest];
+  // Templates take one such message, if any.
+  if (!first || !isInstruction(first)) return [{ role: 'system', content: text }, ...messages];
+  return [{ ...first, content: `${textOf(first)}\n\n${text}` }, ...rest];
 }
 
 /** Settings with the model's defaults; throws EngineError for tokens that do not exist. */
@@ -211,7 +216,9 @@ export function parserOptions(
   // What a grammar holds has no messages of its own.
   if (isHarmony && !constraint)
     return { harmony: { prompt, separate, tools, ...(request.parallelToolCalls === false && { single: true }) } };
-  const reasoning = thoughts && separate ? { opened: prompt.trimEnd().endsWith(thoughts.open), tags: thoughts } : undefined;
+  // What a grammar holds from its first token on has no thoughts, and may say what looks like them.
+  const mayThink = !constraint || constraint.type === 'text_and_calls';
+  const reasoning = thoughts && separate && mayThink ? { opened: prompt.trimEnd().endsWith(thoughts.open), tags: thoughts } : undefined;
   const held = !forced && request.responseFormat !== undefined;
   return {
     reasoning,

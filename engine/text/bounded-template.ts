@@ -103,6 +103,12 @@ const FREE: ReadonlySet<string | undefined> = new Set([
   'FloatLiteral',
   'StringLiteral',
 ]);
+/** Filters that take a value for the text that Python makes of it. */
+const TEXT_FILTERS: ReadonlySet<unknown> = new Set(['upper', 'lower', 'title', 'capitalize', 'trim']);
+/** Methods of objects: a key of that name, such as that of a tool's parameter `items`, is not what is called. */
+const METHODS: ReadonlySet<unknown> = new Set(['get', 'items', 'keys', 'values']);
+/** Methods of texts that take away white space, or the characters they are given, at the beginning, at the end or at both. */
+const STRIPS: ReadonlyMap<unknown, readonly [start: boolean, end: boolean]> = new Map([['lstrip', [true, false]], ['rstrip', [false, true]], ['strip', [true, true]]]); // prettier-ignore
 /** Filters that do not look at all of what they are given. */
 const CHEAP_FILTERS: ReadonlySet<unknown> = new Set(['length', 'first', 'last', 'list', 'safe']);
 
@@ -112,6 +118,10 @@ class BoundedInterpreter extends Interpreter {
   readonly #walked = new Map<Node, number>();
   /** Nodes whose values a loop goes through. */
   readonly #looped = new Set<Node>();
+  /** Nodes whose values are called. */
+  readonly #called = new Set<Node>();
+  /** Values of nodes that stand for what was evaluated before. */
+  readonly #known = new WeakMap<object, Value>();
 
   constructor(environment: Environment, budget: Budget) {
     super(environment);
@@ -119,6 +129,8 @@ class BoundedInterpreter extends Interpreter {
   }
 
   override evaluate(node: Node, environment: Environment): Value {
+    const known = node && this.#known.get(node);
+    if (known) return known;
     this.#budget.spend(1);
     this.#note(node);
     const value = this.#asPython(node, environment) ?? super.evaluate(node, environment);
@@ -129,13 +141,69 @@ class BoundedInterpreter extends Interpreter {
 
   /** The value where Python's Jinja, which templates are written for, has one and the library another or an error; undefined elsewhere. */
   #asPython(node: Node, environment: Environment): Value | undefined {
-    if (this.#looped.has(node)) return this.#elements(super.evaluate(node, environment), environment);
-    if (node?.type === 'FilterExpression' && (part(node, 'filter') as { readonly value?: unknown }).value === 'string') {
-      return this.#literal(pythonText(this.evaluate(part(node, 'operand'), environment)), environment);
-    }
-    if (node?.type !== 'BinaryExpression' || (part(node, 'operator') as { readonly value?: unknown }).value !== '~') return undefined;
+    if (this.#looped.has(node))
+      return this.#elements(this.#valueAsPython(node, environment) ?? super.evaluate(node, environment), environment);
+    return this.#valueAsPython(node, environment);
+  }
+
+  #valueAsPython(node: Node, environment: Environment): Value | undefined {
+    if (node?.type === 'FilterExpression') return this.#filtered(node, environment);
+    if (node?.type === 'MemberExpression' && !isSlice(node)) return this.#member(node, environment);
+    if (node?.type === 'CallExpression') return this.#stripped(node, environment);
+    if (node?.type !== 'BinaryExpression' || valueOf(part(node, 'operator')) !== '~') return undefined;
     const texts = ['left', 'right'].map((side) => pythonText(this.evaluate(part(node, side), environment)));
     return this.#literal(texts.join(''), environment);
+  }
+
+  #filtered(node: Node, environment: Environment): Value | undefined {
+    const name = valueOf(part(node, 'filter'));
+    const isText = name === 'string' || TEXT_FILTERS.has(name);
+    if (!isText && name !== 'items' && name !== 'length') return undefined;
+    const value = this.evaluate(part(node, 'operand'), environment);
+    if (name === 'string') return this.#literal(pythonText(value), environment);
+    // Of what is not there, there are no items.
+    const empty = (): Value => super.evaluate({ type: 'ObjectLiteral', value: new Map() } as unknown as Node, environment);
+    const text = (): Value => this.#literal(pythonText(value), environment);
+    const operand = isText ? text() : value.type === 'UndefinedValue' ? empty() : value;
+    return super.evaluate(withParts(node, { operand: this.#standIn(operand) }), environment);
+  }
+
+  #member(node: Node, environment: Environment): Value | undefined {
+    const property = part(node, 'property');
+    const isComputed = (node as unknown as { readonly computed?: unknown }).computed === true;
+    const isMethod = !isComputed && this.#called.has(node) && METHODS.has(valueOf(property));
+    if (!isMethod && (!isComputed || property?.type === 'StringLiteral')) return undefined;
+    const object = this.evaluate(part(node, 'object'), environment);
+    const given = withParts(node, { object: this.#standIn(object) });
+    if (object.type !== 'ObjectValue') return super.evaluate(given, environment);
+    if (isMethod) return object.builtins.get(valueOf(property) as string);
+    const key = this.evaluate(property, environment);
+    // Nothing is there by another key than a text.
+    if (key.type !== 'StringValue') return environment.lookupVariable('');
+    return super.evaluate(withParts(given, { property: this.#standIn(key) }), environment);
+  }
+
+  /** What is left of a text without some characters at its ends: the library takes white space away, whatever it is given. */
+  #stripped(node: Node, environment: Environment): Value | undefined {
+    const [callee, args] = [part(node, 'callee'), (node as unknown as { readonly args: readonly Node[] }).args];
+    const ends = callee?.type === 'MemberExpression' && args.length === 1 ? STRIPS.get(valueOf(part(callee, 'property'))) : undefined;
+    if (!ends) return undefined;
+    const [value, given] = [part(callee, 'object'), args[0]!].map((one) => this.evaluate(one, environment)) as [Value, Value];
+    if (value.type !== 'StringValue' || given.type !== 'StringValue') return undefined;
+    const [text, characters] = [value.value as string, new Set(given.value as string)];
+    let [from, to] = [0, text.length];
+    for (let c = ''; ends[0] && from < to; from += c.length)
+      if (!characters.has((c = String.fromCodePoint(text.codePointAt(from)!)))) break;
+    for (let c = ''; ends[1] && from < to; to -= c.length)
+      if (!characters.has((c = [...text.slice(Math.max(from, to - 2), to)].at(-1)!))) break;
+    return this.#literal(text.slice(from, to), environment);
+  }
+
+  /** A node whose value is there. */
+  #standIn(value: Value): Node {
+    const node = { type: 'StringLiteral', value: '' };
+    this.#known.set(node, value);
+    return node;
   }
 
   /** Nothing where there is no such variable, and the characters of a text. */
@@ -160,10 +228,10 @@ class BoundedInterpreter extends Interpreter {
     } else if (node?.type === 'BinaryExpression') {
       this.#walked.set(part(node, 'left'), 1 / ELEMENTS).set(part(node, 'right'), 1 / ELEMENTS);
     } else if (node?.type === 'FilterExpression') {
-      const { value } = part(node, 'filter') as { readonly value?: unknown };
-      if (!CHEAP_FILTERS.has(value)) this.#walked.set(part(node, 'operand'), 1 / ELEMENTS);
+      if (!CHEAP_FILTERS.has(valueOf(part(node, 'filter')))) this.#walked.set(part(node, 'operand'), 1 / ELEMENTS);
     } else if (node?.type === 'CallExpression') {
       const callee = part(node, 'callee');
+      this.#called.add(callee);
       if (callee?.type === 'MemberExpression') this.#walked.set(part(callee, 'object'), 1 / ELEMENTS);
     }
   }
@@ -173,6 +241,12 @@ class BoundedInterpreter extends Interpreter {
 function part(node: Node, name: string): Node {
   return (node as unknown as Readonly<Record<string, Node>>)[name];
 }
+
+/** The same node with other parts. */
+const withParts = (node: Node, parts: Readonly<Record<string, Node>>): Node => Object.assign({}, node, parts);
+
+/** What names an operator, a filter or a property. */
+const valueOf = (node: Node): unknown => (node as { readonly value?: unknown } | undefined)?.value;
 
 function isSlice(node: Node): boolean {
   return node?.type === 'MemberExpression' && part(node, 'property')?.type === 'SliceExpression';

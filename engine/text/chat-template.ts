@@ -136,8 +136,10 @@ export class ChatTemplate {
   #plain(message: ChatMessage, read: (call: unknown) => unknown): PlainMessage {
     const text = textOf(message);
     const role = message.role === 'developer' && !this.#source.includes('developer') ? 'system' : message.role;
-    const calls = message.tool_calls?.map(read);
-    return { ...message, role, content: text, ...(calls ? { tool_calls: calls } : {}), ...this.#thinking(message, text) };
+    const { tool_calls: made = [], ...others } = message;
+    // Templates ask whether there is such a list, and take an empty one, as clients send it beside a text, for calls.
+    const calls = made.length > 0 ? { tool_calls: made.map(read) } : {};
+    return { ...others, role, content: text, ...calls, ...this.#thinking(message, text) };
   }
 
   /** gpt-oss's template has its own name for reasoning, and takes it beside a call only in the place of content. */
@@ -156,6 +158,6 @@ function configuredTemplate(file: string, configured: unknown): string | undefin
 }
 
 /** The text of a message, its parts joined. */
-function textOf({ content }: ChatMessage): string {
+export function textOf({ content }: ChatMessage): string {
   return typeof content === 'string' ? content : (content ?? []).map((part) => part.text).join('');
 }

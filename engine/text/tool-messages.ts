@@ -10,7 +10,8 @@ export type PlainMessage = Readonly<Record<string, unknown>> & { readonly role: 
 export function fitToolMessages(messages: readonly PlainMessage[], source: string, writing: CallWriting): readonly PlainMessage[] {
   const system = /system role (?:is )?not supported/i.test(source) ? withoutSystem(messages) : messages;
   if (!system.some((message) => message.role === 'tool' || callsOf(message).length > 0)) return system;
-  const named = wantsShortIds(source) ? system.map(withShortIds) : system;
+  const single = /single tool-calls? at once/i.test(source) ? oneByOne(system) : system;
+  const named = wantsShortIds(source) ? single.map(withShortIds) : single;
   if (source.includes('tool_responses') && !/role['"\]]*\s*==\s*['"]tool['"]/.test(source)) return joinResponses(named);
   const written = takesCalls(source) ? named : named.map((message) => withWrittenCalls(message, writing));
   return showsTools(source) && /['"]tool['"]/.test(source) ? written : withoutToolRole(written);
@@ -57,6 +58,25 @@ interface PlainCall {
 
 function callsOf({ tool_calls: calls }: PlainMessage): readonly PlainCall[] {
   return Array.isArray(calls) ? (calls as PlainCall[]) : [];
+}
+
+/** Llama 3's templates refuse several calls in a message: each is a message of its own then, and has its results behind it. */
+function oneByOne(messages: readonly PlainMessage[]): PlainMessage[] {
+  const out: PlainMessage[][] = [];
+  for (let at = 0; at < messages.length;) {
+    const message = messages[at++]!;
+    const calls = callsOf(message);
+    if (calls.length < 2) {
+      out.push([message]);
+      continue;
+    }
+    const turns = calls.map((call, i): PlainMessage[] => [{ ...message, content: i === 0 ? message.content : '', tool_calls: [call] }]);
+    const byId = new Map(calls.map(({ id }, i) => [id, turns[i]!]));
+    // What answers none of them stands behind the last.
+    for (; messages[at]?.role === 'tool'; at++) (byId.get(messages[at]!['tool_call_id']) ?? turns.at(-1)!).push(messages[at]!);
+    out.push(turns.flat());
+  }
+  return out.flat();
 }
 
 /** Mistral's templates refuse other ids than nine letters and digits. */

@@ -45,6 +45,27 @@ test.each([
   ['a text and a number', '{{ "a" | string }}{{ "b" ~ 1 }}', 'ab1'],
   ['a loop over nothing', '{% for x in missing %}{{ x }}{% endfor %}{% for x in missing if x %}{{ x }}{% endfor %}.', '.'],
   ['a loop over a text', "{% for x in 'ab' %}[{{ x }}{{ x['type'] == 'image' }}]{% endfor %}", '[afalse][bfalse]'],
+  [
+    'a list, and what is not there, in capitals',
+    "{{ ['string', none] | upper }}{{ missing | upper }}{{ missing | trim }}.",
+    "['STRING', NONE].",
+  ],
+  ['the items of what is not there', '{{ missing | length }}{% for k, v in missing | items %}{{ k }}{% endfor %}.', '0.'],
+  [
+    'a method whose name is a key',
+    "{% set o = {'items': 1, 'get': 2} %}{% for k, v in o.items() %}{{ k ~ v }}{% endfor %}{{ o.get('get') }}{{ o.items }}",
+    'items1get221',
+  ],
+  [
+    'a key that is no text',
+    "{% set o = {'a': 1} %}{{ o[missing] is defined }}{{ o[['a']] is defined }}{{ o['a'] }}{{ [5][0] }}",
+    'falsefalse15',
+  ],
+  [
+    'what is stripped',
+    `{{ '\n  a \n'.strip('\n') }}|{{ '\n  a \n'.lstrip('\n') }}|{{ ' ab'.rstrip('ba') }}|{{ ' a '.strip() }}|{{ '😀é😀'.strip('😀') }}|`,
+    '  a |  a \n| |a|é|',
+  ],
   ['lines that end as in Windows', 'a\r\n{% if true %}\r\nb\r\n{% endif %}\r\n', 'a\nb\n'],
 ])('%s is what it is in Python', (_, source, expected) => {
   expect(new BoundedTemplate(source).render({})).toBe(expected);

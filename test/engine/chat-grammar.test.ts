@@ -225,6 +225,9 @@ describe('grammars of a chat engine', () => {
       const json = await ask({ responseFormat: { type: 'json_schema', schema } });
       expect(JSON.parse(json.text)).toEqual({ ok: expect.any(Boolean) as boolean });
       expect(json).toMatchObject({ thoughts: '', calls: '' });
+      // Tags in a text of it are its own.
+      const quoted = await ask({ responseFormat: { type: 'json_schema', schema: { enum: ['a <think> b'] } } });
+      expect(quoted).toEqual({ text: '"a <think> b"', thoughts: '', calls: '' });
       const called = await ask({ tools, toolChoice: 'required', parallelToolCalls: false });
       expect(called).toEqual({ text: '', thoughts: '', calls: expect.stringMatching(/^ping\{"ok": (true|false)\}$/) as string });
       // Other answers begin with the thoughts.

@@ -93,6 +93,48 @@ describe('tool messages', () => {
     expect(new ChatTemplate(mistral).render(TALK)).toBe('[TOOL_CALLS]f01234567[TOOL_CALLS]00000000b(f01234567)(00000000b)');
   });
 
+  test('an empty list of calls, as clients send it beside a text, is none', () => {
+    const llama =
+      "{# tools tool_calls #}{% for m in messages %}{% if 'tool_calls' in m %}{{ raise_exception('one call!') }}{% endif %}{{ m.content }}{% endfor %}";
+    const talk: ChatMessage[] = [
+      { role: 'user', content: 'Hi.' },
+      { role: 'assistant', content: 'Yes?', tool_calls: [] },
+    ];
+    for (const source of [llama, llama.replace('# tools tool_calls #', '# #')])
+      expect(new ChatTemplate(source).render(talk)).toBe('Hi.Yes?');
+  });
+
+  test("Llama 3's templates get one call a message, and its results behind it", () => {
+    const llama =
+      "{# tools tool_calls 'tool' #}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if 'tool_calls' in m %}{% if m.tool_calls|length != 1 %}{{ raise_exception('This model only supports single tool-calls at once!') }}{% endif %}{{ m.tool_calls[0].function.name }}{% endif %}{% endfor %}";
+    const stray: ChatMessage = { role: 'tool', tool_call_id: 'c', content: 'stray' };
+    const [asked, called, degrees, noon, next] = TALK as [ChatMessage, ChatMessage, ChatMessage, ChatMessage, ChatMessage];
+    expect(new ChatTemplate(llama).render([asked, { ...called, content: 'I look.' }, stray, noon, degrees, next])).toBe(
+      '[user]Weather?[assistant]I look.weather[tool]{"degrees": 20}[assistant]time[tool]stray[tool]noon[user]So?',
+    );
+  });
+
+  test('tools go into the instructions that are there, of either role, also in parts', async () => {
+    const gemma = `{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('one!') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}`;
+    const texts = { encode: () => Promise.resolve([]) } as unknown as LongTexts;
+    const tools = [{ name: 'time' }];
+    for (const first of [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'developer', content: 'Be brief.' },
+      {
+        role: 'system',
+        content: [
+          { type: 'text', text: 'Be ' },
+          { type: 'text', text: 'brief.' },
+        ],
+      },
+    ] satisfies ChatMessage[]) {
+      const request = { messages: [first, TALK[0]!], sampling: {}, tools };
+      const { text } = await encodePrompt({ texts, template: new ChatTemplate(gemma), vocabulary: 1 }, request, () => undefined);
+      expect(text).toMatch(/^\[system\]Be brief\.\n\nYou may call functions\.[^]*\[user\]Weather\?$/);
+    }
+  });
+
   test("Gemma 4's first template gets results, and the answer to them, within the message that called", () => {
     const gemma =
       "{# tools #}{% for m in messages %}[{{ m['role'] }}]{% for c in m['tool_calls'] or [] %}call:{{ c.function.name }};{% endfor %}{% for r in m['tool_responses'] or [] %}{{ r | tojson }};{% endfor %}{{ m['content'] }}{% endfor %}";
