@@ -5,6 +5,9 @@
 override WG: u32;
 
 const IN_PROMPT = 0x80000000u;
+// Logits of tokens that may not come: masked, or banned by a bias. They stay as they are: times `repetition` they could become -infinity, and the difference
+// of two of those NaN, or no longer count as such.
+const RULED_OUT = -1e29;
 
 struct Params {
   vocabulary: u32,
@@ -36,6 +39,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
   let at = group.y * params.stride + token;
   var value = logits[at];
+  if (value <= RULED_OUT) {
+    return;
+  }
   value = select(value / row.repetition, value * row.repetition, value < 0.0);
   let times = seen & ~IN_PROMPT;
   if (times > 0u) {

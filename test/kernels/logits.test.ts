@@ -106,6 +106,26 @@ function penaltyCase(vocabulary: number): KernelCase {
   };
 }
 
+/** A slice of nothing but -Infinity has no sum to cut by (sample/sort_slices.wgsl), and what no longer is as low counts for the spread of top-n-sigma. */
+const ruledOutCase: KernelCase = {
+  name: 'penalties leave tokens that a mask or a bias ruled out as they are',
+  tolerance: 0,
+  build() {
+    const penalties = new Uint32Array(2 * PENALTY_WORDS);
+    new Float32Array(penalties.buffer).set([1.3, 2, 2, 0, 0.05, 0, 0, 0]);
+    const values = Float32Array.of(LOWEST, LOWEST, -1e30, -1e30, LOWEST, LOWEST, -1e30, -1e30);
+    return {
+      inputs: {
+        penalties: { dtype: 'u32', shape: [2, PENALTY_WORDS], values: penalties },
+        counts: { dtype: 'u32', shape: [1, 4], values: initialCounts(4, [0, 2], [1, 2]) },
+      },
+      outputs: { logits: { dtype: 'f32', shape: [2, 4], initial: values } },
+      run: (rec, t) => penalizeLogits(rec, { penalties: t['penalties']!, counts: t['counts']!, logits: t['logits']!, rows: 2 }),
+      expected: { logits: values },
+    };
+  },
+};
+
 function logprobCase(vocabulary: number, top: number): KernelCase {
   return {
     name: `logprobs of rows 2 and 0 over ${vocabulary} tokens with the top ${top}`,
@@ -150,7 +170,7 @@ function logprobCase(vocabulary: number, top: number): KernelCase {
   };
 }
 
-const cases: KernelCase[] = [biasCase];
+const cases: KernelCase[] = [biasCase, ruledOutCase];
 for (const size of SIZES) cases.push(maskCase(size), penaltyCase(size));
 for (const [vocabulary, top] of [[257, 20], [64, 5], [65, 0], [3, 3], [1, 1]] as const) cases.push(logprobCase(vocabulary, top)); // prettier-ignore
 
