@@ -1,7 +1,7 @@
 /** Reads a multipart form with one file into memory, within limits; what goes past a limit is an error, never cut off. */
 import { Dicer } from '@fastify/busboy';
 import type { Request } from 'express';
-import { HttpError, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
+import { HttpError, notAnUpload, requestTooLarge, unsupportedMediaType } from '../http/errors.ts';
 import { Blocks } from './blocks.ts';
 import { askForBody, checkEncoding } from './json-body.ts';
 import type { Upload, UploadBudget } from './upload-budget.ts';
@@ -170,7 +170,9 @@ class FormParser {
     const value = new Blocks();
     part.on('data', (chunk: Buffer) => {
       value.push(chunk);
-      if (value.length > LIMITS.fieldBytes) this.onError(malformed(`a form field is longer than ${LIMITS.fieldBytes} bytes`));
+      if (value.length <= LIMITS.fieldBytes) return;
+      // Sound without a filename is what is so long.
+      this.onError(name === 'file' ? notAnUpload() : malformed(`the form field '${name}' is longer than ${LIMITS.fieldBytes} bytes`));
     });
     part.on('end', () => {
       this.#open--;

@@ -141,6 +141,11 @@ export function missingParameter(param: string): HttpError {
   return new HttpError(400, 'missing_required_parameter', `'${param}' is required`, { param });
 }
 
+/** 400 for a form whose file came as text. */
+export function notAnUpload(): HttpError {
+  return new HttpError(400, 'invalid_type', "'file' must be a file upload, not a text field: its part needs a filename", { param: 'file' });
+}
+
 /** 400 for a field of another type than `expected`, with its article. */
 export function invalidType(param: string, expected: string, value: unknown): HttpError {
   // JSON's 1e400 is read as Infinity.

@@ -1,7 +1,7 @@
 /** The fields of a transcription form. Everything arrives as text, so here, and only here, text becomes numbers and booleans. */
 import type { ModelInfo, TranscriptionRequest } from '../../engine/api.ts';
 import { describeChunking, parseChunking } from './chunking.ts';
-import { HttpError, invalidValue, missingParameter, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
+import { invalidValue, missingParameter, notAnUpload, unsupportedParameter, unsupportedValue } from '../http/errors.ts';
 import type { Blocks } from '../body/blocks.ts';
 import type { Form } from '../body/multipart.ts';
 import { describeModel } from '../body/describe.ts';
@@ -79,9 +79,7 @@ export function parseTranscriptionForm<File = Blocks>(
 ): TranscriptionCall<File> {
   const one = (name: string): string | undefined => fields.get(name)?.at(-1);
   if (!file) {
-    if (one('file') !== undefined)
-      throw new HttpError(400, 'invalid_type', "'file' must be a file upload, not a text field", { param: 'file' });
-    throw missingParameter('file');
+    throw one('file') === undefined ? missingParameter('file') : notAnUpload();
   }
   const model = one('model');
   if (model === undefined && !modelOptional) throw missingParameter('model');

@@ -56,6 +56,24 @@ describe('a form that is not what it should be gets a 400', () => {
   });
 });
 
+test.each([100, 70_000])(
+  'a file of %i bytes without a filename is told from a text, and a field that is too long is named',
+  async (size) => {
+    const { transcription } = await startListeners();
+    const ask = async (name: string): Promise<unknown> => {
+      const { status, json } = await post(
+        transcription,
+        Buffer.concat([part(`Content-Disposition: form-data; name="${name}"`, Buffer.alloc(size)), END]),
+      );
+      return { status, ...json.error };
+    };
+    const message = "'file' must be a file upload, not a text field: its part needs a filename";
+    expect(await ask('file')).toMatchObject({ status: 400, code: 'invalid_type', param: 'file', message });
+    if (size > 65_536)
+      expect(await ask('prompt')).toMatchObject({ status: 400, message: "the form field 'prompt' is longer than 65536 bytes" });
+  },
+);
+
 describe('the type of a form', () => {
   test.each([
     ['multipart/form-data;xboundary=X', 415],
