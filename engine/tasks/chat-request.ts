@@ -7,9 +7,8 @@ import { isPenalized } from '../scheduler/sequence.ts';
 import type { LogitOptions, ResolvedSampling } from '../scheduler/sequence.ts';
 import { textOf } from '../text/chat-template.ts';
 import type { ChatTemplate } from '../text/chat-template.ts';
-import { GRAMMAR_LIMITS, refuseMalformed, refuseUnsupported } from '../text/grammar.ts';
+import { GRAMMAR_LIMITS, findArgumentsProblem, refuseArguments, refuseMalformed } from '../text/grammar.ts';
 import type { Constraint } from '../text/grammar.ts';
-import { findSchemaProblem } from '../text/json-schema.ts';
 import type { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_CALLS, HARMONY_CONTENT } from '../text/harmony.ts';
 import type { ParserOptions } from './chat-choice.ts';
@@ -183,7 +182,7 @@ export function constraintOf(
   const strict = toolChoice === 'none' || isHarmony ? [] : tools.filter((tool) => tool.strict === true);
   tools.forEach((tool, i) => {
     // Others are only shown to the model: their schemas may say what cannot be enforced.
-    const check = forced.includes(tool) || (forced.length === 0 && strict.includes(tool)) ? refuseUnsupported : refuseMalformed;
+    const check = forced.includes(tool) || (forced.length === 0 && strict.includes(tool)) ? refuseArguments : refuseMalformed;
     if (tool.parameters !== undefined) check(tool.parameters, `tools[${i}].parameters`);
   });
   const calls = { type: 'tool_calls', single: named || !parallelToolCalls, form } as const;
@@ -193,7 +192,7 @@ export function constraintOf(
   if (responseFormat) {
     // What of them cannot be enforced must not keep the answer from being given.
     const isLarge = JSON.stringify(tools).length > GRAMMAR_LIMITS.toolCharacters;
-    const loose = tools.map((tool) => (isLarge || findSchemaProblem(tool.parameters ?? {}) ? asObject(tool) : tool));
+    const loose = tools.map((tool) => (isLarge || findArgumentsProblem(tool.parameters ?? {}) ? asObject(tool) : tool));
     return { type: 'json_or_calls', json: responseFormat, calls: { ...calls, tools: loose } };
   }
   if (strict.length === 0 || JSON.stringify(strict).length > STRICT_CHARACTERS) return undefined;

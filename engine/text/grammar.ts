@@ -12,7 +12,7 @@ import type { ThreadLimits } from './grammar-thread.ts';
 import type { Vocabulary } from './grammar-worker.ts';
 import { findMalformed, findSchemaProblem } from './json-schema.ts';
 import type { SchemaProblem } from './json-schema.ts';
-import { normalizeSchema } from './schema-normal.ts';
+import { normalizeSchema, objectsOf } from './schema-normal.ts';
 
 /** What an answer must look like. */
 export type Constraint =
@@ -208,9 +208,9 @@ function jsonSource(constraint: JsonConstraint): JsonSource {
 function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLimits): CallsSource {
   const { call, begin, separator, end } = (constraint.form ?? HERMES).writing;
   const tools = constraint.tools.map(({ name, parameters = NO_PARAMETERS }, i) => {
-    refuseUnsupported(parameters, `tools[${i}].parameters`);
+    refuseArguments(parameters, `tools[${i}].parameters`);
     const [before, behind] = call(name);
-    return { begin: before, schema: normalizeSchema(parameters), end: behind };
+    return { begin: before, schema: normalizeSchema(objectsOf(parameters)), end: behind };
   });
   const characters = tools.reduce((sum, { schema }) => sum + schema.schema.length, 0);
   if (characters > toolCharacters) {
@@ -223,6 +223,17 @@ function callsSource(constraint: CallsConstraint, { toolCharacters }: GrammarLim
 /** Throws the contract's error for the first keyword that cannot be enforced. */
 export function refuseUnsupported(schema: unknown, param = 'responseFormat.schema'): void {
   refuse(findSchemaProblem(schema), param);
+}
+
+/** The same for the schema of a tool's parameters, which has to allow an object. */
+export function refuseArguments(schema: unknown, param: string): void {
+  refuse(findArgumentsProblem(schema), param);
+}
+
+/** Why calls cannot be held to a schema of parameters, if they cannot. */
+export function findArgumentsProblem(schema: unknown): SchemaProblem | undefined {
+  const none = { pointer: '/', keyword: 'type', message: 'the arguments of a tool are an object' };
+  return findSchemaProblem(schema) ?? (objectsOf(schema) === undefined ? none : undefined);
 }
 
 /** Throws the contract's error for the first keyword that has no such value: of a schema that is shown to the model and not enforced. */

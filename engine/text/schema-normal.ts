@@ -27,6 +27,25 @@ export function normalizeSchema(root: unknown): NormalSchema {
   return { schema: unmistakable, numbers: renamed };
 }
 
+/**
+ * A schema of a tool's parameters, held to objects: nothing else is read as a call's arguments, and clients write `{}` for a tool that takes none.
+ * Undefined where it allows no object. What a reference or an enum says is left alone, and so is a schema that refers to itself: it may end in null.
+ */
+export function objectsOf(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema === false ? undefined : { type: 'object' };
+  const { nullable: _, ...own } = schema as Json;
+  const types = typesOf(new Map(Object.entries(own)));
+  if (types.length > 0 && !types.includes('object')) return undefined;
+  if (/"\$ref":"#("|\/(any|one|all)Of)/.test(JSON.stringify(schema))) return schema;
+  if ('$ref' in own || 'enum' in own || 'const' in own) return types.length > 0 ? { ...own, type: 'object' } : own;
+  const lists = Object.entries(own).filter(([keyword]) => keyword !== 'prefixItems' && SCHEMA_LIST.has(keyword));
+  const held = lists.map(
+    ([keyword, value]) => [keyword, (value as unknown[]).map(objectsOf).filter((item) => item !== undefined)] as const,
+  );
+  if (held.some(([, items]) => items.length === 0)) return undefined;
+  return { ...own, ...Object.fromEntries(held), ...((held.length === 0 || types.length > 0) && { type: 'object' }) };
+}
+
 function rewritten(root: unknown, stem: string): NormalSchema & { readonly isClear: boolean } {
   const rewriting = new Rewriting(root, stem);
   const schema = JSON.stringify(rewriting.schema);

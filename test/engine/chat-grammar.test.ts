@@ -238,6 +238,30 @@ describe('grammars of a chat engine', () => {
   });
 });
 
+test('a tool whose schema names no type, or others too, is called with an object: nothing else is read as a call', async () => {
+  const engine = await load();
+  const none = { type: ['object', 'null'], properties: {}, additionalProperties: false };
+  try {
+    for (const [parameters, call] of [
+      [{}, /^ping\{/],
+      [{ description: 'Takes nothing.' }, /^ping\{/],
+      [none, /^ping\{\s*\}$/],
+      [{ anyOf: [{ type: 'null' }, none, { type: 'string' }] }, /^ping\{\s*\}$/],
+      [{ type: 'object', nullable: true, properties: {}, additionalProperties: false }, /^ping\{\s*\}$/],
+    ] as const) {
+      let said = '';
+      const request = { ...plain(300), tools: [{ name: 'ping', parameters }], toolChoice: { name: 'ping' } };
+      for await (const event of engine.chat(request, new AbortController().signal)) {
+        if (event.type !== 'delta') continue;
+        said += event.text + (event.toolCalls ?? []).map(({ name = '', arguments: piece = '' }) => name + piece).join('');
+      }
+      expect(said).toMatch(call);
+    }
+  } finally {
+    await engine.close();
+  }
+});
+
 test('a request whose prompt is cached but for its last token starts as any other, also where it waits for a page', async () => {
   const pool = new PagePool(6);
   const limits = { pageSize: 16, maxRunning: 4, prefillChunk: 256, maxQueued: 8, prefixCache: true };

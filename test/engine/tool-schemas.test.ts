@@ -40,6 +40,21 @@ describe('schemas of tools', () => {
     }
   });
 
+  test('that allow no object: shown where the tool need not be called, refused where it must', () => {
+    for (const parameters of [{ type: 'string' }, { type: ['string', 'null'] }, { anyOf: [{ type: 'null' }, { type: 'string' }] }]) {
+      const tools = [tool('g', { type: 'string' }), { name: 'f', parameters }];
+      expect(heldTo(tools)).toBeUndefined();
+      for (const choice of ['required', { name: 'f' }] as const)
+        expect(heldTo(tools, choice)).toMatchObject({
+          code: 'invalid_json_schema',
+          param: 'tools[1].parameters',
+          message: "schema at /: the arguments of a tool are an object ('type')",
+        });
+      const request = { messages: [], sampling: {}, tools, responseFormat: { type: 'json_object' } } as const;
+      expect(constraintOf(request, model)).toMatchObject({ calls: { tools: [tools[0], { name: 'f', parameters: { type: 'object' } }] } });
+    }
+  });
+
   test('an answer with a format may call tools that it need not call: by their schemas, where these can be enforced', () => {
     const [f, g] = [tool('f', { not: {} }), tool('g', { type: 'string' })];
     const responseFormat = { type: 'json_object' } as const;
