@@ -339,3 +339,23 @@ describe('kernels', async () => {
 test.each(DOCUMENTS)('%s has the table of what the code has now (npx tsx test/tools/tables.ts writes it)', async (document) => {
   expect(read(document)).toBe(await withTable(document));
 });
+
+/** Lines of a document's tables that have more or fewer cells than their head: what stands behind a `|` that nothing escapes is cut off. */
+function brokenRows(document: string): string[] {
+  let [head, isCode] = [0, false];
+  return read(document)
+    .split('\n')
+    .filter((line) => {
+      if (line.startsWith('```')) isCode = !isCode;
+      const cells = isCode || !line.startsWith('|') ? 0 : line.replaceAll('\\|', '').split('|').length;
+      const isBroken = head > 0 && cells > 0 && cells !== head;
+      head = cells === 0 ? 0 : head || cells;
+      return isBroken;
+    });
+}
+
+test('every row of a table in a document has the cells of its head', () => {
+  const documents = ['README.md', ...['docs', 'deploy', 'engine', 'examples', 'library', 'models', 'server', 'shaders', 'sources', 'test', 'training'].flatMap((folder) => filesBelow(folder, '.md'))]; // prettier-ignore
+  expect(documents.length).toBeGreaterThan(30);
+  expect(documents.flatMap((document) => brokenRows(document).map((row) => `${document}: ${row}`))).toEqual([]);
+});

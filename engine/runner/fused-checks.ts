@@ -102,12 +102,14 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
   const { input, values: read } = checkedRows(bench, rows, k, overrides['HAS_NORM'] === 1);
   const [bias, norms] = [bench.floats([width]), bench.floats([2, headDim])];
   const [hasBias, hasHeadNorm] = [overrides['HAS_BIAS'] === 1, overrides['HAS_HEAD_NORM'] === 1];
-  const kv = createKVCache(bench.device, { layers: [{ kvHeads: 1, headDim }], pageSize: PAGE, dtype: HALF_PAGES === 1 ? 'f16' : 'f32' }, 1);
-  const pages = [bench.keep(kv.layers[0]!.k), bench.keep(kv.layers[0]!.v)];
   const rope = { theta: 10_000, headDim, scaling: undefined };
   const cosSin = bench.keep(ropeTable(bench.device, rope, rows + 1));
   const positions = Array.from({ length: rows }, (_, row) => row + 1);
   const stored = positions.slice(0, Math.max(1, rows - 1));
+  // As many pages as the last of them needs: they may be as short as a token.
+  const count = Math.ceil((stored.length + 1) / PAGE);
+  const kv = createKVCache(bench.device, { layers: [{ kvHeads: 1, headDim }], pageSize: PAGE, dtype: HALF_PAGES === 1 ? 'f16' : 'f32' }, count); // prettier-ignore
+  const pages = [bench.keep(kv.layers[0]!.k), bench.keep(kv.layers[0]!.v)];
   const [where, slots] = [bench.words(positions), bench.words(positions.map((row, i) => (i < stored.length ? row : NO_SLOT)))];
   const q = bench.out([rows, heads * headDim]);
   const words = bench.out([pages[0]!.byteLength / 4]);
@@ -136,7 +138,8 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
       const held = HALF_PAGES === 1 ? fromF16(new Uint16Array(buffer, q.byteLength)) : new Float32Array(buffer, q.byteLength);
       const sides = [held.subarray(0, held.length / 2), held.subarray(held.length / 2)];
       const places = pages[0]!.texture ? TEXTURE_QUADS : BUFFER_QUADS;
-      const quads = (slot: number) => sides.flatMap((side, i) => Array.from({ length: 2 * D8 }, (_, d) => side.subarray(4 * places[i]!(slot, d, D8, PAGE)).subarray(0, 4))); // prettier-ignore
+      const before = (slot: number) => Math.floor(slot / PAGE) * PAGE * 2 * D8;
+      const quads = (slot: number) => sides.flatMap((side, i) => Array.from({ length: 2 * D8 }, (_, d) => side.subarray(4 * (before(slot) + places[i]!(slot % PAGE, d, D8, PAGE))).subarray(0, 4))); // prettier-ignore
       return [...new Float32Array(buffer, 0, q.size), ...stored.flatMap(quads).flatMap((quad) => [...quad])];
     },
     expected: [
@@ -148,7 +151,7 @@ const checkHeads: CheckMaker = ({ storage, texture, consts = {}, overrides = {} 
 };
 
 type QuadPlace = (slot: number, quad: number, d8: number, page: number) => number;
-/** Where the first page of one head has the quads of keys, and of values: in a buffer, and in a texture (lib/store_pages*.wgsl). */
+/** Where a page of one head has the quads of keys, and of values: in a buffer, and in a texture (lib/store_pages*.wgsl). */
 const BUFFER_QUADS: readonly QuadPlace[] = [(slot, d, _, page) => d * page + slot, (slot, d, d8) => slot * 2 * d8 + d];
 const TEXTURE_QUADS: readonly QuadPlace[] = [
   (slot, d, _, page) => 2 * (Math.floor(d / 2) * page + slot) + (d % 2),

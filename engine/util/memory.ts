@@ -39,7 +39,7 @@ function describePages({
 }
 
 function describeShare({ deviceBytes, source, fraction }: Pick<MemoryUse, 'deviceBytes' | 'source' | 'fraction'>): string {
-  return `${fraction} x ${formatBytes(deviceBytes)} (${source}) = ${formatBytes(fraction * deviceBytes)}`;
+  return `${Number(fraction.toPrecision(3))} x ${formatBytes(deviceBytes)} (${source}) = ${formatBytes(fraction * deviceBytes)}`;
 }
 
 /** What is stored as what, in one line, the most first: "Q4_K 212.0 MiB, f16 0.1 MiB". */

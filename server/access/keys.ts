@@ -4,12 +4,16 @@ import { z } from 'zod';
 import { KeyUse } from './limits.ts';
 import type { KeyRow } from './limits.ts';
 
+/** What a key must be for its request to arrive with it: HTTP takes white space off a header's ends, and clients differ in how they send other letters. */
+export const SENDABLE = 'a key is printable ASCII without white space at its ends (a line break of a file that it was read from, perhaps)';
+export const isSendable = (key: string): boolean => /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(key);
+
 const count = z.number().int().min(1).optional();
 
 const KEY_ROW = z
   .strictObject({
     name: z.string().min(1).max(100),
-    key: z.string().min(1).optional(),
+    key: z.string().min(1).refine(isSendable, SENDABLE).optional(), // prettier-ignore
     key_sha256: z.string().regex(/^[0-9a-fA-F]{64}$/, 'expected 64 hexadecimal digits').optional(), // prettier-ignore
     requests_per_minute: count,
     tokens_per_minute: count,

@@ -135,7 +135,7 @@ export class ListenerContext {
   /** Every name that a request may call the model by, and whether it must. */
   get names(): { readonly models: readonly string[]; readonly modelOptional: boolean } {
     const { modelId, aliases = [], modelOptional = false } = this.options;
-    return { models: [modelId, ...aliases], modelOptional };
+    return { models: [...new Set([modelId, ...aliases])], modelOptional };
   }
 
   /** 404 unless `name` is the served id or an alias of it. */

@@ -1,4 +1,5 @@
 /** Reads settings from the command line, the environment and a file, checks them against the table of flags, and prints --help. */
+import { SENDABLE, isSendable } from '../access/keys.ts';
 import { DEFAULTS, FLAGS, placeholder } from './flags.ts';
 import type { Flag, SettingKey, Settings } from './flags.ts';
 
@@ -74,6 +75,8 @@ function parseArgv(argv: readonly string[]): Map<SettingKey, unknown> {
     const negated = key.startsWith('no-') && FLAGS.some(({ name, type }) => name === key.slice(3) && type === 'boolean');
     const flag = flagNamed(negated ? key.slice(3) : key, `--${key}`);
     const next = argv[i + 1];
+    // It would be left unread, and `--no-autotune=false` mean its opposite.
+    if (negated && inline !== undefined) throw new SettingsError(`--${key} takes no value; --${flag.name}=false says the same`);
     if (negated) given.set(flag.key, false);
     else if (inline !== undefined) given.set(flag.key, inline);
     else if (flag.type === 'boolean') given.set(flag.key, true);
@@ -102,6 +105,7 @@ function check(flag: Flag, { raw, place }: Given): Value {
   // A key that is empty would let nobody in, and an empty path is the working folder.
   if (raw === '' && flag.type !== 'list') throw new SettingsError(`${place} is empty; give it a value or leave it out`);
   if (typeof raw === 'string' && words.includes(raw)) return raw;
+  if ((flag.key === 'apiKey' || flag.key === 'adminKey') && !isSendable(String(raw))) throw new SettingsError(`${place}: ${SENDABLE}`);
   const value = convert(flag, raw);
   if (value === undefined) throw must(KINDS[flag.type] + unitOf(flag));
   if ('min' in flag || 'max' in flag) {
@@ -153,9 +157,11 @@ function convert({ type }: Flag, raw: unknown): Value | undefined {
   }
 }
 
-/** Of a list: separated by commas, or an array in a file. */
-function items(raw: unknown): readonly unknown[] | undefined {
-  return Array.isArray(raw) ? raw : typeof raw === 'string' ? raw.split(',') : undefined;
+/** Of a list: separated by commas, or an array of texts and numbers in a file. */
+function items(raw: unknown): readonly (string | number)[] | undefined {
+  if (typeof raw === 'string') return raw.split(',');
+  const isItem = (item: unknown): item is string | number => typeof item === 'string' || typeof item === 'number';
+  return Array.isArray(raw) && raw.every(isItem) ? raw : undefined;
 }
 
 function toNumber(raw: unknown): number {

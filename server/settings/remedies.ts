@@ -12,7 +12,10 @@ export function inFlags({ code, message, remedies, details }: EngineError): stri
 }
 
 function flagsOf({ settings }: Remedy): string {
-  return settings.map(({ name, value }) => `--${dashed(name)}${value === undefined || value === true ? '' : ` ${value}`}`).join(' or ');
+  // A switch takes no value behind it.
+  const flagOf = ({ name, value }: Remedy['settings'][number]): string =>
+    value === false ? `--no-${dashed(name)}` : `--${dashed(name)}${value === undefined || value === true ? '' : ` ${value}`}`;
+  return settings.map(flagOf).join(' or ');
 }
 
 /** A setting's key as flags spell it, without the dashes before it. */

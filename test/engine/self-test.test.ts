@@ -110,7 +110,7 @@ describe('the self-test of a chat model', () => {
 });
 
 /** What a model's steps dispatch, in small. */
-function dispatchSome(device: Device): (rec: Recorder) => void {
+function dispatchSome(device: Device, pageSize: number): (rec: Recorder) => void {
   const [n, k] = [64, 2048];
   const [x, out, residual] = [
     device.tensor('x', 'f32', [40, k]),
@@ -127,7 +127,7 @@ function dispatchSome(device: Device): (rec: Recorder) => void {
   const scratch = sampleScratch(device, vocabulary, 2);
   const settings = device.tensor('settings', 'u32', [2, SAMPLING_ROW_WORDS]);
   const sampling = { logits: device.tensor('logits', 'f32', [2, vocabulary]), vocabulary, scratch, settings, sampled: device.tensor('sampled', 'u32', [2]), lastTokens: device.tensor('last', 'u32', [2]), rows: 2 }; // prettier-ignore
-  const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim: 64 }], pageSize: 16, dtype: 'f16' }, 1);
+  const kv = createKVCache(device, { layers: [{ kvHeads: 1, headDim: 64 }], pageSize, dtype: 'f16' }, 16);
   const heads = { cosSin: ropeTable(device, { theta: 1e4, headDim: 64, scaling: undefined }, 16), positions: settings, slots: settings, q: out, kv, layer: 0, heads: 2 }; // prettier-ignore
   const projection = emptyLinear(device, 'heads', 4 * 64, k, 'f16');
   const [narrow, fewInputs] = [device.tensor('narrow', 'f32', [40, 64]), emptyLinear(device, 'narrow heads', 4 * 64, 64, 'f16')];
@@ -158,9 +158,10 @@ describe.each([
   ['an adapter without subgroups', ['subgroups']],
   ['a GPU', ['software']],
 ] as const satisfies readonly (readonly [string, readonly OptionalFeature[]])[])('the cases of %s', (_, disable) => {
-  test('pass, and take the pipelines that are there', async () => {
+  // Pages as short as a token are SGLang's default.
+  test.each([16, 3, 1])('pass with pages of %i, and take the pipelines that are there', async (pageSize) => {
     const device = await testDevice({ disable });
-    const labels = device.compile(dispatchSome(device));
+    const labels = device.compile(dispatchSome(device, pageSize));
     await device.pipelines.settled();
     const pipelines = device.stats.pipelines;
     await selfTest(device);

@@ -314,6 +314,9 @@ describe('neighbours', () => {
     expect(await ids(chat)).toEqual(['parley-chat']);
     expect(await ids(speech)).toEqual(['parley-speech', 'tts-1', 'tts-1-hd']);
     expect(await ids(transcription)).toEqual(['parley-transcribe', 'whisper-1']);
+    // A folder may be called as an alias is.
+    const named = await startListeners({}, { aliases: ['parley-chat', 'bot', 'bot'] });
+    expect(await ids(named.chat)).toEqual(['parley-chat', 'bot']);
     expect((await send(`${chat}/models/parley-chat`)).json).toEqual({
       id: 'parley-chat',
       object: 'model',

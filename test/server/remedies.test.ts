@@ -23,6 +23,10 @@ test('one remedy follows the fault, a switch has no value, and no remedy changes
   expect(inFlags(new EngineError('invalid_model', 'it is code', { remedies: trust }))).toBe(
     'it is code; allow it with --trust-remote-code',
   );
+  const without: Remedy[] = [{ does: 'do without', settings: [{ name: 'speculativeMtp', value: false }] }];
+  expect(inFlags(new EngineError('unsupported', 'it has no head', { remedies: without }))).toBe(
+    'it has no head; do without with --no-speculative-mtp',
+  );
   expect(inFlags(new EngineError('unsupported', 'for speech', { details: { modelTask: 'speech' } }))).toBe(
     'for speech; --speech-model takes it',
   );

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { DEFAULT_ENGINE_CONFIG, ENGINE_SETTINGS, headDrafts, promptLookup, resolveConfig, splitOf } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import { defineSettings } from '../../engine/util/setting.ts';
+import { parseKeys } from '../../server/access/keys.ts';
 import { parseServerConfig } from '../../server/settings/config.ts';
 import { VOICE_TABLE } from '../../engine/util/voices.ts';
 import { FLAGS, flagName } from '../../server/settings/flags.ts';
@@ -162,6 +163,7 @@ describe('readSettings', () => {
     [['--drain-delay', '5s'], /--drain-delay 5s: must be a number \(seconds, without a unit\)/],
     [['--dtype', 'int3'], /must be one of auto, f32, f16/],
     [['--legacy-speech=maybe'], /must be true or false/],
+    [['--no-legacy-speech=false'], /^--no-legacy-speech takes no value; --legacy-speech=false says the same$/],
     [['--schedule-policy', 'random'], /must be one of lpm, fcfs/],
     [['--attention-backend', 'flashinfer'], /must be one of paged, triton/],
     [['--config', 'missing.json'], /--config missing.json: missing.json is not there/],
@@ -191,6 +193,8 @@ describe('readSettings', () => {
     ['{', /--config x.json: /],
     ['{"colour": 1}', /'colour' in x.json: there is no such setting/],
     ['{"port": "x"}', /^'port' in x.json x: must be an integer$/],
+    ['{"chat-alias": ["a", {"b": 1}]}', /^'chat-alias' in x.json .*: must be a comma-separated list$/],
+    ['{"cors-origin": [null]}', /^'cors-origin' in x.json .*: must be a comma-separated list$/],
     ['{"chat_model": ""}', /^'chat-model' in x.json is empty; /],
   ])('a file holding %s is refused', (text, message) => {
     expect(() => readSettings(['--config', 'x.json'], {}, () => text)).toThrow(message);
@@ -202,6 +206,18 @@ test('a variable is called by its name, and an empty key lets nobody start a ser
   expect(() => readSettings([], { PARLEY_API_KEY: '' }, noFile)).toThrow(/^PARLEY_API_KEY is empty; give it a value or leave it out$/);
   expect(readSettings([], { PARLEY_VOICE_ALIAS: '' }, noFile).voiceAlias).toEqual([]);
 });
+
+test.each(['sesame\n', ' sesame', 'sesame\t', '  ', 'Schlüssel', 'ключ', 'a\nb'])(
+  'nor does the key %j, which no request can bring',
+  (key) => {
+    for (const variable of ['PARLEY_API_KEY', 'PARLEY_ADMIN_KEY']) {
+      const refusal = new RegExp(`^${variable}: a key is printable ASCII without white space at its ends`);
+      expect(() => readSettings([], { [variable]: key }, noFile)).toThrow(refusal);
+    }
+    expect(() => parseKeys(JSON.stringify({ keys: [{ name: 'a', key }] }))).toThrow(/^'keys.0.key': a key is printable ASCII/);
+    expect(() => readSettings(['--config', 'x.json'], {}, () => JSON.stringify({ 'api-key': key }))).toThrow(/^'api-key' in x.json: a key/);
+  },
+);
 
 test('--help names every flag and every default', () => {
   const help = helpText();

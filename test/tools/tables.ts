@@ -61,7 +61,8 @@ function flagTable(): string {
     const { name, type, help, default: standard, heading } = flag;
     const shown =
       standard === undefined || String(standard) === '' ? '' : type === 'boolean' ? (standard ? 'on' : 'off') : `\`${String(standard)}\``;
-    return `| \`--${name}${placeholder(flag).replaceAll('|', '\\|')}\` | ${shown} | ${help} | ${heading.replace(/ \(.*/, '')} |`;
+    const cells = [`\`--${name}${placeholder(flag)}\``, shown, help, heading.replace(/ \(.*/, '')];
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   });
   return ['| flag | default | what it does | group |', '|---|---|---|---|', ...rows].join('\n');
 }
