@@ -87,6 +87,15 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     expect(await answer.locator('.markdown > p').innerText()).toBe('So \\(a\\,b\\) and 2*3.');
   });
 
+  test.each(['> ', '1. ', '> - ', '>'])('an answer of nothing but "%s" is shown, and what follows it', async (mark) => {
+    const marks = mark.repeat(3000);
+    await answered(`Well:\n\n${marks}x`);
+    expect((await page.locator('.message.assistant .markdown').innerText()).replaceAll(/\s/g, '')).toMatch(/^Well:[\s\S]*x$/);
+    expect(await answered('Sorry.').then((answer) => answer.locator('.markdown').innerText())).toBe('Sorry.');
+    await page.setViewportSize({ width: 320, height: 640 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+  });
+
   test('the composer stands under the text it continues', async () => {
     const answer = await answered('Hello.');
     const left = (await answer.locator('.markdown').boundingBox())!.x;
@@ -158,6 +167,56 @@ describe.skipIf(findChromium() === undefined)('reading', () => {
     await page.setViewportSize({ width: 740, height: 360 });
     expect((await page.locator('.scroller').boundingBox())!.height).toBeGreaterThan(180);
     for (const name of ['Send', 'Hold to talk']) expect(await page.getByRole('button', { name }).isVisible()).toBe(true);
+  });
+
+  test('at four times its size a page shows the conversation, and the whole of the field', async () => {
+    await answered('Hello.');
+    await page.setViewportSize({ width: 320, height: 256 });
+    expect((await page.locator('.scroller').boundingBox())!.height).toBeGreaterThan(150);
+    expect((await page.locator('.composer textarea').boundingBox())!.width).toBeGreaterThan(200);
+    await page.getByRole('button', { name: 'Send' }).scrollIntoViewIfNeeded();
+    const send = (await page.getByRole('button', { name: 'Send' }).boundingBox())!;
+    expect(send.y + send.height).toBeLessThanOrEqual(256);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+  });
+
+  test('under a finger a conversation is opened without the keyboard', async () => {
+    const phone = await browser.newContext({ viewport: { width: 390, height: 700 }, hasTouch: true, isMobile: true });
+    const opened = await openPage(phone, page.url().replace(/#.*/, ''));
+    const focused = (): Promise<string> => opened.evaluate(() => document.activeElement!.tagName);
+    expect(await focused()).not.toBe('TEXTAREA');
+    await opened.getByRole('button', { name: 'Conversations' }).tap();
+    await opened.locator('.conversations .title').first().tap();
+    await opened.locator('.side.left').waitFor({ state: 'hidden' });
+    expect(await focused()).not.toBe('TEXTAREA');
+    await phone.close();
+  });
+
+  test('a reader who scrolls up slowly while an answer is written stays where they are', async () => {
+    engine.options = { words: Array.from({ length: 400 }, (_, i) => `Line ${i}.\n\n`), delay: 20 };
+    await page.fill('.composer textarea', 'Hi');
+    await page.press('.composer textarea', 'Enter');
+    await page.waitForFunction(() => document.querySelector('.scroller')!.scrollTop > 100);
+    /** Until two more lines are painted: the first may have come before the last move. */
+    const grown = async (): Promise<void> => {
+      const height = await page.locator('.scroller').evaluate((box) => box.scrollHeight);
+      await page.waitForFunction((before) => document.querySelector('.scroller')!.scrollHeight > before + 60, height);
+    };
+    const up = (): Promise<number> => page.locator('.scroller').evaluate((box) => (box.scrollTop -= 8));
+    const first = await up();
+    for (let i = 0; i < 5; i++) {
+      await grown();
+      expect(await up()).toBe(first - 8 * (i + 1));
+    }
+    // Down again, it follows again.
+    await page.locator('.scroller').evaluate((box) => (box.scrollTop = box.scrollHeight));
+    await grown();
+    await page.waitForFunction(() => {
+      const box = document.querySelector('.scroller')!;
+      return box.scrollHeight - box.scrollTop - box.clientHeight < 5;
+    });
+    await page.keyboard.press('Escape');
+    await page.locator('.message.assistant[data-status="stopped"]').waitFor();
   });
 
   test('a pasted book is folded, and unfolds where its reading begins; on paper it is whole', async () => {

@@ -113,6 +113,62 @@ describe.skipIf(findChromium() === undefined)('sound around the engine', () => {
     expect(await page.locator('.intake .failure').count()).toBe(0);
   });
 
+  test('a microphone that is unplugged ends its recording, and says so', async () => {
+    const page = await openPage(context, url, 'transcribe');
+    await allow(page);
+    const unplug = (): Promise<void> =>
+      page.evaluate(() => {
+        const [track] = (globalThis as unknown as { media: Media }).media.streams.at(-1)!.getTracks();
+        track!.stop();
+        track!.dispatchEvent(new Event('ended'));
+      });
+    await page.getByText('Record', { exact: true }).click();
+    await page.getByText('Stop recording, 0:01').waitFor();
+    await unplug();
+    await page.getByText('The microphone has gone').waitFor();
+    await page.locator('.transcript[data-status="done"]').waitFor();
+    expect(await page.getByText('Record', { exact: true }).isVisible()).toBe(true);
+    await show(page, 'chat');
+    await page.locator('.talk').click();
+    await page.getByText('Listening.').waitFor();
+    await unplug();
+    await page.getByText('The microphone has gone').waitFor();
+    expect(await page.locator('.talk').innerText()).toBe('Hold to talk');
+    expect(await page.locator('.message').count()).toBe(0);
+  });
+
+  test('what presses for a person, with a click of no pointer and no key, begins to talk and ends it', async () => {
+    const page = await openPage(context, url);
+    await allow(page);
+    const click = (): Promise<void> => page.locator('.talk').evaluate((button) => (button as HTMLElement).click());
+    await click();
+    await page.getByText('Listening.').waitFor();
+    await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 0.5);
+    await click();
+    await page.locator('.message.assistant[data-status="done"]').waitFor();
+    // Keys and pointers press once.
+    for (const press of [() => page.keyboard.press('Space'), () => page.keyboard.press('Enter'), () => page.locator('.talk').click()]) {
+      await page.keyboard.press('Escape');
+      await page.locator('.talk').focus();
+      await press();
+      await page.getByText('Listening.').waitFor();
+      await page.waitForFunction(() => Number(document.querySelector<HTMLElement>('.talk')!.dataset['seconds']) > 0.2);
+      expect(await page.locator('.talk').innerText()).toBe('Listening');
+    }
+  });
+
+  test('an answer that is read aloud is silent when it is replaced, and when its conversation is deleted', async () => {
+    const page = await openPage(context, url);
+    engine.options = { words: ['This is a sentence of the answer. '.repeat(100)] };
+    await ask(page, 'Hi');
+    for (const end of ['Regenerate', 'Delete Hi']) {
+      await page.locator('.message.assistant').getByText('Speak', { exact: true }).click();
+      await page.getByText('Speaking.').waitFor();
+      await page.getByRole('button', { name: end }).click();
+      await page.getByText('Speaking.').waitFor({ state: 'detached' });
+    }
+  });
+
   test('a server that fails in the middle of an answer that is spoken leaves no player that waits for the rest', async () => {
     const page = await openPage(context, url);
     engine.options = { words: ['This is the first sentence. ', 'This is the second one.'] };

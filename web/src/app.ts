@@ -93,6 +93,7 @@ export class App implements Services {
     this.speech = new SpeechWork(this);
     this.transcription = new TranscriptionWork(this);
     this.voice = new VoiceLoop(this);
+    effect(() => this.voice.keepTo(this.conversations.list.value));
     // Of the settings only these two: what is known of a server stays known when anything else is set.
     const servers = computed(() => this.settings.data.value.servers);
     const apiKey = computed(() => this.settings.data.value.apiKey);

@@ -9,7 +9,7 @@ import { copyText } from './util.ts';
 
 export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: string) => string }) {
   const app = useApp();
-  const copied = useSignal(false);
+  const copied = useSignal<boolean | undefined>(undefined);
   const { servers, apiKey } = app.settings.data.value;
   const where = app.settings.where.value[task];
   const why = whyNotHere(app.environment.value);
@@ -50,7 +50,7 @@ export function WhereSwitch({ task, curl }: { task: ModelTask; curl: (base: stri
             />
           </label>
           <button onClick={() => void copyText(curl(app.server(task))).then((done) => (copied.value = done))}>
-            {copied.value ? 'Copied' : 'Copy as curl'}
+            {copied.value === undefined ? 'Copy as curl' : copied.value ? 'Copied' : 'Not allowed here'}
           </button>
         </>
       )}

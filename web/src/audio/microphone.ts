@@ -7,6 +7,8 @@ import workletUrl from './capture-worklet.ts?worker&url';
 export const CAPTURE_RATE = 16000;
 const KEPT_LEVELS = 400;
 
+export const MICROPHONE_GONE = 'The microphone has gone: it was unplugged, or this page may not use it any more.';
+
 /** What one recording holds open. */
 interface Recording {
   readonly stream: MediaStream;
@@ -26,9 +28,9 @@ export class Microphone {
 
   /**
    * Throws an Error whose message tells the person what is wrong, and an AbortError when `stop` or another start comes before it is open: then nothing is
-   * left open.
+   * left open. `gone` is called when the browser ends the recording: from then on it would hear silence.
    */
-  async start(constraints: SettingsData['microphone']): Promise<void> {
+  async start(constraints: SettingsData['microphone'], gone: () => void): Promise<void> {
     const devices = navigator.mediaDevices as MediaDevices | undefined;
     if (!devices) throw new Error('Browsers give the microphone only to pages on https or localhost; this address is neither.');
     void this.stop();
@@ -51,6 +53,8 @@ export class Microphone {
     }
     const blocks: Float32Array[] = [];
     this.#recording = { stream, context, blocks };
+    // Ending a track oneself is no event.
+    for (const track of stream.getTracks()) track.addEventListener('ended', () => this.#recording?.stream === stream && gone());
     const source = context.createMediaStreamSource(stream);
     const capture = new AudioWorkletNode(context, 'capture', { numberOfOutputs: 0 });
     capture.port.onmessage = ({ data }: MessageEvent<Float32Array>) => {

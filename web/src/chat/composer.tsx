@@ -20,7 +20,8 @@ export function Composer({ conversation, voice, onSend }: Props) {
   const running = conversation.running.value;
   // The text stays in the element, so that typing renders nothing. It is there with the element, before the first paint.
   useLayoutEffect(() => {
-    area.current!.focus({ preventScroll: true });
+    // Under a finger, whoever opens a conversation to read it would have the keyboard over half of it.
+    if (!matchMedia('(pointer: coarse)').matches) area.current!.focus({ preventScroll: true });
     // What an earlier visit left unsent comes when it has been read.
     return conversation.draft.subscribe((text) => {
       area.current!.dir = directionOf(text);
@@ -140,7 +141,18 @@ function TalkButton({ voice, conversation }: { voice: VoiceLoop; conversation: C
         event.preventDefault();
         if (!event.repeat) press();
       }}
-      onKeyUp={(event) => isKey(event) && release()}
+      onKeyUp={(event) => {
+        if (!isKey(event)) return;
+        // Else Space would be a click as well, in Firefox.
+        event.preventDefault();
+        release();
+      }}
+      // What presses for a person (a screen reader, voice control) gives a click alone, of no pointer and no key.
+      onClick={(event) => {
+        if (event.detail !== 0) return;
+        press();
+        release();
+      }}
       onContextMenu={(event) => event.preventDefault()}
     >
       {listening ? 'Listening' : 'Hold to talk'}

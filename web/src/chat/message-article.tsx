@@ -93,7 +93,10 @@ function Actions({ message, conversation, isLast, voice, onEdit }: Props & { onE
         </button>
       )}
       {!isUser && !isEmpty && (
-        <button class={`plain ${speaking ? 'running' : ''}`} onClick={() => (speaking ? voice.cancel() : void voice.speak(message))}>
+        <button
+          class={`plain ${speaking ? 'running' : ''}`}
+          onClick={() => (speaking ? voice.cancel() : void voice.speak(message, conversation))}
+        >
           {speaking ? 'Stop speaking' : 'Speak'}
         </button>
       )}

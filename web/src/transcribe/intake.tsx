@@ -3,7 +3,7 @@ import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
-import { Microphone } from '../audio/microphone.ts';
+import { MICROPHONE_GONE, Microphone } from '../audio/microphone.ts';
 import { useIsReady } from '../engine-notice.tsx';
 import { isAbort } from '../failure.ts';
 import { isModelDrop } from '../models/dropped-model.ts';
@@ -25,15 +25,18 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
     [],
   );
   useFileDrop(over, onFile);
+  const finish = async (): Promise<void> => {
+    recording.value = false;
+    onRecorded(await microphone.stop());
+  };
   const toggle = async (): Promise<void> => {
-    if (recording.value) {
-      recording.value = false;
-      onRecorded(await microphone.stop());
-      return;
-    }
+    if (recording.value) return finish();
     problem.value = '';
     try {
-      await microphone.start(app.settings.data.peek().microphone);
+      await microphone.start(app.settings.data.peek().microphone, () => {
+        problem.value = `${MICROPHONE_GONE} What was heard before is transcribed.`;
+        void finish();
+      });
       recording.value = true;
     } catch (error) {
       // The view was left, or the button pressed again, before it was open.

@@ -19,16 +19,26 @@ export function useStickToBottom(
   const box = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const sticking = useRef(true);
+  /** Where the box was when that was last looked at. */
+  const before = useRef(0);
   const toEnd = (): void => {
-    if (box.current) box.current.scrollTop = box.current.scrollHeight;
+    if (!box.current) return;
+    box.current.scrollTop = box.current.scrollHeight;
+    // The event of this may come together with that of a finger.
+    before.current = box.current.scrollTop;
   };
   useLayoutEffect(() => {
     const element = box.current!;
     sticking.current = !fromTop;
     if (fromTop) element.scrollTop = 0;
     else toEnd();
+    before.current = element.scrollTop;
     const onScroll = (): void => {
-      sticking.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
+      const { scrollTop } = element;
+      const left = element.scrollHeight - scrollTop - element.clientHeight;
+      // A slow finger or trackpad moves by a few pixels, which must not be taken back. What has become shorter is at its end all the same.
+      sticking.current = scrollTop < before.current ? left <= 1 : left < NEAR;
+      before.current = scrollTop;
     };
     // A wheel turn upwards wins at once, also while text is arriving.
     const onWheel = (event: WheelEvent): void => {

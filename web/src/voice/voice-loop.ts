@@ -5,7 +5,7 @@
 import { signal } from '@preact/signals';
 import type { ReadonlySignal } from '@preact/signals';
 import type { Services } from '../services.ts';
-import { CAPTURE_RATE, Microphone, rms } from '../audio/microphone.ts';
+import { CAPTURE_RATE, MICROPHONE_GONE, Microphone, rms } from '../audio/microphone.ts';
 import { Player } from '../audio/player.ts';
 import type { Conversation, Message } from '../chat/conversation.ts';
 import { isAbort } from '../failure.ts';
@@ -30,6 +30,8 @@ export class VoiceLoop {
   #opening: Promise<void> | undefined;
   #abort = new AbortController();
   #conversation: Conversation | undefined;
+  /** The message that is heard, or will be when it is written. */
+  readonly #heard = signal<{ readonly conversation: Conversation; readonly id: string } | undefined>(undefined);
 
   constructor(app: Services) {
     this.#app = app;
@@ -48,7 +50,10 @@ export class VoiceLoop {
     this.player.unlock();
     this.problem.value = '';
     this.phase.value = 'starting';
-    this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone);
+    this.#opening = this.#microphone.start(this.#app.settings.data.peek().microphone, () => {
+      this.cancel();
+      this.problem.value = `${MICROPHONE_GONE} Nothing of it was sent.`;
+    });
     try {
       await this.#opening;
       if (this.phase.peek() === 'starting') this.phase.value = 'listening';
@@ -88,10 +93,11 @@ export class VoiceLoop {
   }
 
   /** Reads a finished message aloud. */
-  async speak(message: Message): Promise<void> {
+  async speak(message: Message, conversation: Conversation): Promise<void> {
     this.cancel();
     this.player.unlock();
     this.speakingId.value = message.id;
+    this.#heard.value = { conversation, id: message.id };
     const splitter = new SentenceSplitter();
     const sentences = [...splitter.push(message.text.peek()), ...splitter.flush()];
     await this.#speakAll(sentences, this.#abort.signal);
@@ -104,6 +110,7 @@ export class VoiceLoop {
     if (this.phase.peek() === 'listening' || this.phase.peek() === 'starting') void this.#microphone.stop();
     this.#conversation?.stop();
     this.#conversation = undefined;
+    this.#heard.value = undefined;
     this.player.clear();
     this.speakingId.value = '';
     this.phase.value = 'idle';
@@ -113,6 +120,14 @@ export class VoiceLoop {
   hush(): void {
     this.#conversation = undefined;
     this.cancel();
+  }
+
+  /** Silences a message that is no longer in any of these conversations: nobody would find the button that stops it. Its subscribers hear of every change. */
+  keepTo(conversations: readonly Conversation[]): void {
+    const heard = this.#heard.value;
+    if (!heard) return;
+    const { conversation, id } = heard;
+    if (!conversations.includes(conversation) || conversation.messages.value.every((message) => message.id !== id)) this.hush();
   }
 
   /** When its view is left: nobody sees any more that the microphone is open. What has been said is answered all the same. */
@@ -135,10 +150,12 @@ export class VoiceLoop {
     const splitter = new SentenceSplitter();
     const queue = new SentenceQueue();
     const spoken = this.#speakAll(queue, signal);
-    await conversation.send(text, (event) => {
+    const written = conversation.send(text, (event) => {
       for (const sentence of event.type === 'text' ? splitter.push(event.text) : splitter.flush()) queue.add(sentence);
       if (event.type === 'end') queue.end();
     });
+    this.#heard.value = { conversation, id: conversation.messages.peek().at(-1)!.id };
+    await written;
     this.#conversation = undefined;
     await spoken;
   }
@@ -173,6 +190,7 @@ export class VoiceLoop {
     if (signal.aborted) return;
     this.phase.value = 'idle';
     this.speakingId.value = '';
+    this.#heard.value = undefined;
   }
 
   #fail(error: unknown): void {
