@@ -3,6 +3,7 @@ import { EngineError } from '../errors.ts';
 import { describe, isObject } from '../util/json.ts';
 import type { Json } from '../util/json.ts';
 import type { ModelFolder } from '../weights/model-folder.ts';
+import { asPatterns } from './pre-tokenizer.ts';
 
 /** What of tokens is text. */
 interface DecodeOptions {
@@ -55,7 +56,10 @@ export class Tokenizer {
     const largest = largestId(json);
     if (largest >= size) throw new EngineError('invalid_model', `${path} has a token with id ${largest}, but the model has ${size} tokens; they do not belong together`); // prettier-ignore
     try {
-      const tokenizer = new HuggingFaceTokenizer(json, config);
+      const tokenizer = new HuggingFaceTokenizer(
+        'pre_tokenizer' in json ? { ...json, pre_tokenizer: asPatterns(json['pre_tokenizer']) } : json,
+        config,
+      );
       // Some settings are looked at only when there is a text.
       const ids = tokenizer.encode(TRIAL).ids.filter((id) => Number.isInteger(id));
       if (ids.length > 0) tokenizer.decode(ids, { skip_special_tokens: true });
@@ -124,10 +128,11 @@ export class Tokenizer {
   bytes(id: number): Uint8Array {
     const { tokens, type, special } = this.vocabulary;
     const spelled = tokens[id] ?? '';
-    if (special.has(id)) return new TextEncoder().encode(spelled);
+    if (type === 'byte_level' && special.has(id)) return new TextEncoder().encode(spelled);
     if (type === 'byte_level')
       return Uint8Array.from([...spelled].flatMap((char) => BYTE_OF_CHAR.get(char) ?? [...new TextEncoder().encode(char)]));
     const byte = type === 'byte_fallback' ? /^<0x([0-9A-F]{2})>$/.exec(spelled) : null;
+    // Added tokens too: Gemma's runs of spaces are some.
     return byte ? Uint8Array.of(parseInt(byte[1]!, 16)) : new TextEncoder().encode(spelled.replaceAll('\u2581', ' '));
   }
 

@@ -10,6 +10,7 @@ import { toF16, fromF16 } from '../../engine/util/f16.ts';
 import { isObject } from '../../engine/util/json.ts';
 import type { Checkpoint } from '../../engine/weights/checkpoint.ts';
 import { withWeights } from '../../engine/weights/model-folder.ts';
+import { parseVocabulary, tokenizerOf } from '../../engine/weights/ctranslate2/vocabulary.ts';
 import { openModelFolder } from '../../engine/weights/open-model-folder.ts';
 
 const FIXTURE = fileURLToPath(new URL('../fixtures/ctranslate2-tiny-random/', import.meta.url));
@@ -86,6 +87,21 @@ describe.each(Object.entries(ROUNDING))('a model.bin in %s', (storage, bound) =>
     };
     expect(await of(storage)).toEqual(await of('huggingface'));
   });
+});
+
+test('the list of a multilingual model, which has an empty token in front of the special ones, makes a tokenizer', async () => {
+  const list = JSON.parse(readFileSync(join(FIXTURE, 'float16', 'vocabulary.json'), 'utf8')) as string[];
+  const at = list.indexOf('<|endoftext|>');
+  const plain = tokenizerOf('vocabulary.json', list)['model'];
+  const whole = [...list.slice(0, at), '', ...list.slice(at)];
+  for (const [path, content] of [
+    ['vocabulary.json', JSON.stringify(whole)],
+    ['vocabulary.txt', `${whole.join('\n')}\n`],
+  ] as const) {
+    const { model, added_tokens: added } = tokenizerOf(path, parseVocabulary(path, content));
+    expect(model).toEqual({ ...(plain as object), vocab: Object.fromEntries(whole.slice(0, at + 1).map((token, id) => [token, id])) });
+    expect(added).toContainEqual(expect.objectContaining({ id: at + 1, content: '<|endoftext|>' }));
+  }
 });
 
 test("the file itself opens its folder, served by the folder's name", async () => {

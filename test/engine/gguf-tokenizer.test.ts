@@ -19,6 +19,11 @@ describe('tokenizers', () => {
     expect(tokenizer.tokenId('[PAD44]')).toBeUndefined();
   });
 
+  test('a space in front is for SentencePiece: BPE over bytes has none, as in llama.cpp', async () => {
+    const tokenizer = await tokenizerOf({ 'tokenizer.ggml.add_space_prefix': { type: 'bool', value: true } });
+    expect(spell(tokenizer, 'abc ab 12<|end|>ab')).toEqual(['abc', 'Ġab', 'Ġ', '1', '2', '<|end|>', 'ab']);
+  });
+
   test('BOS and EOS go around a text where the file says so', async () => {
     expect(spell(await tokenizerOf(), 'a', true)).toEqual(['a']);
     const both = {

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { floatStorage } from '../../engine/config.ts';
 import { EngineError, namingModel } from '../../engine/errors.ts';
 import type { Device } from '../../engine/gpu/device.ts';
@@ -211,6 +211,55 @@ test('what no piece of a Unigram model spells is spelled by tokens of bytes, whe
   expect(await idsOf([...spelled, ...bytes], true)).toEqual([2, 1, 4 + 0xc3, 4 + 0xa9, 4 + 0x78, 3]);
   expect(await idsOf([...spelled, ...bytes], false)).toEqual([2, 1, 0, 3]);
   expect(await idsOf(spelled, true)).toEqual([2, 1, 0, 3]);
+});
+
+describe('what tokenizer.json has for the pieces of a text', () => {
+  const load = async (files: Readonly<Record<string, unknown>>): Promise<Tokenizer> => {
+    const json = { added_tokens: [], normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null, ...files };
+    return Tokenizer.load(at(folder({ 'tokenizer.json': JSON.stringify(json) })));
+  };
+
+  const BYTE_LEVEL = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true };
+  const DIGITS = { type: 'Digits', individual_digits: true };
+  const LINES = { type: 'Split', pattern: { Regex: String.raw`\s+$` }, behavior: 'Isolated', invert: false };
+  const BYTES = { ...BYTE_LEVEL, use_regex: false };
+  // As PyPI `tokenizers` has it. The bytes of U+00BD are spelled "Â½", those of U+0085 "Âħ", those of U+FEFF "ï»¿".
+  test.each([
+    ['Digits', [DIGITS, BYTE_LEVEL], ' ½', ['Ġ', 'Â½']],
+    ['Digits', [{ ...DIGITS, individual_digits: false }, BYTE_LEVEL], '½ ½', ['Â½', 'Ġ', 'Â½']],
+    ['Punctuation', [{ type: 'Punctuation', behavior: 'Isolated' }, BYTES], '!!½', ['!', '!', 'Â½']],
+    ['Punctuation', [{ type: 'Punctuation' }, BYTES], '!!½', ['!', '!', 'Â½']],
+    ['Punctuation', [{ type: 'Punctuation', behavior: 'Contiguous' }, BYTES], '!!½', ['!!', 'Â½']],
+    ['ByteLevel', [BYTE_LEVEL], ' \ufeff', ['Ġï»¿']],
+    ['ByteLevel', [BYTE_LEVEL], '!\u0085', ['!', 'Âħ']],
+    ['Split', [LINES, BYTES], '  ½  ', ['ĠĠÂ½', 'ĠĠ']],
+  ])('%s: %j cuts %j', async (_, pretokenizers, text, expected) => {
+    const pieces = ['!', 'Ġ', 'Â', '½', 'ħ', 'ï', '»', '¿', '!!', 'ĠĠ', 'Â½', 'Âħ', 'ï»', 'ï»¿', 'ĠÂ½', 'ĠĠÂ½', 'Ġï»¿', '!Âħ'];
+    const merges = ['! !', 'Ġ Ġ', 'Â ½', 'Â ħ', 'ï »', 'ï» ¿', 'ĠĠ Â½', 'Ġ Â½', 'Ġ ï»¿', '! Âħ'];
+    const model = { type: 'BPE', vocab: Object.fromEntries(pieces.map((piece, id) => [piece, id])), merges };
+    const tokenizer = await load({ model, pre_tokenizer: { type: 'Sequence', pretokenizers }, decoder: BYTE_LEVEL });
+    expect(tokenizer.encode(text).map((id) => pieces[id])).toEqual(expected);
+    expect(tokenizer.decode(tokenizer.encode(text))).toBe(text);
+  });
+
+  test('white space at the ends of lines is found in one go', async () => {
+    const model = { type: 'BPE', vocab: { Ġ: 0, '1': 1 }, merges: [] };
+    const tokenizer = await load({ model, pre_tokenizer: { type: 'Sequence', pretokenizers: [LINES, BYTES] } });
+    const start = performance.now();
+    expect(tokenizer.encode(`${' '.repeat(100_000)}1`).length).toBe(100_001);
+    expect(performance.now() - start).toBeLessThan(5000);
+  });
+
+  test("the bytes of added tokens are those of their text: Gemma's runs of spaces are some", async () => {
+    const unmark = { type: 'Replace', pattern: { String: '▁' }, content: ' ' };
+    const tokenizer = await load({
+      added_tokens: [{ id: 1, content: '▁▁', normalized: false, special: false }],
+      decoder: { type: 'Sequence', decoders: [unmark, { type: 'ByteFallback' }, { type: 'Fuse' }] },
+      model: { type: 'BPE', vocab: { '▁': 0, '▁▁': 1, a: 2 }, merges: [['▁', '▁']], byte_fallback: true },
+    });
+    expect(tokenizer.decode([2, 1, 2])).toBe('a  a');
+    expect([...tokenizer.bytes(1)]).toEqual([0x20, 0x20]);
+  });
 });
 
 test.each([

@@ -42,9 +42,11 @@ export function tokenizerOf(path: string, tokens: readonly string[]): Json {
   if (text.length < BYTES || text.slice(0, BYTES).some((token) => [...token].length !== 1)) {
     throw new EngineError('invalid_model', `${path} is no byte-level vocabulary: its first ${BYTES} tokens are not the bytes; add the model's tokenizer.json`); // prettier-ignore
   }
-  const merges = text.slice(BYTES).map((token, i) => {
+  const merges = text.slice(BYTES).flatMap((token, i) => {
+    // The last one of the multilingual Whisper models, in front of the special ones, is empty.
+    if (token === '') return [];
     const parts = partsOf(token, ranks, BYTES + i);
-    if (parts.length === 2) return parts;
+    if (parts.length === 2) return [parts];
     throw new EngineError('invalid_model', `${path}: token ${BYTES + i} is not made of two earlier ones; add the model's tokenizer.json`);
   });
   const flags = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };

@@ -124,12 +124,8 @@ function preTokenizerOf(metadata: Metadata): PreTokenizer {
 function byteLevel(metadata: Metadata, vocabulary: GgufVocabulary): Json {
   const pre = preTokenizerOf(metadata);
   const splits = pre.patterns.map((pattern) => ({ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }));
-  const bytes = {
-    type: 'ByteLevel',
-    add_prefix_space: metadata.flag('tokenizer.ggml.add_space_prefix') ?? false,
-    trim_offsets: true,
-    use_regex: false,
-  };
+  // Whatever `add_space_prefix` says, which llama.cpp reads of SentencePiece's alone: here it would stand in front of every piece that the patterns cut.
+  const bytes = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false };
   return {
     normalizer: pre.composed ? { type: 'NFC' } : null,
     pre_tokenizer: { type: 'Sequence', pretokenizers: [...splits, bytes] },
