@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from '../app.ts';
 import { ModelPlace } from '../model-place.tsx';
 import { directBeforePaste, directionOf } from '../ui/direction.ts';
+import { isUnderFinger } from '../ui/kept-focus.ts';
 import { Trace } from '../ui/trace.tsx';
 import type { VoiceLoop } from '../voice/voice-loop.ts';
 import type { Conversation } from './conversation.ts';
@@ -20,8 +21,7 @@ export function Composer({ conversation, voice, onSend }: Props) {
   const running = conversation.running.value;
   // The text stays in the element, so that typing renders nothing. It is there with the element, before the first paint.
   useLayoutEffect(() => {
-    // Under a finger, whoever opens a conversation to read it would have the keyboard over half of it.
-    if (!matchMedia('(pointer: coarse)').matches) area.current!.focus({ preventScroll: true });
+    if (!isUnderFinger()) area.current!.focus({ preventScroll: true });
     // What an earlier visit left unsent comes when it has been read.
     return conversation.draft.subscribe((text) => {
       area.current!.dir = directionOf(text);
