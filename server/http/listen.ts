@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TlsOptions } from '../access/tls.ts';
 import { HttpError } from './errors.ts';
+import { STALL_MS } from './sse.ts';
 
 const KEEP_ALIVE_MS = 75_000; // must exceed the idle time of proxies in front
 const HEADERS_MS = 15_000;
@@ -78,6 +79,7 @@ export async function listen(app: RequestListener, settings: ListenOptions): Pro
   for (const event of ['checkContinue', 'checkExpectation'] as const)
     server.on(event, (...exchange) => server.emit('request', ...exchange));
   closeWaiting(server);
+  closeStalled(server);
   const silent = trackSilent(server);
   await bind(server, port, host);
   return {
@@ -167,6 +169,12 @@ function closeWaiting(server: Server | TlsServer): void {
     // Its turn has come, and Node tells it.
     response.once('socket', () => queue.delete(response));
   });
+}
+
+/** Closes the connection of a client that takes nothing of the end of its answer, which nobody waits for. Once that is taken, Node has times of its own. */
+function closeStalled(server: Server | TlsServer): void {
+  // Before the app, which may end it at once.
+  server.prependListener('request', (_request, response) => response.once('prefinish', () => void response.setTimeout(STALL_MS)));
 }
 
 async function drain(server: Server | TlsServer, silent: ReadonlyMap<string, Socket>): Promise<void> {

@@ -2,9 +2,10 @@
 import type { Response } from 'express';
 
 const KEEP_ALIVE_MS = 15_000;
-/** Bytes queued for a client beyond which its producer waits, and how long it waits before the client is given up. */
+/** Bytes queued for a client beyond which its producer waits. */
 const MAX_QUEUED = 1 << 20;
-const STALL_MS = 60_000;
+/** How long a client may take nothing of what waits for it. Node looks once in that time, so it is given up within twice as long. */
+export const STALL_MS = 60_000;
 
 /** Writes after the status line: begin() is called with the first event, so that earlier failures are still plain errors. */
 export class EventStream {
@@ -33,7 +34,8 @@ export class EventStream {
     });
     response.socket?.setNoDelay(true);
     response.flushHeaders();
-    this.#keepAlive = setInterval(() => response.write(': ping\n\n'), KEEP_ALIVE_MS);
+    // What waits for the client keeps its connection alive; one more write would hide that nothing of it is taken.
+    this.#keepAlive = setInterval(() => response.writableLength > 0 || response.write(': ping\n\n'), KEEP_ALIVE_MS);
     response.on('close', () => clearInterval(this.#keepAlive));
   }
 
@@ -58,18 +60,19 @@ export class EventStream {
   }
 }
 
-/** Writes; while more than 1 MiB waits for the client, waits with it; destroys a connection that takes nothing for a minute. */
+/** Writes; while more than 1 MiB waits for the client, waits with it; a connection that takes nothing for a minute is closed. */
 export async function writeWithPressure(response: Response, data: string | Uint8Array): Promise<void> {
   if (response.destroyed) return;
   response.write(data);
   if (response.writableLength <= MAX_QUEUED) return;
+  // All that waits may be one write, which is not done before a slow client has taken the last of it: Node looks for parts that are taken too.
+  response.setTimeout(STALL_MS);
   await new Promise<void>((resolve) => {
-    const timer = setTimeout(() => response.destroy(), STALL_MS);
     const done = (): void => {
-      clearTimeout(timer);
       response.off('drain', done).off('close', done);
       resolve();
     };
     response.on('drain', done).on('close', done);
   });
+  if (!response.destroyed) response.setTimeout(0);
 }

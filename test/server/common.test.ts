@@ -1,6 +1,8 @@
 /** What all three listeners do alike: errors for every path and method, limits, health, models, metrics. */
 import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { EngineError } from '../../engine/errors.ts';
 import type { EngineErrorCode } from '../../engine/errors.ts';
@@ -199,6 +201,21 @@ test('a request that does not arrive in time gets a JSON 408', async () => {
   await once(socket, 'close');
   expect(answer).toMatch(/^HTTP\/1.1 408 Request Timeout/);
   expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual(errorBody('request_timeout', 'timeout_error'));
+});
+
+test('the end of an answer of which a client takes nothing for a minute is given up, and a connection that has it all is kept', async () => {
+  const sockets: Socket[] = [];
+  const answer = (_request: IncomingMessage, response: ServerResponse): void => {
+    sockets.push(response.socket!);
+    response.end(Buffer.alloc(16 << 20));
+  };
+  const listener = await listen(answer, { host: '127.0.0.1', port: 0 });
+  onTestFinished(() => listener.destroy());
+  const client = connect(listener.port, '127.0.0.1').pause();
+  client.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n');
+  await vi.waitFor(() => expect(sockets[0]?.timeout).toBe(60_000));
+  client.resume();
+  await vi.waitFor(() => expect(sockets[0]!.timeout).toBeGreaterThan(75_000 - 1));
 });
 
 test('connections beyond the limit are closed, and a flood of them is two lines of the log', async () => {
