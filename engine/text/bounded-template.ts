@@ -26,12 +26,14 @@ export class BudgetError extends Error {
 /** A parsed template whose rendering is bounded. */
 export class BoundedTemplate {
   readonly #template: Template;
+  readonly #printed: ReadonlySet<Node>;
   readonly #steps: number;
 
   /** Throws what the parser throws. */
   constructor(source: string, steps = RENDER_STEPS) {
     // Jinja reads a file from Windows as any other.
     this.#template = new Template(source.replace(/\r\n?/g, '\n'));
+    this.#printed = printedNodes(this.#template.parsed);
     this.#steps = steps;
   }
 
@@ -42,7 +44,7 @@ export class BoundedTemplate {
     const environment = new Environment();
     for (const [name, value] of Object.entries({ ...globals(budget), ...variables })) environment.set(name, value);
     // What runs a whole template gives its text.
-    return new BoundedInterpreter(environment, budget).run(this.#template.parsed).value as string;
+    return new BoundedInterpreter(environment, budget, this.#printed).run(this.#template.parsed).value as string;
   }
 }
 
@@ -112,8 +114,30 @@ const STRIPS: ReadonlyMap<unknown, readonly [start: boolean, end: boolean]> = ne
 /** Filters that do not look at all of what they are given. */
 const CHEAP_FILTERS: ReadonlySet<unknown> = new Set(['length', 'first', 'last', 'list', 'safe']);
 
+/** What stands among texts and prints nothing of its own. */
+const STATEMENTS: ReadonlySet<string | undefined> = new Set(['Program', 'If', 'For', 'Set', 'Macro', 'CallStatement', 'FilterStatement', 'Break', 'Continue', 'Comment']); // prettier-ignore
+
+/** The expressions whose values a template prints: `{{ x }}`, wherever it stands. */
+function printedNodes(template: Node): ReadonlySet<Node> {
+  const printed = new Set<Node>();
+  const walk = (node: Node): void => {
+    for (const name of ['body', 'alternate', 'defaultBlock']) {
+      const block: unknown = part(node, name);
+      if (!Array.isArray(block)) continue;
+      for (const one of block as readonly Node[]) {
+        if (STATEMENTS.has(one?.type)) walk(one);
+        else printed.add(one);
+      }
+    }
+  };
+  walk(template);
+  return printed;
+}
+
 class BoundedInterpreter extends Interpreter {
   readonly #budget: Budget;
+  /** The library prints nothing of null, Python its name. */
+  readonly #printed: ReadonlySet<Node>;
   /** Nodes whose value is walked by the node around them, and what an element of it costs then. */
   readonly #walked = new Map<Node, number>();
   /** Nodes whose values a loop goes through. */
@@ -123,9 +147,10 @@ class BoundedInterpreter extends Interpreter {
   /** Values of nodes that stand for what was evaluated before. */
   readonly #known = new WeakMap<object, Value>();
 
-  constructor(environment: Environment, budget: Budget) {
+  constructor(environment: Environment, budget: Budget, printed: ReadonlySet<Node>) {
     super(environment);
     this.#budget = budget;
+    this.#printed = printed;
   }
 
   override evaluate(node: Node, environment: Environment): Value {
@@ -136,7 +161,7 @@ class BoundedInterpreter extends Interpreter {
     const value = this.#asPython(node, environment) ?? super.evaluate(node, environment);
     const perElement = this.#walked.get(node);
     if (perElement !== undefined || !FREE.has(node?.type) || isSlice(node)) this.#budget.spendOn(value, perElement);
-    return value;
+    return value.type === 'NullValue' && this.#printed.has(node) ? this.#literal('None', environment) : value;
   }
 
   /** The value where Python's Jinja, which templates are written for, has one and the library another or an error; undefined elsewhere. */

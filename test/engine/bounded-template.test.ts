@@ -37,6 +37,7 @@ test('it renders what the library renders, with its globals', () => {
 
 test.each([
   ['nothing', '{{ none | string }}', 'None'],
+  ['nothing where it is printed', "{% set x = none %}{{ none }}{% for y in [x] %}{% if true %}{{ y }}{% else %}{% endif %}{% endfor %}{% macro m() %}{{ {}.get('a') }}{% endmacro %}{{ m() }}{{ missing }}{{ x if false }}{# none #}", 'NoneNoneNone'], // prettier-ignore
   ['nothing in a text', '{{ "<default>" ~ none ~ "</default>" }}', '<default>None</default>'],
   ['a variable that is not there', '{{ "a" ~ missing ~ (missing | string) }}', 'a'],
   ['a truth', '{{ true | string }}{{ false ~ "" }}', 'TrueFalse'],
