@@ -65,6 +65,12 @@ export function abortErrorOf({ reason }: { readonly reason: unknown }): EngineEr
   return reason instanceof EngineError ? reason : requestAborted(reason);
 }
 
+/** What requests end with when a step on the device failed: nothing can be computed there any more. `model` is whose step it was, such as `chat`. */
+export function stepFailed(model: string, error: unknown): EngineError {
+  if (error instanceof EngineError && error.code === 'device_lost') return error;
+  return new EngineError('device_lost', `a step of the ${model} model failed: ${String(error)}`, { cause: error });
+}
+
 /** What requests end with, or are refused with, when the engine closes. */
 export function engineClosing(): EngineError {
   return new EngineError('shutting_down', 'the engine is closing');

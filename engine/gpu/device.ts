@@ -306,6 +306,15 @@ export class Device implements BufferOwner {
     return rec.freeze();
   }
 
+  /** The reason when the device is gone by now; undefined when it still answers. */
+  async whyLost(): Promise<string | undefined> {
+    const answered = this.gpu.queue.onSubmittedWorkDone().then(
+      () => undefined,
+      () => undefined,
+    );
+    return Promise.race([this.lost, answered]);
+  }
+
   close(): void {
     this.#closed = true;
     this.gpu.destroy();

@@ -1,7 +1,7 @@
 /** Chat: template -> tokens -> scheduler -> steps -> text, with the next step submitted before the last one's tokens are read. */
 import type { ChatEvent, ChatRequest, ChatStatus, FinishReason, ModelInfo, ModelMemory, TokenizeRequest } from '../api.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
-import { EngineError, assert, engineClosing, requestAborted } from '../errors.ts';
+import { EngineError, assert, engineClosing, requestAborted, stepFailed } from '../errors.ts';
 import type { DeviceStats } from '../gpu/caps.ts';
 import type { Device } from '../gpu/device.ts';
 import type { Platform } from '../platform/platform.ts';
@@ -210,10 +210,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
 
   /** Starts the loop unless it runs. */
   #wake(): void {
-    this.#running ??= this.#loop().catch((error: unknown) => {
-      const isLoss = error instanceof EngineError && error.code === 'device_lost';
-      this.#lose(isLoss ? error : new EngineError('device_lost', `a step of the chat model failed: ${String(error)}`, { cause: error }));
-    });
+    this.#running ??= this.#loop().catch((error: unknown) => this.#lose(stepFailed('chat', error)));
   }
 
   /** Steps until nothing is left; the tokens of a step are read after the next step is submitted. */

@@ -95,9 +95,10 @@ async function loadEngine(
     const engine = new LocalEngine(devices, { chat, speech, transcription }, [...memory.values()], kernels);
     return Object.assign(engine, engine.operations());
   } catch (error) {
+    const cause = await devices.causeOf(error);
     await devices.endCompiling();
     devices.close();
-    throw error;
+    throw cause;
   }
 }
 
@@ -163,6 +164,17 @@ class TaskDevices {
     return this.#byTask.get(task);
   }
 
+  /** Why the models could not be loaded: where a device is gone, and not what failed on it thereby. A refusal has its own reason. */
+  async causeOf(error: unknown): Promise<unknown> {
+    if (error instanceof EngineError && error.code !== 'internal' && !(error instanceof KernelFault)) return error;
+    for (const device of this.all) {
+      const reason = await device.whyLost();
+      if (reason !== undefined)
+        return new EngineError('device_lost', `${device.info.name} was lost at the loading of the models: ${reason}`, { cause: error });
+    }
+    return error;
+  }
+
   async endCompiling(): Promise<void> {
     for (const device of this.all) await device.endParallelCompiling();
   }
@@ -199,7 +211,7 @@ class LocalEngine implements Omit<Engine, OperationName>, TaskOperations<undefin
     for (const { lost, info, platform } of devices.all) {
       void lost.then((reason) => this.#lose(platform, `${info.name}: ${reason}`));
     }
-    for (const task of [tasks.chat, tasks.transcription])
+    for (const task of [tasks.chat, tasks.speech, tasks.transcription])
       void task?.lost.then((reason) => this.#lose(devices.get(task.info.task)!.platform, reason));
   }
 

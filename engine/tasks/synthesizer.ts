@@ -3,7 +3,7 @@ import type { ModelInfo, SpeechEvent, SpeechRequest } from '../api.ts';
 import { weightStorage } from '../config.ts';
 import type { EngineConfig, ModelSource } from '../config.ts';
 import { joinable } from '../audio/pauses.ts';
-import { EngineError, engineClosing } from '../errors.ts';
+import { EngineError, engineClosing, stepFailed } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { expectFamily } from '../model-types.ts';
 import { parseKokoroConfig } from '../models/kokoro/config.ts';
@@ -56,7 +56,10 @@ interface Parts {
 export class Synthesizer implements TaskOperations<'speech'> {
   readonly info: ModelInfo;
   readonly #parts: Parts;
-  #closed = false;
+  #closed: EngineError | undefined;
+  #resolveLost: (reason: string) => void = () => {};
+  /** Resolves with the reason when nothing can be spoken any more, because a step failed. */
+  readonly lost = new Promise<string>((resolve) => (this.#resolveLost = resolve));
 
   constructor(info: ModelInfo, parts: Parts) {
     this.info = info;
@@ -130,7 +133,7 @@ export class Synthesizer implements TaskOperations<'speech'> {
    * anything to say or with more phonemes than allowed. The same (seed, text, voice, speed) gives the same samples whatever else runs.
    */
   async *synthesize(request: SpeechRequest, signal: AbortSignal): AsyncGenerator<SpeechEvent> {
-    if (this.#closed) throw engineClosing();
+    if (this.#closed) throw this.#closed;
     const { speed = 1, seed = randomSeed() } = request;
     const { voice, accent } = this.#voice(request.voice);
     if (!(speed >= SPEED_RANGE[0] && speed <= SPEED_RANGE[1])) {
@@ -189,9 +192,16 @@ export class Synthesizer implements TaskOperations<'speech'> {
 
   /** Refuses new requests and waits for the piece that is being spoken. */
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closed = engineClosing();
     await this.#parts.runner.idle();
     await this.#parts.phonemizer.close();
+  }
+
+  /** Refuses new requests; gives the error. */
+  #lose(error: EngineError): EngineError {
+    this.#closed ??= error;
+    this.#resolveLost(error.message);
+    return error;
   }
 
   /** A voice by its name, or a blend such as `a(0.5)+b(0.5)`. */
@@ -216,7 +226,9 @@ export class Synthesizer implements TaskOperations<'speech'> {
     const { maxDuration, samplesPerF0Frame } = runner.config;
     // No phoneme at speed 1 takes more samples, so pieces need not know how long those before them turned out.
     const firstSample = (before * maxDuration * 2 * samplesPerF0Frame) >>> 0;
-    const spoken = await runner.run({ ids, voice, speed, seed, firstSample }, signal);
+    const spoken = await runner.run({ ids, voice, speed, seed, firstSample }, signal).catch((error: unknown) => {
+      throw error instanceof EngineError ? error : this.#lose(stepFailed('speech', error));
+    });
     if (spoken) {
       const samples = joinable(spoken.samples, this.info.sampleRate!, { pause, speed });
       return [{ text, samples, frames: spoken.frames, ids: ids.length }];

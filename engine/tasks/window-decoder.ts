@@ -3,7 +3,7 @@
  * the last one's tokens are read. Windows that are searched with several beams sit out one step in two, or on software adapters wait: their
  * next one depends on the tokens.
  */
-import { EngineError, assert } from '../errors.ts';
+import { EngineError, assert, stepFailed } from '../errors.ts';
 import type { WhisperRunner } from '../runner/whisper-runner.ts';
 import { alignmentOf, isHeard, settle, takeAlignment, wantsWords } from './transcription-job.ts';
 import type { Job, Window } from './transcription-job.ts';
@@ -54,9 +54,7 @@ export class WindowDecoder {
   /** Queues the windows of a job that are not done, and starts the loop unless it runs. */
   add({ windows }: Job): void {
     this.#waiting.push(...windows.filter(({ done }) => !done));
-    this.#running ??= this.#loop().catch((error: unknown) => {
-      this.#listener.lost(new EngineError('device_lost', `a step of the transcription model failed: ${String(error)}`, { cause: error }));
-    });
+    this.#running ??= this.#loop().catch((error: unknown) => this.#listener.lost(stepFailed('transcription', error)));
   }
 
   /** Gives a job's windows their prompt; until then those that have a slot look for the language. */
@@ -171,7 +169,8 @@ export class WindowDecoder {
       try {
         takeAlignment(window, model, await matrix, where.positions);
       } catch (error) {
-        if (this.#aligning.has(window)) this.#listener.failed(window.job, error as EngineError);
+        if (!(error instanceof EngineError)) this.#listener.lost(stepFailed('transcription', error));
+        else if (this.#aligning.has(window)) this.#listener.failed(window.job, error);
         this.drop(window.job);
         return;
       }

@@ -172,11 +172,12 @@ class Supervisor {
     if (this.#closing) return;
     const { log, livedMs = 10_000 } = this.#options;
     // A refusal is one sentence, which whoever is told to give up says; what drivers warned about beside it does not matter then.
-    const isRefusal = !this.#info && run.failure !== undefined && run.failure.code !== 'internal';
+    const isMistake = !this.#info && run.failure !== undefined && run.failure.code !== 'device_lost';
+    const isRefusal = isMistake && run.failure!.code !== 'internal';
     log[isRefusal ? 'debug' : 'error']({ how, stderr: run.lastErrors }, 'engine process ended');
     if (run.livedMs > livedMs) this.#attempts = 0;
     // At the first start these are mistakes of the configuration, which no restart mends.
-    if (run.failure && !this.#info) return this.#giveUp(run.failure);
+    if (isMistake) return this.#giveUp(run.failure!);
     if (++this.#attempts >= (this.#info ? MAX_ATTEMPTS : MAX_FIRST_ATTEMPTS)) {
       const times = `the engine process died ${this.#attempts} times in a row; the last time: ${how}`;
       return this.#giveUp(run.failure ?? new EngineError('device_lost', times));

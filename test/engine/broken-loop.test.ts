@@ -1,12 +1,17 @@
 /** What happens around a chat step: requests that go while masks are computed, and steps that fail. */
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
+import { parseWav, wavToMono } from '../../engine/audio/wav.ts';
 import { resolveConfig } from '../../engine/config.ts';
-import type { Device } from '../../engine/gpu/device.ts';
+import { Device } from '../../engine/gpu/device.ts';
 import { createNodePlatform } from '../../engine/platform/node.ts';
 import type { PlatformWorker } from '../../engine/platform/platform.ts';
+import { WhisperRunner } from '../../engine/runner/whisper-runner.ts';
 import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
+import { createEngine } from '../../engine/tasks/engine.ts';
+import { Synthesizer } from '../../engine/tasks/synthesizer.ts';
 import { Transcriber } from '../../engine/tasks/transcriber.ts';
 import type { GrammarCall, GrammarReply } from '../../engine/text/grammar-worker.ts';
 import { Tokenizer } from '../../engine/text/tokenizer.ts';
@@ -15,6 +20,7 @@ import { testDevice } from '../support/device.ts';
 const path = (name: string): string => fileURLToPath(new URL(`../../${name}`, import.meta.url));
 const SCHEMA = { type: 'json_schema', schema: { type: 'string' } } as const;
 const plain: ChatRequest = { messages: [{ role: 'user', content: 'Hi' }], sampling: { temperature: 0 }, maxTokens: 3, ignoreEos: true };
+const never = new AbortController().signal;
 const constrained: ChatRequest = { ...plain, maxTokens: 20, responseFormat: SCHEMA };
 
 /** A thread whose grammar allows everything; it answers an advance when `later` is over. */
@@ -44,19 +50,19 @@ async function load(later?: () => Promise<void>): Promise<{ readonly device: Dev
   return { device, engine };
 }
 
-async function tokensOf(engine: ChatEngine, request: ChatRequest, signal = new AbortController().signal): Promise<number> {
+async function tokensOf(engine: ChatEngine, request: ChatRequest, signal = never): Promise<number> {
   let tokens = 0;
   for await (const event of engine.chat(request, signal)) if (event.type === 'finish') tokens = event.completionTokens;
   return tokens;
 }
 
-const never = new Promise<void>(() => {});
+const neverCome = new Promise<void>(() => {});
 
 test('a request goes while its mask is computed, and the mask never comes: the next one is answered', { timeout: 60_000 }, async () => {
   const leaving = new AbortController();
   const { engine } = await load(() => {
     leaving.abort();
-    return never;
+    return neverCome;
   });
   await expect(tokensOf(engine, constrained, leaving.signal)).rejects.toMatchObject({ code: 'aborted' });
   expect(await tokensOf(engine, plain)).toBe(3);
@@ -92,21 +98,70 @@ test('a text that cannot be read ends its own request, with all choices; others 
   expect(engine.status()).toMatchObject({ running: 0, waiting: 0, kvPagesUsed: 0 });
 });
 
-test('a step of a transcription that fails does the same', async () => {
+async function loadTranscriber(): Promise<{ readonly device: Device; readonly transcriber: Transcriber }> {
   const device = await testDevice();
   const transcriber = await Transcriber.load(device, device.platform, { path: path('models/parley-transcribe') }, resolveConfig({}));
   onTestFinished(async () => {
     await transcriber.close();
     device.close();
   });
+  return { device, transcriber };
+}
+
+const tone = Float32Array.from({ length: 16_000 }, (_, i) => Math.sin(i / 5));
+
+async function end(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of events);
+}
+
+test('a step of a transcription that fails does the same', async () => {
+  const { device, transcriber } = await loadTranscriber();
   failing(device);
-  const events = transcriber.transcribe(
-    { samples: Float32Array.from({ length: 16_000 }, (_, i) => Math.sin(i / 5)) },
-    new AbortController().signal,
-  );
-  const all = async (): Promise<void> => {
-    for await (const _ of events);
-  };
-  await expect(all()).rejects.toMatchObject({ code: 'device_lost' });
+  await expect(end(transcriber.transcribe({ samples: tone }, never))).rejects.toMatchObject({ code: 'device_lost' });
   expect(await transcriber.lost).toContain('x is not a function');
+});
+
+test('so does one that times words', async () => {
+  const { transcriber } = await loadTranscriber();
+  const spy = vi.spyOn(WhisperRunner.prototype, 'align').mockRejectedValue(new Error('the external Instance no longer exists'));
+  onTestFinished(() => spy.mockRestore());
+  const samples = wavToMono(parseWav(readFileSync(path('test/fixtures/parley-transcribe/clip.wav'))));
+  await expect(end(transcriber.transcribe({ samples, timestamps: 'word' }, never))).rejects.toMatchObject({ code: 'device_lost' });
+  expect(await transcriber.lost).toContain('Instance no longer exists');
+});
+
+test('so does a step of speech; a request that comes later is told the same', async () => {
+  const device = await testDevice();
+  const synthesizer = await Synthesizer.load(
+    device,
+    device.platform,
+    { path: path('test/fixtures/kokoro-tiny-random') },
+    resolveConfig({}),
+  );
+  onTestFinished(async () => {
+    await synthesizer.close();
+    device.close();
+  });
+  failing(device);
+  const speak = (): Promise<void> => end(synthesizer.synthesize({ text: 'Hello. Again!', voice: 'random' }, never));
+  await expect(speak()).rejects.toMatchObject({ code: 'device_lost', message: expect.stringContaining('speech model failed') as string });
+  expect(await synthesizer.lost).toContain('x is not a function');
+  await expect(speak()).rejects.toMatchObject({ code: 'device_lost' });
+});
+
+test('a device that is lost while models are loaded is told as that, and not what failed on it thereby', async () => {
+  const create = Device.create.bind(Device);
+  const spy = vi.spyOn(Device, 'create').mockImplementation(async (...args) => {
+    const device = await create(...args);
+    const compile = device.compile.bind(device);
+    device.compile = (forward) => {
+      device.gpu.destroy();
+      return compile(forward);
+    };
+    return device;
+  });
+  onTestFinished(() => spy.mockRestore());
+  const config = resolveConfig({ speech: { path: path('test/fixtures/kokoro-tiny-random') } });
+  const loading = createEngine(createNodePlatform({ log: () => undefined }), config);
+  await expect(loading).rejects.toMatchObject({ code: 'device_lost', message: expect.stringContaining('destroyed') as string });
 });

@@ -129,6 +129,13 @@ test('a crash at start is tried again, a few times', async () => {
   expect(failures[0]).toMatchObject({ code: 'device_lost', message: expect.stringContaining('signal SIGKILL') });
 });
 
+test('so is a GPU that is lost while the models are loaded; in the end its own words are told', async () => {
+  const { supervisor, failures } = start('reset');
+  await until(() => failures.length === 1);
+  expect(supervisor.restarts).toBe(2);
+  expect(failures[0]).toMatchObject({ code: 'device_lost', message: 'llvmpipe was lost' });
+});
+
 test('a process that closes its connection before it ends is said to have ended as it did', async () => {
   const { failures } = start('leave');
   await until(() => failures.length === 1);

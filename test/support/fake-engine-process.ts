@@ -43,6 +43,7 @@ runEngineProcess(async ({ config }, log) => {
     process.stderr.write('Warning: what a driver has to say\n');
     throw new EngineError('unsupported', 'config.json: hidden_act is "gelu", expected "silu"');
   }
+  if (adapter === 'reset') throw new EngineError('device_lost', 'llvmpipe was lost');
   if (adapter === 'crash') process.kill(process.pid, 'SIGKILL');
   if (adapter === 'leave') {
     process.removeAllListeners('disconnect');
