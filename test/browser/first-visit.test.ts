@@ -42,7 +42,7 @@ describe.skipIf(findChromium() === undefined)('before the model is there', () =>
 
   test.each([
     ['speak', 'Speak'],
-    ['transcribe', 'Choose a file'],
+    ['transcribe', 'Choose files'],
   ])('in %s one button leads: the one that loads the model', async (view, own) => {
     await page.goto(`${server.url}#/${view}`);
     await page.getByText(own, { exact: true }).last().waitFor();

@@ -173,7 +173,7 @@ describe.skipIf(findChromium() === undefined)('sound in the tab', () => {
     'a clip is transcribed as PyTorch does, with the network cut, and saved with times',
     async () => {
       await load('transcription', 'transcribe');
-      await expect.poll(leading).toEqual(['Choose a file']);
+      await expect.poll(leading).toEqual(['Choose files']);
       await page.context().setOffline(true);
       const longest = await longestTask(browser, page, async () => {
         await setInput(page, 'clip.wav', readFileSync(CLIP));

@@ -41,17 +41,20 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
     const old = readdirSync(assets).find((name) => /^index-.*\.js$/.test(name))!;
     for (const file of ['index.html', 'sw.js']) {
       const text = readFileSync(join(folder, file), 'utf8').replaceAll(old, 'index-newer.js');
-      writeFileSync(join(folder, file), text.replace(/("version":")\w+/, '$1newer'));
+      const newer = text.replace(/(\\"version\\":\\")\w+/, '$1newer');
+      writeFileSync(join(folder, file), newer);
+      if (file === 'sw.js') expect(newer).toContain('newer\\"');
     }
     renameSync(join(assets, old), join(assets, 'index-newer.js'));
   }
 
+  const open = async (): Promise<Page> => {
+    const page = await openPage(context, server.url);
+    await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+    return page;
+  };
+
   test('is offered in every tab, and each of them takes it, one after the other', async () => {
-    const open = async (): Promise<Page> => {
-      const page = await openPage(context, server.url);
-      await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
-      return page;
-    };
     const pages = [await open(), await open()];
     update();
     await pages[0]!.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
@@ -63,5 +66,21 @@ describe.skipIf(findChromium() === undefined)('a newer build', () => {
       await page.waitForSelector('.rail .state');
       expect(await button(page).count()).toBe(0);
     }
+  });
+
+  test('leaves the files of the older one to the tabs that still run it, and to nobody else', async () => {
+    const [taking, staying] = [await open(), await open()];
+    update();
+    await taking.evaluate(async () => void (await (await navigator.serviceWorker.ready).update()));
+    await taking.getByText('Reload for the new version').click();
+    await taking.waitForSelector('script[src*="newer"]', { state: 'attached' });
+    // The server has no such file any more.
+    const older = await staying.locator('script[src*="index-"]').evaluate((script: HTMLScriptElement) => script.src);
+    const load = (page: Page): Promise<number> => page.evaluate(async (url) => (await fetch(url, { cache: 'no-store' })).status, older);
+    expect(await load(staying)).toBe(200);
+    expect(await load(taking)).toBe(200);
+    await staying.close();
+    await expect.poll(() => load(taking)).toBe(404);
+    expect(await taking.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith('parley-')))).toEqual(['parley-newer']);
   });
 });

@@ -108,9 +108,9 @@ function takeDroppedFiles({ adding, router, transcription }: App, hint: Signal<s
       void adding.take(droppedFiles(dropped));
       router.go('models');
     } else if (route !== 'transcribe') {
-      const recording = [...dropped.files].find(({ type }) => /^(audio|video)\//.test(type));
-      if (recording) {
-        void transcription.open(recording);
+      const recordings = [...dropped.files].filter(({ type }) => /^(audio|video)\//.test(type));
+      if (recordings.length > 0) {
+        void transcription.open(recordings);
         router.go('transcribe');
       } else hint.value = `${dropped.files[0]?.name ?? 'This'} is neither a model nor a recording. ${DROP}`;
     }

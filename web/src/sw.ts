@@ -1,11 +1,15 @@
 /**
  * Keeps the page itself (never models, never API calls) so that it opens without a network. Files under assets/ carry their hash in their names, so
- * the cache answers first; the page is asked of the network first. A new version waits until the person takes it.
+ * the cache answers first; the page is asked of the network first. A new version waits until the person takes it, and keeps the files of the one before
+ * for the tabs that still run it: what those load later is no longer on the server.
  */
 interface WorkerScope extends EventTarget {
   readonly location: Location;
   readonly registration: { readonly scope: string };
-  readonly clients: { claim(): Promise<void> };
+  readonly clients: {
+    claim(): Promise<void>;
+    matchAll(options: { readonly type: 'window'; readonly includeUncontrolled: true }): Promise<readonly { readonly id: string }[]>;
+  };
   skipWaiting(): Promise<void>;
 }
 interface LifecycleEvent extends Event {
@@ -29,10 +33,37 @@ async function install(): Promise<void> {
   await cache.addAll(urls.map((url) => new Request(url, { cache: 'reload' })));
 }
 
+/** What was there when this version took over, in its own cache: browsers end workers at any time. */
+interface Before {
+  readonly caches: readonly string[];
+  /** Ids of the tabs, which run the versions of these caches. */
+  readonly tabs: readonly string[];
+}
+const BEFORE = new URL('before', scope.registration.scope).href;
+/** Whether something of earlier versions may be left. */
+let isLeft = true;
+
 async function activate(): Promise<void> {
   const old = (await caches.keys()).filter((name) => name.startsWith('parley-') && name !== CACHE);
-  await Promise.all(old.map((name) => caches.delete(name)));
+  const before: Before = { caches: old, tabs: await openTabs() };
+  if (old.length > 0) await (await caches.open(CACHE)).put(BEFORE, new Response(JSON.stringify(before)));
   await scope.clients.claim();
+  await forget();
+}
+
+const openTabs = async (): Promise<string[]> =>
+  (await scope.clients.matchAll({ type: 'window', includeUncontrolled: true })).map(({ id }) => id);
+
+/** Deletes the files of earlier versions once no tab of them is left. */
+async function forget(): Promise<void> {
+  if (!isLeft) return;
+  const cache = await caches.open(CACHE);
+  const before = (await (await cache.match(BEFORE))?.json()) as Before | undefined;
+  const open = await openTabs();
+  if (before?.tabs.some((id) => open.includes(id))) return;
+  isLeft = false;
+  await Promise.all((before?.caches ?? []).map((name) => caches.delete(name)));
+  await cache.delete(BEFORE);
 }
 
 /**
@@ -45,6 +76,11 @@ async function keptCopy(url: string): Promise<Response | undefined> {
 
 async function cacheFirst(request: Request, url: string): Promise<Response> {
   return (await keptCopy(url)) ?? fetch(request);
+}
+
+/** A file that this version does not have: of one before it, as a rule. */
+async function earlierCopy(request: Request, url: string): Promise<Response> {
+  return (await caches.match(url, { ignoreVary: true })) ?? fetch(request);
 }
 
 async function networkFirst(request: Request, url: string): Promise<Response> {
@@ -66,9 +102,13 @@ scope.addEventListener('fetch', (event) => {
   const { request, respondWith } = bound(event as RequestEvent);
   if (request.method !== 'GET') return;
   const url = request.url.replace(/[?#].*$/, '');
+  const isAsset = url.startsWith(`${page}assets/`);
   if (request.mode === 'navigate') respondWith(networkFirst(request, page));
-  else if (url.includes('/assets/') && kept.has(url)) respondWith(cacheFirst(request, url));
+  else if (isAsset && kept.has(url)) respondWith(cacheFirst(request, url));
   else if (kept.has(url)) respondWith(networkFirst(request, url));
+  else if (isAsset) respondWith(earlierCopy(request, url));
+  // With what a tab loads that has just left an earlier version.
+  if (isAsset) (event as RequestEvent).waitUntil(forget());
 });
 
 function bound(event: RequestEvent): { request: Request; respondWith: (response: Promise<Response>) => void } {

@@ -72,8 +72,10 @@ export class EngineSession {
     } catch (error) {
       if (loading.signal.aborted) return;
       this.#stopWorker();
-      if (isAbort(error)) this.state.value = { name: 'idle' };
-      else show({ name: 'failed', failure: toFailure(error) });
+      if (isAbort(error)) return void (this.state.value = { name: 'idle' });
+      const problem = toFailure(error);
+      // As it is told of a model that was there.
+      show(problem.code === 'device_lost' ? { name: 'lost' } : { name: 'failed', failure: problem });
     }
   }
 

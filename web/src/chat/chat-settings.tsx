@@ -25,7 +25,7 @@ export function ChatSettings({ conversation }: { conversation: Conversation }) {
           dir="auto"
           rows={3}
           value={conversation.system.value}
-          onChange={(event) => void conversation.setSystem(event.currentTarget.value)}
+          onInput={(event) => void conversation.setSystem(event.currentTarget.value)}
         />
       </label>
       <SamplingControl name="temperature" />
@@ -81,7 +81,7 @@ function MoreSampling() {
             class="code"
             rows={2}
             value={chat.stop}
-            onChange={(event) => settings.update('chat', { stop: event.currentTarget.value })}
+            onInput={(event) => settings.update('chat', { stop: event.currentTarget.value })}
           />
         </label>
       </div>

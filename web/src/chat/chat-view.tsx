@@ -144,9 +144,12 @@ function Welcome({ onPick }: { onPick: (text: string) => void }) {
 function useChatKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
+      const composer = document.querySelector<HTMLElement>('.composer textarea');
       const typing = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (event.key === '/' && !typing) document.querySelector<HTMLElement>('.composer textarea')?.focus();
-      else if (event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown')) walk(event.key === 'ArrowUp' ? -1 : 1);
+      if (event.key === '/' && !typing) composer?.focus();
+      // Other fields have a use for these keys: a choice opens.
+      else if ((!typing || event.target === composer) && event.altKey && (event.key === 'ArrowUp' || event.key === 'ArrowDown'))
+        walk(event.key === 'ArrowUp' ? -1 : 1);
       else return;
       event.preventDefault();
     };

@@ -94,6 +94,8 @@ export class Conversation {
   /** Answers that another tab is writing. */
   readonly #followed = new Set<string>();
   #abort: AbortController | undefined;
+  /** The system prompt that is being typed, until it is stored. */
+  #typed: string | undefined;
 
   constructor(app: Services, store: EditStore, data: ConversationData) {
     this.#app = app;
@@ -142,8 +144,17 @@ export class Conversation {
     await this.#ask(text, dropped);
   }
 
-  async setSystem(system: string): Promise<void> {
-    await this.change((record) => ({ ...record, system }));
+  /** Kept while it is typed, one change at a time: what is typed meanwhile goes into the next. */
+  async setSystem(typed: string): Promise<void> {
+    const isKeeping = this.#typed !== undefined;
+    this.#typed = typed;
+    this.system.value = typed;
+    if (isKeeping) return;
+    for (let kept: string | undefined; kept !== this.#typed;) {
+      const system = (kept = this.#typed);
+      await this.change((record) => ({ ...record, system }));
+    }
+    this.#typed = undefined;
   }
 
   /** Changes what is stored. Shown at once; never rejects. */
@@ -196,7 +207,7 @@ export class Conversation {
     });
     batch(() => {
       this.title.value = record.title;
-      this.system.value = record.system;
+      this.system.value = this.#typed ?? record.system;
       if (messages.length !== shown.length || messages.some((message, at) => message !== shown[at])) this.messages.value = messages;
     });
     for (const message of messages) if (message.isUnfinished && !this.#own.has(message.id)) void this.#follow(message);

@@ -1,4 +1,4 @@
-/** Where sound comes in: a dropped or chosen file, or the microphone. */
+/** Where sound comes in: dropped or chosen files, or the microphone. */
 import { useSignal } from '@preact/signals';
 import type { Signal } from '@preact/signals';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
@@ -10,7 +10,13 @@ import { isModelDrop } from '../models/dropped-model.ts';
 import { Trace } from '../ui/trace.tsx';
 import { formatTime } from '../util.ts';
 
-export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined) => void; onRecorded: (samples: Float32Array) => void }) {
+export function Intake({
+  onFiles,
+  onRecorded,
+}: {
+  onFiles: (files: readonly File[]) => void;
+  onRecorded: (samples: Float32Array) => void;
+}) {
   const app = useApp();
   const over = useSignal(false);
   const recording = useSignal(false);
@@ -24,7 +30,7 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
     },
     [],
   );
-  useFileDrop(over, onFile);
+  useFileDrop(over, onFiles);
   const finish = async (): Promise<void> => {
     recording.value = false;
     onRecorded(await microphone.stop());
@@ -46,11 +52,11 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
   return (
     <div class={`intake ${over.value ? 'over' : ''}`}>
       <div class="row">
-        <FileButton onFile={onFile} />
+        <FileButton onFiles={onFiles} />
         <button class={recording.value ? 'running' : ''} onClick={() => void toggle()}>
           {recording.value ? `Stop recording, ${formatTime(microphone.seconds.value)}` : 'Record'}
         </button>
-        <span class="label">or drop a file here</span>
+        <span class="label">or drop files here</span>
       </div>
       {recording.value && <Trace levels={microphone.levels} label="Microphone level" running />}
       {problem.value && (
@@ -62,16 +68,16 @@ export function Intake({ onFile, onRecorded }: { onFile: (file: File | undefined
   );
 }
 
-/** A file may be dropped anywhere in the view; `over` while one is held above it. */
-function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => void): void {
-  const latest = useRef(onFile);
-  latest.current = onFile;
+/** Files may be dropped anywhere in the view; `over` while they are held above it. */
+function useFileDrop(over: Signal<boolean>, onFiles: (files: readonly File[]) => void): void {
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
   // With the view, so that no file is missed.
   useLayoutEffect(() => {
     const onDrag = (event: DragEvent): void => {
       over.value = event.type === 'dragover' && (event.dataTransfer?.types.includes('Files') ?? false);
       // A model goes to the list of models.
-      if (event.type === 'drop' && event.dataTransfer && !isModelDrop(event.dataTransfer)) latest.current(event.dataTransfer.files[0]);
+      if (event.type === 'drop' && event.dataTransfer && !isModelDrop(event.dataTransfer)) latest.current([...event.dataTransfer.files]);
     };
     const types = ['dragover', 'dragleave', 'drop'] as const;
     for (const type of types) addEventListener(type, onDrag);
@@ -79,16 +85,17 @@ function useFileDrop(over: Signal<boolean>, onFile: (file: File | undefined) => 
   }, []);
 }
 
-function FileButton({ onFile }: { onFile: (file: File | undefined) => void }) {
+function FileButton({ onFiles }: { onFiles: (files: readonly File[]) => void }) {
   return (
     <label class={`button ${useIsReady('transcription') ? 'primary' : ''}`}>
-      Choose a file
+      Choose files
       <input
         type="file"
         accept="audio/*,video/*,.wav"
         class="hidden"
+        multiple
         onChange={(event) => {
-          onFile(event.currentTarget.files?.[0]);
+          onFiles([...(event.currentTarget.files ?? [])]);
           event.currentTarget.value = '';
         }}
       />

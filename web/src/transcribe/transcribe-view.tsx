@@ -9,6 +9,7 @@ import { WhereSwitch } from '../where-switch.tsx';
 import { Intake } from './intake.tsx';
 import { ReadingLine } from './reading.tsx';
 import { Result } from './result.tsx';
+import type { TranscriptStatus } from './transcript.ts';
 
 export function TranscribeView() {
   const { transcription, work } = useApp();
@@ -23,10 +24,11 @@ export function TranscribeView() {
       </header>
       <div class="stack">
         <Intake
-          onFile={(file) => void (file && transcription.open(file))}
+          onFiles={(files) => void transcription.open(files)}
           onRecorded={(samples) => void transcription.hear('recording', samples)}
         />
         {reading.value && <ReadingLine reading={reading.value} />}
+        <Waiting />
         {problem.value && (
           <p class="failure" role="alert">
             {sentence(problem.value)}
@@ -48,6 +50,24 @@ export function TranscribeView() {
   );
 }
 
+/** Files that are heard later, with a way out. */
+function Waiting() {
+  const { waiting } = useApp().transcription;
+  const names = waiting.value.map(({ name }) => name);
+  if (names.length === 0) return null;
+  return (
+    <div class="row spread">
+      <span class="label">then {names.join(', ')}</span>
+      <button class="plain" onClick={() => (waiting.value = [])}>
+        Leave {names.length === 1 ? 'it' : 'them'} out
+      </button>
+    </div>
+  );
+}
+
+/** What is said of a recording that is not open, and not done. */
+const OTHERS: Partial<Record<TranscriptStatus, string>> = { hearing: 'transcribing · ', stopped: 'stopped · ', failed: 'failed · ' };
+
 /** The other recordings, newest first. */
 function Earlier() {
   const { transcription } = useApp();
@@ -65,6 +85,7 @@ function Earlier() {
               {transcript.name}
             </button>
             <span class="label">
+              {OTHERS[transcript.status.value]}
               {formatTime(transcript.duration.value)} · {new Date(transcript.created).toLocaleString()}
             </span>
           </li>
@@ -93,7 +114,7 @@ function TranscribeSettings() {
           dir="auto"
           rows={3}
           value={transcription.prompt}
-          onChange={(event) => app.settings.update('transcription', { prompt: event.currentTarget.value })}
+          onInput={(event) => app.settings.update('transcription', { prompt: event.currentTarget.value })}
         />
       </label>
     </>

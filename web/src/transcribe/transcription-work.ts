@@ -19,7 +19,9 @@ export class TranscriptionWork {
   readonly player = new Player();
   /** The file that is being read. */
   readonly reading = signal<Reading | undefined>(undefined);
-  /** Why the last recording could not be taken. */
+  /** Files that are read and heard after it, in this order. */
+  readonly waiting = signal<readonly File[]>([]);
+  /** Why the last recordings could not be taken. */
   readonly problem = signal('');
   /** The transcript that is open: the chosen one, else the newest. */
   readonly current = computed(() => {
@@ -27,6 +29,7 @@ export class TranscriptionWork {
     return items.find(({ id }) => id === this.#chosen.value) ?? items[0];
   });
   readonly #chosen = signal('');
+  #calls = 0;
   /** Id of the recording that the player holds. */
   #loaded = '';
   readonly #app: Services;
@@ -42,34 +45,58 @@ export class TranscriptionWork {
     });
   }
 
-  /** Takes a file of sound, instead of the one that is being read, and hears it. */
-  async open(file: File): Promise<void> {
+  /**
+   * Takes files of sound and hears them one after the other: the first instead of the one that is being read or heard, and shown; the others behind it, before
+   * those that waited already.
+   */
+  async open([first, ...others]: readonly File[]): Promise<void> {
+    if (!first) return;
+    const call = ++this.#calls;
     this.problem.value = '';
+    this.waiting.value = [...others, ...this.waiting.peek()];
     this.reading.peek()?.cancel();
+    await this.#take(first, true);
+    // A later call goes on with what waits.
+    while (call === this.#calls) {
+      const [next, ...rest] = this.waiting.peek();
+      if (!next) break;
+      this.waiting.value = rest;
+      await this.#take(next, false);
+    }
+  }
+
+  async #take(file: File, isFirst: boolean): Promise<void> {
     const reading = new Reading(file);
     this.reading.value = reading;
     const forget = (): void => void (this.reading.peek() === reading && (this.reading.value = undefined));
     try {
       const { samples, levels } = await reading.sound.finally(forget);
-      await this.hear(file.name, samples, levels);
+      if (samples.length === 0) throw new Error('there is no sound in it');
+      await (isFirst ? this.hear(file.name, samples, levels) : this.run(this.#add(file.name, samples, levels)));
     } catch (error) {
-      if (!isAbort(error)) this.problem.value = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+      const problem = `${file.name}: ${error instanceof Error ? error.message : String(error)}`;
+      if (!isAbort(error)) this.problem.value = [this.problem.peek(), problem].filter((text) => text !== '').join('; ');
     }
   }
 
-  /** Takes a recording at 16 kHz and hears it; the one that is being heard is stopped. */
+  /** Takes a recording at 16 kHz, shows it and hears it; the one that is being heard is stopped. */
   async hear(name: string, samples: Float32Array, levels: Float32Array = peaksOf(samples)): Promise<void> {
     this.problem.value = samples.length === 0 ? 'There is no sound in it.' : '';
     if (samples.length === 0) return;
     this.current.peek()?.stop();
-    const nothing = { status: 'idle', segments: [], work: 0 } as const;
-    const duration = samples.length / CAPTURE_RATE;
-    const transcript = new Transcript({ id: newId(), created: Date.now(), name, levels, duration, ...nothing }, samples);
-    void this.#keep(transcript.id, samples);
+    const transcript = this.#add(name, samples, levels);
     this.player.load(samples, CAPTURE_RATE);
     this.#loaded = transcript.id;
     this.#chosen.value = transcript.id;
     await this.run(transcript);
+  }
+
+  #add(name: string, samples: Float32Array, levels: Float32Array): Transcript {
+    const nothing = { status: 'idle', segments: [], work: 0 } as const;
+    const duration = samples.length / CAPTURE_RATE;
+    const transcript = new Transcript({ id: newId(), created: Date.now(), name, levels, duration, ...nothing }, samples);
+    void this.#keep(transcript.id, samples);
+    return transcript;
   }
 
   /** Hears a recording, perhaps again. */
