@@ -26,6 +26,14 @@ export interface ChoiceOptions {
   readonly before?: readonly number[] | undefined;
 }
 
+/** What a stop string ended, without the stop string; that of what was no call has text in front of it. */
+function withoutStop(event: OutputEvent, stop: string): OutputEvent[] {
+  if (event.type !== 'content') return [event];
+  const { text } = event;
+  if (stop.endsWith(text)) return [];
+  return [{ ...event, text: text.endsWith(stop) ? text.slice(0, -stop.length) : text }];
+}
+
 /** One choice's way from tokens to what its client sees: characters, stop strings, reasoning, tool calls. */
 export class ChatChoice {
   readonly index: number;
@@ -70,9 +78,8 @@ export class ChatChoice {
     this.#unsent++;
     if (logprobs && !silent) this.#logprobs.push(this.#describe(token, logprobs));
     const decoded = (silent ? '' : this.#detokenizer.push(token)) + (last ? this.#detokenizer.flush() : '');
-    const { text, stop } = this.#stops.push(decoded);
-    const whole = text + (last && stop === undefined ? this.#stops.flush() : '');
-    const events = this.#parser.push(whole);
+    const { events, stop } = this.#read(decoded);
+    if (last && stop === undefined) events.push(...this.#parser.push(this.#stops.flush()));
     const done = this.#parser.done === true;
     const ended = last || stop !== undefined || done;
     if (ended) events.push(...this.#parser.finish(silent && this.#closing.has(token)));
@@ -80,6 +87,23 @@ export class ChatChoice {
     // Tokens without text (a swallowed tag) still report their log-probabilities, with the end at the latest.
     if (ended && this.#logprobs.length > 0) deltas.push(this.#delta({ type: 'content', text: '' }));
     return { deltas, stop, done };
+  }
+
+  /** What a text says, as far as the first stop string in it that ends the answer. */
+  #read(decoded: string): { readonly events: OutputEvent[]; readonly stop: string | undefined } {
+    const events: OutputEvent[] = [];
+    for (let unread = decoded; ;) {
+      const { text, stop, rest } = this.#stops.push(unread);
+      events.push(...this.#parser.push(text));
+      const { within } = this.#parser;
+      if (stop === undefined || within === 'text') return { events, stop };
+      // Within a call it is a part of its arguments, or of what stands around them; it ends the answer where it ends the call, or goes on as text.
+      const found = this.#parser.push(stop);
+      const isEnd = this.#parser.within === 'text' || (within === 'call' && this.#parser.within === 'layout');
+      if (isEnd) return { events: [...events, ...found.flatMap((event) => withoutStop(event, stop))], stop };
+      events.push(...found);
+      unread = rest;
+    }
   }
 
   #delta(event: OutputEvent): Delta {

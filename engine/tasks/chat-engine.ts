@@ -166,7 +166,9 @@ export class ChatEngine implements TaskOperations<'chat'> {
       const place = { salt: request.cacheSalt ?? '', priority: this.#parts.priorities ? (request.priority ?? 0) : 0 };
       const sequence = new Sequence({ id: this.#nextId++, promptTokens, maxTokens, sampling, choice: index, ...place });
       sequence.mask = matcher?.mask;
-      const { stop = [], skipSpecialTokens = true } = request;
+      const { skipSpecialTokens = true } = request;
+      // An answer that can only be calls has no text that would end it.
+      const stop = constraint?.type === 'tool_calls' ? [] : (request.stop ?? []);
       choices.set(sequence, new ChatChoice(tokenizer, { index, stop, skipSpecialTokens, parser, matcher, before }));
     }
     const job: Job = { request, events, choices, started: false, unfinished: choices.size, paused: false };
@@ -299,7 +301,7 @@ export class ChatEngine implements TaskOperations<'chat'> {
     for (const delta of deltas) events.push(delta);
     if (events.length > READ_AHEAD * job.choices.size) this.#setPaused(job, true);
     const reason = choice.calledTools ? 'tool_calls' : 'stop';
-    if (stop !== undefined) this.#finish(sequence, job, 'stop', stop);
+    if (stop !== undefined) this.#finish(sequence, job, reason, stop);
     else if (ended || done) this.#finish(sequence, job, reason, stopped ? token : null);
     else if (last) this.#finish(sequence, job, 'length', null);
     else if (choice.matcher) this.#refreshMask(sequence, choice.matcher);

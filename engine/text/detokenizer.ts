@@ -65,8 +65,8 @@ export class StopMatcher {
     this.#stops = stops;
   }
 
-  /** Text that is safe to send, cut before the earliest stop string if there is one. */
-  push(text: string): { readonly text: string; readonly stop: string | undefined } {
+  /** Text that is safe to send, cut before the earliest stop string if there is one, and what follows that, of which nothing is remembered. */
+  push(text: string): { readonly text: string; readonly stop: string | undefined; readonly rest: string } {
     const all = this.#held + text;
     let at = all.length;
     let stop: string | undefined;
@@ -79,7 +79,7 @@ export class StopMatcher {
     }
     const keep = stop === undefined ? this.#possibleStart(all) : 0;
     this.#held = all.slice(at - keep, at);
-    return { text: all.slice(0, at - keep), stop };
+    return { text: all.slice(0, at - keep), stop, rest: all.slice(at + (stop?.length ?? 0)) };
   }
 
   /** What was held back, once nothing more comes. */

@@ -9,7 +9,7 @@
  */
 import { JsonScan } from './json-scan.ts';
 import { firstTag, merge, partialTag } from './output-parser.ts';
-import type { AnswerParser, OutputEvent } from './output-parser.ts';
+import type { AnswerParser, OutputEvent, Within } from './output-parser.ts';
 
 const START = '<|start|>';
 const CHANNEL = '<|channel|>';
@@ -71,6 +71,11 @@ export class HarmonyParser implements AnswerParser {
 
   get calls(): number {
     return this.#calls;
+  }
+
+  get within(): Within {
+    if (this.#kind === undefined) return 'layout';
+    return this.#kind === 'arguments' ? 'call' : 'text';
   }
 
   /** The one call that is wanted is there, whole. */

@@ -15,10 +15,15 @@ export type OutputEvent =
   /** The next piece of that call's arguments, JSON text; the pieces together parse. */
   | { readonly type: 'arguments'; readonly index: number; readonly text: string };
 
+/** Text of the answer (or thoughts), a call, or what stands between: white space behind a call, or a header. */
+export type Within = 'text' | 'call' | 'layout';
+
 /** Takes an answer apart, whatever its form. */
 export interface AnswerParser {
   /** Number of tool calls seen. */
   readonly calls: number;
+  /** What the next character is a part of. */
+  readonly within: Within;
   /** Nothing more is wanted of the answer. */
   readonly done?: boolean;
   /** The next piece of the answer. */
@@ -109,6 +114,11 @@ export class OutputParser implements AnswerParser {
   /** Number of tool calls seen. */
   get calls(): number {
     return this.#calls;
+  }
+
+  get within(): Within {
+    if (this.#state === 'call') return 'call';
+    return this.#state === 'content' && this.#calls > 0 && this.#trim ? 'layout' : 'text';
   }
 
   /** The one call that is wanted is there, whole. */

@@ -262,6 +262,28 @@ test('a tool whose schema names no type, or others too, is called with an object
   }
 });
 
+test('an answer that can only be calls has no text that stop strings would end', async () => {
+  const engine = await load();
+  try {
+    let said = '';
+    const tools = [{ name: 'ping', parameters: { type: 'object', properties: {}, additionalProperties: false } }];
+    const request: ChatRequest = {
+      ...plain(300),
+      stop: ['\n', 'tool', '{', 'ping'],
+      tools,
+      toolChoice: 'required',
+      parallelToolCalls: false,
+    };
+    for await (const event of engine.chat(request, new AbortController().signal)) {
+      if (event.type === 'delta') said += event.text + (event.toolCalls ?? []).map(({ name = '', arguments: piece = '' }) => name + piece).join(''); // prettier-ignore
+      if (event.type === 'finish') expect(event).toMatchObject({ reason: 'tool_calls', stopReason: null });
+    }
+    expect(said).toMatch(/^ping\{\s*\}$/);
+  } finally {
+    await engine.close();
+  }
+});
+
 test('a request whose prompt is cached but for its last token starts as any other, also where it waits for a page', async () => {
   const pool = new PagePool(6);
   const limits = { pageSize: 16, maxRunning: 4, prefillChunk: 256, maxQueued: 8, prefixCache: true };
