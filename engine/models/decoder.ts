@@ -111,6 +111,8 @@ export interface DecoderDefinition {
   parseConfig(json: Readonly<Record<string, unknown>>): DecoderShape;
   /** Makes the activation tensors of the whole model, to be measured; absent = they are guessed from the shape. */
   workspace?(device: Device, json: Readonly<Record<string, unknown>>, rows: number, logitRows: number, kept?: number): void;
+  /** Throws EngineError('unsupported') where the model cannot be cut like this; absent = loading it tells. */
+  expectShard?(json: Readonly<Record<string, unknown>>, shard: Shard): void;
   /** How matrices are stored that are not stored as they are asked for; absent = there are none. */
   readonly storage?: StorageRule;
   /** Whether a tensor of a checkpoint is of this model, by its name; absent = all are. */
@@ -122,7 +124,7 @@ export interface DecoderDefinition {
 }
 
 /** What every stack of layers defines. */
-export type StackDefinition = DecoderDefinition & Required<Pick<DecoderDefinition, 'storage' | 'workspace'>>;
+export type StackDefinition = DecoderDefinition & Required<Pick<DecoderDefinition, 'expectShard' | 'storage' | 'workspace'>>;
 
 /** Bytes of the activations of `rows` rows, `logitRows` of them with logits, and of `kept` hidden states. */
 export function workspaceBytes(

@@ -1,4 +1,6 @@
+import type { EngineConfig } from '../config.ts';
 import { EngineError } from '../errors.ts';
+import type { Remedy } from '../errors.ts';
 import type { Range } from '../util/math.ts';
 
 /** The part of a decoder that one rank holds. */
@@ -15,12 +17,27 @@ export function wholeShard(layers: number): Shard {
   return { rank: 0, ranks: 1, layers: { from: 0, to: layers } };
 }
 
+/** Throws EngineError('unsupported') where layers cannot be dealt to so many stages, or not as the operator deals them. */
+export function expectStages(layers: number, stages: number, split: EngineConfig['ppSplit']): void {
+  if (layers < stages) {
+    const fewer: Remedy = { does: 'deal them to fewer', settings: [{ name: 'ppSize' }] };
+    throw new EngineError('unsupported', `${layers} layers cannot be dealt to ${stages} stages`, { remedies: [fewer] });
+  }
+  if (split === 'auto' || (split.length === stages && split.reduce((sum, count) => sum + count, 0) === layers)) return;
+  const again: Remedy = { does: 'deal them', settings: [{ name: 'ppSplit' }] };
+  throw new EngineError('unsupported', `${layers} layers are not dealt to ${stages} stages as ${split.join(',')}`, { remedies: [again] });
+}
+
+const FEWER: Remedy = { does: 'split it over fewer', settings: [{ name: 'tpSize' }] };
+
+function tooMany(what: string, ranks: number): EngineError {
+  return new EngineError('unsupported', `${what} cannot be split over ${ranks} adapters`, { remedies: [FEWER] });
+}
+
 /** A rank's part of `total` things that are dealt out in units; throws EngineError('unsupported') when there are fewer units than ranks. */
 export function shareOf(what: string, total: number, unit: number, { rank, ranks }: Pick<Shard, 'rank' | 'ranks'>): Range {
   const units = Math.ceil(total / unit);
-  if (units < ranks) {
-    throw new EngineError('unsupported', `${total} ${what} (in units of ${unit}) cannot be split over ${ranks} adapters`);
-  }
+  if (units < ranks) throw tooMany(`${total} ${what} (in units of ${unit})`, ranks);
   const cut = (at: number): number => Math.min(total, Math.floor((units * at) / ranks) * unit);
   return { from: cut(rank), to: cut(rank + 1) };
 }
@@ -39,6 +56,7 @@ export function headShare(heads: number, kvHeads: number, shard: Pick<Shard, 'ra
   const head = Math.floor((rank * kvHeads) / ranks);
   const first = Math.ceil((head * ranks) / kvHeads);
   const sharers = Math.ceil(((head + 1) * ranks) / kvHeads) - first;
+  if (sharers > group) throw tooMany(`${heads} attention heads that share ${kvHeads} for keys and values`, ranks);
   const q = shareOf('attention heads of a group', group, 1, { rank: rank - first, ranks: sharers });
   return { q: { from: head * group + q.from, to: head * group + q.to }, kv: { from: head, to: head + 1 } };
 }

@@ -71,6 +71,7 @@ export function textPart(text: StackDefinition, { hasHead = false } = {}): Decod
     ...text,
     takes: (name) => isOfText(name, hasHead),
     parseConfig: (json) => text.parseConfig(textConfig(json)),
+    expectShard: (json, shard) => text.expectShard(textConfig(json), shard),
     workspace: (device, json, rows, logitRows, kept) => text.workspace(device, textConfig(json), rows, logitRows, kept),
     load: (loader, json, context, shard) => text.load(textWeights(loader, hasHead), textConfig(json), context, shard),
   };

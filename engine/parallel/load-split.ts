@@ -4,7 +4,6 @@ import { BlockTable } from '../cache/block-table.ts';
 import { chatAdapters } from '../config.ts';
 import { splitOf } from '../config.ts';
 import type { EngineConfig } from '../config.ts';
-import { EngineError } from '../errors.ts';
 import type { Device } from '../gpu/device.ts';
 import { KernelFault } from '../gpu/kernel-fault.ts';
 import type { DecoderShape } from '../models/decoder.ts';
@@ -200,7 +199,7 @@ function totals({ tpSize }: Topology, loaded: readonly LoadedRank[]): { readonly
   };
 }
 
-/** The first layer of every stage, and the end. */
+/** The first layer of every stage, and the end; whoever asked has seen that they can be dealt like this (`expectStages`). */
 async function layerCuts(
   layers: number,
   { tpSize, ppSize }: Topology,
@@ -208,13 +207,7 @@ async function layerCuts(
   ranks: readonly RankPort[],
   opened: readonly OpenedRank[],
 ): Promise<readonly number[]> {
-  if (ppSplit !== 'auto') {
-    const total = ppSplit.reduce((sum, count) => sum + count, 0);
-    if (ppSplit.length !== ppSize || total !== layers || ppSplit.some((count) => count < 1)) {
-      throw new EngineError('unsupported', `pp-split ${ppSplit.join(',')} does not deal ${layers} layers to ${ppSize} stages`);
-    }
-    return ppSplit.reduce<number[]>((cuts, count) => [...cuts, cuts.at(-1)! + count], [0]);
-  }
+  if (ppSplit !== 'auto') return ppSplit.reduce<number[]>((cuts, count) => [...cuts, cuts.at(-1)! + count], [0]);
   const alike = opened.every(({ adapter }) => adapter.name === opened[0]!.adapter.name);
   // One after the other: software adapters share the processor.
   const speeds: number[] = [];
@@ -223,9 +216,8 @@ async function layerCuts(
   return dealLayers(layers, stages);
 }
 
-/** Cuts layers into consecutive stages in proportion to their speeds, at least one each; returns the first layer of every stage, and the end. */
+/** Cuts layers, of which there are enough (`expectStages`), into consecutive stages in proportion to their speeds, at least one each; returns the first layer of every stage, and the end. */
 export function dealLayers(layers: number, speeds: readonly number[]): readonly number[] {
-  if (layers < speeds.length) throw new EngineError('unsupported', `${layers} layers cannot be dealt to ${speeds.length} stages`);
   const total = speeds.reduce((sum, speed) => sum + speed, 0);
   const cuts = [0];
   let sum = 0;

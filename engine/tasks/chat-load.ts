@@ -13,6 +13,7 @@ import { tokenIds } from '../models/config-fields.ts';
 import { createDecoderKV, workspaceBytes } from '../models/decoder.ts';
 import type { Decoder, DecoderDefinition, DecoderShape } from '../models/decoder.ts';
 import { definitionFor } from '../models/remote.ts';
+import { expectStages } from '../models/shard.ts';
 import { WeightLoader } from '../models/weight-loader.ts';
 import type { BatchLimits, Bounds } from '../parallel/load-split.ts';
 import type { ChatModel } from '../parallel/rank-operations.ts';
@@ -38,6 +39,7 @@ import { Grammars } from '../text/grammar.ts';
 import { LongTexts } from '../text/long-texts.ts';
 import { HARMONY_ENDS } from '../text/harmony.ts';
 import { Tokenizer } from '../text/tokenizer.ts';
+import type { Json } from '../util/json.ts';
 import { ceilDiv } from '../util/math.ts';
 import { describeMemory, describeStored } from '../util/memory.ts';
 import type { Checkpoint } from '../weights/checkpoint.ts';
@@ -121,8 +123,10 @@ async function prepareFolder(
     trustRemoteCode: config.trustRemoteCode,
   };
   const { tpSize, ppSize } = splitOf(config);
-  if (tpSize * ppSize > 1)
+  if (tpSize * ppSize > 1) {
+    expectCuts(definition, configJson, shape, config);
     return { load: () => loadChat(platform, { source, folder, model, shape, config }, () => loadSplitModel(device, model, shape, config)) };
+  }
   const limits = limitsOn(device, shape, config, model.context);
   const rows = limits.maxRunning + limits.prefillChunk;
   const kv = kvShapeOf(model, shape);
@@ -151,6 +155,15 @@ async function prepareFolder(
   const load = (memory: ModelMemory | undefined): Promise<LoadedModel> =>
     loadModel(device, folder, definition, model, shape, limits, memory!.pages!);
   return { demand, load: (memory) => loadChat(platform, { source, folder, model, shape, config }, () => load(memory)) };
+}
+
+/** Whether the model can be split as the settings say: before any of the adapters, of which there may be dozens, is opened. */
+function expectCuts(definition: DecoderDefinition, configJson: Json, { layers }: DecoderShape, config: EngineConfig): void {
+  const { tpSize, ppSize } = splitOf(config);
+  expectStages(layers, ppSize, config.ppSplit);
+  // Where the stages are cut changes nothing of what a rank has of a layer.
+  const first = { from: 0, to: layers - ppSize + 1 };
+  for (let rank = 0; rank < tpSize; rank++) definition.expectShard?.(configJson, { rank, ranks: tpSize, layers: first });
 }
 
 /** The definition that the settings ask for: with its head, where that is to guess. Throws EngineError('unsupported') where there is none. */

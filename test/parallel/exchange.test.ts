@@ -1,7 +1,7 @@
 /** What ranks share without a GPU: exchanges in one thread and over threads, failure, and how work is cut. */
 import { describe, expect, test } from 'vitest';
 import { mlpUnit } from '../../engine/models/layers/mlp.ts';
-import { headShare, shareOf } from '../../engine/models/shard.ts';
+import { expectStages, headShare, shareOf } from '../../engine/models/shard.ts';
 import { GroupMemory, counterCount } from '../../engine/parallel/group-memory.ts';
 import type { GroupSizes } from '../../engine/parallel/group-memory.ts';
 import { Link } from '../../engine/parallel/link.ts';
@@ -120,7 +120,9 @@ describe('cutting a model', () => {
   test('more ranks than things are refused', () => {
     expect(() => shareOf('tokens', 60, 32, { rank: 0, ranks: 3 })).toThrow(/60 tokens .* over 3 adapters/);
     expect(() => headShare(2, 1, { rank: 0, ranks: 3 })).toThrow(/cannot be split/);
-    expect(() => dealLayers(2, [1, 1, 1])).toThrow(/2 layers cannot be dealt to 3 stages/);
+    expect(() => expectStages(2, 3, 'auto')).toThrow(/2 layers cannot be dealt to 3 stages/);
+    expect(() => expectStages(2, 2, [1, 2])).toThrow(/2 layers are not dealt to 2 stages as 1,2/);
+    expect(() => expectStages(2, 2, [1, 1])).not.toThrow();
   });
 
   test('MLP columns are dealt out in blocks of quantised weights where each rank gets at least eight', () => {

@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ChatRequest } from '../../engine/api.ts';
+import { resolveConfig } from '../../engine/config.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { Device } from '../../engine/gpu/device.ts';
+import { ChatEngine } from '../../engine/tasks/chat-engine.ts';
 import { testDeviceForRanks } from '../support/device.ts';
 import { writeRandomCheckpoint } from '../support/random-checkpoint.ts';
 import { answer, greedy, greedyAfter, withChat } from '../support/split-chat.ts';
@@ -53,6 +55,14 @@ describe('the bundled model gives the same greedy tokens', () => {
   test('split 2 x 2, all ranks in one thread', async () => {
     expect(await answers(BUNDLED, { tpSize: 2, ppSize: 2, rankThreads: false }, requests)).toEqual(expected);
   });
+});
+
+test.each([
+  [{ ppSize: 99 }, /cannot be dealt to 99 stages/],
+  [{ ppSize: 2, ppSplit: [1, 1] }, /layers are not dealt to 2 stages as 1,1/],
+  [{ tpSize: 99 }, /cannot be split over 99 adapters/],
+] as const)('what cannot be split is refused before an adapter of a part is opened: %j', async (split, message) => {
+  await expect(ChatEngine.prepare(device, device.platform, { path: BUNDLED }, resolveConfig(split))).rejects.toThrow(message);
 });
 
 test('matrices in blocks give the same greedy tokens, split 2 x 2', async () => {

@@ -33,6 +33,7 @@ export function decoderStack<W, S>(family: DecoderFamily<W, S>): StackDefinition
       const config = configOf(family, json);
       return { ...config, ...derivedOf(family, partOf(config, wholeShard(config.layers))) };
     },
+    expectShard: (json, shard) => void partOf(configOf(family, json), shard),
     workspace(device, json, rows, logitRows, kept) {
       const config = configOf(family, json);
       createWorkspace(family, device, partOf(config, wholeShard(config.layers)), rows, logitRows, kept);

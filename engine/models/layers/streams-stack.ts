@@ -49,6 +49,7 @@ export function streamsStack(parseConfig: (json: Json) => StreamsConfig): StackD
   return {
     storage: layerInputsStorage,
     parseConfig: (json) => shapeOf(parseConfig(json)),
+    expectShard: (json, shard) => void partOf(parseConfig(json), shard),
     workspace: (device, json, rows, logitRows) => void workspaceOf(device, parseConfig(json), rows, logitRows),
     async load(loader, json, context, shard): Promise<Decoder> {
       const config = atContext(parseConfig(json), context);
